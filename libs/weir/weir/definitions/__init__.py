@@ -1,0 +1,1 @@
+"""Definitions: their kinds, their check, and the fold of their changes."""

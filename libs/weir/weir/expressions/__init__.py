@@ -1,0 +1,1 @@
+"""The small typed language of `where`, `value` and `by`."""

@@ -1,0 +1,1 @@
+"""The query engine: panes in, windows with bounds and state out."""

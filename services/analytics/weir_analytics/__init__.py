@@ -1,0 +1,1 @@
+"""Analytics: the jobs that count the log."""

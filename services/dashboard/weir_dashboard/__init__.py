@@ -1,0 +1,1 @@
+"""Dashboard: the query API, the live hub and the user interface."""

@@ -1,0 +1,1 @@
+"""Ingest: HTTP in, Kafka out."""
