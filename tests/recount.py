@@ -1,0 +1,385 @@
+"""Counts the log again, by the slow and obvious way, and compares it with what Weir serves.
+
+A plain script: a Kafka consumer, the standard library and the public HTTP API. It shares no
+code with Weir (a test holds that), so that an error in Weir cannot hide in it. It can be run
+against any installation that serves the metrics named in `WEB_METRICS`:
+
+    python tests/recount.py --bootstrap 127.0.0.1:8085 --api http://localhost:8081 --key wk_…
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import sys
+import urllib.request
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+HORIZON_MS = 3_600_000
+BEYOND_MS = 400 * 86_400_000
+MINUTE_MS = 60_000
+
+
+# ── the log ──────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class LogRecord:
+    """One record as Kafka keeps it; `received_ms` is the running maximum in its partition."""
+
+    partition: int
+    offset: int
+    received_ms: int
+    headers: Mapping[str, Any]
+    value: bytes | None
+
+
+def read_log(bootstrap: str, topic: str = "weir.events") -> list[LogRecord]:
+    """Read a topic from its start to the end it has now, partition by partition."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "recount",
+            "enable.auto.commit": False,
+            "enable.partition.eof": False,
+        }
+    )
+    partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+    records: list[LogRecord] = []
+    for partition in sorted(partitions):
+        records.extend(_read_partition(consumer, topic, partition))
+    consumer.close()
+    return records
+
+
+def _read_partition(consumer: Consumer, topic: str, partition: int) -> Iterator[LogRecord]:
+    _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+    received_ms = 0
+    at = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)[0]
+    while at < end:
+        for message in consumer.consume(10_000, timeout=10):
+            if message.error() is not None:
+                raise RuntimeError(str(message.error()))
+            offset: int = message.offset() or 0
+            received_ms = max(received_ms, message.timestamp()[1])
+            at = offset + 1
+            if offset < end:
+                headers: dict[str, Any] = dict(message.headers() or [])
+                yield LogRecord(partition, offset, received_ms, headers, message.value())
+
+
+# ── what became of every record ──────────────────────────────────────────────
+
+
+@dataclass
+class Account:
+    """The dispositions of a log: the events that count, and a tally per received minute."""
+
+    counted: list[dict[str, Any]] = field(default_factory=list)
+    minutes: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+
+    @property
+    def totals(self) -> Counter[str]:
+        """Dispositions over all minutes."""
+        total: Counter[str] = Counter()
+        for tally in self.minutes.values():
+            total.update(tally)
+        return total
+
+
+def account_for(records: Iterable[LogRecord], horizon_ms: int = HORIZON_MS) -> Account:
+    """Give every record but ticks its disposition, by the rule of the log alone.
+
+    A record is a duplicate if an earlier one in its partition with the same tenant, source
+    and id, itself duplicate or not, was received within the horizon.
+    """
+    account = Account()
+    seen: dict[tuple[int, str, str, str], int] = {}
+    for record in records:
+        if "weir-tick" in record.headers:
+            continue
+        minute = record.received_ms - record.received_ms % MINUTE_MS
+        account.minutes[minute][_disposition(record, seen, horizon_ms, account)] += 1
+    return account
+
+
+def _disposition(
+    record: LogRecord,
+    seen: dict[tuple[int, str, str, str], int],
+    horizon_ms: int,
+    account: Account,
+) -> str:
+    if "weir-reason" in record.headers or record.value is None:
+        return "quarantined"
+    event = json.loads(record.value)
+    identity = (record.partition, event["weirtenant"], event["source"], event["id"])
+    before = seen.get(identity)
+    seen[identity] = record.received_ms
+    if before is not None and record.received_ms - before <= horizon_ms:
+        return "duplicate"
+    event["_time_ms"] = epoch_ms(event["time"])
+    if record.received_ms - event["_time_ms"] > BEYOND_MS:
+        return "beyond_horizon"
+    account.counted.append(event)
+    return "counted"
+
+
+def epoch_ms(text: str) -> int:
+    """Return an RFC 3339 time as milliseconds since the epoch."""
+    at = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return round(at.timestamp() * 1000)
+
+
+# ── panes, counted the slow way ──────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class MetricSpec:
+    """What a metric of the test counts, in plain Python.
+
+    `matches` and `value` see a whole event; `by` names the members of `data`.
+    """
+
+    name: str
+    type: str
+    by: tuple[str, ...] = ()
+    matches: Callable[[dict[str, Any]], bool] = lambda _event: True
+    value: Callable[[dict[str, Any]], float] | None = None
+    distinct: Callable[[dict[str, Any]], str] | None = None
+    percentiles: tuple[str, ...] = ()
+
+
+@dataclass
+class ExactPane:
+    """Everything of one pane of one series, nothing thrown away."""
+
+    count: int = 0
+    values: list[float] = field(default_factory=list)
+    members: set[str] = field(default_factory=set)
+
+
+Series = tuple[str, ...]
+Panes = dict[tuple[int, Series], ExactPane]
+
+
+def panes_of(events: Iterable[dict[str, Any]], spec: MetricSpec, pane_ms: int) -> Panes:
+    """Sort events into panes of event time by series."""
+    panes: Panes = defaultdict(ExactPane)
+    for event in events:
+        if event["type"] != spec.type or not spec.matches(event):
+            continue
+        time_ms = event["_time_ms"]
+        series = tuple(str(event["data"][dimension]) for dimension in spec.by)
+        pane = panes[time_ms - time_ms % pane_ms, series]
+        pane.count += 1
+        if spec.value is not None:
+            pane.values.append(spec.value(event))
+        if spec.distinct is not None:
+            pane.members.add(spec.distinct(event))
+    return panes
+
+
+def expected(pane: ExactPane, aggregate: str, pane_ms: int) -> float:
+    """Return an aggregate of a pane from all its values."""
+    plain: dict[str, Callable[[], float]] = {
+        "count": lambda: pane.count,
+        "rate": lambda: pane.count / (pane_ms / 1000),
+        "sum": lambda: math.fsum(pane.values),
+        "avg": lambda: math.fsum(pane.values) / len(pane.values),
+        "min": lambda: min(pane.values),
+        "max": lambda: max(pane.values),
+        "distinct": lambda: len(pane.members),
+    }
+    return plain[aggregate]()
+
+
+def ranks(values: Sequence[float], percentile: str) -> tuple[float, float]:
+    """Return the two neighbors that any usual definition of a percentile chooses from."""
+    ordered = sorted(values)
+    rank = float(percentile[1:]) / 100 * len(ordered)
+    low = max(0, math.ceil(rank) - 1)
+    return ordered[low], ordered[min(len(ordered) - 1, math.floor(rank))]
+
+
+# ── what Weir serves ─────────────────────────────────────────────────────────
+
+
+class Api:
+    """Weir's public query API, as a client sees it."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self._url, self._key = url.rstrip("/"), key
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """Send one request; return the answer's JSON.
+
+        Raises:
+            urllib.error.HTTPError: If Weir refuses.
+        """
+        request = urllib.request.Request(  # noqa: S310 - the address is given by the caller
+            self._url + "/api/v1" + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+            return json.loads(answer.read())
+
+    def panes(
+        self, spec: MetricSpec, aggregate: str, pane_ms: int, span: tuple[int, int]
+    ) -> Iterator[tuple[tuple[int, Series], dict[str, Any]]]:
+        """Yield each served point as its pane and series, with value, bounds, count, state."""
+        answer = self.call("POST", "/query", pane_query(spec, aggregate, pane_ms, span))
+        for series in answer["series"]:
+            key = tuple(str(series["by"][dimension]) for dimension in spec.by)
+            for i, end_ms in enumerate(answer["t_ms"]):
+                point = {name: series[name][i] for name in ("value", "low", "high", "count")}
+                point["state"] = series["state"][i]
+                yield (end_ms - pane_ms, key), point
+
+
+def pane_query(
+    spec: MetricSpec, aggregate: str, pane_ms: int, span: tuple[int, int]
+) -> dict[str, Any]:
+    """Return the query whose windows are exactly a metric's panes."""
+    length = f"{pane_ms // 1000}s"
+    iso = [datetime.fromtimestamp(ms / 1000).astimezone().isoformat() for ms in span]
+    return {
+        "metric": spec.name,
+        "aggregate": aggregate,
+        "window": {"kind": "tumbling", "length": length},
+        "step": length,
+        "by": list(spec.by),
+        "range": {"from": iso[0], "to": iso[1]},
+        "limit": {"top": 400, "other": False},
+    }
+
+
+@dataclass
+class Comparison:
+    """How many points were compared, and every one that was not equal."""
+
+    points: int = 0
+    mismatches: list[str] = field(default_factory=list)
+
+    def note(self, ok: bool, text: str) -> None:
+        """Count one comparison; keep its words if it failed."""
+        self.points += 1
+        if not ok:
+            self.mismatches.append(text)
+
+
+def compare(
+    api: Api, panes: Panes, spec: MetricSpec, aggregates: Sequence[str], pane_ms: int
+) -> Comparison:
+    """Compare every served pane of a metric with the exact ones, both ways round."""
+    result = Comparison()
+    starts = [start for start, _series in panes]
+    span = (min(starts), max(starts) + pane_ms)
+    for aggregate in aggregates:
+        served = dict(api.panes(spec, aggregate, pane_ms, span))
+        for key, pane in panes.items():
+            point = served.pop(key, None)
+            result.note(
+                point is not None and _agrees(point, pane, aggregate, pane_ms),
+                f"{spec.name} {aggregate} {key}: {point}, is {pane}",
+            )
+        for key, point in served.items():
+            result.note(
+                not point["count"],
+                f"{spec.name} {aggregate} {key}: {point}, nothing there",
+            )
+    return result
+
+
+def _agrees(point: dict[str, Any], pane: ExactPane, aggregate: str, pane_ms: int) -> bool:
+    if point["count"] != pane.count:
+        return False
+    if aggregate.startswith("p"):
+        if point["value"] is None:  # said to be too few for the sketch to carry
+            return pane.count < 100
+        low, high = ranks(pane.values, aggregate)
+        return bool(point["low"] <= high and low <= point["high"])
+    want = expected(pane, aggregate, pane_ms)
+    if aggregate == "distinct":
+        return bool(point["low"] <= want <= point["high"])
+    scale = math.fsum(abs(value) for value in pane.values) or 1.0
+    return bool(abs(point["value"] - want) <= 1e-9 * scale)
+
+
+def compare_ledger(api: Api, account: Account) -> Comparison:
+    """Compare the served ledger with the account of the log, minute by minute."""
+    result = Comparison()
+    served: dict[int, Counter[str]] = defaultdict(Counter)
+    for row in api.call("GET", "/ledger?limit=500")["items"]:
+        for name in ("counted", "duplicate", "quarantined", "beyond_horizon", "erased"):
+            served[row["minute_ms"]][name] += row[name]
+        result.note(row["difference"] == 0, f"ledger difference: {row}")
+    for minute, tally in account.minutes.items():
+        got = Counter({k: v for k, v in served[minute].items() if v})
+        result.note(got == tally, f"minute {minute}: {got}, is {tally}")
+    return result
+
+
+# ── the demo's own log file ──────────────────────────────────────────────────
+
+
+def digest_of(lines: Iterable[str]) -> str:
+    """Return a digest of lines, to say which input a result belongs to."""
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+WEB_METRICS = (
+    (
+        MetricSpec("requests", "web.request", ("method", "status_class")),
+        ("count", "rate"),
+    ),
+    (
+        MetricSpec(
+            "response_bytes",
+            "web.request",
+            value=lambda event: float(event["data"]["bytes"]),
+            matches=lambda event: event["data"].get("bytes") is not None,
+        ),
+        ("count", "avg", "p50", "p95", "p99"),
+    ),
+    (
+        MetricSpec("visitors", "web.request", distinct=lambda event: event["data"]["client"]),
+        ("distinct",),
+    ),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Recount a running demo; print what was compared; return 0 if all is equal."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bootstrap", required=True)
+    parser.add_argument("--api", required=True)
+    parser.add_argument("--key", required=True)
+    parser.add_argument("--pane-ms", type=int, default=10_000)
+    options = parser.parse_args(arguments)
+    api = Api(options.api, options.key)
+    account = account_for(read_log(options.bootstrap))
+    results = {"ledger": compare_ledger(api, account)}
+    for spec, aggregates in WEB_METRICS:
+        panes = panes_of(account.counted, spec, options.pane_ms)
+        results[spec.name] = compare(api, panes, spec, aggregates, options.pane_ms)
+    for name, result in results.items():
+        sys.stdout.write(f"{name}: {result.points} compared, {len(result.mismatches)} differ\n")
+        for mismatch in result.mismatches[:5]:
+            sys.stdout.write(f"  {mismatch}\n")
+    sys.stdout.write(f"dispositions: {dict(account.totals)}\n")
+    return int(any(result.mismatches for result in results.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
