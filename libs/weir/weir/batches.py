@@ -1,0 +1,159 @@
+"""Batch records: what the driver tells every reader about one committed batch.
+
+They stand in one Redis stream, one entry a batch, `<epoch>-<revision>`. A reader
+that follows the stream knows, without asking anything else, which panes changed,
+what became of the events and how far time has been counted. An epoch begins
+with an opening entry, revision 0; whoever sees one takes a snapshot.
+
+Only shapes and their JSON live here. Unknown members are ignored and members
+added later have defaults, so that readers of two releases live together.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+VERSION: Final = 1
+FIELD: Final = b"r"
+KEPT_MS: Final = 15 * 60 * 1000
+
+
+class LedgerRow(msgspec.Struct, frozen=True):
+    """What became of the events that one source sent within one received minute."""
+
+    tenant: str
+    source: str
+    minute_ms: int
+    counted: int = 0
+    duplicate: int = 0
+    quarantined: int = 0
+    beyond_horizon: int = 0
+    erased: int = 0
+
+
+class LaneProgress(msgspec.Struct, frozen=True):
+    """How far a backfill or rebuild has come.
+
+    Attributes:
+        lane: Its name: the offset of its record in `weir.definitions`.
+        kind: `backfill` or `rebuild`.
+        vid: The version that is filled; None for a rebuild of a whole shard.
+        shard: The shard that is rebuilt; None for a backfill of all shards.
+        at: Records of the log done.
+        of: Records of the log in all.
+    """
+
+    lane: int
+    kind: str
+    vid: int | None
+    shard: int | None
+    at: int
+    of: int
+
+
+class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One committed batch.
+
+    Attributes:
+        v: Version of this format.
+        epoch: The life of the state that it belongs to.
+        batch: Spark's number of the batch.
+        rev: The revision, `batch` + 1.
+        shards: Over how many shards the series are spread.
+        from_offsets: Where the batch began, by partition (`from` in JSON).
+        to_offsets: Where it ended, exclusive (`to` in JSON).
+        processed_through_ms: Received time up to which all events are counted.
+        at_ms: When the driver wrote the record, by its own clock.
+        held_by: The partition that holds processed-through, else None.
+        received: Records of the range that are no ticks.
+        ticks: Records of the range that are ticks.
+        ledger: What became of the received events.
+        changed: `(vid, res_s, start_s, shard)` of every pane that changed.
+        lanes: Backfills and rebuilds under way.
+        takeovers: Versions that serve from this revision on.
+        activations: Versions counted from the end of this batch on.
+        fates: `(partition, offset, disposition, reason, [(metric, code)])` of
+            the events that the live tail sampled.
+        outbox: By shard, the last outbox entry that this record contains.
+    """
+
+    v: int = VERSION
+    epoch: int
+    batch: int
+    rev: int
+    shards: int
+    from_offsets: dict[int, int] = msgspec.field(name="from")
+    to_offsets: dict[int, int] = msgspec.field(name="to")
+    processed_through_ms: int
+    at_ms: int
+    held_by: int | None = None
+    received: int = 0
+    ticks: int = 0
+    ledger: list[LedgerRow] = msgspec.field(default_factory=list)
+    changed: list[tuple[int, int, int, int]] = msgspec.field(default_factory=list)
+    lanes: list[LaneProgress] = msgspec.field(default_factory=list)
+    takeovers: list[int] = msgspec.field(default_factory=list)
+    activations: list[int] = msgspec.field(default_factory=list)
+    fates: list[tuple[int, int, str, str | None, list[tuple[str, str]]]] = msgspec.field(
+        default_factory=list
+    )
+    outbox: dict[int, int] = msgspec.field(default_factory=dict)
+
+
+class Opening(msgspec.Struct, frozen=True, kw_only=True):
+    """The first entry of an epoch: everything seen before is void.
+
+    Attributes:
+        v: Version of this format.
+        opening: Always true; tells an opening from a batch.
+        epoch: The epoch that begins.
+        reason: Why: `start`, `lost`, `behind` or `rewind`.
+        at_ms: When the driver wrote it, by its own clock.
+    """
+
+    v: int = VERSION
+    opening: bool = True
+    epoch: int
+    reason: str
+    at_ms: int = 0
+
+
+class _Peek(msgspec.Struct):
+    opening: bool = False
+
+
+_ENCODER = msgspec.json.Encoder()
+_PEEK = msgspec.json.Decoder(_Peek)
+_BATCH = msgspec.json.Decoder(BatchRecord)
+_OPENING = msgspec.json.Decoder(Opening)
+
+
+def encode(entry: BatchRecord | Opening) -> bytes:
+    """Return an entry as the JSON that the stream holds."""
+    return _ENCODER.encode(entry)
+
+
+def decode(text: bytes) -> BatchRecord | Opening:
+    """Return the entry that a JSON text of the stream holds.
+
+    Raises:
+        ValueError: If the text is not an entry of this format.
+    """
+    return _OPENING.decode(text) if _PEEK.decode(text).opening else _BATCH.decode(text)
+
+
+def entry_id(epoch: int, rev: int) -> str:
+    """Return the id that an entry has in the stream."""
+    return f"{epoch}-{rev}"
+
+
+def parse_id(text: str | bytes) -> tuple[int, int]:
+    """Return epoch and revision of a stream id.
+
+    Raises:
+        ValueError: If the text is not two numbers with a hyphen between them.
+    """
+    epoch, _, rev = (text.decode() if isinstance(text, bytes) else text).partition("-")
+    return int(epoch), int(rev)
