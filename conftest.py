@@ -1,0 +1,83 @@
+"""Fixtures for every test: a real Kafka, a real Redis, a free port.
+
+Both servers are started once a session, in a temporary folder on free ports, and only
+if a test asks for them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import redis as redis_client
+from weir_local import ports
+from weir_local.kafka import Broker, Topic
+from weir_local.redis import RedisServer
+from weir_local.topics import TOPICS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Return the session's broker, for tests that stop or kill it."""
+    broker = Broker(tmp_path_factory.mktemp("kafka"))
+    broker.start()
+    broker.create_topics(TOPICS)
+    yield broker
+    broker.kill()
+
+
+@pytest.fixture(scope="session")
+def kafka(kafka_broker: Broker) -> str:
+    """Return `host:port` of a broker that has Weir's topics.
+
+    The topics are shared by all tests of a session: use own keys, or `new_topic`.
+    """
+    return kafka_broker.bootstrap
+
+
+@pytest.fixture
+def new_topic(
+    kafka_broker: Broker, request: pytest.FixtureRequest
+) -> Callable[[str, int, dict[str, str]], str]:
+    """Return a function that creates a topic of this test's own and returns its name.
+
+    Call it as `new_topic("events", 4, {})`: what it is for, partitions, settings.
+    """
+    count = 0
+
+    def create(purpose: str = "topic", partitions: int = 1, config: dict[str, str] = {}) -> str:  # noqa: B006  never written to
+        nonlocal count
+        count += 1
+        test = "".join(c if c.isalnum() else "-" for c in request.node.name)[:120]
+        name = f"test.{test}.{purpose}.{count}"
+        kafka_broker.create_topics([Topic(name, partitions, config)])
+        return name
+
+    return create
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """Return the session's Redis server, for tests that stop or kill it."""
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def redis_url(redis_server: RedisServer) -> str:
+    """Return the address of a Redis server that holds nothing."""
+    client = redis_client.Redis.from_url(redis_server.url)
+    client.flushall()
+    client.close()
+    return redis_server.url
+
+
+@pytest.fixture
+def free_port() -> int:
+    """Return a local port that nothing listens on."""
+    return ports.free_port()

@@ -1,0 +1,242 @@
+"""A real Kafka broker (KRaft, one node) as a local process.
+
+The broker's jars come from Maven, pinned in `infra/local/jars.lock`. It listens on
+the loopback interface only and keeps its log in the folder it is given: what was
+acknowledged is there again after a crash of the process.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import subprocess
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from weir_local import ports
+from weir_local.process import Part, PartError, last_error
+from weir_local.repository import KAFKA_JARS, KAFKA_LOGGING
+from weir_local.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+READY_TIMEOUT_S = 60.0
+# A laptop's broker holds few partitions: measured ready in 2 s with 205 MB.
+HEAP = ("-Xms96m", "-Xmx384m", "-XX:+UseSerialGC")
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic to be created.
+
+    Attributes:
+        name: Its name.
+        partitions: How many partitions it gets when it is new.
+        config: Settings that differ from the broker's.
+    """
+
+    name: str
+    partitions: int = 1
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+def find_java() -> str:
+    """Return the path of `java`: that of JAVA_HOME, else the one on PATH.
+
+    Raises:
+        PartError: If there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / "java").exists():
+        return str(Path(home) / "bin" / "java")
+    found = shutil.which("java")
+    if found is None:
+        msg = "java must be on PATH (version 17 or newer), found none; install a JDK"
+        raise PartError(msg)
+    return found
+
+
+class Broker:
+    """One broker with its log in a folder."""
+
+    def __init__(self, folder: Path, *, port: int = 0, controller_port: int = 0) -> None:
+        """Prepare a broker; nothing is started yet.
+
+        Args:
+            folder: Where log, settings and output go; made if it is missing.
+            port: Where clients connect; 0 takes a free one.
+            controller_port: Where the broker talks to itself; 0 takes a free one.
+        """
+        self.folder = folder
+        self.port = port or ports.free_port()
+        self._controller_port = controller_port or ports.free_port()
+        self.part = Part(
+            "kafka", [find_java(), *_jvm_options(), "kafka.Kafka", str(self._settings)], folder
+        )
+
+    @property
+    def bootstrap(self) -> str:
+        """Return `host:port` for clients."""
+        return f"{ports.HOST}:{self.port}"
+
+    def start(self) -> None:
+        """Start the broker and return when it serves clients.
+
+        Raises:
+            PartError: If it ended or was not ready in time; says what its log says.
+        """
+        self.launch()
+        self.wait_ready()
+
+    def launch(self) -> None:
+        """Start the process without waiting for it; format its log the first time."""
+        _check_jars()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._settings.write_text(_settings_text(self._log_dir, self.port, self._controller_port))
+        if not (self._log_dir / "meta.properties").exists():
+            self._format()
+        self.part.start()
+
+    def wait_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
+        """Return when the broker answers a client.
+
+        Raises:
+            PartError: If it ended or the time is over.
+        """
+        try:
+            wait_until(self._serves, timeout_s=timeout_s, what="an answer of kafka")
+        except TimeoutError as error:
+            reason = last_error(self.part.log_path)
+            msg = f"{error}: {reason}; see {self.part.log_path}"
+            raise PartError(msg) from error
+
+    def stop(self) -> None:
+        """Stop the broker cleanly."""
+        self.part.stop()
+
+    def kill(self) -> None:
+        """End the broker as a crash would."""
+        self.part.kill()
+
+    def create_topics(self, topics: Iterable[Topic]) -> None:
+        """Create those topics that do not exist yet, and return when they do."""
+        create_topics(self.bootstrap, topics)
+
+    @property
+    def _settings(self) -> Path:
+        return self.folder / "server.properties"
+
+    @property
+    def _log_dir(self) -> Path:
+        return self.folder / "data"
+
+    def _serves(self) -> bool:
+        self.part.check_alive()
+        if not ports.answers(self.port):
+            return False
+        try:
+            _admin(self.bootstrap).list_topics(timeout=2)
+        except KafkaException:
+            return False
+        return True
+
+    def _format(self) -> None:
+        # One of Kafka's own ids: 16 random bytes as base64url without padding.
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        tool = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._settings)]
+        done = subprocess.run(  # noqa: S603  the command is ours
+            [find_java(), *_jvm_options(), *tool], capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            lines = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
+            msg = (
+                f"kafka could not format {self._log_dir}: {lines[-1]}; free space, or `make reset`"
+            )
+            raise PartError(msg)
+
+
+def create_topics(bootstrap: str, topics: Iterable[Topic]) -> None:
+    """Create those topics that do not exist yet, and return when clients see them.
+
+    An existing topic is left as it is.
+
+    Raises:
+        PartError: If the broker refused one; names it.
+    """
+    admin = _admin(bootstrap)
+    wanted = {topic.name: topic for topic in topics}
+    new = [
+        NewTopic(t.name, num_partitions=t.partitions, replication_factor=1, config=dict(t.config))
+        for t in wanted.values()
+    ]
+    for name, future in admin.create_topics(new, operation_timeout=30).items():
+        try:
+            future.result()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                msg = f'kafka refused the topic "{name}": {error.args[0].str()}'
+                raise PartError(msg) from error
+    wait_until(
+        lambda: wanted.keys() <= admin.list_topics(timeout=5).topics.keys(),
+        timeout_s=30,
+        what=f"the topics {', '.join(sorted(wanted))}",
+    )
+
+
+def _admin(bootstrap: str) -> AdminClient:
+    # log_level 0: while the broker starts, refused connections are no news.
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+
+
+def _check_jars() -> None:
+    if not any(KAFKA_JARS.glob("kafka_2.13-*.jar")):
+        msg = f"the broker's jars must be in {KAFKA_JARS}, found none; run `make setup`"
+        raise PartError(msg)
+
+
+def _jvm_options() -> list[str]:
+    # Kafka 4.2 probes for a newer Java and logs it; nothing else is special.
+    logging = f"-Dlog4j2.configurationFile={KAFKA_LOGGING}"
+    return [*HEAP, "-Djava.awt.headless=true", logging, "-cp", f"{KAFKA_JARS}/*"]
+
+
+def _settings_text(log_dir: Path, port: int, controller_port: int) -> str:
+    """Return `server.properties` of a one-node broker.
+
+    The topics of the broker's own get one partition each: 50 of them, the default,
+    are opened one by one at each start. Nothing creates a topic by naming it.
+    """
+    client, controller = f"{ports.HOST}:{port}", f"{ports.HOST}:{controller_port}"
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@{controller}",
+        "listeners": f"PLAINTEXT://{client},CONTROLLER://{controller}",
+        "advertised.listeners": f"PLAINTEXT://{client}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": str(log_dir),
+        "auto.create.topics.enable": "false",
+        "log.message.timestamp.type": "LogAppendTime",
+        "offsets.topic.num.partitions": "1",
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.num.partitions": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.num.partitions": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        "num.network.threads": "2",
+        "num.io.threads": "4",
+        "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
+    }
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
