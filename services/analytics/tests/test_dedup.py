@@ -1,0 +1,151 @@
+"""Dedup as a function of the log: against the rule written down the slow way."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from weir_analytics.panes.dedup import PartitionState
+from weir_analytics.panes.runs import (
+    FAN_IN,
+    Identities,
+    Run,
+    chain_before,
+    read_run,
+    run_range,
+    tidy,
+    write_run,
+)
+
+HORIZON_MS = 100
+
+Record = tuple[int, int, int]  # first 8 bytes, last 8 bytes, append time
+
+
+def slow(records: list[Record]) -> list[bool]:
+    """Decide by looking at every earlier record."""
+    answer: list[bool] = []
+    running: list[int] = []
+    for i, (high, low, at_ms) in enumerate(records):
+        running.append(max([at_ms, *running[-1:]]))
+        answer.append(
+            any(
+                records[j][:2] == (high, low) and running[i] - running[j] <= HORIZON_MS
+                for j in range(i)
+            )
+        )
+    return answer
+
+
+def feed(state: PartitionState, records: list[Record]) -> list[bool]:
+    """Give records to a state, as one slice."""
+    if not records:
+        return []
+    received = state.advance(np.array([r[2] for r in records], np.int64))
+    high = np.array([r[0] for r in records], np.uint64)
+    low = np.array([r[1] for r in records], np.uint64)
+    return [bool(x) for x in state.repeats(high, low, received)]
+
+
+records_of_a_log = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 1_000)), max_size=60
+)
+
+
+class TestPartitionState:
+    @given(records_of_a_log, st.lists(st.integers(0, 60), max_size=6))
+    def test_any_cut_into_slices_gives_the_answer_of_the_rule(
+        self, records: list[Record], cuts: list[int]
+    ) -> None:
+        """Where batches begin does not change which records are duplicates."""
+        state = PartitionState(HORIZON_MS, 0)
+        edges = sorted({0, len(records), *(c for c in cuts if c < len(records))})
+        answer = [x for a, b in itertools.pairwise(edges) for x in feed(state, records[a:b])]
+
+        assert answer == slow(records)
+
+    @pytest.mark.parametrize(
+        ("later_ms", "duplicate"), [(HORIZON_MS, True), (HORIZON_MS + 1, False)]
+    )
+    def test_edge_of_the_horizon(self, later_ms: int, duplicate: bool) -> None:
+        """A repetition exactly one horizon later is a duplicate, a millisecond later it is not."""
+        state = PartitionState(HORIZON_MS, 0)
+
+        assert feed(state, [(1, 1, 0), (1, 1, later_ms)]) == [False, duplicate]
+
+    def test_a_clock_that_steps_back_does_not_shorten_the_past(self) -> None:
+        """R is a running maximum: a broker's clock stepping back changes no decision."""
+        state = PartitionState(HORIZON_MS, 0)
+
+        assert feed(state, [(1, 1, 0), (2, 2, 500), (1, 1, 0)]) == [False, False, False]
+
+
+class TestRuns:
+    @settings(deadline=None, max_examples=100)
+    @given(records_of_a_log, st.lists(st.integers(0, 60), max_size=30))
+    def test_a_state_through_files_gives_the_answer_of_the_rule(
+        self, tmp_path_factory: pytest.TempPathFactory, records: list[Record], cuts: list[int]
+    ) -> None:
+        """Writing, merging and deleting runs between batches changes no decision."""
+        folder = tmp_path_factory.mktemp("runs")
+        edges = sorted({0, len(records), *(c for c in cuts if c < len(records))})
+        answer: list[bool] = []
+        for start, end in itertools.pairwise(edges):
+            chain = chain_before(folder, start, HORIZON_MS)
+            assert chain is not None
+            state = PartitionState.after(chain, start, HORIZON_MS)
+            answer += feed(state, records[start:end])
+            write_run(folder, state.run(end), HORIZON_MS)
+            tidy(folder, start, HORIZON_MS)
+
+        assert answer == slow(records)
+
+    def test_many_small_runs_become_few(self, tmp_path: Path) -> None:
+        """A thousand batches leave a bounded number of files."""
+        for at in range(1_000):
+            identities = Identities.of_ordered(
+                np.array([at], np.uint64), np.array([0], np.uint64), np.array([at], np.int64)
+            )
+            write_run(tmp_path, Run(at, at + 1, at - 1, at, identities), 10_000)
+            tidy(tmp_path, at, 10_000)
+
+        assert len(list(tmp_path.iterdir())) <= 3 * FAN_IN
+        assert chain_before(tmp_path, 1_000, 10_000) is not None
+
+    def test_runs_beyond_the_horizon_are_deleted(self, tmp_path: Path) -> None:
+        """A run whose youngest record is older than the horizon goes as a whole."""
+        for at, received_ms in enumerate([0, 1_000, 2_000]):
+            run = Run(at, at + 1, received_ms - 1_000, received_ms, Identities.empty())
+            write_run(tmp_path, run, HORIZON_MS)
+        tidy(tmp_path, 3, HORIZON_MS)
+
+        assert [run_range(p) for p in tmp_path.glob("*.run")] == [(2, 3)]
+
+    def test_a_gap_is_no_state(self, tmp_path: Path) -> None:
+        """A chain that does not reach one horizon back is refused, not used."""
+        write_run(tmp_path, Run(5, 9, 1_000, 1_010, Identities.empty()), HORIZON_MS)
+
+        assert chain_before(tmp_path, 9, HORIZON_MS) is None
+        assert chain_before(tmp_path, 8, HORIZON_MS) is None
+
+    def test_two_identities_that_share_eight_bytes(self) -> None:
+        """The last 8 bytes confirm: an identity that shares the first 8 is another one."""
+        both = Identities.of_ordered(
+            np.array([7, 7], np.uint64), np.array([1, 3], np.uint64), np.array([10, 30], np.int64)
+        )
+        asked = both.latest(np.array([7, 7, 7], np.uint64), np.array([3, 2, 1], np.uint64))
+
+        assert list(asked) == [30, -1, 10]
+
+    def test_a_cut_file_is_refused(self, tmp_path: Path) -> None:
+        """A run that is not whole is named, and the error says what to do."""
+        write_run(tmp_path, Run(0, 1, -1, 5, Identities.empty()), HORIZON_MS)
+        path = next(tmp_path.glob("*.run"))
+        path.write_bytes(path.read_bytes()[:20])
+
+        with pytest.raises(ValueError, match="must begin with WEIRRUN1"):
+            read_run(path)

@@ -1,0 +1,81 @@
+"""What every task of a batch is told: which range of the log, for which lane, under which fence.
+
+A batch is described by one frozen value. It reaches the Python workers as a
+local property of the Spark job, not in a closure: so the functions of the plan
+stay the same objects from batch to batch, are imported and not pickled, and the
+plan does not have to be built again.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pyspark import TaskContext
+
+PROPERTY = "weir.batch"
+Offsets = dict[int, int]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One range of the log, counted for one lane of commits.
+
+    Attributes:
+        start: First offset of each partition.
+        end: One past the last offset of each partition.
+        lane: The chain of commits that the batch belongs to.
+        only: The shards to commit; None for all.
+        first_late_ms: Processed-through of the batch before: an event counted
+            for a pane that was final by then is late. None: nothing is late.
+    """
+
+    topic: str
+    topic_id: str
+    epoch: int
+    fence: int
+    number: int
+    start: Offsets
+    end: Offsets
+    lane: str
+    only: tuple[int, ...] | None
+    first_late_ms: int | None
+    kafka_bootstrap: str
+    redis_url: str
+    dedup_dir: str
+    horizon_ms: int
+    shards: int
+
+    @property
+    def records(self) -> int:
+        """Return how many records the range holds."""
+        return sum(end - self.start.get(p, 0) for p, end in self.end.items())
+
+    def to_json(self) -> str:
+        """Return the batch as one line of text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Batch:
+        """Read what `to_json` wrote."""
+        fields: dict[str, Any] = json.loads(text)
+        for name in ("start", "end"):
+            fields[name] = {int(p): offset for p, offset in fields[name].items()}
+        only = fields["only"]
+        fields["only"] = None if only is None else tuple(only)
+        return cls(**fields)
+
+
+def current_batch() -> Batch:
+    """Return the batch that the running task belongs to.
+
+    Raises:
+        RuntimeError: If the driver did not name one.
+    """
+    context = TaskContext.get()
+    text = context.getLocalProperty(PROPERTY) if context is not None else None
+    if not text:
+        msg = f'a task of the plan must run under the local property "{PROPERTY}", which is not set'
+        raise RuntimeError(msg)
+    return Batch.from_json(text)

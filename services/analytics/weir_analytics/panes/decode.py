@@ -1,0 +1,70 @@
+"""The first step of a batch: what each record is, read without parsing JSON.
+
+The first header and the first 70 bytes of a value tell what a record is, its
+identity and its event time (docs/interfaces.md, section 1).
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from weir import names
+
+from weir_analytics.panes.kinds import Kind
+
+PREFIX = b'{"weirid":"'
+# Places are 1-based and in bytes, as Spark's `substring` of a binary counts.
+_IDENTITY_AT, _IDENTITY_LENGTH = 12, 32
+_TIME_AT, _TIME_LENGTH = 56, 16
+
+
+def classify(log: DataFrame) -> DataFrame:
+    """Say of every record what it is, and cut out what the dedup step needs.
+
+    Leaves: partition, offset, at_ms (append time), kind, identity (16 bytes, of
+    events), given (bytes and headers of refused and foreign records), value.
+    """
+    cut = log.select(
+        "partition",
+        "offset",
+        F.unix_millis("timestamp").alias("at_ms"),
+        F.get("headers", F.lit(0))["key"].alias("first"),
+        "headers",
+        _identity().alias("identity"),
+        "value",
+    )
+    kind = _kind()
+    unusual = kind.isin(int(Kind.REFUSED), int(Kind.FOREIGN))
+    return cut.select(
+        "partition",
+        "offset",
+        "at_ms",
+        kind.cast("tinyint").alias("kind"),
+        "identity",
+        F.when(unusual, F.struct("value", "headers")).alias("given"),
+        "value",
+    )
+
+
+def event_time_ms(value: Column) -> Column:
+    """Return the corrected event time that stands at the fixed place, null if none does."""
+    return F.substring(value, _TIME_AT, _TIME_LENGTH).cast("string").try_cast("bigint")
+
+
+def _identity() -> Column:
+    digits = F.substring("value", _IDENTITY_AT, _IDENTITY_LENGTH).cast("string")
+    starts = F.substring("value", 1, len(PREFIX)) == F.lit(PREFIX)
+    identity = F.when(starts, F.unhex(digits))
+    return F.when(F.length(identity) == 16, identity)
+
+
+def _kind() -> Column:
+    first, value = F.col("first"), F.col("value")
+    known = F.col("identity").isNotNull()
+    return (
+        F.when((first == names.HEADER_TICK) & value.isNull(), int(Kind.TICK))
+        .when((first == names.HEADER_REASON) & value.isNotNull(), int(Kind.REFUSED))
+        .when((first == names.HEADER_CONTENT_TYPE) & known, int(Kind.EVENT))
+        .when((first == names.HEADER_TAIL) & known, int(Kind.SAMPLED))
+        .otherwise(int(Kind.FOREIGN))
+    )

@@ -1,0 +1,248 @@
+"""Sorted runs: which identities one partition has seen, by range of offsets.
+
+A run covers the offsets `[start, end)` of one partition and holds, for every
+identity in it, the greatest R (running maximum of the append time). Runs are a
+cache of the log. The state before offset `n` is the chain of runs that ends at
+`n`, so a batch that is run again sees what it saw the first time. A chain that
+does not reach one horizon back is no state; it is read from the log again.
+
+A run is written to a temporary file and renamed: it is whole or not there.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+U64 = npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+
+NEVER = -1
+MAGIC = b"WEIRRUN1"
+_HEADER = struct.Struct("<8s5q")
+# Eight runs below a size become one. Runs of `LARGEST` identities stay as they
+# are: merging eight of them would take a third of a second of one batch.
+FAN_IN = 8
+SMALLEST = 512
+LARGEST = SMALLEST * FAN_IN**3
+
+
+@dataclass(frozen=True)
+class Identities:
+    """Identities in the order of (first 8 bytes, last 8 bytes), each with its greatest R."""
+
+    high: U64
+    low: U64
+    received: I64
+
+    def __len__(self) -> int:
+        return len(self.high)
+
+    @classmethod
+    def empty(cls) -> Identities:
+        """Return no identities."""
+        none = np.empty(0, np.uint64)
+        return cls(none, none, np.empty(0, np.int64))
+
+    def columns(self) -> tuple[npt.NDArray[Any], ...]:
+        """Return the three arrays in the order in which a run's file holds them."""
+        return self.high, self.low, self.received
+
+    @classmethod
+    def of(cls, parts: Sequence[Identities]) -> Identities:
+        """Return the union; an identity in several parts keeps its greatest R.
+
+        A stable sort of arrays that are sorted one by one is a merge in numpy.
+        """
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return cls.empty()
+        high = np.concatenate([part.high for part in parts])
+        low = np.concatenate([part.low for part in parts])
+        received = np.concatenate([part.received for part in parts])
+        order = identity_order(high, low)
+        return cls.of_ordered(high[order], low[order], received[order])
+
+    @classmethod
+    def of_ordered(cls, high: U64, low: U64, received: I64) -> Identities:
+        """Return arrays that are in order already; of repeated identities the greatest R."""
+        last = np.ones(len(high), bool)
+        last[:-1] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
+        if last.all():
+            return cls(high, low, received)
+        starts = np.flatnonzero(np.concatenate(([True], last[:-1])))
+        return cls(high[last], low[last], np.maximum.reduceat(received, starts))
+
+    def latest(self, high: U64, low: U64) -> I64:
+        """Return for each identity asked its R, or `NEVER`; fastest if asked in sorted order."""
+        found = np.full(len(high), NEVER, np.int64)
+        size = len(self.high)
+        if size == 0:
+            return found
+        at = np.searchsorted(self.high, high)
+        asked = np.flatnonzero(self.high[np.minimum(at, size - 1)] == high)
+        asked = asked[at[asked] < size]
+        while len(asked):  # a second round only where two identities share 8 bytes
+            place = at[asked]
+            same = self.low[place] == low[asked]
+            found[asked[same]] = self.received[place[same]]
+            asked = asked[~same]
+            at[asked] += 1
+            asked = asked[at[asked] < size]
+            asked = asked[self.high[at[asked]] == high[asked]]
+        return found
+
+
+def identity_order(high: U64, low: U64) -> npt.NDArray[np.intp]:
+    """Return the stable order by (high, low); `low` is looked at only where `high` repeats."""
+    order = np.argsort(high, kind="stable")
+    ordered = high[order]
+    repeats = ordered[1:] == ordered[:-1]
+    if repeats.any():
+        lows = low[order]
+        if (lows[1:][repeats] != lows[:-1][repeats]).any():
+            exact: npt.NDArray[np.intp] = np.lexsort((low, high))
+            return exact
+    return order
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: the range it covers, R before and after it, and its identities."""
+
+    start: int
+    end: int
+    received_before: int
+    received_end: int
+    identities: Identities
+
+    @property
+    def name(self) -> str:
+        """The file's name: the range it covers."""
+        return f"{self.start:020d}-{self.end:020d}.run"
+
+
+def write_run(folder: Path, run: Run, horizon_ms: int) -> None:
+    """Write a run by rename; identities that can never match again are left out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = run.identities.received >= run.received_end - horizon_ms
+    columns = [column[kept] for column in run.identities.columns()]
+    head = (run.start, run.end, run.received_before, run.received_end, len(columns[0]))
+    temporary = folder / f".{run.name}.{os.getpid()}"
+    with temporary.open("wb") as file:
+        file.write(_HEADER.pack(MAGIC, *head))
+        for column in columns:
+            file.write(column.tobytes())
+    temporary.rename(folder / run.name)
+
+
+def read_run(path: Path) -> Run:
+    """Map a run into memory.
+
+    Raises:
+        ValueError: If the file is not a whole run.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(_HEADER.size)
+    if len(head) < _HEADER.size or head[:8] != MAGIC:
+        msg = f'dedup run must begin with WEIRRUN1, "{path.name}" does not; delete it'
+        raise ValueError(msg)
+    _, start, end, before, received_end, count = _HEADER.unpack(head)
+    if size != _HEADER.size + 24 * count:
+        msg = f'dedup run "{path.name}" must hold {count} identities, has {size} bytes; delete it'
+        raise ValueError(msg)
+    return Run(start, end, before, received_end, _mapped(path, count))
+
+
+def _mapped(path: Path, count: int) -> Identities:
+    if count == 0:
+        return Identities.empty()
+    raw: Any = np.memmap(path, np.uint64, "r", _HEADER.size)
+    return Identities(raw[:count], raw[count : 2 * count], raw[2 * count :].view(np.int64))
+
+
+def run_range(path: Path) -> tuple[int, int]:
+    """Return the offsets that a run covers, from its name."""
+    start, _, end = path.stem.partition("-")
+    return int(start), int(end)
+
+
+def chain_before(folder: Path, offset: int, horizon_ms: int) -> list[Run] | None:
+    """Return the runs that make up the state before `offset`, newest first.
+
+    Returns:
+        None if the files do not reach one horizon back: the state must be read
+        from the log.
+    """
+    if offset == 0:
+        return []
+    widest: dict[int, Path] = {}
+    for path in sorted(folder.glob("*.run"), reverse=True):
+        start, end = run_range(path)
+        if start < end:
+            widest[end] = path  # of runs with one end, the longest comes last
+    chain: list[Run] = []
+    at, oldest_needed = offset, None
+    while at in widest:
+        run = read_run(widest[at])
+        if oldest_needed is None:
+            oldest_needed = run.received_end - horizon_ms
+        chain.append(run)
+        at = run.start
+        if run.received_before == NEVER or run.received_before < oldest_needed:
+            return chain
+    return None
+
+
+def tidy(folder: Path, offset: int, horizon_ms: int) -> None:
+    """Merge small runs before `offset` and delete those that nothing needs any more.
+
+    The chain before `offset` stays what it was: only runs that end at or before
+    it are touched, and a merged run is there before its parts go.
+    """
+    chain = chain_before(folder, offset, horizon_ms)
+    if not chain:
+        return
+    _delete_outside(folder, chain, offset)
+    group = _mergeable(chain)
+    if len(group) < FAN_IN:
+        return
+    oldest, newest = group[-1], group[0]
+    merged = Run(
+        oldest.start,
+        newest.end,
+        oldest.received_before,
+        newest.received_end,
+        Identities.of([run.identities for run in group]),
+    )
+    write_run(folder, merged, horizon_ms)
+    for run in group:
+        (folder / run.name).unlink(missing_ok=True)
+
+
+def _delete_outside(folder: Path, chain: Sequence[Run], offset: int) -> None:
+    kept = {run.name for run in chain}
+    for path in folder.glob("*.run"):
+        if run_range(path)[1] <= offset and path.name not in kept:
+            path.unlink(missing_ok=True)
+
+
+def _mergeable(chain: Sequence[Run]) -> list[Run]:
+    """Return the newest runs, all below one size, as soon as there are `FAN_IN` of them."""
+    limit = SMALLEST
+    while limit <= LARGEST:
+        group = list(takewhile(lambda run: len(run.identities) < limit, chain))  # noqa: B023
+        if len(group) >= FAN_IN:
+            return group
+        limit *= FAN_IN
+    return []

@@ -1,0 +1,107 @@
+"""The Spark session of the panes job, and the stream's source options.
+
+Each setting has the measurement that chose it in `docs/decisions`; those that
+only keep a promise say so here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from weir_analytics.settings import Settings
+
+# The class moved in Spark 4: the path without `checkpointing` is gone.
+_CHECKPOINT_FILES = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+CONNECTOR = (
+    "spark-sql-kafka-0-10_2.13-*.jar",
+    "spark-token-provider-kafka-0-10_2.13-*.jar",
+    "kafka-clients-*.jar",
+    "commons-pool2-*.jar",
+)
+
+
+def connector_jars(folder: Path) -> list[Path]:
+    """Return the four jars of Spark's Kafka connector.
+
+    Raises:
+        FileNotFoundError: If one is missing; names it.
+    """
+    found: list[Path] = []
+    for pattern in CONNECTOR:
+        jars = sorted(folder.glob(pattern))
+        if not jars:
+            msg = f"the Kafka connector must be in {folder}, found no {pattern}; run `make setup`"
+            raise FileNotFoundError(msg)
+        found.append(jars[-1])
+    return found
+
+
+def session_config(settings: Settings) -> Mapping[str, str]:
+    """Return the Spark settings."""
+    return {
+        # 4 tries of a task: with one, a single killed Python worker ends the query.
+        "spark.master": settings.master,
+        "spark.app.name": "weir-panes",
+        "spark.jars": ",".join(str(jar) for jar in connector_jars(settings.jars_dir)),
+        "spark.driver.memory": settings.driver_memory,
+        # G1's threads compete for two cores: a batch took 460 ms with it, 275 without.
+        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Xss4m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.local.dir": str(settings.state_dir / "spark"),
+        "spark.sql.warehouse.dir": str(settings.state_dir / "spark"),
+        # TCP on loopback stalls a Python worker 40 ms a batch (delayed acknowledgements).
+        "spark.python.unix.domain.socket.enabled": "true",
+        # Off by default: a worker that hangs would hold its batch for ever.
+        "spark.python.worker.idleTimeoutSeconds": "60",
+        "spark.python.worker.killOnIdleTimeout": "true",
+        "spark.sql.shuffle.partitions": str(settings.cores),
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.runSQLOnFiles": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+        # The default, 128, sorts as soon as 129 groups carry sketches.
+        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
+        "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINT_FILES,
+        "spark.sql.streaming.pollingDelay": str(settings.polling_ms),
+        "spark.sql.streaming.minBatchesToRetain": "20",
+        "spark.sql.streaming.numRecentProgressUpdates": "5",
+        "spark.cleaner.periodicGC.interval": "10min",
+    }
+
+
+def open_session(settings: Settings) -> SparkSession:
+    """Start the JVM with the settings above."""
+    # Unset, tasks take the `python3` on PATH, which has no pyarrow.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder: SparkSession.Builder = SparkSession.builder
+    for name, value in session_config(settings).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def source_options(settings: Settings, starting: str) -> dict[str, str]:
+    """Return the options of the stream that reads `weir.events`.
+
+    Args:
+        starting: Exact offsets as JSON. Used only while the checkpoint is new.
+    """
+    return {
+        "kafka.bootstrap.servers": settings.kafka_bootstrap,
+        "startingOffsets": starting,
+        "includeHeaders": "true",
+        "failOnDataLoss": "true",
+        "maxOffsetsPerTrigger": str(settings.max_records),
+    }
