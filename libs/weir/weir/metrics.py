@@ -1,0 +1,20 @@
+"""The name of every Prometheus metric that Weir's services expose.
+
+Written here and nowhere else: `weir_<service>_<what>_<unit>[_total]`. Labels come
+from closed sets; no label is a word that a client can choose.
+"""
+
+from __future__ import annotations
+
+# ── ingest ──────────────────────────────────────────────────────────────────
+INGEST_REQUESTS = "weir_ingest_requests_total"
+INGEST_REQUEST_SECONDS = "weir_ingest_request_seconds"
+INGEST_EVENTS = "weir_ingest_events_total"
+INGEST_REFUSED = "weir_ingest_refused_total"
+INGEST_BODY_BYTES = "weir_ingest_body_bytes_total"
+INGEST_IN_FLIGHT_BYTES = "weir_ingest_in_flight_bytes"
+INGEST_UNACKNOWLEDGED = "weir_ingest_unacknowledged_records"
+INGEST_DELIVERY_SECONDS = "weir_ingest_delivery_seconds"
+INGEST_DELIVERY_FAILURES = "weir_ingest_delivery_failures_total"
+INGEST_TAIL_EVENTS = "weir_ingest_tail_events_total"
+INGEST_KEYS = "weir_ingest_keys_count"
