@@ -1,0 +1,417 @@
+"""The actors of the simulation: drivers and the attempts of their tasks.
+
+An actor is a generator. Between any two of its steps the world may do anything:
+end it, let it sleep for long, start another, take Redis' latest writes away. What it
+decides it asks the pure functions, through a `Rules`, which mutants replace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+
+from weir.commit import (
+    Attempt,
+    Fence,
+    Mark,
+    Offsets,
+    ShardState,
+    Verdict,
+    decide,
+    decide_fence,
+    decide_opening,
+    decide_record,
+    furthest,
+)
+from weir.commit_recovery import Found, Planned, Recovery, reconcile
+from weir.names import LIVE_LANE
+
+from .commit_world import (
+    DEFINITIONS_ID,
+    EVENTS_ID,
+    LEDGER,
+    PANE_LENGTH,
+    SHARDS,
+    Definition,
+    Entry,
+    Image,
+    Parts,
+    Range,
+    Record,
+    World,
+    evaluate,
+)
+
+Steps = Iterator[None]
+BATCH_LIMIT = 6
+SLICE = 4
+MAX_STARTS = 30
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The decisions under test; a mutant replaces one."""
+
+    decide: Callable[[ShardState, Range], Verdict] = lambda shard, mine: decide(shard, mine.attempt)
+    reconcile: Callable[[Found], Recovery] = reconcile
+    new_token: Callable[[World, str | None], str] = lambda world, _: str(world.rng.random())
+    ticks: bool = True
+    activates_at_from: bool = False
+
+
+def floor(last: Definition | None, ends: Offsets, *, opens: bool) -> Offsets:
+    """Return the offsets below which a driver activates nothing."""
+    if last is None:
+        return {}
+    return ends if opens else last.offsets
+
+
+class FencedError(Exception):
+    """A newer driver owns the state: exit."""
+
+
+class RestartError(Exception):
+    """The state is not what it should be: begin again at S0."""
+
+
+class Driver:
+    """One process of the panes job, from its start to its end."""
+
+    def __init__(self, world: World, rules: Rules) -> None:
+        self.world, self.rules = world, rules
+        self.fence = Fence(-1, DEFINITIONS_ID)
+        self.epoch = -1
+        self.position: Offsets = {}
+        self.floor: Offsets = {}
+        self.last_to: Offsets = {}
+        self.batch = 0
+        self.planned: Planned | None = None
+        self.trims = dict.fromkeys(range(SHARDS), 0)
+        self.idle_rounds = 0
+        self.attempts: list[Iterator[None]] = []
+
+    def run(self) -> Steps:
+        """Start, and begin again as long as the verdicts say so."""
+        for _ in range(MAX_STARTS):
+            try:
+                yield from self._start()
+                yield from self._count()
+            except RestartError:
+                yield
+            except FencedError:
+                return
+        self.world.wrongs.append("a driver started again and again")
+
+    # ── S0 ──────────────────────────────────────────────────────────────────
+    def _start(self) -> Steps:
+        last = self.world.last_start()
+        epoch = last.epoch if last else None
+        while True:
+            opened = epoch is None
+            offset = len(self.world.definitions)
+            self.epoch = offset if epoch is None else epoch
+            self.floor = floor(last, self.world.ends(), opens=opened)
+            start = Definition("start", epoch=self.epoch, offsets=self.floor)
+            self.world.append_definition(start)
+            self.fence = Fence(offset, DEFINITIONS_ID)
+            yield
+            yield from self._raise_fence()
+            found = Found(
+                [image.marks.get(LIVE_LANE) for image in self.world.shards],
+                self.world.planned,
+                self.world.bounds(),
+                self.epoch,
+                self.world.last_record(),
+            )
+            yield
+            recovery = self.rules.reconcile(found)
+            if opened or not recovery.new_epoch:
+                break
+            epoch = None
+        yield from self._recover(recovery, opened)
+        self.planned = found.checkpoint if recovery.keep_checkpoint else None
+
+    def _raise_fence(self) -> Steps:
+        for shard, _ in enumerate(self.world.shards):
+            image = self.world.shards[shard]
+            verdict = decide_fence(image.fence, self.fence, len(self.world.definitions))
+            if verdict is Verdict.FENCED:
+                raise FencedError
+            if verdict is Verdict.FOREIGN:
+                self.world.wrongs.append("foreign fence")
+                raise FencedError
+            if verdict is Verdict.OK:
+                self.world.put(shard, image._replace(fence=self.fence))
+            yield
+
+    def _recover(self, recovery: Recovery, opened: bool) -> Steps:
+        world = self.world
+        if recovery.verdict is Verdict.FOREIGN or recovery.target is None:
+            world.wrongs.append(f"foreign: {recovery.reason}")
+            raise FencedError
+        for shard in recovery.clear:
+            yield from self._clear(shard, recovery.target)
+        for level in recovery.levels:
+            world.levelled = True
+            active = {v: a.offsets for v, a in world.activations().items()}
+            parts = evaluate(world, level.read_from, level.to_offsets, active)[level.shard]
+            wanted = self._range(LIVE_LANE, level.from_offsets, level.to_offsets, corrects=False)
+            yield from self._commit(level.shard, wanted, parts)
+        if not recovery.keep_checkpoint:
+            world.plan(None)
+            yield
+        if opened:
+            verdict = decide_opening(world.last_record(), self.epoch)
+            if verdict is Verdict.FENCED:
+                self._give_way()
+            if verdict is Verdict.OK:
+                world.append_record(Record(self.epoch, 0, {}))
+            yield
+        self.trims = dict.fromkeys(range(SHARDS), 0)
+        self.last_to = self.position = recovery.target
+        self.batch = 0
+
+    def _clear(self, shard: int, target: Offsets) -> Steps:
+        """Empty a shard and set its mark, each step only upon the one before."""
+        token = self._write(shard, self.world.shards[shard].token, marks={})
+        yield
+        token = self._write(shard, token, panes={}, outbox={})
+        yield
+        self._write(shard, token, marks={LIVE_LANE: self._mark(target, -1)})
+        yield
+
+    def _write(self, shard: int, token: str | None, **changes: object) -> str:
+        image = self.world.shards[shard]
+        if image.fence is None or image.fence.fence < self.fence.fence or image.token != token:
+            raise RestartError
+        if image.fence.fence > self.fence.fence:
+            raise FencedError
+        changes["token"] = self.rules.new_token(self.world, token)
+        self.world.put(shard, image._replace(**changes))  # type: ignore[arg-type]
+        return str(changes["token"])
+
+    def _give_way(self) -> None:
+        fences = [image.fence.fence for image in self.world.shards if image.fence]
+        if any(fence > self.fence.fence for fence in fences):
+            raise FencedError
+        raise RestartError
+
+    # ── batches ─────────────────────────────────────────────────────────────
+    def _count(self) -> Steps:
+        planned = self.planned
+        if planned is not None:
+            self.last_to = self.position = planned.to_offsets
+            self.batch = planned.batch + 1
+            if not planned.committed:
+                yield from self._batch(planned)
+        while True:
+            yield from self._activate(planned)
+            yield from self._slice()
+            planned = self._plan()
+            if planned is None:
+                self.idle_rounds += 1
+                yield
+                continue
+            yield
+            yield from self._batch(planned)
+
+    def _plan(self) -> Planned | None:
+        world = self.world
+        ends = world.ends()
+        if self.rules.ticks and ends == self.position:
+            world.append_ticks()
+            ends = world.ends()
+        to = {p: min(end, self.position.get(p, 0) + BATCH_LIMIT) for p, end in ends.items()}
+        if to == self.position:
+            return None
+        if world.planned is not None and world.planned.batch >= self.batch:
+            raise FencedError  # Spark refuses to write a plan that exists, and ends the query
+        planned = Planned(self.batch, self.position, to, committed=False)
+        world.plan(planned)
+        self.last_to = self.position = to
+        self.batch += 1
+        return planned
+
+    def _activate(self, planned: Planned | None) -> Steps:
+        at: Offsets = furthest([self.last_to, self.floor])
+        if self.rules.activates_at_from and planned is not None:
+            at = planned.from_offsets
+        if any(d.kind == "start" for d in self.world.definitions[self.fence.fence + 1 :]):
+            raise FencedError  # what it activates would be ignored by every reader
+        for vid in self.world.versions():
+            if vid not in self.world.activations():
+                record = Definition("activation", self.fence.fence, 0, vid, at, vid % 2 == 0)
+                self.world.append_definition(record)
+                yield
+
+    def _batch(self, planned: Planned) -> Steps:
+        world = self.world
+        if self.rules.activates_at_from:
+            yield from self._activate(planned)
+        active = {v: a.offsets for v, a in world.activations().items()}
+        parts = evaluate(world, planned.from_offsets, planned.to_offsets, active)
+        for shard in range(SHARDS):
+            wanted = self._range(
+                LIVE_LANE, planned.from_offsets, planned.to_offsets, batch=planned.batch
+            )
+            wanted = wanted._replace(trim=self.trims[shard])
+            if world.rng.random() < 0.08:
+                self._leave_behind(shard, wanted, parts[shard])
+            yield from self._commit(shard, wanted, parts[shard])
+        yield from self._record(planned)
+        if world.planned is not None and world.planned.batch == planned.batch:
+            world.plan(Planned(planned.batch, planned.from_offsets, planned.to_offsets, True))
+        self.idle_rounds += planned.to_offsets == world.ends()
+        yield
+
+    def _record(self, planned: Planned) -> Steps:
+        """Publish the corrections of all outboxes, then the record."""
+        world = self.world
+        outboxes = [dict(image.outbox) for image in world.shards]
+        yield
+        for outbox in outboxes:
+            for entry in outbox.values():
+                world.corrections.update(entry.corrections)
+        yield
+        rev = planned.batch + 1
+        verdict = decide_record(world.last_record(), self.epoch, rev)
+        if verdict is Verdict.LOST:
+            self._give_way()
+        self.trims = {shard: max(outbox, default=0) for shard, outbox in enumerate(outboxes)}
+        if verdict is Verdict.OK:
+            world.append_record(Record(self.epoch, rev, self.trims))
+            check_record(world, planned.to_offsets)
+
+    def _slice(self) -> Steps:
+        """Do the next slice of one backfill in one shard."""
+        world = self.world
+        lanes = [(v, a) for v, a in world.activations().items() if a.backfill]
+        for vid, activation in lanes:
+            for shard in range(SHARDS):
+                lane = str(vid)
+                image = world.shards[shard]
+                mark = image.marks.get(lane)
+                at = mark.end if mark else {}
+                to = {p: min(n, at.get(p, 0) + SLICE) for p, n in activation.offsets.items()}
+                if to == {p: at.get(p, 0) for p in to}:
+                    continue
+                parts = evaluate(world, at, to, {vid: {}}, ledger=False)[shard]
+                wanted = self._range(lane, at, to, corrects=False)
+                if world.rng.random() < 0.15:
+                    self._leave_behind(shard, wanted, parts)  # a slice given up half-way
+                else:
+                    yield from self._commit(shard, wanted, parts)
+                return
+
+    # ── S4 ──────────────────────────────────────────────────────────────────
+    def _range(
+        self, lane: str, begin: Offsets, to: Offsets, *, batch: int = -1, corrects: bool = True
+    ) -> Range:
+        attempt = Attempt(self.fence, EVENTS_ID, begin, to, None, lane)
+        return Range(attempt, self.epoch, batch, 0, corrects)
+
+    def _mark(self, end: Offsets, batch: int) -> Mark:
+        return Mark(epoch=self.epoch, batch=batch, topic_id=EVENTS_ID, end=dict(end), shards=SHARDS)
+
+    def _leave_behind(self, shard: int, wanted: Range, parts: Parts) -> None:
+        """Start an attempt that nobody waits for and that may wake up much later."""
+        attempt = try_commit(self.world, self.rules, shard, wanted, parts)
+        next(attempt)
+        self.attempts.append(attempt)
+
+    def _commit(self, shard: int, wanted: Range, parts: Parts) -> Steps:
+        verdict = Verdict.RETRY
+        attempt = try_commit(self.world, self.rules, shard, wanted, parts)
+        while True:
+            try:
+                next(attempt)
+            except StopIteration as stop:
+                verdict = stop.value
+                break
+            yield
+        if verdict is Verdict.FENCED:
+            raise FencedError
+        if verdict is Verdict.FOREIGN:
+            self.world.wrongs.append("foreign shard")
+            raise FencedError
+        live = wanted.attempt.lane == LIVE_LANE
+        if verdict is Verdict.LOST or (live and verdict in (Verdict.BEHIND, Verdict.REWIND)):
+            raise RestartError
+
+
+def try_commit(
+    world: World, rules: Rules, shard: int, wanted: Range, parts: Parts
+) -> Generator[None, None, Verdict]:
+    """Read, merge, decide, write; returns the verdict. Any answer may get lost."""
+    while True:
+        read = world.shards[shard]
+        mine = wanted._replace(
+            attempt=Attempt(
+                wanted.attempt.fence,
+                wanted.attempt.topic_id,
+                wanted.attempt.from_offsets,
+                wanted.attempt.to_offsets,
+                read.token,
+                wanted.attempt.lane,
+            )
+        )
+        yield
+        verdict = rules.decide(world.state(shard, mine.attempt.lane), mine)
+        if verdict is Verdict.RETRY:
+            continue
+        if verdict is Verdict.OK:
+            apply(world, rules, shard, read, mine, parts)
+            if world.rng.random() < 0.1:  # the answer got lost
+                yield
+                continue
+        return verdict
+
+
+def apply(world: World, rules: Rules, shard: int, read: Image, mine: Range, parts: Parts) -> None:
+    """Write the merged panes, the outbox, the mark and a new token at once."""
+    now = world.shards[shard]
+    attempt = mine.attempt
+    if now.fence is not None and now.fence.fence > attempt.fence.fence:
+        world.wrongs.append("I7: an old driver wrote after a newer fence was raised")
+    panes, corrections = dict(read.panes), {}
+    through = world.received_through(attempt.from_offsets)
+    for key, weight in parts.items():
+        panes[key] = panes.get(key, 0) + weight
+        vid, pane = key
+        if vid != LEDGER and panes[key] > world.sent.get((shard, pane), 0):
+            world.wrongs.append("I6: a pane holds more than was sent")
+        if vid != LEDGER and mine.corrects and through >= (pane + 1) * PANE_LENGTH:
+            corrections[mine.epoch, mine.batch, vid, pane, shard] = weight
+    outbox = {n: entry for n, entry in now.outbox.items() if n > mine.trim}
+    outbox[max(now.outbox, default=0) + 1] = Entry(corrections)
+    mark = Mark(
+        epoch=mine.epoch,
+        batch=mine.batch,
+        topic_id=attempt.topic_id,
+        end=dict(attempt.to_offsets),
+        shards=SHARDS,
+    )
+    marks = {**now.marks, attempt.lane: mark}
+    token = rules.new_token(world, now.token)
+    world.put(shard, Image(now.fence, marks, token, panes, outbox))
+
+
+def check_record(world: World, to: Offsets) -> None:
+    """Check what a reader of the record may believe (I11), and note final values (I9)."""
+    if not world.lossless:
+        return
+    for image in world.shards:
+        end = image.marks[LIVE_LANE].end
+        if any(end.get(p, 0) < n for p, n in to.items()):
+            world.wrongs.append("I11: a record names offsets that a shard has not counted")
+    through = world.received_through(to)
+    for shard, image in enumerate(world.shards):
+        for (vid, pane), value in image.panes.items():
+            key = (vid, pane, shard)
+            if vid != LEDGER and key not in world.final and through >= (pane + 1) * PANE_LENGTH:
+                world.final[key] = value - published(world, key)
+
+
+def published(world: World, pane: tuple[int, int, int]) -> int:
+    """Return the sum of all corrections published of a pane."""
+    return sum(n for key, n in world.corrections.items() if key[2:] == pane)

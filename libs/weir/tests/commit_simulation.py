@@ -1,0 +1,236 @@
+"""Runs of the model: faults at random, then healing, then the recount.
+
+One seed is one run, and the same seed is always the same run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from weir.commit_recovery import Planned
+
+from .commit_driver import Driver, Rules, published
+from .commit_world import (
+    LEDGER,
+    PARTITIONS,
+    SHARDS,
+    Definition,
+    Image,
+    World,
+)
+
+CORRECT = Rules()
+
+
+@dataclass(frozen=True)
+class Faults:
+    """How likely each fault is at each step, and how long a run is.
+
+    Attributes:
+        steps: Steps before healing begins.
+        events: Chance of an event at each step.
+        crash: A driver ends.
+        second: Another driver starts beside the first.
+        pause: A driver stands still for some time.
+        tail: Redis loses its latest writes: of everything, a shard or the stream.
+        wipe: Redis loses everything, or everything of one shard.
+        checkpoint: The checkpoint is lost, set back, or another one's.
+        version: A definition is made.
+        wake: An attempt that nobody waits for takes a step.
+    """
+
+    steps: int = 150
+    events: float = 0.25
+    crash: float = 0.015
+    second: float = 0.006
+    pause: float = 0.01
+    tail: float = 0.008
+    wipe: float = 0.002
+    checkpoint: float = 0.006
+    version: float = 0.012
+    wake: float = 0.05
+
+
+class Run:
+    """One run."""
+
+    def __init__(self, seed: int, rules: Rules, faults: Faults) -> None:
+        self.world = World(seed)
+        self.rules, self.faults = rules, faults
+        self.drivers: list[tuple[Driver, Iterator[None]]] = []
+        self.asleep: dict[int, int] = {}
+        self.late: list[Iterator[None]] = []
+
+    def wrongs(self) -> list[str]:
+        """Do the run and return everything that was wrong."""
+        for step in range(self.faults.steps):
+            self._break(step)
+            self._step(step)
+        self._heal()
+        self._check()
+        return self.world.wrongs
+
+    def _start_driver(self) -> None:
+        driver = Driver(self.world, self.rules)
+        self.drivers.append((driver, driver.run()))
+
+    def _step(self, step: int) -> None:
+        rng = self.world.rng
+        if rng.random() < self.faults.events:
+            self.world.append_event()
+        if not self.drivers:
+            self._start_driver()
+        index = int(rng.random() * len(self.drivers))
+        driver, steps = self.drivers[index]
+        if self.asleep.get(id(driver), 0) <= step:
+            self._advance(index, driver, steps)
+        if self.late and rng.random() < self.faults.wake:
+            self._wake(int(rng.random() * len(self.late)))
+
+    def _advance(self, index: int, driver: Driver, steps: Iterator[None]) -> None:
+        try:
+            next(steps)
+        except StopIteration:
+            del self.drivers[index]
+        self.late += driver.attempts
+        driver.attempts.clear()
+
+    def _wake(self, index: int) -> None:
+        try:
+            next(self.late[index])
+        except StopIteration:
+            del self.late[index]
+
+    # ── faults ──────────────────────────────────────────────────────────────
+    def _break(self, step: int) -> None:
+        world, faults, rng = self.world, self.faults, self.world.rng
+        if self.drivers and rng.random() < faults.crash:
+            del self.drivers[int(rng.random() * len(self.drivers))]
+        if len(self.drivers) < 3 and rng.random() < faults.second:
+            self._start_driver()
+        if self.drivers and rng.random() < faults.pause:
+            driver, _ = self.drivers[int(rng.random() * len(self.drivers))]
+            self.asleep[id(driver)] = step + int(rng.random() * 120)
+        if world.before and rng.random() < faults.tail:
+            self._lose_tail()
+        if rng.random() < faults.wipe:
+            self._wipe()
+        if rng.random() < faults.checkpoint:
+            self._break_checkpoint()
+        if rng.random() < faults.version and len(world.versions()) < 3:
+            world.append_definition(Definition("version"))
+
+    def _lose_tail(self) -> None:
+        world, rng = self.world, self.world.rng
+        world.lossless = False
+        back = min(len(world.before), 1 + int(rng.random() ** 2 * 25))
+        shards, stream = world.before[-back]
+        kind = rng.random()
+        if kind < 0.5:
+            del world.before[-back:]
+            world.shards, world.stream = list(shards), stream
+        elif kind < 0.85:
+            shard = int(rng.random() * SHARDS)
+            world.put(shard, shards[shard])
+        else:
+            world.stream = stream
+
+    def _wipe(self) -> None:
+        world, rng = self.world, self.world.rng
+        world.lossless = False
+        if rng.random() < 0.5:
+            world.shards, world.stream = [Image() for _ in range(SHARDS)], ()
+            world.before.clear()
+        else:
+            world.put(int(rng.random() * SHARDS), Image())
+
+    def _break_checkpoint(self) -> None:
+        world, rng = self.world, self.world.rng
+        kind = rng.random()
+        if kind < 0.35 or not world.old_plans:
+            world.plan(None)
+        elif kind < 0.8:
+            world.plan(world.old_plans[int(rng.random() * len(world.old_plans))])
+        else:
+            begin = {p: int(rng.random() * (n + 1)) for p, n in world.ends().items()}
+            to = {p: n + int(rng.random() * 4) for p, n in begin.items()}
+            world.plan(Planned(int(rng.random() * 30), begin, to, rng.random() < 0.5))
+
+    # ── healing ─────────────────────────────────────────────────────────────
+    def _heal(self) -> None:
+        """Wake everybody up, keep one driver alive, and wait until all is counted."""
+        self.faults = replace(self.faults, events=0.0, wake=0.3)
+        self.asleep.clear()
+        calm: dict[Driver, int] = {}
+        for step in range(6_000):
+            self._step(step)
+            if len(self.drivers) != 1 or self.late or not self._backfilled():
+                calm.clear()
+                continue
+            driver = self.drivers[0][0]
+            # Two rounds: the first may have begun before the last fault.
+            if driver.idle_rounds >= calm.setdefault(driver, driver.idle_rounds) + 2:
+                return
+        self.world.wrongs.append("I16: it never came to rest")
+
+    def _backfilled(self) -> bool:
+        active = self.world.activations()
+        if len(active) < len(self.world.versions()):
+            return False
+        for vid, activation in active.items():
+            if not activation.backfill or not any(activation.offsets.values()):
+                continue
+            for image in self.world.shards:
+                mark = image.marks.get(str(vid))
+                if mark is None or dict(mark.end) != dict(activation.offsets):
+                    return False
+        return True
+
+    # ── the recount ─────────────────────────────────────────────────────────
+    def _check(self) -> None:
+        world = self.world
+        if world.wrongs:
+            return
+        expected = recount(world)
+        for shard, image in enumerate(world.shards):
+            if image.panes != expected[shard]:
+                world.wrongs.append(f"I5: shard {shard} is not the sum of its parts")
+        rows = [(k, n) for image in world.shards for k, n in image.panes.items()]
+        received = sum(event.shard >= 0 for records in world.log for event in records)
+        if sum(n for (vid, _), n in rows if vid == LEDGER) != received:
+            world.wrongs.append("I4: the ledger does not add up to what was received")
+        if world.lossless and not world.levelled:
+            self._check_corrections()
+
+    def _check_corrections(self) -> None:
+        world = self.world
+        for (vid, pane, shard), value in world.final.items():
+            if world.activations()[vid].backfill:
+                continue  # a backfill changes panes without corrections, until its takeover
+            now = world.shards[shard].panes[vid, pane]
+            if value + published(world, (vid, pane, shard)) != now:
+                world.wrongs.append("I9: the corrections do not add up to the value now")
+
+
+def recount(world: World) -> list[dict[tuple[int, int], int]]:
+    """Return what every pane must hold, by the log alone."""
+    active = world.activations()
+    panes: list[dict[tuple[int, int], int]] = [{} for _ in range(SHARDS)]
+    for partition in range(PARTITIONS):
+        for offset, event in enumerate(world.log[partition]):
+            if event.shard < 0:
+                continue
+            rows = [((LEDGER, int(event.counted)), 1)]
+            for vid, activation in active.items():
+                since = 0 if activation.backfill else activation.offsets.get(partition, 0)
+                if event.counted and offset >= since:
+                    rows.append(((vid, event.pane), event.weight))
+            for key, n in rows:
+                panes[event.shard][key] = panes[event.shard].get(key, 0) + n
+    return panes
+
+
+def run(seed: int, rules: Rules = CORRECT, faults: Faults | None = None) -> list[str]:
+    """Return what was wrong in the run of a seed."""
+    return Run(seed, rules, faults or Faults()).wrongs()

@@ -1,0 +1,234 @@
+"""A model of everything that a commit touches: the log, Redis, the checkpoint.
+
+It is as small as the protocol allows: an event is a weight for one pane of one
+shard, a pane is a sum of weights. Redis remembers what it held after each write, so
+that a run can take the latest writes away again. Weights are random and large, so
+that a hole and a double cannot cancel out.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+from weir.commit import Attempt, Fence, Mark, Offsets, ShardState
+from weir.commit_recovery import LogBounds, Planned
+from weir.names import LIVE_LANE
+
+SHARDS = 2
+PARTITIONS = 2
+DEFINITIONS_ID = "definitions"
+EVENTS_ID = "events"
+PANE_LENGTH = 6
+HORIZON = 25
+LEDGER = -1
+REMEMBERED_WRITES = 40
+
+
+class Event(NamedTuple):
+    """One record of the log. `shard` is -1 for a tick."""
+
+    shard: int
+    pane: int
+    weight: int
+    counted: bool
+    received: int
+
+
+class Image(NamedTuple):
+    """All keys of one shard; never changed, only replaced."""
+
+    fence: Fence | None = None
+    marks: dict[str, Mark] = {}  # noqa: RUF012  never changed
+    token: str | None = None
+    panes: dict[tuple[int, int], int] = {}  # noqa: RUF012  never changed
+    outbox: dict[int, Entry] = {}  # noqa: RUF012  never changed
+
+
+class Entry(NamedTuple):
+    """An outbox entry: corrections by (epoch, batch, version, pane, shard)."""
+
+    corrections: dict[tuple[int, int, int, int, int], int]
+
+
+class Record(NamedTuple):
+    """An entry of the stream of batch records."""
+
+    epoch: int
+    rev: int
+    outbox: dict[int, int]
+
+
+class Definition(NamedTuple):
+    """A record of `weir.definitions`: a start, an activation, or a version's text."""
+
+    kind: str
+    fence: int = 0
+    epoch: int = 0
+    vid: int = 0
+    offsets: Offsets = {}  # noqa: RUF012  never changed
+    backfill: bool = False
+
+
+class World:
+    """The log, the definitions, Redis, the checkpoint and what was published."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)  # noqa: S311  a model, seeded on purpose
+        self.log: list[list[Event]] = [[] for _ in range(PARTITIONS)]
+        self.now = 0
+        self.seen: list[dict[int, int]] = [{} for _ in range(PARTITIONS)]
+        self.definitions: list[Definition] = []
+        self.shards: list[Image] = [Image() for _ in range(SHARDS)]
+        self.stream: tuple[Record, ...] = ()
+        self.before: list[tuple[tuple[Image, ...], tuple[Record, ...]]] = []
+        self.planned: Planned | None = None
+        self.old_plans: list[Planned | None] = []
+        self.corrections: dict[tuple[int, int, int, int, int], int] = {}
+        self.wrongs: list[str] = []
+        self.lossless = True
+        self.levelled = False
+        self.final: dict[tuple[int, int, int], int] = {}
+        self.sent: dict[tuple[int, int], int] = {}
+
+    # ── the log ─────────────────────────────────────────────────────────────
+    def append_event(self) -> None:
+        """Append one event, at times a resent one or one that is late."""
+        rng = self.rng
+        partition = int(rng.random() * PARTITIONS)
+        self.now += 1
+        identity = int(rng.random() * 60)
+        last = self.seen[partition].get(identity)
+        self.seen[partition][identity] = self.now
+        counted = last is None or self.now - last > HORIZON
+        late = int(rng.random() * 20) if rng.random() < 0.3 else 0
+        pane = max(0, self.now - late) // PANE_LENGTH
+        shard, weight = int(rng.random() * SHARDS), 1 + int(rng.random() * 1_000_000)
+        self.log[partition].append(Event(shard, pane, weight, counted, self.now))
+        if counted:
+            self.sent[shard, pane] = self.sent.get((shard, pane), 0) + weight
+
+    def append_ticks(self) -> None:
+        """Append a tick to every partition."""
+        self.now += 1
+        for records in self.log:
+            records.append(Event(-1, 0, 0, False, self.now))
+
+    def ends(self) -> dict[int, int]:
+        """Return the end of each partition."""
+        return {p: len(records) for p, records in enumerate(self.log)}
+
+    def bounds(self) -> LogBounds:
+        """Return what the log holds."""
+        return LogBounds(EVENTS_ID, dict.fromkeys(range(PARTITIONS), 0), self.ends())
+
+    def received_through(self, at: Offsets) -> int:
+        """Return the received time up to which everything lies before `at`."""
+        return min(
+            records[at.get(p, 0) - 1].received if at.get(p, 0) else 0
+            for p, records in enumerate(self.log)
+        )
+
+    # ── the definitions ─────────────────────────────────────────────────────
+    def append_definition(self, record: Definition) -> int:
+        """Append a record and return its offset."""
+        self.definitions.append(record)
+        return len(self.definitions) - 1
+
+    def last_start(self) -> Definition | None:
+        """Return the latest start record."""
+        starts = [d for d in self.definitions if d.kind == "start"]
+        return starts[-1] if starts else None
+
+    def activations(self) -> dict[int, Definition]:
+        """Return by version its first activation that had the right to be written."""
+        latest, active = -1, dict[int, Definition]()
+        for offset, record in enumerate(self.definitions):
+            if record.kind == "start":
+                latest = offset
+            elif record.kind == "activation" and record.fence == latest:
+                active.setdefault(record.vid, record)
+        return active
+
+    def versions(self) -> list[int]:
+        """Return all versions defined so far."""
+        return [n for n, record in enumerate(self.definitions) if record.kind == "version"]
+
+    # ── Redis ───────────────────────────────────────────────────────────────
+    def put(self, shard: int, image: Image) -> None:
+        """Replace a shard's keys in one transaction."""
+        self._remember()
+        self.shards[shard] = image
+
+    def append_record(self, record: Record) -> None:
+        """Append to the stream of batch records."""
+        self._remember()
+        self.stream = (*self.stream, record)
+
+    def last_record(self) -> tuple[int, int] | None:
+        """Return epoch and revision of the newest entry of the stream."""
+        return self.stream[-1][:2] if self.stream else None
+
+    def _remember(self) -> None:
+        self.before.append((tuple(self.shards), self.stream))
+        if len(self.before) > REMEMBERED_WRITES:
+            del self.before[0]
+
+    def state(self, shard: int, lane: str) -> ShardState:
+        """Return what S4 reads of a shard."""
+        image = self.shards[shard]
+        return ShardState(
+            image.fence, image.marks.get(LIVE_LANE), image.marks.get(lane), image.token
+        )
+
+    # ── the checkpoint ──────────────────────────────────────────────────────
+    def plan(self, planned: Planned | None) -> None:
+        """Write to the checkpoint."""
+        self.old_plans.append(self.planned)
+        self.planned = planned
+
+
+class Range(NamedTuple):
+    """What one attempt wants: a link of a lane, as a driver made it."""
+
+    attempt: Attempt
+    epoch: int
+    batch: int
+    trim: int = 0
+    corrects: bool = True
+
+
+Parts = dict[tuple[int, int], int]
+
+
+def evaluate(
+    world: World, begin: Offsets, to: Offsets, active: dict[int, Offsets], *, ledger: bool = True
+) -> list[Parts]:
+    """Return what a range of the log adds to the panes of each shard.
+
+    Args:
+        world: The world.
+        begin: Where the range begins.
+        to: Where it ends, exclusive.
+        active: By version, the offsets from which it is counted.
+        ledger: Count the ledger too; a backfill does not.
+    """
+    parts: list[Parts] = [{} for _ in range(SHARDS)]
+    for partition, records in enumerate(world.log):
+        first = begin.get(partition, 0)
+        wanted = [vid for vid, since in active.items()]
+        since = [active[vid].get(partition, 0) for vid in wanted]
+        for offset in range(first, to.get(partition, 0)):
+            event = records[offset]
+            if event.shard < 0:
+                continue
+            mine = parts[event.shard]
+            if ledger:
+                row = (LEDGER, int(event.counted))
+                mine[row] = mine.get(row, 0) + 1
+            if event.counted:
+                for vid, begins in zip(wanted, since, strict=True):
+                    if offset >= begins:
+                        key = (vid, event.pane)
+                        mine[key] = mine.get(key, 0) + event.weight
+    return parts
