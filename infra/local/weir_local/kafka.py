@@ -112,7 +112,7 @@ class Broker:
             PartError: If it ended or the time is over.
         """
         try:
-            wait_until(self._serves, timeout_s=timeout_s, what="an answer of kafka")
+            wait_until(self._alive_and_serves, timeout_s=timeout_s, what="an answer of kafka")
         except TimeoutError as error:
             reason = last_error(self.part.log_path)
             msg = f"{error}: {reason}; see {self.part.log_path}"
@@ -138,8 +138,8 @@ class Broker:
     def _log_dir(self) -> Path:
         return self.folder / "data"
 
-    def _serves(self) -> bool:
-        self.part.check_alive()
+    def serves(self) -> bool:
+        """Return whether the broker answers a client now."""
         if not ports.answers(self.port):
             return False
         try:
@@ -147,6 +147,10 @@ class Broker:
         except KafkaException:
             return False
         return True
+
+    def _alive_and_serves(self) -> bool:
+        self.part.check_alive()
+        return self.serves()
 
     def _format(self) -> None:
         # One of Kafka's own ids: 16 random bytes as base64url without padding.
@@ -235,6 +239,9 @@ def _settings_text(log_dir: Path, port: int, controller_port: int) -> str:
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
+        # A broker that was killed is let in again when its old lease is over: 9 s by default.
+        "broker.session.timeout.ms": "3000",
+        "broker.heartbeat.interval.ms": "1000",
         "num.network.threads": "2",
         "num.io.threads": "4",
         "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),

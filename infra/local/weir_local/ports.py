@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 
+import psutil
+
 HOST = "127.0.0.1"
 
 
@@ -37,3 +39,15 @@ def answers(port: int, timeout_s: float = 0.2) -> bool:
             return True
     except OSError:
         return False
+
+
+def listener(port: int) -> str:
+    """Return who listens on this port, as far as we may know: `name (pid n)`."""
+    try:
+        for connection in psutil.net_connections("tcp"):
+            listens = connection.status == psutil.CONN_LISTEN
+            if listens and connection.laddr[1:2] == (port,) and connection.pid:
+                return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
+    except psutil.Error:  # on some systems only root may look
+        pass
+    return "another program"

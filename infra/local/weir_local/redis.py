@@ -96,7 +96,7 @@ class RedisServer:
             PartError: If it ended or the time is over.
         """
         try:
-            wait_until(self._serves, timeout_s=timeout_s, what="an answer of redis")
+            wait_until(self._alive_and_serves, timeout_s=timeout_s, what="an answer of redis")
         except TimeoutError as error:
             reason = last_error(self.part.log_path)
             msg = f"{error}: {reason}; see {self.part.log_path}"
@@ -110,8 +110,8 @@ class RedisServer:
         """End the server as a crash would."""
         self.part.kill()
 
-    def _serves(self) -> bool:
-        self.part.check_alive()
+    def serves(self) -> bool:
+        """Return whether the server answers a client now; while it loads it does not."""
         client = redis.Redis(port=self.port, socket_timeout=2, socket_connect_timeout=2)
         try:
             return bool(client.ping())
@@ -119,6 +119,10 @@ class RedisServer:
             return False
         finally:
             client.close()
+
+    def _alive_and_serves(self) -> bool:
+        self.part.check_alive()
+        return self.serves()
 
 
 def _options(folder: Path, port: int, durable: bool) -> list[str]:

@@ -1,0 +1,69 @@
+# Weir: everything one does with a checkout. `make` alone lists it.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+# The first Python that is new enough; it is only used to make the environment.
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+VENV := .venv/bin
+LOCAL := $(VENV)/python -m weir_local
+PYTEST := $(VENV)/python -m pytest
+DETACHED := $(if $(DETACH),--detach)
+
+export WEIR_HOME WEIR_PORT_BASE
+
+.PHONY: help setup demo up down status logs link reset \
+	test test-unit test-disruption lint bench-latency bench-engine bench-rest lock
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install what is missing (every other target does it too)
+	@test -n "$(PYTHON)" || { echo "weir: Python 3.11 or newer must be on PATH, found none; install it" >&2; exit 1; }
+	@$(PYTHON) infra/local/bootstrap.py
+
+demo: setup ## start everything and feed it real data; Ctrl-C stops (DETACH=1 returns)
+	@exec $(LOCAL) demo $(DETACHED)
+
+up: setup ## start everything; Ctrl-C stops (DETACH=1 returns)
+	@exec $(LOCAL) up $(DETACHED)
+
+down: setup ## stop everything; nothing accepted is lost
+	@$(LOCAL) down
+
+status: setup ## how each part is: running, ready, lag, freshness, memory, log
+	@$(LOCAL) status
+
+logs: setup ## what the parts write (PART=ingest for one of them)
+	@$(LOCAL) logs $(PART) --follow || test $$? -eq 130
+
+link: setup ## print a new sign-in link
+	@$(LOCAL) link
+
+reset: setup ## stop and remove all events, numbers and keys (YES=1 does not ask)
+	@$(LOCAL) reset $(if $(YES),--yes)
+
+test: setup ## everything CI runs but the disruption tests: lint, pages, Python
+	@$(VENV)/python -m weir_local.checks
+
+test-unit: setup ## the tests that need no server, in seconds
+	@$(PYTEST) -q -m "not kafka and not redis and not spark and not stack and not browser and not disruption"
+
+test-disruption: setup ## break parts on purpose and compare with a recount; minutes
+	@$(PYTEST) -q -m disruption tests
+
+lint: setup ## formats, lint rules, types, spelling
+	@$(VENV)/python -m weir_local.checks --lint
+
+bench-latency: setup ## time from a POST to the pane and to the screen
+	@$(VENV)/python bench/latency.py
+
+bench-engine: setup ## events a second and a core of the engine
+	@$(VENV)/python bench/engine.py
+
+bench-rest: setup ## cold start, and what the stack uses at rest and at 1,000 events/s
+	@$(VENV)/python bench/rest.py
+
+lock: setup ## write the locks of Python packages, jars and Node packages anew
+	@$(VENV)/python infra/local/lock.py

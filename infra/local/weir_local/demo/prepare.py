@@ -1,0 +1,89 @@
+"""Put the demo's metrics and boards through the public API, before the first event.
+
+Before, because a metric counts what comes after it was activated: only then do its
+numbers cover the whole hour that the feeder sends first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from weir_local.client import ApiClient, ApiError
+from weir_local.home import Home
+from weir_local.repository import DEFINITIONS
+from weir_local.services import addresses
+from weir_local.waiting import wait_until
+
+ACTIVE_TIMEOUT_S = 60.0
+
+
+def prepare_demo(home: Home, say: Callable[[str], None]) -> None:
+    """Put every definition of the demo that is not there yet, and wait until all count.
+
+    A definition that somebody has changed since is left as it is.
+
+    Raises:
+        ApiError: If the API refused one.
+        TimeoutError: If the panes job did not begin to count one.
+    """
+    known = addresses(home)
+    client = ApiClient(known["WEIR_DASHBOARD_URL"], known["WEIR_API_KEY"], patience_s=60)
+    try:
+        texts = read_definitions(DEFINITIONS)
+        new = [name for name, text in texts.items() if put_new(client, name, text)]
+        metrics = [name for name in texts if name.startswith("metric/")]
+        wait_until(
+            lambda: all(is_active(client, name) for name in metrics),
+            timeout_s=ACTIVE_TIMEOUT_S,
+            what="the demo's metrics counting",
+            every_s=0.2,
+        )
+    finally:
+        client.close()
+    say(f"{'demo':<10} {len(texts)} definitions, {len(new)} of them new")
+
+
+def read_definitions(folder: Path) -> dict[str, str]:
+    """Return the text of every definition in a folder by `<kind>/<name>`."""
+    texts = [text for path in sorted(folder.glob("*.yaml")) for text in split(path.read_text())]
+    return {f"{head['kind']}/{head['name']}": text for text in texts if (head := _head(text))}
+
+
+def split(text: str) -> list[str]:
+    """Return the documents of a YAML file as they are written."""
+    documents: list[str] = []
+    lines: list[str] = []
+    for line in [*text.splitlines(), "---"]:
+        if line.rstrip() == "---":
+            documents.append("\n".join(lines).strip() + "\n")
+            lines = []
+        else:
+            lines.append(line)
+    return [document for document in documents if _head(document)]
+
+
+def put_new(client: ApiClient, name: str, text: str) -> bool:
+    """Put a definition unless there is one of that name; return whether it was put."""
+    try:
+        client.call("PUT", f"/api/v1/definitions/{name}", {"text": text}, {"If-None-Match": "*"})
+    except ApiError as error:
+        if error.status in (HTTPStatus.PRECONDITION_FAILED, HTTPStatus.CONFLICT):
+            return False
+        raise
+    return True
+
+
+def is_active(client: ApiClient, name: str) -> bool:
+    """Return whether the panes job counts this metric."""
+    answer = client.call("GET", f"/api/v1/definitions/{name}/progress")
+    return bool(answer.body.get("active"))
+
+
+def _head(text: str) -> dict[str, Any] | None:
+    loaded = YAML(typ="safe", pure=True).load(text)
+    return loaded if isinstance(loaded, dict) else None

@@ -1,0 +1,59 @@
+"""Say in one sentence why a part ended, from what it wrote last."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from weir_local.process import last_error, last_lines
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """What a log shows, and what it means.
+
+    Attributes:
+        shows: Pattern of a line.
+        means: The cause and the mend, in words.
+    """
+
+    shows: str
+    means: str
+
+
+SYMPTOMS = (
+    Symptom(
+        r"No space left on device|ENOSPC|Disk quota exceeded",
+        "the disk is full; free some space and run `make up` again: nothing accepted is lost",
+    ),
+    Symptom(
+        r"OutOfMemoryError|insufficient memory for the Java Runtime|Cannot allocate memory|"
+        r"MemoryError|OOM command not allowed",
+        "there is not enough memory; close other programs and run `make up` again",
+    ),
+    Symptom(
+        r"Address already in use|address already in use|EADDRINUSE",
+        "its port is taken; stop what listens there, or choose others with WEIR_PORT_BASE",
+    ),
+    Symptom(
+        r"Too many open files",
+        "it may not open enough files; raise the limit (`ulimit -n 4096`) and run `make up` again",
+    ),
+    Symptom(
+        r"No module named",
+        "a Python package is missing; run `make setup`",
+    ),
+)
+
+
+def explain(log_path: Path, *, lines: int = 200) -> str:
+    """Return why the process that wrote this log ended, as far as its log tells."""
+    text = "\n".join(last_lines(log_path, lines))
+    for symptom in SYMPTOMS:
+        if re.search(symptom.shows, text):
+            return symptom.means
+    return last_error(log_path)

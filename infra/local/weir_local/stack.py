@@ -1,0 +1,175 @@
+"""The whole stack: start it, see how it is, stop it.
+
+Starting is the same after a clean stop, after a crash of anything, and when half of
+it runs already: what runs is left alone, what does not is started. Kafka and Redis
+come first, then all services at once; each waits by itself for what it needs.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import psutil
+
+from weir_local import ports
+from weir_local.diagnosis import explain
+from weir_local.home import Home
+from weir_local.kafka import Broker
+from weir_local.process import Part, PartError
+from weir_local.redis import RedisServer
+from weir_local.services import Service, addresses, services
+from weir_local.topics import TOPICS
+
+Say = Callable[[str], None]
+
+CORE = ("kafka", "redis", "ingest", "panes", "dashboard")
+DEMO = (*CORE, "feeder")
+READY_TIMEOUT_S = 180.0
+MIN_DISK_BYTES = 1_000_000_000
+MIN_MEMORY_BYTES = 1_500_000_000
+LOG_LIMIT_BYTES = 64_000_000
+
+
+class Stack:
+    """Kafka, Redis and the services of one home."""
+
+    def __init__(self, home: Home) -> None:
+        """Prepare the home's folders and secrets; nothing is started yet."""
+        home.prepare()
+        self.home = home
+        known = home.ports
+        self.broker = Broker(
+            home.folder / "kafka",
+            port=known["kafka"],
+            controller_port=known["kafka controller"],
+        )
+        self.redis = RedisServer(home.folder / "redis", port=known["redis"], durable=True)
+        self.services: dict[str, Service] = services(home)
+        self.parts: dict[str, Part] = {
+            "kafka": self.broker.part,
+            "redis": self.redis.part,
+            **{name: service.part for name, service in self.services.items()},
+        }
+
+    def start(self, names: tuple[str, ...] = CORE, say: Say = lambda _: None) -> None:
+        """Start what of `names` does not run, and return when all of it is ready.
+
+        Args:
+            names: Parts, of `DEMO`.
+            say: Told each step, with its time.
+
+        Raises:
+            PartError: If a port is taken, space or memory is missing, or a part ended
+                or was not ready in time. Says which, why, and what to do.
+        """
+        self.check_room()
+        self.check_ports(names)
+        self.home.write_env(addresses(self.home))
+        began = time.monotonic()
+        self.launch("redis")
+        self.launch("kafka")
+        self._await(("redis", "kafka"), began, say)
+        self.broker.create_topics(TOPICS)
+        for name in names:
+            self.launch(name)
+        self._await(tuple(name for name in names if name in self.services), began, say)
+
+    def launch(self, name: str) -> None:
+        """Start one part without waiting for it; do nothing if it runs."""
+        limit_log(self.parts[name])
+        if name == "kafka":
+            self.broker.launch()
+        elif name == "redis":
+            self.redis.launch()
+        else:
+            self.parts[name].start()
+
+    def is_ready(self, name: str) -> bool:
+        """Return whether a part runs and does its work."""
+        if self.parts[name].pid() is None:
+            return False
+        if name == "kafka":
+            return self.broker.serves()
+        if name == "redis":
+            return self.redis.serves()
+        return self.services[name].is_ready()
+
+    def stop(self) -> None:
+        """Stop every part cleanly: first who reads and writes, then the stores."""
+        for layer in (("feeder",), ("ingest", "panes", "dashboard"), ("redis", "kafka")):
+            with ThreadPoolExecutor(len(layer)) as pool:
+                list(pool.map(lambda name: self.parts[name].stop(), layer))
+
+    def check_ports(self, names: tuple[str, ...]) -> None:
+        """Do nothing if each port is free or held by the part that it belongs to.
+
+        Raises:
+            PartError: If another program listens on one; names port, use and setting.
+        """
+        for use, port in self.home.ports.by_use.items():
+            name = use.split()[0]
+            if name in names and self.parts[name].pid() is None and not ports.is_free(port):
+                msg = (
+                    f"port {port} ({use}) must be free, found {ports.listener(port)} there; "
+                    "stop it, or choose other ports, such as `WEIR_PORT_BASE=9080 make up`"
+                )
+                raise PartError(msg)
+
+    def check_room(self) -> None:
+        """Do nothing if there is room on the disk and in memory for a start.
+
+        Raises:
+            PartError: If not; says how much there is and how much is needed.
+        """
+        free = shutil.disk_usage(self.home.folder).free
+        if free < MIN_DISK_BYTES:
+            msg = (
+                f"{self.home.folder} must have {MIN_DISK_BYTES / 1e9:g} GB free, "
+                f"found {free / 1e9:.1f} GB; free some space on its disk"
+            )
+            raise PartError(msg)
+        available = psutil.virtual_memory().available
+        runs = any(part.pid() is not None for part in self.parts.values())
+        if available < MIN_MEMORY_BYTES and not runs:
+            msg = (
+                f"the stack needs {MIN_MEMORY_BYTES / 1e9:g} GB of free memory, "
+                f"found {available / 1e9:.1f} GB; close other programs"
+            )
+            raise PartError(msg)
+
+    def _await(self, names: tuple[str, ...], began: float, say: Say) -> None:
+        pending = list(names)
+        while pending:
+            for name in list(pending):
+                took_s = time.monotonic() - began
+                if self.is_ready(name):
+                    pending.remove(name)
+                    say(f"{name:<10} ready   {took_s:5.1f} s")
+                elif self.parts[name].pid() is None:
+                    raise PartError(self.obituary(name))
+                elif took_s > READY_TIMEOUT_S:
+                    log = self.parts[name].log_path
+                    msg = f"{name} was not ready after {took_s:.0f} s: {explain(log)}; see {log}"
+                    raise PartError(msg)
+            time.sleep(0.1)
+
+    def obituary(self, name: str) -> str:
+        """Return one sentence on why a part ended and where to read more."""
+        log = self.parts[name].log_path
+        return f"{name} has ended: {explain(log)}; see {log}"
+
+
+def limit_log(part: Part) -> None:
+    """Keep a part's log from filling the disk: beyond 64 MB it moves to `.1` and begins anew.
+
+    It is copied and emptied in place, since the process goes on writing to it.
+    """
+    try:
+        if part.log_path.stat().st_size > LOG_LIMIT_BYTES:
+            shutil.copyfile(part.log_path, part.log_path.with_suffix(".log.1"))
+            part.log_path.open("w").close()
+    except FileNotFoundError:
+        return

@@ -1,0 +1,118 @@
+"""`make up` and `make demo`: start, say where everything is, stay until Ctrl-C.
+
+The stack itself runs apart from the terminal, watched by the keeper. This command
+only shows what happens; when it is told to end it stops the stack first.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import TYPE_CHECKING, NoReturn
+
+from weir_local.console import say
+from weir_local.demo.prepare import prepare_demo
+from weir_local.keeper import keeper_part, notes_path
+from weir_local.lock import only_one
+from weir_local.notes import Follower
+from weir_local.process import PartError
+from weir_local.signin import sign_in_link
+from weir_local.stack import CORE, Stack
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from weir_local.home import Home
+
+
+def up(home: Home, *, demo: bool = False, detach: bool = False) -> int:
+    """Start the stack and, unless `detach`, stay in the foreground until Ctrl-C.
+
+    Returns:
+        The exit code of the command.
+
+    Raises:
+        PartError: If a part could not be started; what this call started is stopped again.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
+    notes = Follower(notes_path(home), from_end=True)
+    try:
+        _start(home, demo)
+        _greet(home)
+        if detach:
+            return 0
+        say("Ctrl-C stops the stack; what was accepted is kept.\n")
+        return _follow(home, notes)
+    except KeyboardInterrupt:
+        say("\nstopping …")
+        down(home)
+        return 0
+
+
+def down(home: Home) -> None:
+    """Stop everything cleanly and say so; nothing accepted is lost.
+
+    A second Ctrl-C does not cut it short.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    with only_one(home):
+        began = time.monotonic()
+        home.want([])
+        keeper_part(home).stop()
+        stack = Stack(home)
+        running = [name for name, part in stack.parts.items() if part.pid() is not None]
+        stack.stop()
+        what = ", ".join(running) or "nothing ran"
+        say(f"stopped ({what}) in {time.monotonic() - began:.1f} s; state is kept in {home.folder}")
+
+
+def _start(home: Home, demo: bool) -> None:
+    with only_one(home):
+        stack = Stack(home)
+        before = [name for name, part in stack.parts.items() if part.pid() is not None]
+        say(f"starting Weir in {home.folder}, ports from {home.port_base}")
+        try:
+            stack.start(CORE, lambda line: say(f"  {line}"))
+            if demo:
+                prepare_demo(home, lambda line: say(f"  {line}"))
+                stack.launch("feeder")
+        except PartError:
+            if not before:
+                stack.stop()
+            raise
+        runs = [name for name in stack.parts if stack.parts[name].pid() is not None]
+        home.want(runs)
+        keeper_part(home).start()
+
+
+def _greet(home: Home) -> None:
+    address = f"http://127.0.0.1:{home.ports['ingest']}"
+    key = home.api_key()
+    say(f"""
+Open      {sign_in_link(home)}
+          (signs in once, within 10 minutes; later: `make link`)
+API key   {key}
+Try       curl -sS {address}/v1/events -H 'Authorization: Bearer {key}' \\
+            -H 'Content-Type: application/json' \\
+            -d '{{"type":"hello.world","data":{{"greeting":"it works"}}}}'
+Scripts   source {home.env_file}
+""")
+
+
+def _follow(home: Home, notes: Follower) -> int:
+    keeper = keeper_part(home)
+    while home.wanted():
+        for note in notes.new():
+            say(str(note["text"]))
+        if keeper.pid() is None and home.wanted():
+            say("the keeper has ended; it was started again")
+            keeper.start()
+        time.sleep(0.3)
+    say("the stack was stopped by another command")
+    return 0
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
