@@ -37,6 +37,7 @@ class Reason(StrEnum):
     LOG_UNAVAILABLE = "log_unavailable"
     STORE_UNAVAILABLE = "store_unavailable"
     INTERNAL = "internal"
+    NOT_AVAILABLE = "not_available"
 
     # one item of a request, or one record, cannot be used
     TOO_DEEP = "too_deep"

@@ -1,0 +1,158 @@
+"""The guard in front of every route: credential, origin, scope, size, headers.
+
+It runs before a body is read. What the scope table does not list is not reached.
+"""
+
+from __future__ import annotations
+
+import json
+
+from redis.exceptions import RedisError
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from weir.problems import ProblemError, Reason
+
+from weir_dashboard.auth import scopes
+from weir_dashboard.auth.callers import Caller, KeyRing, bearer, unauthorized
+from weir_dashboard.auth.sessions import Sessions, cookie_of
+
+MAX_BODY_BYTES = 1_000_000
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+# RELIABILITY 5, row 19. HSTS is obeyed by browsers over TLS only.
+HEADERS = {
+    "content-security-policy": "default-src 'self'; object-src 'none'; base-uri 'none'; "
+    "frame-ancestors 'none'; form-action 'self'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "strict-transport-security": "max-age=31536000",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+class Guard:
+    """ASGI middleware: lets through what the scope table and the caller allow."""
+
+    def __init__(
+        self, app: ASGIApp, *, keys: KeyRing, sessions: Sessions, origins: tuple[str, ...]
+    ) -> None:
+        self._app = app
+        self._keys = keys
+        self._sessions = sessions
+        self._origins = frozenset(origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        sender = _with_headers(send)
+        try:
+            if scope["path"].startswith("/api/"):
+                await self._admit(scope)
+            await self._app(scope, _limited(receive, Headers(scope=scope)), sender)
+        except ProblemError as problem:
+            await send_problem(problem, sender)
+
+    async def _admit(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        entry, known = scopes.find(scope["method"], scope["path"])
+        caller = await self._caller(scope, headers)
+        if entry is None and known:
+            raise ProblemError(405, Reason.METHOD_NOT_ALLOWED, "this path has no such method")
+        if entry is None:
+            raise ProblemError(404, Reason.NOT_FOUND, "there is nothing at this path")
+        if entry.scope is not None:
+            if caller is None:
+                raise unauthorized()
+            caller.require(entry.scope)
+        scope.setdefault("state", {})["caller"] = caller
+
+    async def _caller(self, scope: Scope, headers: Headers) -> Caller | None:
+        safe = scope["method"] in SAFE_METHODS
+        key = bearer(headers)
+        if key is not None:
+            address = scope["client"][0] if scope.get("client") else ""
+            return self._keys.check(key, address)
+        if not safe:
+            self._same_site(headers, cookie=cookie_of(headers) is not None)
+        cookie = cookie_of(headers)
+        if cookie is None:
+            return None
+        try:
+            return await self._sessions.find(cookie)
+        except RedisError:
+            raise store_unavailable() from None
+        except ProblemError:
+            # An ended session is nobody: the open routes stay open, sign-in among them.
+            return None
+
+    def _same_site(self, headers: Headers, *, cookie: bool) -> None:
+        """Refuse a write that another site's page could have caused."""
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+        if cookie and (origin is None or site is None):
+            msg = "a write with a cookie needs Origin and Sec-Fetch-Site; use an API key instead"
+            raise ProblemError(403, Reason.ORIGIN_REFUSED, msg)
+        if (origin is not None and origin not in self._origins) or site not in {
+            None,
+            "same-origin",
+        }:
+            msg = "writes are taken from this installation's own pages only"
+            raise ProblemError(403, Reason.ORIGIN_REFUSED, msg)
+
+
+def store_unavailable() -> ProblemError:
+    """Return the refusal while Redis does not answer."""
+    msg = "the store of sessions and panes does not answer; events are kept, try again shortly"
+    return ProblemError(503, Reason.STORE_UNAVAILABLE, msg, retry_after_s=2)
+
+
+async def send_problem(problem: ProblemError, send: Send) -> None:
+    """Answer with a problem's JSON."""
+    body = json.dumps(problem.body(), ensure_ascii=False).encode()
+    headers = [
+        (b"content-type", b"application/problem+json"),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    if problem.retry_after_s is not None:
+        headers.append((b"retry-after", str(problem.retry_after_s).encode()))
+    if problem.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _with_headers(send: Send) -> Send:
+    async def sender(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers[name] = value
+            headers.setdefault("cache-control", "no-store")
+        await send(message)
+
+    return sender
+
+
+def _limited(receive: Receive, headers: Headers) -> Receive:
+    """Refuse a body over the limit while it is read, whatever it declares."""
+    declared = headers.get("content-length", "0")
+    read = int(declared) if declared.isdigit() else 0
+    if read > MAX_BODY_BYTES:
+        raise _too_large()
+    total = 0
+
+    async def receiver() -> Message:
+        nonlocal total
+        message = await receive()
+        total += len(message.get("body", b""))
+        if total > MAX_BODY_BYTES:
+            raise _too_large()
+        return message
+
+    return receiver
+
+
+def _too_large() -> ProblemError:
+    msg = f"a body must be at most {MAX_BODY_BYTES} bytes; send less at once"
+    return ProblemError(413, Reason.BODY_TOO_LARGE, msg)

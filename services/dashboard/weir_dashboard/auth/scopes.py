@@ -1,0 +1,93 @@
+"""The scope table: which scope each route needs. A route that is not here is denied.
+
+One row a route, the same table for API keys and signed-in sessions. A test compares it
+with the OpenAPI description.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Scope(StrEnum):
+    """What a credential opens."""
+
+    INGEST = "ingest"
+    """Send events; opens nothing here."""
+    READ = "read"
+    """See numbers and definitions."""
+    TAIL = "tail"
+    """See contents of events."""
+    DEFINE = "define"
+    """Write definitions."""
+    OPERATE = "operate"
+    """Acknowledge, replay, test."""
+    ADMIN = "admin"
+    """Keys, members, everything else."""
+
+
+API = "/api/v1"
+
+# None: open to everybody, signed in or not.
+TABLE: dict[tuple[str, str], Scope | None] = {
+    ("POST", "/query"): Scope.READ,
+    ("GET", "/series"): Scope.READ,
+    ("GET", "/metrics"): Scope.READ,
+    ("GET", "/metrics/{name}"): Scope.READ,
+    ("GET", "/boards"): Scope.READ,
+    ("GET", "/definitions"): Scope.READ,
+    ("GET", "/definitions/{kind}/{name}"): Scope.READ,
+    ("GET", "/definitions/{kind}/{name}/history"): Scope.READ,
+    ("POST", "/definitions/validate"): Scope.DEFINE,
+    ("PUT", "/definitions/{kind}/{name}"): Scope.DEFINE,
+    ("DELETE", "/definitions/{kind}/{name}"): Scope.DEFINE,
+    ("POST", "/preview"): Scope.TAIL,
+    ("GET", "/ledger"): Scope.READ,
+    ("GET", "/quarantine"): Scope.READ,
+    ("GET", "/quarantine/{id}"): Scope.TAIL,
+    ("GET", "/status"): Scope.READ,
+    ("GET", "/pipeline"): Scope.READ,
+    ("GET", "/discovery/types"): Scope.READ,
+    ("GET", "/discovery/ingest"): Scope.READ,
+    ("GET", "/session"): None,
+    ("POST", "/session"): None,
+    ("DELETE", "/session"): None,
+    ("POST", "/session/once"): Scope.ADMIN,
+    ("GET", "/keys"): Scope.ADMIN,
+    ("POST", "/keys"): Scope.ADMIN,
+    ("DELETE", "/keys/{id}"): Scope.ADMIN,
+    ("GET", "/live"): Scope.READ,
+    ("GET", "/openapi.json"): Scope.READ,
+    ("GET", "/asyncapi.json"): Scope.READ,
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the table, ready to be compared with a path."""
+
+    method: str
+    template: str
+    scope: Scope | None
+    pattern: re.Pattern[str]
+
+
+def _entries() -> tuple[Entry, ...]:
+    rows = []
+    for (method, template), scope in TABLE.items():
+        pattern = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(API + template))
+        rows.append(Entry(method, template, scope, re.compile(pattern)))
+    # A fixed path wins over one with a placeholder.
+    return tuple(sorted(rows, key=lambda row: row.template.count("{")))
+
+
+ENTRIES = _entries()
+
+
+def find(method: str, path: str) -> tuple[Entry | None, bool]:
+    """Return the row of a request, and whether its path is known with another method."""
+    known = [row for row in ENTRIES if row.pattern.fullmatch(path)]
+    method = "GET" if method == "HEAD" else method
+    return next((row for row in known if row.method == method), None), bool(known)

@@ -1,0 +1,1 @@
+"""Definitions: following their topic, folding it, writing to it."""

@@ -1,0 +1,1 @@
+"""The live hub: sockets, subscriptions, feeds, heartbeats."""

@@ -1,0 +1,108 @@
+"""Watches the parts and says how fresh the numbers are: `freshness` with real inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from weir.clock import Clock
+
+from weir_dashboard.freshness import Fresh, Observed, judge
+from weir_dashboard.store.batches import Batches
+from weir_dashboard.store.parts import Part, Parts
+
+
+class LogHealth(Protocol):
+    """Whether Kafka answers."""
+
+    def away_s(self) -> float | None:
+        """Return for how long no broker has answered, or None if one does."""
+        ...
+
+
+class Evaluations(Protocol):
+    """Whether the hub keeps up with what is due."""
+
+    evaluated_ms: int | None
+    overdue_s: float | None
+
+
+class Observer:
+    """Looks at batches, heartbeats, Kafka and the hub, and judges."""
+
+    def __init__(self, batches: Batches, parts: Parts, kafka: LogHealth, clock: Clock) -> None:
+        self.batches = batches
+        self.parts = parts
+        self._kafka = kafka
+        self._clock = clock
+        self._store_lost_s: float | None = clock.monotonic_s()
+        self._evaluations: Callable[[], Evaluations] | None = None
+
+    def watch(self, evaluations: Callable[[], Evaluations]) -> None:
+        """Also judge the hub itself."""
+        self._evaluations = evaluations
+
+    def now_ms(self) -> int:
+        """Return the present by the clock, for ages that clients compute."""
+        return self._clock.now_ms()
+
+    def fresh(self) -> Fresh:
+        """Return how fresh the numbers are now."""
+        return judge(self.observed())
+
+    def observed(self) -> Observed:
+        """Return what is seen now."""
+        now_s, now_ms = self._clock.monotonic_s(), self._clock.now_ms()
+        panes, ingest = self.parts.named("panes"), self.parts.named("ingest")
+        hub = self._evaluations() if self._evaluations else None
+        overdue_s = hub.overdue_s if hub else None
+        return Observed(
+            now_ms=now_ms,
+            processed_through_ms=self.batches.processed_through_ms,
+            unmoved_ms=int((now_s - self.batches.moved_s) * 1000),
+            since_ms=self.batches.moved_ms,
+            redis_away_ms=self._redis_away_ms(now_s),
+            kafka_away_ms=_ms(self._kafka.away_s()),
+            panes_age_ms=_age(panes, now_ms),
+            panes_held=_held(self.batches),
+            ingest_age_ms=_age(ingest, now_ms),
+            ingest_stalled=bool(ingest) and all(part.status == "stalled" for part in ingest),
+            hub_idle_ms=int((now_s - overdue_s) * 1000) if overdue_s is not None else 0,
+            rebuilding=_rebuilding(self.batches),
+            received_ms=_received(ingest, self.batches),
+            evaluated_ms=hub.evaluated_ms if hub else None,
+        )
+
+    def _redis_away_ms(self, now_s: float) -> int | None:
+        if self.batches.reachable:
+            self._store_lost_s = None
+            return None
+        if self._store_lost_s is None:
+            self._store_lost_s = now_s
+        return int((now_s - self._store_lost_s) * 1000)
+
+
+def _ms(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds * 1000)
+
+
+def _age(parts: list[Part], now_ms: int) -> int | None:
+    return max(0, now_ms - parts[0].at_ms) if parts else None
+
+
+def _held(batches: Batches) -> bool:
+    return batches.newest is not None and batches.newest.held_by is not None
+
+
+def _rebuilding(batches: Batches) -> float | None:
+    lanes = batches.newest.lanes if batches.newest else []
+    due = [lane for lane in lanes if lane.kind == "rebuild" and lane.of > 0]
+    if not due:
+        return None
+    return sum(lane.at for lane in due) / sum(lane.of for lane in due)
+
+
+def _received(ingest: list[Part], batches: Batches) -> int | None:
+    told: list[Any] = [part.detail.get("received_ms") for part in ingest]
+    known = [ms for ms in told if isinstance(ms, int)]
+    return max(known) if known else batches.processed_through_ms

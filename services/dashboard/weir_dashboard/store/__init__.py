@@ -1,0 +1,1 @@
+"""What the dashboard reads from Redis: batches, panes, names, heartbeats, the tail."""

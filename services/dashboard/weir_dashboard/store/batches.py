@@ -1,0 +1,124 @@
+"""Follows the stream of batch records: how far counting has come, and what changed.
+
+Keeps the records of the last 15 minutes. While Redis is away nothing moves, which is
+what `moved_s` and `reachable` say; when it is back, following goes on after the last
+entry seen, or starts afresh where that entry is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+import structlog
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+from weir import names
+from weir.batches import FIELD, KEPT_MS, BatchRecord, Opening, decode, parse_id
+from weir.clock import Clock
+
+from weir_dashboard.store.redis import newest_entries, read_streams
+
+BLOCK_MS = 1_000
+RETRY_S = 0.5
+READ_COUNT = 200
+
+log = structlog.get_logger()
+
+
+class Batches:
+    """The newest state of counting, as the batch records tell it.
+
+    Attributes:
+        epoch: The present life of the state; 0 before the first entry.
+        rev: The newest revision.
+        processed_through_ms: Received time up to which all events are counted, or None.
+        moved_s: Monotonic time at which processed-through last went on.
+        moved_ms: The same by the wall clock.
+        reachable: Whether the last read of the stream was answered.
+        records: What is kept, oldest first.
+    """
+
+    def __init__(self, redis: Redis, clock: Clock) -> None:
+        self._redis = redis
+        self._clock = clock
+        self._last_id = "0-0"
+        self._listeners: list[Callable[[BatchRecord], None]] = []
+        self._openings: list[Callable[[int], None]] = []
+        self.epoch = 0
+        self.rev = 0
+        self.processed_through_ms: int | None = None
+        self.moved_s = clock.monotonic_s()
+        self.moved_ms = clock.now_ms()
+        self.reachable = False
+        self.records: deque[BatchRecord] = deque()
+
+    @property
+    def newest(self) -> BatchRecord | None:
+        """Return the newest record of the present epoch, or None."""
+        return self.records[-1] if self.records else None
+
+    def listen(self, listener: Callable[[BatchRecord], None]) -> None:
+        """Call `listener` with each new record, in order."""
+        self._listeners.append(listener)
+
+    def on_epoch(self, listener: Callable[[int], None]) -> None:
+        """Call `listener` with each new epoch, before its records."""
+        self._openings.append(listener)
+
+    async def follow(self) -> None:
+        """Follow the stream until cancelled."""
+        while True:
+            try:
+                await self._read()
+                self.reachable = True
+            except (RedisError, OSError) as error:
+                if self.reachable:
+                    log.warning("store_lost", error=type(error).__name__)
+                self.reachable = False
+                await asyncio.sleep(RETRY_S)
+
+    async def _read(self) -> None:
+        after = {names.BATCHES: self._last_id}
+        found = await read_streams(self._redis, after, count=READ_COUNT, block_ms=BLOCK_MS)
+        if not found:
+            await self._check_rewound()
+        for entry_id, fields in found.get(names.BATCHES, ()):
+            self._last_id = entry_id.decode()
+            self._take(fields[FIELD], parse_id(entry_id))
+
+    async def _check_rewound(self) -> None:
+        """Start afresh if the stream was lost: its entries may then be older than ours."""
+        newest = await newest_entries(self._redis, names.BATCHES, 1)
+        last = parse_id(newest[0][0]) if newest else (0, 0)
+        if last < parse_id(self._last_id):
+            self._last_id = "0-0"
+
+    def _take(self, text: bytes, place: tuple[int, int]) -> None:
+        try:
+            entry = decode(text)
+        except ValueError as error:
+            log.error("batch_record_unreadable", id=f"{place[0]}-{place[1]}", error=str(error))
+            return
+        if entry.epoch != self.epoch:
+            self._open(entry.epoch)
+        if isinstance(entry, Opening):
+            return
+        self.rev = entry.rev
+        if entry.processed_through_ms > (self.processed_through_ms or 0):
+            self.processed_through_ms = entry.processed_through_ms
+            self.moved_s = self._clock.monotonic_s()
+            self.moved_ms = self._clock.now_ms()
+        self.records.append(entry)
+        while self.records[0].at_ms < entry.at_ms - KEPT_MS:
+            self.records.popleft()
+        for listener in self._listeners:
+            listener(entry)
+
+    def _open(self, epoch: int) -> None:
+        log.info("epoch", epoch=epoch, before=self.epoch)
+        self.epoch, self.rev = epoch, 0
+        self.records.clear()
+        for listener in self._openings:
+            listener(epoch)

@@ -1,0 +1,61 @@
+"""The Redis client: explicit timeouts, no silent retries, replies with types.
+
+The client's own types leave open whether replies are text or bytes; here they are
+bytes, always.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from redis.asyncio import Redis
+
+from weir_dashboard.settings import Settings
+
+TIMEOUT_S = 5.0
+Entry = tuple[bytes, dict[bytes, bytes]]
+
+
+def connect(settings: Settings) -> Redis:
+    """Return a client; it connects when first used and again after a loss."""
+    # redis-py retries silently by default, also what may already have been applied.
+    return Redis.from_url(
+        settings.redis_url,
+        password=settings.secret("redis_password"),
+        retry=None,
+        socket_timeout=TIMEOUT_S,
+        socket_connect_timeout=TIMEOUT_S,
+        max_connections=64,
+    )
+
+
+async def read_streams(
+    redis: Redis, after: dict[str, str], *, count: int, block_ms: int
+) -> dict[str, list[Entry]]:
+    """Return what came into streams after the given ids; waits up to `block_ms`."""
+    reply: Any = await redis.xread(cast("Any", after), count=count, block=block_ms)
+    return {key.decode(): entries for key, entries in reply or ()}
+
+
+async def newest_entries(redis: Redis, key: str, count: int) -> list[Entry]:
+    """Return the newest entries of a stream, the newest first."""
+    reply: Any = await redis.xrevrange(key, count=count)
+    return cast("list[Entry]", reply)
+
+
+async def read_hashes(redis: Redis, keys: list[str]) -> list[dict[bytes, bytes]]:
+    """Return whole hashes in one round trip; one that is not there is empty."""
+    if not keys:
+        return []
+    pipeline = redis.pipeline(transaction=False)
+    for key in keys:
+        pipeline.hgetall(key)
+    reply: Any = await pipeline.execute()
+    return cast("list[dict[bytes, bytes]]", reply)
+
+
+async def read_texts(redis: Redis, pattern: str) -> dict[bytes, bytes]:
+    """Return all text values whose keys match a pattern of few keys."""
+    keys: list[Any] = [key async for key in redis.scan_iter(pattern, count=1000)]
+    values: list[Any] = await redis.mget(keys) if keys else []
+    return {key: value for key, value in zip(keys, values, strict=True) if value is not None}
