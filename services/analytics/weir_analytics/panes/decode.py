@@ -60,7 +60,7 @@ def _identity() -> Column:
 
 def _kind() -> Column:
     first, value = F.col("first"), F.col("value")
-    known = F.col("identity").isNotNull()
+    known = F.col("identity").isNotNull() & event_time_ms(value).isNotNull()
     return (
         F.when((first == names.HEADER_TICK) & value.isNull(), int(Kind.TICK))
         .when((first == names.HEADER_REASON) & value.isNotNull(), int(Kind.REFUSED))

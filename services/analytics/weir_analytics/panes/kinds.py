@@ -36,3 +36,16 @@ class Fate(IntEnum):
 
 
 DISPOSITIONS = ("counted", "duplicate", "quarantined", "beyond_horizon", "erased")
+
+
+class Use(IntEnum):
+    """What one metric did with a counted event that it matches."""
+
+    USED = 0
+    VALUE_QUARANTINED = 1
+    PANE_NOT_KEPT = 2
+
+    @property
+    def label(self) -> str:
+        """The name under which the use of a version is counted."""
+        return self.name.lower()

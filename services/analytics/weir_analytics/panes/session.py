@@ -96,6 +96,7 @@ def source_options(settings: Settings, starting: str) -> dict[str, str]:
     """Return the options of the stream that reads `weir.events`.
 
     Args:
+        settings: The service's settings.
         starting: Exact offsets as JSON. Used only while the checkpoint is new.
     """
     return {

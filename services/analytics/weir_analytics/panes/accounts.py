@@ -1,0 +1,152 @@
+"""The account of every record: rows that are counted in the same pass as the metrics.
+
+Each record of the log leaves one account row, so that received = counted +
+duplicate + quarantined + beyond-horizon + erased holds by construction. After the
+groups are made, the account is spread into the panes of the system metrics
+(docs/interfaces.md, section 5): ledger, types, use of a version. What only the
+driver or the writer wants to know (how far a partition came, what became of a
+sampled event, which record to quarantine) travels as rows of reserved ids, too:
+one pass over the log, one action a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from weir_analytics.panes.kinds import Fate, Kind, Use
+
+LEDGER, TYPES, USE = -1, -2, -3
+# Not panes: read by the writer and handed on or acted on, never committed.
+PROGRESS, FATE, UNREADABLE = -10, -11, -12
+SYSTEM_RES_S = 60
+
+# The columns of a row before and of a group after the aggregation.
+KEYS = ("vid", "series", "start_s", "minute_s", "use")
+INPUTS = ("value", "member", "sample")
+
+_GAP = "\x01"
+
+
+def row(**fields: Column) -> Column:
+    """Return one row of the pass: a struct with every key and input, null where not given."""
+    kinds = {
+        "vid": "bigint",
+        "series": "string",
+        "start_s": "bigint",
+        "minute_s": "bigint",
+        "use": "tinyint",
+        "value": "double",
+        "member": "string",
+        "sample": "double",
+    }
+    return F.struct(
+        *(fields.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in kinds.items())
+    )
+
+
+def account_rows() -> list[Column]:
+    """Return the rows that each record leaves besides those of the metrics.
+
+    Reads: partition, offset, kind, fate, reason, received_ms, seen, tenant, source, type.
+    """
+    fate = F.col("fate")
+    disposition = F.when(fate == int(Fate.COUNTED), Fate.COUNTED.disposition)
+    for other in (Fate.DUPLICATE, Fate.QUARANTINED, Fate.BEYOND_HORIZON, Fate.ERASED):
+        disposition = disposition.when(fate == int(other), other.disposition)
+    kept_type = F.when(fate == int(Fate.COUNTED), F.col("type")).otherwise("")
+    place = F.concat_ws(_GAP, "partition", F.col("kind") == int(Kind.SAMPLED))
+    return [
+        F.when(
+            fate != int(Fate.TICK),
+            row(
+                vid=F.lit(LEDGER),
+                series=F.concat_ws(_GAP, "tenant", "source", disposition, kept_type),
+                minute_s=minute_s(),
+            ),
+        ),
+        F.when(
+            F.col("seen").isNotNull(),
+            row(
+                vid=F.lit(PROGRESS),
+                series=F.col("partition"),
+                start_s=F.col("received_ms"),
+                minute_s=F.col("seen"),
+            ),
+        ),
+        F.when(
+            F.col("kind") == int(Kind.SAMPLED),
+            row(
+                vid=F.lit(FATE),
+                series=F.concat_ws(_GAP, "partition", disposition, F.coalesce("reason", F.lit(""))),
+                start_s=F.col("offset"),
+            ),
+        ),
+        F.when(
+            F.col("reason").isNotNull(),
+            row(
+                vid=F.lit(UNREADABLE),
+                series=F.concat_ws(_GAP, "reason", place),
+                start_s=F.col("offset"),
+            ),
+        ),
+    ]
+
+
+def minute_s() -> Column:
+    """Return the received minute of a record, in epoch seconds."""
+    return F.floor(F.col("received_ms") / 60_000) * SYSTEM_RES_S
+
+
+def spread(groups: DataFrame, outputs: Sequence[str]) -> DataFrame:
+    """Turn groups into rows of panes: system metrics get theirs from the account.
+
+    A row may come out several times under one key (one for each type in the ledger,
+    one for each series in the use of a version); the writer merges them.
+    """
+    kept = [F.col(name) for name in ("n", *outputs)]
+    bare = [F.col("n"), *(F.lit(None).cast(groups.schema[o].dataType).alias(o) for o in outputs)]
+    parts = F.split("series", _GAP, 4)
+    ledger = F.col("vid") == LEDGER
+    counted = ledger & (parts[2] == Fate.COUNTED.disposition)
+    own = (F.col("vid") < USE) | ((F.col("vid") >= 0) & (F.col("use") != int(Use.PANE_NOT_KEPT)))
+    derived = F.array(
+        F.when(own, _pane("vid", "series", F.col("start_s"), kept)),
+        F.when(ledger, _pane(LEDGER, series_text(*(parts[i] for i in range(3))), None, bare)),
+        F.when(counted, _pane(TYPES, series_text(parts[0], parts[1], parts[3]), None, bare)),
+        F.when(F.col("vid") >= 0, _pane(USE, series_text(F.col("vid"), _use()), None, bare)),
+    )
+    rows = groups.select(F.explode(derived).alias("row")).where(F.col("row").isNotNull())
+    return rows.select("row.*")
+
+
+def series_text(*values: Column) -> Column:
+    """Return the series text of values that are never null, as `weir.series` writes it."""
+    escaped = (F.replace(v.cast("string"), F.lit("\\"), F.lit("\\\\")) for v in values)
+    text = F.concat_ws(
+        "|", *(F.concat(F.lit("="), F.replace(v, F.lit("|"), F.lit("\\|"))) for v in escaped)
+    )
+    cut = F.concat(F.substring(text, 1, 64), F.lit("…"), F.md5(text.cast("binary")))
+    return F.when(F.octet_length(text) > 256, cut).otherwise(text)
+
+
+def _pane(
+    vid: str | int, series: str | Column, start_s: Column | None, rest: list[Column]
+) -> Column:
+    return F.struct(
+        (F.col(vid) if isinstance(vid, str) else F.lit(vid).cast("bigint")).alias("vid"),
+        (F.col(series) if isinstance(series, str) else series).alias("series"),
+        (F.col("minute_s") if start_s is None else start_s).alias("start_s"),
+        "minute_s",
+        "use",
+        *rest,
+    )
+
+
+def _use() -> Column:
+    name = F.lit(Use.USED.label)
+    for use in (Use.VALUE_QUARANTINED, Use.PANE_NOT_KEPT):
+        name = F.when(F.col("use") == int(use), use.label).otherwise(name)
+    return name

@@ -1,0 +1,72 @@
+"""The heartbeat: the state of the job in Redis, every second, for the dashboard.
+
+It has its own thread and its own connection, so it goes on while Spark is stuck
+and says so.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from importlib.metadata import version
+
+import redis
+import structlog
+from weir import names
+from weir.clock import Clock
+
+from weir_analytics.panes.vitals import Vitals
+
+LOG = structlog.get_logger()
+BEAT_S = 1.0
+EXPIRES_S = 15
+VERSION = version("weir-analytics")
+
+
+class Heartbeat:
+    """Writes the state of this process to Redis every second."""
+
+    def __init__(self, url: str, instance: str, clock: Clock, stalled_ms: int) -> None:
+        self._redis = redis.Redis.from_url(
+            url, retry=None, socket_timeout=2.0, socket_connect_timeout=2.0
+        )
+        self._key = names.part_key("panes", instance)
+        self._clock, self._stalled_ms = clock, stalled_ms
+
+    def run(self, vitals: Vitals, stop: threading.Event) -> None:
+        """Beat until told to stop, then take the sign away; an absent Redis is waited for."""
+        while not stop.is_set():
+            self._try(lambda: self._redis.set(self._key, self.text(vitals), ex=EXPIRES_S))
+            stop.wait(BEAT_S)
+        self._try(lambda: self._redis.delete(self._key))
+
+    def text(self, vitals: Vitals) -> str:
+        """Return the heartbeat of docs/interfaces.md, section 5."""
+        now_ms = self._clock.now_ms()
+        through_ms = vitals.processed_through_ms
+        return json.dumps(
+            {
+                "at_ms": now_ms,
+                "version": VERSION,
+                "status": vitals.status(self._clock.monotonic_s(), now_ms, self._stalled_ms),
+                "busy": round(vitals.busy, 3),
+                "in": round(vitals.received_per_s, 1),
+                "lag_ms": max(0, now_ms - through_ms) if through_ms else None,
+                "detail": {
+                    "processed_through_ms": through_ms or None,
+                    "lag_records": vitals.lag_records,
+                    "epoch": vitals.epoch,
+                    "rev": vitals.rev,
+                    "held_by": vitals.held_by,
+                    "clock_ahead_ms": vitals.clock_ahead_ms,
+                },
+            }
+        )
+
+    @staticmethod
+    def _try(write: Callable[[], object]) -> None:
+        try:
+            write()
+        except redis.RedisError as error:
+            LOG.warning("heartbeat_not_written", error=type(error).__name__)

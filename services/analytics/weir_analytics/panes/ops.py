@@ -1,0 +1,95 @@
+"""The ops port: `/livez`, `/readyz` and the figures of `/metrics`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from weir import metrics
+
+from weir_analytics.panes.vitals import Vitals
+
+
+@dataclass
+class Figures:
+    """The figures of `/metrics`; their names are the public ones."""
+
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+
+    def __post_init__(self) -> None:
+        registry = self.registry
+        self.events = Counter(
+            metrics.PANES_EVENTS, "Events by disposition.", ["disposition"], registry=registry
+        )
+        self.ticks = Counter(metrics.PANES_TICKS, "Ticks read.", registry=registry)
+        self.verdicts = Counter(
+            metrics.PANES_VERDICTS, "Commits by verdict.", ["verdict"], registry=registry
+        )
+        self.batch = Histogram(
+            metrics.PANES_BATCH_SECONDS,
+            "Time of a batch.",
+            buckets=(0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3, 6, 12, 30),
+            registry=registry,
+        )
+        self.lag = Gauge(metrics.PANES_LAG, "Records not counted yet.", registry=registry)
+        self.revision = Gauge(metrics.PANES_REVISION, "Revision of the epoch.", registry=registry)
+        self.epoch = Gauge(metrics.PANES_EPOCH, "Epoch.", registry=registry)
+        self.through = Gauge(
+            metrics.PANES_PROCESSED_THROUGH,
+            "Received time up to which all is counted.",
+            registry=registry,
+        )
+        self.versions = Gauge(metrics.PANES_VERSIONS, "Versions being counted.", registry=registry)
+        self.clock = Gauge(
+            metrics.PANES_CLOCK_AHEAD,
+            "The broker's clock minus this one.",
+            registry=registry,
+        )
+
+
+class OpsServer:
+    """Answers `/livez`, `/readyz` and `/metrics`."""
+
+    def __init__(self, address: tuple[str, int], vitals: Vitals, figures: Figures) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                status, kind, body = answer(self.path, vitals, figures)
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+                """Log nothing: probes come every few seconds."""
+
+        self._server = ThreadingHTTPServer(address, Handler)
+        self.port: int = self._server.server_address[1]
+
+    def run(self) -> None:
+        """Serve until `close`."""
+        self._server.serve_forever(poll_interval=1.0)
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def answer(path: str, vitals: Vitals, figures: Figures) -> tuple[int, str, bytes]:
+    """Return status, content type and body of one request to the ops port.
+
+    `/livez` fails only if a thread has died; being behind, or without Kafka, is no
+    reason to be restarted.
+    """
+    if path == "/metrics":
+        return 200, "text/plain; version=0.0.4; charset=utf-8", generate_latest(figures.registry)
+    if path == "/livez":
+        ok = vitals.failed is None
+        return (200, "text/plain", b"ok\n") if ok else (503, "text/plain", b"a thread has died\n")
+    if path == "/readyz":
+        text = f"{vitals.doing}\n".encode()
+        return (200, "text/plain", b"ok\n") if vitals.ready else (503, "text/plain", text)
+    return 404, "text/plain", b"not found; /livez, /readyz or /metrics\n"

@@ -1,0 +1,154 @@
+"""Quarantine: copies of records that could not be used, with the reason.
+
+Delivery: at least once, before the batch commits (S3 before S4). A batch that
+runs again sends the same copies under the same keys; readers keep one a key.
+A producer belongs to one worker process and lives as long as it does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from confluent_kafka import KafkaError, Message, Producer
+from weir import names
+
+# Brokers take 1,048,588 bytes by default; a copy has more headers than its original.
+MAX_COPY_BYTES = 1_000_000
+CUT_BYTES = 64 * 1024
+FLUSH_S = 30.0
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a record stands in the log, and when it was appended there."""
+
+    topic: str
+    partition: int
+    offset: int
+    at_ms: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.partition}/{self.offset}"
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One record of `weir.quarantine`.
+
+    Attributes:
+        vid: The metric version that could not use the event; None: nobody could.
+    """
+
+    origin: Origin
+    value: bytes | None
+    reason: str
+    tenant: str
+    source: str
+    vid: int | None = None
+    extra: Mapping[str, bytes] | None = None
+
+    def key(self) -> bytes:
+        """Return the key by which readers keep one copy."""
+        suffix = "" if self.vid is None else f"/{self.vid}"
+        return f"{self.origin}{suffix}".encode()
+
+    def record(self) -> tuple[bytes | None, list[tuple[str, str | bytes | None]]]:
+        """Return value and headers; of an oversized value the beginning, length and digest."""
+        headers: dict[str, str | bytes | None] = {
+            names.HEADER_REASON: self.reason.encode(),
+            names.HEADER_TENANT: self.tenant.encode(),
+            names.HEADER_SOURCE: self.source.encode(),
+            names.HEADER_ORIGIN: str(self.origin).encode(),
+            names.HEADER_AT: str(self.origin.at_ms).encode(),
+        }
+        if self.vid is not None:
+            headers[names.HEADER_VERSION] = str(self.vid).encode()
+        headers |= self.extra or {}
+        value = self.value
+        if value is not None and len(value) > MAX_COPY_BYTES:
+            headers |= oversize_headers(value)
+            value = value[:CUT_BYTES]
+        return value, list(headers.items())
+
+
+def oversize_headers(value: bytes) -> dict[str, bytes]:
+    """Return the headers that stand for the part of a value that is not kept."""
+    return {
+        "weir-length": str(len(value)).encode(),
+        "weir-sha256": hashlib.sha256(value).hexdigest().encode(),
+    }
+
+
+class QuarantineWriter:
+    """Sends copies to `weir.quarantine` and waits until they are stored."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "acks": "all",
+                "enable.idempotence": True,
+                "linger.ms": 2,
+                "compression.type": "lz4",
+                "message.max.bytes": 2_000_000,
+                "partitioner": "murmur2_random",
+            }
+        )
+        self._failed: KafkaError | None = None
+        self._sent = 0
+
+    def send(self, copy: Copy) -> None:
+        """Queue one copy; waits while the queue is full."""
+        value, headers = copy.record()
+        while True:
+            try:
+                self._producer.produce(
+                    names.QUARANTINE,
+                    value,
+                    copy.key(),
+                    headers=headers,
+                    on_delivery=self._delivered,
+                )
+            except BufferError:
+                self._producer.poll(0.1)
+            else:
+                self._sent += 1
+                return
+
+    def flush(self) -> int:
+        """Return how many copies were stored since the last call, once all of them are.
+
+        Raises:
+            RuntimeError: If Kafka did not store one; the batch must run again.
+        """
+        left = self._producer.flush(FLUSH_S)
+        sent, self._sent = self._sent, 0
+        failed, self._failed = self._failed, None
+        if left or failed is not None:
+            why = failed.str() if failed is not None else f"{left} not acknowledged"
+            msg = f"could not store copies in {names.QUARANTINE} within {FLUSH_S:.0f} s: {why}"
+            raise RuntimeError(msg)
+        return sent
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        del message
+        if error is not None:
+            self._failed = error
+
+
+@cache
+def quarantine_writer(bootstrap: str) -> QuarantineWriter:
+    """Return the writer of this process."""
+    return QuarantineWriter(bootstrap)
+
+
+def header_text(headers: Mapping[str, Any], name: str, default: str) -> str:
+    """Return a header as text, whatever bytes another producer put there."""
+    value = headers.get(name)
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else default

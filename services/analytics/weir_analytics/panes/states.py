@@ -1,0 +1,101 @@
+"""The dedup state that a batch begins with: from its runs, else read from the log again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from confluent_kafka import Message
+from weir import names
+from weir.admission import Refused, admit_foreign
+from weir.event import placed
+
+from weir_analytics.panes.batch import Batch
+from weir_analytics.panes.dedup import PartitionState
+from weir_analytics.panes.history import LogPartition, first_at, read_range
+from weir_analytics.panes.kinds import Kind
+from weir_analytics.panes.runs import chain_before, write_run
+
+# Kafka finds an offset by time to the millisecond; a second covers its rounding.
+MARGIN_MS = 1_000
+
+
+def dedup_folder(batch: Batch, partition: int) -> Path:
+    """Return where the runs of a partition are; another log or lane has others."""
+    return Path(batch.dedup_dir) / batch.topic_id / batch.lane / str(partition)
+
+
+def state_before(batch: Batch, partition: int, first_at_ms: int) -> PartitionState:
+    """Return the state of a partition before the batch's first record.
+
+    Args:
+        batch: The batch; a repetition of it gets the same state.
+        partition: The partition.
+        first_at_ms: Append time of the batch's first record in it.
+    """
+    start = batch.start.get(partition, 0)
+    folder = dedup_folder(batch, partition)
+    chain = chain_before(folder, start, batch.horizon_ms)
+    if chain is None:
+        log = LogPartition(batch.kafka_bootstrap, batch.topic, partition)
+        begin = first_at(log, first_at_ms - batch.horizon_ms - MARGIN_MS)
+        begin = min(begin, start)
+        state = PartitionState(batch.horizon_ms, begin)
+        for messages in read_range(log, begin, start):
+            _replay(state, messages)
+        write_run(folder, state.run(start), batch.horizon_ms)
+        chain = [state.run(start)]
+    return PartitionState.after(chain, start, batch.horizon_ms)
+
+
+def _replay(state: PartitionState, messages: Sequence[Message]) -> None:
+    received = state.advance(np.array([m.timestamp()[1] for m in messages], np.int64))
+    places: list[int] = []
+    digests: list[bytes] = []
+    for at, message in enumerate(messages):
+        digest = _identity(message, int(received[at]))
+        if digest is not None:
+            places.append(at)
+            digests.append(digest)
+    if digests:
+        pairs = np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
+        state.repeats(pairs[0::2], pairs[1::2], received[places])
+
+
+def _identity(message: Message, received_ms: int) -> bytes | None:
+    """Return the identity of a record that is an event, None of every other one."""
+    kind, value = kind_of(message), message.value()
+    if kind <= Kind.SAMPLED:
+        return placed(value or b"").digest
+    if kind != Kind.FOREIGN:
+        return None
+    origin = f"{message.topic()}/{message.partition()}/{message.offset()}"
+    found = admit_foreign(value, received_ms=received_ms, origin=origin)
+    return None if isinstance(found, Refused) else found.digest
+
+
+def kind_of(message: Message) -> Kind:
+    """Say what a record is; the same answer as the columns of `decode.py`."""
+    headers: Any = message.headers() or []
+    first = headers[0][0] if headers else None
+    value = message.value()
+    if first == names.HEADER_TICK and value is None:
+        return Kind.TICK
+    if first == names.HEADER_REASON and value is not None:
+        return Kind.REFUSED
+    if first in _EVENT_HEADERS and _is_placed(value):
+        return Kind.EVENT if first == names.HEADER_CONTENT_TYPE else Kind.SAMPLED
+    return Kind.FOREIGN
+
+
+_EVENT_HEADERS = (names.HEADER_CONTENT_TYPE, names.HEADER_TAIL)
+
+
+def _is_placed(value: bytes | None) -> bool:
+    try:
+        placed(value or b"")
+    except ValueError:
+        return False
+    return True

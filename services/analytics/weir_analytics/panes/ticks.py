@@ -1,0 +1,169 @@
+"""Ticks: empty records that let time go on where the log is quiet.
+
+Processed-through is the minimum of R over all partitions, so one quiet partition
+would hold it for ever. A tick is an ordinary record with a header and no value:
+it makes an ordinary batch, and every batch verifies marks and fences. It is no
+event: not in received, not in dedup, not in lag.
+
+`Quiet` decides which partitions are due, without I/O; `Ticker` is the thread that
+looks at the log and writes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
+from weir import names
+from weir.clock import Clock
+
+QUIET_S = 0.5
+# Once nothing but ticks has come for a minute, every second one is left out.
+IDLE_AFTER_S = 60.0
+IDLE_FACTOR = 2
+TIMEOUT_S = 5.0
+_LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+
+@dataclass
+class Quiet:
+    """Which partitions have been quiet for long enough to be ticked.
+
+    Attributes:
+        tick_s: Time between two ticks of a partition.
+    """
+
+    tick_s: float = 1.0
+    _end: dict[int, int] = field(default_factory=dict)
+    _changed_s: dict[int, float] = field(default_factory=dict)
+    _ticked_s: dict[int, float] = field(default_factory=dict)
+    _busy_s: float | None = None
+
+    def observe(self, ends: Mapping[int, int], now_s: float) -> list[int]:
+        """Take the log's ends; return the partitions to be ticked now.
+
+        Args:
+            ends: The offset that the next record of each partition will get.
+            now_s: A clock that never steps back.
+        """
+        if self._busy_s is None:
+            self._busy_s = now_s
+        for partition, end in ends.items():
+            if self._end.get(partition) != end:
+                known = partition in self._end
+                self._end[partition] = end
+                self._changed_s[partition] = now_s if known else now_s - QUIET_S
+                self._busy_s = now_s
+        wait_s = self.interval_s(now_s)
+        return [p for p in ends if self._is_due(p, now_s, wait_s)]
+
+    def ticked(self, partition: int, offset: int, now_s: float) -> None:
+        """Note a tick that was stored: the end that it made is no news."""
+        self._ticked_s[partition] = now_s
+        if self._end.get(partition) == offset:
+            self._end[partition] = offset + 1
+
+    def interval_s(self, now_s: float) -> float:
+        """Return the time between two ticks as of now."""
+        idle = self._busy_s is not None and now_s - self._busy_s > IDLE_AFTER_S
+        return self.tick_s * (IDLE_FACTOR if idle else 1)
+
+    def _is_due(self, partition: int, now_s: float, wait_s: float) -> bool:
+        if now_s - self._changed_s[partition] < QUIET_S:
+            return False
+        # A thread wakes a little early or late; half a step decides.
+        return now_s - self._ticked_s.get(partition, -wait_s) >= wait_s - QUIET_S / 2
+
+
+@dataclass
+class LogEnds:
+    """What the ticker saw of the log last; read by other threads.
+
+    Attributes:
+        ends: The offset that the next record of each partition will get.
+        leaderless: Partitions that nobody answers for; they hold processed-through.
+        clock_ahead_ms: Append time of the last tick minus the time of sending.
+    """
+
+    ends: Mapping[int, int] = field(default_factory=dict)
+    leaderless: tuple[int, ...] = ()
+    clock_ahead_ms: int = 0
+
+
+class Ticker:
+    """Looks at the ends of `weir.events` twice a second and ticks what is quiet."""
+
+    def __init__(self, bootstrap: str, clock: Clock, *, tick_s: float, topic: str) -> None:
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "acks": "all",
+                "linger.ms": 0,
+                "message.timeout.ms": 5_000,
+                "log_level": 0,
+            }
+        )
+        self._clock, self._topic = clock, topic
+        self._quiet = Quiet(tick_s)
+        self.seen = LogEnds()
+
+    def run(self, stop: threading.Event, beat: Callable[[], None]) -> None:
+        """Tick until told to stop; an absent broker is waited for, not a reason to end.
+
+        Args:
+            stop: Set to end the thread.
+            beat: Called at each step that succeeded.
+        """
+        while not stop.is_set():
+            try:
+                self.step()
+                beat()
+            except KafkaException:
+                pass  # seen by all as lag and age of the heartbeat's figures
+            idle = self._quiet.interval_s(self._clock.monotonic_s()) > self._quiet.tick_s
+            stop.wait(self._quiet.tick_s * IDLE_FACTOR if idle else QUIET_S)
+
+    def step(self) -> list[int]:
+        """Look once; return the partitions that were ticked, acknowledged."""
+        partitions = self._partitions()
+        ends, leaderless = self._ends(partitions)
+        due = self._quiet.observe(ends, self._clock.monotonic_s())
+        for partition in due:
+            sent_ms = str(self._clock.now_ms()).encode()
+            self._producer.produce(
+                self._topic,
+                partition=partition,
+                headers=[(names.HEADER_TICK, sent_ms)],
+                on_delivery=self._delivered,
+            )
+        self._producer.flush(TIMEOUT_S)
+        self.seen = LogEnds(ends, leaderless, self.seen.clock_ahead_ms)
+        return due
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        partition, offset = message.partition(), message.offset()
+        if error is not None or partition is None or offset is None:
+            return
+        self._quiet.ticked(partition, offset, self._clock.monotonic_s())
+        _, appended_ms = message.timestamp()
+        self.seen.clock_ahead_ms = appended_ms - self._clock.now_ms()
+
+    def _partitions(self) -> list[int]:
+        topics = self._admin.list_topics(self._topic, timeout=TIMEOUT_S).topics
+        return sorted(topics[self._topic].partitions)
+
+    def _ends(self, partitions: list[int]) -> tuple[dict[int, int], tuple[int, ...]]:
+        asked = {TopicPartition(self._topic, p): _LATEST for p in partitions}
+        ends: dict[int, int] = {}
+        silent: list[int] = []
+        for place, future in self._admin.list_offsets(asked, request_timeout=TIMEOUT_S).items():
+            try:
+                ends[place.partition] = future.result().offset
+            except KafkaException:
+                silent.append(place.partition)
+        return ends, tuple(silent)

@@ -1,0 +1,52 @@
+"""What the panes job knows of itself: one value that its threads write and others read.
+
+There is no lock: each field is replaced whole, and readers want the newest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+BEHIND_MS = 5_000
+
+
+@dataclass
+class Vitals:
+    """What the threads of the driver know of themselves.
+
+    Attributes:
+        doing: What the driver is at, in a word or two.
+        busy: Share of the time that went into batches lately, 0 to 1.
+        received_per_s: Events of the last batches by the second.
+        last_batch_s: When the last batch was done, by the clock that never steps back.
+        held_by: The partition that holds processed-through.
+        failed: The thread that died, if one did.
+    """
+
+    ready: bool = False
+    doing: str = "starting"
+    busy: float = 0.0
+    epoch: int = -1
+    rev: int = 0
+    processed_through_ms: int = 0
+    lag_records: int = 0
+    received_per_s: float = 0.0
+    last_batch_s: float | None = None
+    held_by: int | None = None
+    clock_ahead_ms: int = 0
+    failed: str | None = None
+
+    def status(self, now_s: float, now_ms: int, stalled_ms: int) -> str:
+        """Return `ok`, `starting`, `behind` or `stalled`.
+
+        Args:
+            now_s: The clock that never steps back.
+            now_ms: The present.
+            stalled_ms: Without a batch for this long the job is stalled: ticks
+                make one every second or two.
+        """
+        if not self.ready or self.last_batch_s is None:
+            return "starting"
+        if (now_s - self.last_batch_s) * 1000 > stalled_ms:
+            return "stalled"
+        return "behind" if now_ms - self.processed_through_ms > BEHIND_MS else "ok"
