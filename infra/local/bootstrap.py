@@ -38,7 +38,7 @@ PACKAGES = (
 OLDEST_PYTHON = (3, 11)
 MIN_FREE_BYTES = 4_000_000_000
 HEARTBEAT_S = 15.0
-PARTIAL_LOG_LINES = 15
+SHOWN_LINES = 8
 
 
 class SetupError(Exception):
@@ -131,7 +131,7 @@ class Step:
 
     def digest(self) -> str:
         """Return what its inputs hold, and for which Python and machine, as one text."""
-        seen = hashlib.sha256(f"{sys.version} {os.uname().machine} {ROOT}".encode())
+        seen = hashlib.sha256(f"{sys.version_info[:2]} {os.uname().machine} {ROOT}".encode())
         for path in self.inputs:
             seen.update(str(path.relative_to(ROOT)).encode() + b"\0")
             seen.update(path.read_bytes() + b"\0")
@@ -161,14 +161,22 @@ def run_logged(command: Iterable[str | Path], log: Path, cwd: Path = ROOT) -> No
     with log.open("ab") as output:
         output.write(f"\n$ {' '.join(words)}\n".encode())
         output.flush()
+        began_at = output.tell()
         done = subprocess.run(  # noqa: S603
             words, cwd=cwd, stdout=output, stderr=subprocess.STDOUT, check=False
         )
     if done.returncode != 0:
-        tail = "\n".join(log.read_text(errors="replace").splitlines()[-PARTIAL_LOG_LINES:])
-        hint = "; is the network there?" if _looks_offline(tail) else ""
-        msg = f"`{' '.join(words[:4])} …` failed{hint}\n{tail}\nAll of it is in {log}."
+        text = log.read_bytes()[began_at:].decode("utf-8", "replace")
+        hint = "; is the network there?" if _looks_offline(text) else ""
+        msg = f"`{' '.join(words[:4])} …` failed{hint}\n{_telling(text)}\nAll of it is in {log}."
         raise SetupError(msg)
+
+
+def _telling(text: str) -> str:
+    """Return the lines that most likely say what went wrong."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()]
+    return "\n".join(errors[:SHOWN_LINES] or lines[-SHOWN_LINES:])
 
 
 def _looks_offline(text: str) -> bool:
@@ -275,8 +283,13 @@ def sha256_of(path: Path) -> str:
 
 
 def install_node(log: Path) -> None:
-    """Install the locked packages that build and check the pages."""
-    run_logged(["npm", "ci", "--no-audit", "--no-fund"], log, WEB)
+    """Install the locked packages that build and check the pages, each checked by its hash.
+
+    Not `npm ci`: it refuses a lock without the packages of other systems, and a registry
+    that lacks one of those makes such a lock. `--no-save` leaves the lock as it is.
+    """
+    shutil.rmtree(WEB / "node_modules", ignore_errors=True)
+    run_logged(["npm", "install", "--no-save", "--no-audit", "--no-fund"], log, WEB)
 
 
 def build_pages(log: Path) -> None:
