@@ -1,0 +1,178 @@
+"""Sketches: distinct counts (HLL) and percentiles (KLL) that merge, with their bounds.
+
+The engine makes them in the JVM (Spark's `hll_sketch_agg(…, 12)` and
+`kll_sketch_agg_double(…, k)`); here they are merged and read through the C++ library
+of the same project, which reads and writes the same bytes. Every estimate comes with a
+low and a high end that hold the exact answer in at least 99 of 100 trials, on any data
+and however many parts were merged (`bench/sketches.py`).
+
+An empty sketch says nothing and is never stored: it is `None` here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import datasketches as ds
+
+HLL_LG_K: Final = 12
+# Bounds at three standard deviations hold in 99.7 % of trials, at two in only 95.4 %.
+_HLL_DEVIATIONS: Final = 3
+# Of the preamble of a serialised HLL sketch: byte 5 holds flags, among them "empty". The
+# length tells nothing: Spark writes 40 bytes for none as for up to eight values.
+_HLL_FLAGS: Final = 5
+_HLL_EMPTY: Final = 4
+_KLL_EMPTY_BYTES: Final = 8
+
+KLL_SIZES: Final = (200, 400, 800, 1600, 3200, 6400)
+# How much of the way from a percentile to its nearer end the error of rank may take:
+# p99 by 0.35 lies between p98.65 and p99.35.
+_KLL_SHARE: Final = 0.35
+
+
+class Bounded(NamedTuple):
+    """An estimate between the ends that hold the exact answer."""
+
+    value: float
+    low: float
+    high: float
+
+
+# ── making sketches small and merging them ──────────────────────────────────
+
+
+def compact_hll(sketch: bytes | None) -> bytes | None:
+    """Return what the engine made in its smallest form; None if it holds nothing.
+
+    Spark writes sketches with room to grow: 40 bytes for one value instead of 12.
+    """
+    if not sketch or sketch[_HLL_FLAGS] & _HLL_EMPTY:
+        return None
+    return bytes(ds.hll_sketch.deserialize(sketch).serialize_compact())
+
+
+def compact_kll(sketch: bytes | None) -> bytes | None:
+    """Return what the engine made; None if it holds nothing."""
+    return sketch if sketch and len(sketch) > _KLL_EMPTY_BYTES else None
+
+
+def merge_hll(sketches: Iterable[bytes | None]) -> bytes | None:
+    """Return one sketch of everything that some sketches have counted.
+
+    The result is an HLL_4 sketch, which says the same in half the bytes of the HLL_8
+    that Spark makes.
+    """
+    present = [sketch for sketch in sketches if sketch]
+    if len(present) < 2:
+        return present[0] if present else None
+    return bytes(hll_union(present).get_result(ds.HLL_4).serialize_compact())
+
+
+def merge_kll(sketches: Iterable[bytes | None]) -> bytes | None:
+    """Return one sketch of all values that some sketches have seen."""
+    present = [sketch for sketch in sketches if sketch]
+    if len(present) < 2:
+        return present[0] if present else None
+    return bytes(kll_union(present).serialize())
+
+
+def hll_union(sketches: Iterable[bytes]) -> ds.hll_union:
+    """Return the open union of serialised sketches, for more to be merged into it."""
+    union = ds.hll_union(HLL_LG_K)
+    for sketch in sketches:
+        union.update(ds.hll_sketch.deserialize(sketch))
+    return union
+
+
+def kll_union(sketches: Iterable[bytes]) -> ds.kll_doubles_sketch:
+    """Return the open union of at least one serialised sketch."""
+    first, *rest = sketches
+    # Deserialising is the cheapest copy (0.2 µs); a merge costs 0.3 to 18 µs.
+    union = ds.kll_doubles_sketch.deserialize(first)
+    for sketch in rest:
+        union.merge(ds.kll_doubles_sketch.deserialize(sketch))
+    return union
+
+
+# ── distinct counts ─────────────────────────────────────────────────────────
+
+
+def hll_estimate(sketch: bytes) -> Bounded:
+    """Return how many different values a sketch has seen, in whole numbers."""
+    return distinct_in(ds.hll_sketch.deserialize(sketch))
+
+
+def distinct_in(sketch: ds.hll_sketch | ds.hll_union) -> Bounded:
+    """Return how many different values an open sketch or union has seen.
+
+    The exact answer is a whole number, so the ends are rounded inwards.
+    """
+    low = math.ceil(sketch.get_lower_bound(_HLL_DEVIATIONS) - 1e-6)
+    high = math.floor(sketch.get_upper_bound(_HLL_DEVIATIONS))
+    value = min(max(round(sketch.get_estimate()), low), high)
+    return Bounded(float(value), float(low), float(high))
+
+
+# ── percentiles ─────────────────────────────────────────────────────────────
+
+
+def kll_quantile(sketch: bytes, q: float) -> Bounded:
+    """Return a percentile by nearest rank: the value that `q` of all do not exceed.
+
+    Args:
+        sketch: A serialised sketch that is not empty.
+        q: The rank, 0 to 1: 0.99 for p99.
+    """
+    return quantile_in(ds.kll_doubles_sketch.deserialize(sketch), q)
+
+
+def quantile_in(sketch: ds.kll_doubles_sketch, q: float) -> Bounded:
+    """Return a percentile of an open sketch, by nearest rank.
+
+    The ends are the values at `q` less and plus the error of rank, which the library
+    states for 99 of 100 sketches over all ranks at once. Up to about `k` values the
+    sketch holds every one of them, and the answer is exact.
+    """
+    if not sketch.is_estimation_mode():
+        exact = float(sketch.get_quantile(q, True))
+        return Bounded(exact, exact, exact)
+    error = sketch.normalized_rank_error(False)
+    ranks = [max(0.0, q - error), q, min(1.0, q + error)]
+    low, value, high = sketch.get_quantiles(ranks, True)
+    # Beyond the ends the sketch still knows the exact extremes.
+    low = sketch.get_min_value() if ranks[0] == 0.0 else low
+    high = sketch.get_max_value() if ranks[2] == 1.0 else high
+    return Bounded(float(value), float(low), float(high))
+
+
+def kll_error(k: int) -> float:
+    """Return the error of rank of a sketch of size `k`, as a share of all values."""
+    return float(ds.kll_doubles_sketch.get_normalized_rank_error(k, False))
+
+
+def kll_k(percentiles: Iterable[float]) -> int:
+    """Return the smallest size of a KLL sketch that carries all asked percentiles.
+
+    Bytes grow with k: about 5 KB at 200 (up to p96), 18 KB at 800 (p99), 140 KB at 6,400.
+    What even the largest does not carry gets the largest; `kll_carries` then says so.
+
+    Args:
+        percentiles: Ranks, 0 to 1: 0.99 for p99. At least one.
+    """
+    tail = min(min(q, 1 - q) for q in percentiles)
+    allowed = _KLL_SHARE * tail * (1 + 1e-9)
+    return next((k for k in KLL_SIZES if kll_error(k) <= allowed), KLL_SIZES[-1])
+
+
+def kll_carries(n: int, k: int, q: float) -> bool:
+    """Tell whether a percentile of `n` values can be promised by a sketch of size `k`.
+
+    Two things must hold. At least one value lies beyond the percentile on its nearer
+    side: p99 asks for 100 values, p95 for 20; of fewer it is just the largest one. And
+    the sketch's error of rank does not reach that end.
+    """
+    tail = min(q, 1 - q)
+    # 1 - 0.99 is a little more than 0.01, and 100 of them a little more than 1.
+    return n * tail >= 1 - 1e-9 and (n <= k or kll_error(k) < tail)
