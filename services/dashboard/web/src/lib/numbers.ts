@@ -1,0 +1,80 @@
+/** Numbers as people read them: three digits, fixed spelling, exact on demand. */
+
+const LOCALE = "en";
+const SCALES = [
+  { from: 1e12, by: 1e12, suffix: "T" },
+  { from: 1e9, by: 1e9, suffix: "G" },
+  { from: 1e6, by: 1e6, suffix: "M" },
+  { from: 1e4, by: 1e3, suffix: "k" },
+] as const;
+
+const three = new Intl.NumberFormat(LOCALE, { maximumSignificantDigits: 3 });
+const whole = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 0 });
+const full = new Intl.NumberFormat(LOCALE, { maximumSignificantDigits: 17 });
+const signed = new Intl.NumberFormat(LOCALE, {
+  maximumSignificantDigits: 3,
+  signDisplay: "exceptZero",
+});
+
+/** What stands for a value that is not known. */
+export const NONE = "–";
+
+/** Returns a value with three digits, such as `617`, `18.2 k`; a dash for what is unknown. */
+export function short(value: number | null | undefined): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
+  const size = Math.abs(value);
+  // Rounded to three digits first: 999,999 is 1 M and not 1,000 k.
+  const rounded = size === 0 ? 0 : Number(size.toPrecision(3));
+  const scale = SCALES.find((s) => rounded >= s.from);
+  return scale ? `${three.format(value / scale.by)} ${scale.suffix}` : three.format(value);
+}
+
+/** Returns a value with all its digits. */
+export function exact(value: number | null | undefined): string {
+  return value === null || value === undefined || !Number.isFinite(value)
+    ? NONE
+    : full.format(value);
+}
+
+/** Returns a whole number with its digits grouped. */
+export function integer(value: number | null | undefined): string {
+  return value === null || value === undefined || !Number.isFinite(value)
+    ? NONE
+    : whole.format(value);
+}
+
+/** Returns a value with its sign. */
+export function change(value: number): string {
+  return Number.isFinite(value) ? signed.format(value).replace("-", "−") : NONE;
+}
+
+/** Returns a share as a percentage, such as `58 %`. */
+export function percent(share: number): string {
+  return `${three.format(share * 100)} %`;
+}
+
+/** Returns a value and its unit as one text, such as `617 ms`. */
+export function withUnit(value: number | null | undefined, unit: string): string {
+  const text = short(value);
+  if (text === NONE || unit === "") return text;
+  return unit.startsWith("/") ? `${text}${unit}` : `${text} ${unit}`;
+}
+
+/** Returns the bounds of a value, such as `592 – 648 ms`. */
+export function bounds(low: number, high: number, unit: string): string {
+  return `${short(low)} – ${withUnit(high, unit)}`;
+}
+
+/** Returns the unit that an aggregate of a metric is told in. */
+export function unitOf(aggregate: string, unit: string | null): string {
+  if (aggregate === "rate") return "/s";
+  if (aggregate === "count" || aggregate.startsWith("distinct") || aggregate.startsWith("top")) {
+    return "";
+  }
+  return unit ?? "";
+}
+
+/** Tells whether an axis of this aggregate starts at zero. */
+export function startsAtZero(aggregate: string): boolean {
+  return ["count", "rate", "sum"].includes(aggregate) || aggregate.startsWith("distinct");
+}

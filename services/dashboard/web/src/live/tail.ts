@@ -1,0 +1,76 @@
+/**
+ * The live tail as a fold: newest first, bounded, each event with what became of it.
+ *
+ * A fate may come before or after its event is on screen; both orders end the same.
+ */
+import type { Fate, ServerFrame, TailEvent } from "./wire";
+
+export const MAX_ROWS = 200;
+const MAX_WAITING = 500;
+const RATE_SPAN_MS = 5_000;
+
+/** An event on screen; `fate` is null while it is being counted. */
+export interface TailRow {
+  readonly at: string;
+  readonly event: TailEvent;
+  readonly fate: Fate | null;
+}
+
+interface Burst {
+  readonly atMs: number;
+  readonly shown: number;
+  readonly of: number;
+}
+
+export interface Tail {
+  readonly rows: readonly TailRow[];
+  readonly waiting: ReadonlyMap<string, Fate>;
+  readonly bursts: readonly Burst[];
+  /** Events shown since the tail was opened. */
+  readonly total: number;
+}
+
+export const EMPTY_TAIL: Tail = { rows: [], waiting: new Map(), bursts: [], total: 0 };
+
+type TailFrame = Extract<ServerFrame, { readonly op: "tail" }>;
+
+const placeOf = (at: readonly [number, number]) => `${at[0]}:${at[1]}`;
+
+/** Returns the tail after a frame. */
+export function tailAfter(tail: Tail, frame: TailFrame, nowMs: number): Tail {
+  const fates = new Map(tail.waiting);
+  for (const fate of frame.fates ?? []) if (fate.at) fates.set(placeOf(fate.at), fate);
+  const known = new Set(tail.rows.map((row) => row.at));
+  const fresh = frame.events
+    .map((event): TailRow => ({ at: placeOf(event.at), event, fate: null }))
+    .filter((row) => !known.has(row.at))
+    .reverse();
+  const rows = [...fresh, ...tail.rows].slice(0, MAX_ROWS).map((row) => settled(row, fates));
+  const burst = { atMs: nowMs, shown: frame.shown, of: frame.of };
+  return {
+    rows,
+    waiting: new Map([...fates].slice(-MAX_WAITING)),
+    bursts: [...tail.bursts, burst].filter((b) => b.atMs > nowMs - RATE_SPAN_MS),
+    total: tail.total + fresh.length,
+  };
+}
+
+function settled(row: TailRow, fates: Map<string, Fate>): TailRow {
+  const fate = fates.get(row.at);
+  if (fate === undefined) return row;
+  fates.delete(row.at);
+  return { ...row, fate };
+}
+
+/** Returns how many events a second are shown, of how many accepted, over the last seconds. */
+export function tailRate(tail: Tail, nowMs: number): { shown: number; of: number } {
+  const recent = tail.bursts.filter((b) => b.atMs > nowMs - RATE_SPAN_MS);
+  const first = recent[0];
+  if (first === undefined) return { shown: 0, of: 0 };
+  const spanS = Math.max(1, Math.min(RATE_SPAN_MS, nowMs - first.atMs) / 1_000);
+  const sum = (pick: (b: Burst) => number) => recent.reduce((all, b) => all + pick(b), 0);
+  return {
+    shown: Math.round(sum((b) => b.shown) / spanS),
+    of: Math.round(sum((b) => b.of) / spanS),
+  };
+}

@@ -1,0 +1,245 @@
+import { describe, expect, it } from "vitest";
+import { LEAVE_MS, LiveClient, type Wire } from "../../src/live/client";
+import { modelOf } from "../../src/live/model";
+import { seeded, TestServer } from "./server";
+
+type Sent = Record<string, unknown>;
+
+/** A socket whose other end is the test. */
+class TestWire implements Wire {
+  onopen: (() => void) | null = null;
+  onmessage: ((message: { data: unknown }) => void) | null = null;
+  onclose: ((close: { code: number; reason: string }) => void) | null = null;
+  readonly sent: Sent[] = [];
+
+  send(text: string): void {
+    this.sent.push(JSON.parse(text) as Sent);
+  }
+
+  close(): void {}
+
+  says(frame: Sent): void {
+    this.onmessage?.({ data: JSON.stringify(frame) });
+  }
+
+  welcome(): void {
+    this.onopen?.();
+    this.says({ op: "welcome", epoch: 7, rev: 1, now_ms: 0, scopes: [], limits: { hz: 4 } });
+  }
+
+  ops(): unknown[] {
+    return this.sent.map((frame) => frame.op);
+  }
+}
+
+/** A client with a clock, timers and animation frames that the test moves by hand. */
+class Bench {
+  readonly wires: TestWire[] = [];
+  nowMs = 0;
+  private timers: { dueMs: number; act: () => void }[] = [];
+  private frames: (() => void)[] = [];
+  readonly client = new LiveClient({
+    open: () => {
+      const wire = new TestWire();
+      this.wires.push(wire);
+      return wire;
+    },
+    nowMs: () => this.nowMs,
+    chance: () => 0.5,
+    onFrame: (draw) => this.frames.push(draw),
+    after: (ms, act) => {
+      const timer = { dueMs: this.nowMs + ms, act };
+      this.timers.push(timer);
+      return () => {
+        this.timers = this.timers.filter((other) => other !== timer);
+      };
+    },
+    key: () => null,
+  });
+
+  pass(ms: number): void {
+    const endMs = this.nowMs + ms;
+    for (;;) {
+      const next = this.timers.filter((t) => t.dueMs <= endMs).sort((a, b) => a.dueMs - b.dueMs)[0];
+      if (!next) break;
+      this.nowMs = next.dueMs;
+      this.timers = this.timers.filter((other) => other !== next);
+      next.act();
+    }
+    this.nowMs = endMs;
+  }
+
+  /** Lets time pass with the server's pulse in it. */
+  passAlive(ms: number): void {
+    for (let leftMs = ms; leftMs > 0; leftMs -= 1_000) {
+      this.wire.says({ op: "heartbeat", now_ms: this.nowMs, fresh: {} });
+      this.pass(Math.min(1_000, leftMs));
+    }
+  }
+
+  draw(): number {
+    const due = this.frames;
+    this.frames = [];
+    for (const frame of due) frame();
+    return due.length;
+  }
+
+  get wire(): TestWire {
+    return this.wires.at(-1) as TestWire;
+  }
+}
+
+const QUERY = { metric: "m", aggregate: "count" };
+
+/** Returns a bench with one followed query and its first snapshot drawn. */
+function following() {
+  const server = new TestServer(seeded(5));
+  server.step();
+  const bench = new Bench();
+  bench.client.start();
+  bench.wire.welcome();
+  const followed = bench.client.query(QUERY);
+  bench.wire.says({ op: "subscribed", id: 1, key: "q" });
+  const whole = () => {
+    const answer = server.snapshot();
+    return {
+      op: "snapshot",
+      key: "q",
+      epoch: answer.epoch,
+      rev: answer.rev,
+      part: 1,
+      parts: 1,
+      answer,
+    };
+  };
+  bench.wire.says(whole());
+  bench.draw();
+  return { server, bench, followed, whole };
+}
+
+describe("LiveClient", () => {
+  it("ends equal to a fresh snapshot after the server was away", () => {
+    // A tab that sleeps through a restart resumes from the revision it holds.
+    const { server, bench, followed } = following();
+    const heldRev = server.rev;
+    bench.wire.onclose?.({ code: 1006, reason: "" });
+    for (let turn = 0; turn < 5; turn += 1) server.step();
+    bench.pass(1_000);
+    bench.wire.welcome();
+    const asked = bench.wire.sent.find((frame) => frame.op === "subscribe");
+    expect(asked?.from).toEqual({ epoch: 7, rev: heldRev });
+    bench.wire.says({ op: "subscribed", id: 1, key: "q" });
+    bench.wire.says({ op: "delta", key: "q", ...server.since(heldRev) });
+    bench.draw();
+    expect(followed.state.value.model).toEqual(modelOf(server.snapshot()));
+  });
+
+  it("asks again from what it holds when it notices a hole", () => {
+    // A delta that starts too late is not applied, and nothing is lost.
+    const { server, bench, followed } = following();
+    const heldRev = server.rev;
+    server.step();
+    bench.wire.says({ op: "delta", key: "q", ...server.since(heldRev), prev: heldRev + 1 });
+    expect(bench.wire.ops().slice(-2)).toEqual(["unsubscribe", "subscribe"]);
+    expect(bench.wire.sent.at(-1)?.from).toEqual({ epoch: 7, rev: heldRev });
+    bench.wire.says({ op: "subscribed", id: 2, key: "q" });
+    bench.wire.says({ op: "delta", key: "q", ...server.since(heldRev) });
+    bench.draw();
+    expect(followed.state.value.model).toEqual(modelOf(server.snapshot()));
+  });
+
+  it("draws once per animation frame however many deltas arrive", () => {
+    // Only the newest state is ever drawn.
+    const { server, bench, followed } = following();
+    let drawn = 0;
+    followed.state.subscribe(() => {
+      drawn += 1;
+    });
+    for (let turn = 0; turn < 10; turn += 1) {
+      const prev = server.rev;
+      server.step();
+      bench.wire.says({ op: "delta", key: "q", ...server.since(prev) });
+    }
+    expect(bench.draw()).toBe(1);
+    expect(drawn).toBe(2);
+    expect(followed.state.value.model?.rev).toBe(server.rev);
+  });
+
+  it("shows a snapshot in parts only when it is complete", () => {
+    // Half a board is worse than an old one.
+    const { server, bench, followed } = following();
+    const before = followed.state.value.model;
+    server.step();
+    const answer = server.snapshot();
+    const [first, ...rest] = answer.series;
+    const part = (part: number, series: unknown) => ({
+      op: "snapshot",
+      key: "q",
+      epoch: 7,
+      rev: answer.rev,
+      part,
+      parts: 2,
+      answer: { ...answer, series },
+    });
+    bench.wire.says(part(1, [first]));
+    bench.draw();
+    expect(followed.state.value.model).toBe(before);
+    bench.wire.says(part(2, rest));
+    bench.draw();
+    expect(followed.state.value.model).toEqual(modelOf(answer));
+  });
+
+  it("stays still while paused and then shows the newest, without a replay", () => {
+    // Pausing asks the server for silence, too.
+    const { server, bench, followed, whole } = following();
+    const before = followed.state.value.model;
+    bench.client.setPaused(true);
+    expect(bench.wire.sent.at(-1)).toEqual({ op: "pace", hz: 0 });
+    server.step();
+    bench.wire.says(whole());
+    bench.draw();
+    expect(followed.state.value.model).toBe(before);
+    bench.client.setPaused(false);
+    bench.draw();
+    expect(followed.state.value.model?.rev).toBe(server.rev);
+  });
+
+  it("shares one subscription among equal queries", () => {
+    // Two tiles of the same number cost one.
+    const { bench, followed } = following();
+    expect(bench.client.query(QUERY).state).toBe(followed.state);
+    expect(bench.wire.ops().filter((op) => op === "subscribe")).toHaveLength(1);
+  });
+
+  it("leaves a query five seconds after nobody shows it, unless somebody returns", () => {
+    // Scrolling past and back costs nothing.
+    const { bench, followed } = following();
+    followed.release();
+    bench.passAlive(LEAVE_MS - 1_000);
+    const again = bench.client.query(QUERY);
+    bench.passAlive(LEAVE_MS);
+    expect(bench.wire.ops()).not.toContain("unsubscribe");
+    again.release();
+    bench.passAlive(LEAVE_MS);
+    expect(bench.wire.ops()).toContain("unsubscribe");
+  });
+
+  it("slows down to one update in ten seconds while the tab is hidden", () => {
+    // Nobody looks, so nothing needs to be told.
+    const { bench } = following();
+    bench.client.setHidden(true);
+    expect(bench.wire.sent.at(-1)).toEqual({ op: "pace", hz: 0.1 });
+    bench.client.setHidden(false);
+    expect(bench.wire.sent.at(-1)).toEqual({ op: "pace", hz: 4 });
+  });
+
+  it("keeps the answer on screen when the server refuses", () => {
+    // A refusal is told beside what is known, and other queries go on.
+    const { bench, followed } = following();
+    const problem = { status: 422, code: "query_invalid", message: "no such field" };
+    bench.wire.says({ op: "error", id: 1, problem });
+    bench.draw();
+    expect(followed.state.value.problem).toEqual(problem);
+    expect(followed.state.value.model).not.toBeNull();
+  });
+});

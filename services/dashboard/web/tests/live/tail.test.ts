@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { EMPTY_TAIL, MAX_ROWS, tailAfter, tailRate } from "../../src/live/tail";
+import type { Fate, ServerFrame, TailEvent } from "../../src/live/wire";
+
+const event = (offset: number): TailEvent => ({
+  id: `o-${offset}`,
+  type: "order.placed",
+  source: "shop",
+  received_ms: offset,
+  at: [0, offset],
+  data: "{}",
+  cut: false,
+});
+const fate = (offset: number, what = "counted"): Fate => ({
+  id: `o-${offset}`,
+  at: [0, offset],
+  fate: what,
+});
+const frame = (events: TailEvent[], fates: Fate[] = [], of = events.length) =>
+  ({ op: "tail", key: "t", shown: events.length, of, events, fates }) as Extract<
+    ServerFrame,
+    { op: "tail" }
+  >;
+
+describe("tailAfter", () => {
+  it("shows the newest first", () => {
+    // Whoever has just sent something looks at the top.
+    const tail = tailAfter(
+      tailAfter(EMPTY_TAIL, frame([event(1), event(2)]), 0),
+      frame([event(3)]),
+      0,
+    );
+    expect(tail.rows.map((row) => row.event.id)).toEqual(["o-3", "o-2", "o-1"]);
+  });
+
+  it("ends the same whether the fate comes after or before its event", () => {
+    // Two streams, no order between them.
+    const after = tailAfter(tailAfter(EMPTY_TAIL, frame([event(1)]), 0), frame([], [fate(1)]), 0);
+    const before = tailAfter(tailAfter(EMPTY_TAIL, frame([], [fate(1)]), 0), frame([event(1)]), 0);
+    expect(after.rows).toEqual(before.rows);
+    expect(after.rows[0]?.fate?.fate).toBe("counted");
+  });
+
+  it("shows an event once however often it is told", () => {
+    // A place in the log is one event.
+    const twice = tailAfter(tailAfter(EMPTY_TAIL, frame([event(1)]), 0), frame([event(1)]), 0);
+    expect(twice.rows).toHaveLength(1);
+  });
+
+  it("is bounded, and drops the oldest", () => {
+    // A tab left open for a week does not grow.
+    const many = Array.from({ length: MAX_ROWS + 5 }, (_, at) => event(at));
+    const tail = tailAfter(EMPTY_TAIL, frame(many), 0);
+    expect(tail.rows).toHaveLength(MAX_ROWS);
+    expect(tail.rows.at(-1)?.event.id).toBe("o-5");
+  });
+});
+
+describe("tailRate", () => {
+  it("tells what is shown of what was accepted, a second", () => {
+    // "shown 20 of 42 a second" over the last five seconds.
+    let tail = EMPTY_TAIL;
+    for (let s = 0; s <= 4; s += 1) {
+      tail = tailAfter(tail, frame([event(s)], [], 10), s * 1_000);
+    }
+    expect(tailRate(tail, 5_000)).toEqual({ shown: 1, of: 10 });
+    expect(tailRate(tail, 60_000)).toEqual({ shown: 0, of: 0 });
+  });
+});
