@@ -52,8 +52,8 @@ SYMPTOMS = (
 
 def explain(log_path: Path, *, lines: int = 200) -> str:
     """Return why the process that wrote this log ended, as far as its log tells."""
-    text = "\n".join(last_lines(log_path, lines))
-    for symptom in SYMPTOMS:
-        if re.search(symptom.shows, text):
-            return symptom.means
+    for line in reversed(last_lines(log_path, lines)):
+        for symptom in SYMPTOMS:
+            if re.search(symptom.shows, line):
+                return f"{symptom.means} (it wrote: {line.strip()[:160]})"
     return last_error(log_path)
