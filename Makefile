@@ -21,7 +21,7 @@ help: ## this list
 
 setup: ## install what is missing (every other target does it too)
 	@test -n "$(PYTHON)" || { echo "weir: Python 3.11 or newer must be on PATH, found none; install it" >&2; exit 1; }
-	@$(PYTHON) infra/local/bootstrap.py
+	@PYTHONPATH=infra/local $(PYTHON) -m weir_local.bootstrap
 
 demo: setup ## start everything and feed it real data; Ctrl-C stops (DETACH=1 returns)
 	@exec $(LOCAL) demo $(DETACHED)
@@ -66,4 +66,4 @@ bench-rest: setup ## cold start, and what the stack uses at rest and at 1,000 ev
 	@$(VENV)/python bench/rest.py
 
 lock: setup ## write the locks of Python packages, jars and Node packages anew
-	@$(VENV)/python infra/local/lock.py
+	@$(VENV)/python -m weir_local.relock

@@ -1,9 +1,9 @@
 """Set the checkout up: look at what is there, then install what is missing.
 
-Runs on a plain Python 3.11, standard library only: `make` calls it before everything
-else. Each step is remembered by the content of what it depends on, so a second call
-does nothing and needs no network. Steps that do not wait for each other run side by
-side.
+Runs on a plain Python 3.11, so it uses the standard library only and imports nothing
+of this package: `make` calls it before everything else. Each step is remembered by the
+content of what it depends on, so a second call does nothing and needs no network. Steps
+that do not wait for each other run side by side.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 VENV = ROOT / ".venv"
 TOOLS = ROOT / ".tools"
 LOGS = TOOLS / "logs"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from bootstrap import (
+from weir_local.bootstrap import (
     LOCAL,
     LOGS,
     ROOT,

@@ -1,0 +1,61 @@
+"""When a part that ended is started again, and what is said of its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from weir_local.diagnosis import explain
+from weir_local.keeper import Restarts
+from weir_local.notes import Follower
+
+
+def test_pauses_grow_to_a_limit() -> None:
+    """A part that keeps ending is started after 1, 2, 4, … 30 s."""
+    restarts = Restarts()
+    pauses = []
+    for _ in range(7):
+        pauses.append(restarts.ended(1000.0))
+        assert restarts.due_s == 1000.0 + pauses[-1]
+        restarts.started(1000.0)
+    assert pauses == [1, 2, 4, 8, 16, 30, 30]
+
+
+def test_a_stable_part_begins_anew() -> None:
+    """After a minute of life the pause is a second again; at exactly a minute not yet."""
+    restarts = Restarts()
+    restarts.ended(1000.0)
+    restarts.started(1000.0)
+    assert restarts.ended(1060.0) == 2
+    restarts.started(1060.0)
+    assert restarts.ended(1120.1) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("java.io.IOException: No space left on device", "the disk is full; free some space"),
+        ("java.lang.OutOfMemoryError: Java heap space", "there is not enough memory; close"),
+        ("[Errno 98] Address already in use", "its port is taken; stop what listens there"),
+        ("No module named 'weir_x'", "a Python package is missing; run `make setup`"),
+        ("ValueError: odd", "ValueError: odd"),
+    ],
+)
+def test_known_symptoms_are_said_in_words(tmp_path: Path, line: str, sentence: str) -> None:
+    """What a log shows becomes cause and mend; an unknown error is shown as it is."""
+    log = tmp_path / "a.log"
+    log.write_text(f"starting\n{line}\n  at somewhere\n")
+    assert explain(log).startswith(sentence)
+
+
+def test_follower_reads_each_line_once(tmp_path: Path) -> None:
+    """A line is read when it is complete, once; an emptied file is read from its start."""
+    path = tmp_path / "notes.jsonl"
+    follower = Follower(path)
+    assert follower.new() == []
+    path.write_text('{"n":1}\n{"n":')
+    assert follower.new() == [{"n": 1}]
+    path.write_text('{"n":1}\n{"n":2}\n')
+    assert follower.new() == [{"n": 2}]
+    path.write_text('{"n":3}\n')
+    assert follower.new() == [{"n": 3}]
