@@ -1,0 +1,48 @@
+"""What all kinds of definition have in common."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from weir.definitions.faults import fault
+
+NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+def _checked_name(name: str) -> str:
+    if not NAME.fullmatch(name):
+        required = "a name: a-z first, then a-z, 0-9 and _, at most 64 characters"
+        mended = re.sub(r"[^a-z0-9_]+", "_", name.lower()).strip("_")[:64]
+        mend = f'"{mended}" would do' if NAME.fullmatch(mended) else "choose another name"
+        raise fault(required=required, mend=mend)
+    return name
+
+
+Name = Annotated[str, AfterValidator(_checked_name)]
+
+
+class Model(BaseModel):
+    """A part of a definition: frozen, and refusing what it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class DefinitionModel(Model):
+    """A checked definition; each kind has a subclass in a file of its own.
+
+    Attributes:
+        kind: The kind; the subclass fixes it.
+        name: Unique in its tenant and kind.
+        description: For people; shown where the definition is shown.
+    """
+
+    kind: str
+    name: Name
+    description: str = Field(default="", max_length=2_000)
+
+    def canonical(self) -> dict[str, Any]:
+        """Return the definition as JSON with every default filled in."""
+        return self.model_dump(mode="json", by_alias=True)

@@ -1,0 +1,293 @@
+"""Metrics: what is counted, of which events, by what, how finely, and for how long."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+
+from weir.definitions.aggregates import Aggregate, parse_aggregate
+from weir.definitions.base import DefinitionModel
+from weir.definitions.durations import DurationMs, format_duration
+from weir.definitions.faults import expression_fault, fault
+from weir.definitions.selection import Selection
+from weir.expressions import (
+    ExpressionError,
+    Node,
+    Path,
+    parse_number,
+    parse_path,
+    parse_where,
+)
+from weir.expressions.tree import paths_of
+from weir.problems import Reason
+from weir.sketches import kll_k
+
+RESOLUTIONS_MS: Final = (1_000, 10_000, 60_000, 3_600_000)
+MAX_KEEP_MS: Final = 400 * 86_400_000
+"""Events older than this are beyond the horizon and in no pane."""
+MAX_DIMENSIONS: Final = 8
+MAX_AGGREGATES: Final = 16
+MAX_SERIES: Final = 100_000
+
+DEFAULT_KEEP_MS: Final = {
+    1_000: 6 * 3_600_000,
+    10_000: 24 * 3_600_000,
+    60_000: 7 * 86_400_000,
+    3_600_000: 90 * 86_400_000,
+}
+# The names of a metric's aggregates in the Prometheus API.
+_AMBIGUOUS: Final = re.compile(r".*_(p\d+|count|sum|avg|min|max|stddev|last|distinct)")
+
+_T = TypeVar("_T")
+
+
+def _parsed(parse: Callable[[str], _T], text: str) -> _T:
+    try:
+        return parse(text)
+    except ExpressionError as error:
+        raise expression_fault(error) from None
+
+
+def _checks(parse: Callable[[str], object]) -> AfterValidator:
+    def check(text: str) -> str:
+        _parsed(parse, text)
+        return text
+
+    return AfterValidator(check)
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _resolution(value: int) -> int:
+    if value not in RESOLUTIONS_MS:
+        names = ", ".join(map(format_duration, RESOLUTIONS_MS))
+        raise fault(
+            required=f"one of {names}", mend="windows may be any multiple of it: choose the finest"
+        )
+    return value
+
+
+ResolutionMs = Annotated[DurationMs, AfterValidator(_resolution)]
+
+
+class Metric(DefinitionModel):
+    """A metric.
+
+    Lengths of time are written as durations and held in milliseconds.
+
+    Attributes:
+        events: Which events are looked at.
+        where: Condition; an event for which it is false or null is not matched.
+        value: What is measured; left out, events are only counted.
+        unit: Of the value, as shown: `ms`, `bytes`, `€`.
+        by: Paths of the dimensions, in the order of the series text.
+        aggregates: What can be asked of it; see `aggregates.py`.
+        resolution: Length of a pane.
+        keep: Resolution -> how long its panes are kept; the metric's own and coarser ones.
+        allowed_lateness: How long after its end a pane is provisional.
+        max_series: Beyond it, series are counted together as `other`.
+    """
+
+    kind: Literal["metric"] = "metric"
+    events: Selection
+    where: Annotated[str, _checks(parse_where)] | None = None
+    value: Annotated[str, _checks(parse_number)] | None = None
+    unit: str = Field(default="", max_length=32)
+    by: Annotated[
+        tuple[Annotated[str, _checks(parse_path)], ...],
+        BeforeValidator(_tuple),
+        Field(max_length=MAX_DIMENSIONS),
+    ] = ()
+    aggregates: Annotated[
+        tuple[Annotated[str, _checks(parse_aggregate)], ...],
+        BeforeValidator(_tuple),
+        Field(min_length=1, max_length=MAX_AGGREGATES),
+    ]
+    resolution: ResolutionMs = 10_000
+    keep: dict[ResolutionMs, DurationMs]
+    allowed_lateness: Annotated[DurationMs, Field(le=86_400_000)] = 60_000
+    max_series: Annotated[int, Field(ge=1, le=MAX_SERIES)] = 1_000
+
+    # ── defaults that depend on other members ───────────────────────────────
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        filled = dict(given)
+        measured = filled.get("value") is not None
+        filled.setdefault(
+            "aggregates", ["count", "avg", "min", "max"] if measured else ["count", "rate"]
+        )
+        if "keep" not in filled:
+            finest = _finest(filled.get("resolution", "10s"))
+            kept = {r: k for r, k in DEFAULT_KEEP_MS.items() if r >= finest}
+            filled["keep"] = {format_duration(r): format_duration(k) for r, k in kept.items()}
+        return filled
+
+    # ── checks of one member ────────────────────────────────────────────────
+
+    @field_validator("name")
+    @classmethod
+    def _unambiguous(cls, name: str) -> str:
+        if _AMBIGUOUS.fullmatch(name):
+            ending = name.rpartition("_")[2]
+            raise fault(
+                required=f'a name that does not end in "_{ending}"',
+                mend=f"{name} would be read as the {ending} of {name.rpartition('_')[0]}; "
+                "choose another name",
+                reason=Reason.NAME_AMBIGUOUS,
+            )
+        return name
+
+    @field_validator("by", "aggregates")
+    @classmethod
+    def _once(cls, texts: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(texts)) < len(texts):
+            raise fault(required="a list without repetitions", mend="name each once")
+        return texts
+
+    @field_validator("aggregates")
+    @classmethod
+    def _one_distinct(cls, texts: tuple[str, ...]) -> tuple[str, ...]:
+        if sum(parse_aggregate(text).distinct is not None for text in texts) > 1:
+            raise fault(
+                required="at most one distinct(...) in this version",
+                mend="define a second metric for the other one",
+            )
+        return texts
+
+    # ── checks across members ───────────────────────────────────────────────
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Metric:
+        wanting = [a.name for a in self.parsed_aggregates if a.needs_value]
+        if self.value is None and wanting:
+            raise fault(
+                required=f'a metric with "value" for {", ".join(wanting)}',
+                mend="say what is measured: value: data.amount",
+                got="no value",
+            )
+        self._check_keep()
+        return self
+
+    def _check_keep(self) -> None:
+        own = format_duration(self.resolution)
+        if self.resolution not in self.keep or min(self.keep) < self.resolution:
+            raise fault(
+                required=f"a keep with {own}, the resolution, and none finer",
+                mend=f"write keep: {{{own}: 24h}}, or change the resolution",
+                got=", ".join(map(format_duration, self.keep)),
+            )
+        for resolution, length in self.keep.items():
+            if not max(resolution, self.allowed_lateness) <= length <= MAX_KEEP_MS:
+                raise fault(
+                    required=f"a keep of {format_duration(resolution)} between "
+                    f"{format_duration(self.allowed_lateness)}, the allowed lateness, and 400d",
+                    mend="keep a pane at least until it is final",
+                    got=format_duration(length),
+                )
+
+    # ── what the engine and the readers ask ─────────────────────────────────
+
+    @cached_property
+    def where_tree(self) -> Node | None:
+        """The condition as a tree; None if every selected event matches."""
+        return None if self.where is None else parse_where(self.where)
+
+    @cached_property
+    def value_tree(self) -> Node | None:
+        """What is measured, as a tree; None if events are only counted."""
+        return None if self.value is None else parse_number(self.value)
+
+    @cached_property
+    def dimensions(self) -> tuple[Path, ...]:
+        """Where the dimension values are read, in the order of the series text."""
+        return tuple(map(parse_path, self.by))
+
+    @cached_property
+    def dimension_names(self) -> tuple[str, ...]:
+        """What the dimensions are called in answers: the last name where that is unique."""
+        last = [path.parts[-1] for path in self.dimensions]
+        return tuple(
+            name if last.count(name) == 1 else str(path)
+            for name, path in zip(last, self.dimensions, strict=True)
+        )
+
+    def dimension(self, name: str) -> int | None:
+        """Return the place of a dimension called by its name or its path; None if unknown."""
+        for at, path in enumerate(self.dimensions):
+            if name in (self.dimension_names[at], str(path)):
+                return at
+        return None
+
+    @cached_property
+    def parsed_aggregates(self) -> tuple[Aggregate, ...]:
+        """The aggregates."""
+        return tuple(map(parse_aggregate, self.aggregates))
+
+    @cached_property
+    def percentiles(self) -> tuple[float, ...]:
+        """The percentiles asked for, such as 99.9."""
+        return tuple(a.percentile for a in self.parsed_aggregates if a.percentile is not None)
+
+    @cached_property
+    def distinct_path(self) -> Path | None:
+        """Whose values are counted distinct; None if nobody asks."""
+        found = (a.distinct for a in self.parsed_aggregates if a.distinct is not None)
+        return next(found, None)
+
+    @property
+    def needs_kll(self) -> bool:
+        """Whether a percentile is asked for, so that panes carry a KLL sketch."""
+        return bool(self.percentiles)
+
+    @property
+    def needs_hll(self) -> bool:
+        """Whether a distinct count is asked for, so that panes carry an HLL sketch."""
+        return self.distinct_path is not None
+
+    @property
+    def kll_k(self) -> int:
+        """Size of the KLL sketch that carries the percentiles; 0 without any."""
+        return kll_k(p / 100 for p in self.percentiles) if self.percentiles else 0
+
+    @property
+    def resolution_ms(self) -> int:
+        """Length of a pane."""
+        return self.resolution
+
+    @property
+    def lateness_ms(self) -> int:
+        """How long after its end a pane is provisional."""
+        return self.allowed_lateness
+
+    @property
+    def keep_ms(self) -> Mapping[int, int]:
+        """Resolution -> how long its panes are kept, finest first."""
+        return dict(sorted(self.keep.items()))
+
+    @cached_property
+    def paths(self) -> tuple[Path, ...]:
+        """Every path that the metric reads, each once."""
+        trees = (tree for tree in (self.where_tree, self.value_tree) if tree is not None)
+        found = [path for tree in trees for path in paths_of(tree)]
+        extra = (self.distinct_path,) if self.distinct_path else ()
+        return tuple(dict.fromkeys((*found, *self.dimensions, *extra)))
+
+    def selects(self, event: Mapping[str, Any]) -> bool:
+        """Tell whether an event is of the types and the source of the metric."""
+        return self.events.matches(event)
+
+
+def _finest(resolution: Any) -> int:
+    """Return a resolution in milliseconds; the least one if it is wrong, to be told later."""
+    known = {format_duration(r): r for r in RESOLUTIONS_MS}
+    return known.get(str(resolution), RESOLUTIONS_MS[0])

@@ -1,0 +1,212 @@
+"""From metrics to Spark columns: one parse of an event, then columns for each metric.
+
+    parsed = schema.parse(F.col("value"))      # from_json, only the members needed
+    views  = schema.views(F.col("parsed"))     # every path read once, as each type asked
+    columns = compile_metric(metric, schema, F.col("views"))
+
+`parsed` and `views` are to be columns of their own `select`, so that Spark
+computes them once an event, however many metrics read them.
+
+Every column is built node by node from `pyspark.sql.functions`. No text of a
+user becomes SQL, and nothing here can raise for an event: what cannot be read or
+computed is null. The meaning is that of `weir.expressions.use`; a property test
+holds the two equal. `spark.sql.caseSensitive` and
+`spark.sql.variant.allowDuplicateKeys` must be true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from weir.definitions.metric import Metric
+from weir.expressions import Kind, Path
+from weir.expressions.tree import Absent, Read, paths_of, walk
+from weir.expressions.use import MAX_VALUE
+from weir.problems import Reason
+from weir.series import KEPT_CHARACTERS, MAX_BYTES
+
+from weir_analytics.panes.compile_nodes import compile_node
+from weir_analytics.panes.compile_views import View, leaf_of, view_column
+
+ENVELOPE = ("type", "weirtenant", "weirsource")
+"""Members that every plan needs, whatever its metrics read."""
+
+SETTINGS = {
+    # Else `{"a": 1, "A": 2}` is read as one member.
+    "spark.sql.caseSensitive": "true",
+    # Else an object with a repeated key is read as absent; now its last one wins.
+    "spark.sql.variant.allowDuplicateKeys": "true",
+}
+"""What the session must be set to for the columns to mean what they say."""
+
+
+@dataclass(frozen=True)
+class EventSchema:
+    """What a set of metrics reads of an event.
+
+    Attributes:
+        reads: Each path with each way in which some metric reads it, in a fixed order.
+    """
+
+    reads: tuple[tuple[Path, View], ...]
+
+    @classmethod
+    def of(cls, metrics: Iterable[Metric]) -> EventSchema:
+        """Return the least schema that serves some metrics."""
+        found = {read for metric in metrics for read in _reads_of(metric)}
+        return cls(tuple(sorted(found, key=lambda read: (read[0], read[1].value))))
+
+    @property
+    def spark_type(self) -> T.StructType:
+        """The type for `from_json`: the members read, those of `data` as variants.
+
+        Below `data` only the first name is a member of the type. What is deeper is
+        read out of its variant, so that `{"a": {"b": 1}, "a": 5}` means 5 here too.
+        """
+        leaves = {leaf_of(path) for path, _view in self.reads}
+        outer = sorted({leaf[0] for leaf in leaves if len(leaf) == 1} | set(ENVELOPE))
+        fields = [T.StructField(name, T.StringType()) for name in outer]
+        inner = sorted(leaf[1] for leaf in leaves if len(leaf) == 2)
+        if inner:
+            members = [T.StructField(name, T.VariantType()) for name in inner]
+            fields.append(T.StructField("data", T.StructType(members)))
+        return T.StructType(fields)
+
+    def parse(self, value: Column) -> Column:
+        """Return a record's value as the struct of `spark_type`.
+
+        Args:
+            value: The bytes of an event, checked by ingest or by the engine.
+        """
+        return F.from_json(value.cast("string"), self.spark_type)
+
+    def views(self, parsed: Column) -> Column:
+        """Return the struct that `compile_metric` reads: the envelope, and every view."""
+        envelope = [parsed[name].alias(name) for name in ENVELOPE]
+        columns = [
+            view_column(parsed, path, view).alias(self._name(path, view))
+            for path, view in self.reads
+        ]
+        return F.struct(*envelope, *columns)
+
+    def view(self, views: Column, path: Path, view: View) -> Column:
+        """Return one view out of the struct."""
+        return views[self._name(path, view)]
+
+    def _name(self, path: Path, view: View) -> str:
+        return f"{view.value}{self.reads.index((path, view))}"
+
+
+@dataclass(frozen=True)
+class MetricColumns:
+    """What one metric makes of an event, as columns.
+
+    Attributes:
+        selected: Whether the event is of the metric's types and sources; the tenant
+            is the caller's to compare.
+        where: Whether it matches; true or false, never null.
+        series: Text of the series; null if it cannot be told.
+        value: A double, null if there is none.
+        distinct: Text for the distinct count, null if there is nothing to count.
+        error: Why a matched event cannot be used: a code of `Reason`, or null.
+    """
+
+    selected: Column
+    where: Column
+    series: Column
+    value: Column
+    distinct: Column
+    error: Column
+
+
+def compile_metric(metric: Metric, schema: EventSchema, views: Column) -> MetricColumns:
+    """Return the columns of one metric.
+
+    Args:
+        metric: The metric.
+        schema: A schema made of metrics with this one among them.
+        views: The column made by `EventSchema.views`.
+    """
+
+    def read(path: Path, kind: Kind | None) -> Column:
+        return schema.view(views, path, View.PRESENT if kind is None else View.of(kind))
+
+    where, tree = F.lit(True), metric.value_tree
+    if metric.where_tree is not None:
+        where = F.coalesce(compile_node(metric.where_tree, read), F.lit(False))
+    value = F.lit(None).cast("double") if tree is None else compile_node(tree, read)
+    marked = None
+    if metric.distinct_path is not None:
+        marked = schema.view(views, metric.distinct_path, View.MARKED)
+    series = _series([schema.view(views, path, View.DIMENSION) for path in metric.dimensions])
+    absent = None
+    if tree is not None:
+        absent = reduce(
+            Column.__or__, [~read(path, None) for path in paths_of(tree)] or [F.lit(False)]
+        )
+    return MetricColumns(
+        selected=_selected(metric, views),
+        where=where,
+        series=series,
+        value=value,
+        distinct=F.lit(None).cast("string") if marked is None else _unmarked(marked),
+        error=_error(value, absent, [series, *([] if marked is None else [marked])]),
+    )
+
+
+def _reads_of(metric: Metric) -> Iterable[tuple[Path, View]]:
+    for tree in (metric.where_tree, metric.value_tree):
+        for node in walk(tree) if tree is not None else ():
+            if isinstance(node, Read):
+                yield node.path, View.of(node.kind)
+            elif isinstance(node, Absent):
+                yield node.path, View.PRESENT
+    if metric.value_tree is not None:
+        # A value that is null has one code if what it reads is absent, and another if not.
+        yield from ((path, View.PRESENT) for path in paths_of(metric.value_tree))
+    yield from ((path, View.DIMENSION) for path in metric.dimensions)
+    if metric.distinct_path is not None:
+        yield metric.distinct_path, View.MARKED
+
+
+def _selected(metric: Metric, views: Column) -> Column:
+    events, event_type = metric.events, views["type"]
+    tests = [F.startswith(event_type, F.lit(prefix)) for prefix in events.type_prefixes]
+    if events.exact_types:
+        tests.insert(0, event_type.isin(*events.exact_types))
+    selected = reduce(Column.__or__, tests)
+    if events.source:
+        selected = selected & views["weirsource"].isin(*events.source)
+    return F.coalesce(selected, F.lit(False))
+
+
+def _series(dimensions: list[Column]) -> Column:
+    """Return the series text of `weir.series`, null if a dimension has none."""
+    if not dimensions:
+        return F.lit("")
+    separated = [part for dimension in dimensions for part in (F.lit("|"), dimension)]
+    text = F.concat(*separated[1:]) if len(dimensions) > 1 else dimensions[0]
+    cut = F.concat(F.substring(text, 1, KEPT_CHARACTERS), F.lit("…"), F.md5(text.cast("binary")))
+    return F.when(F.octet_length(text) > MAX_BYTES, cut).otherwise(text)
+
+
+def _unmarked(marked: Column) -> Column:
+    """Return the text behind a mark, null if there was none to count."""
+    return F.when(marked != "~", F.substring(marked, 2, 2**31 - 1))
+
+
+def _error(value: Column, absent: Column | None, texts: list[Column]) -> Column:
+    untold = reduce(Column.__or__, [text.isNull() for text in texts])
+    if absent is None:
+        return F.when(untold, Reason.VALUE_INVALID.value)
+    missing = F.when(absent, Reason.VALUE_MISSING.value).otherwise(Reason.VALUE_INVALID.value)
+    return (
+        F.when(value.isNull(), missing)
+        .when(F.abs(value) > MAX_VALUE, Reason.VALUE_RANGE.value)
+        .when(untold, Reason.VALUE_INVALID.value)
+    )
