@@ -1,0 +1,172 @@
+"""What a writer is told about one commit, and what it answers.
+
+These shapes hold no connection and do nothing; `store.ShardStore` does the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import msgspec
+from weir.commit import Fence, Offsets, Verdict
+from weir.names import LIVE_LANE
+from weir.rows import Row
+
+MARGIN_S: Final = 86_400
+"""How long a pane outlives its `keep`, so that nobody reads one that is going."""
+
+
+class Pane(NamedTuple):
+    """One pane of one version, in the shard at hand."""
+
+    vid: int
+    res_s: int
+    start_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a range of the log adds to one pane of one series."""
+
+    vid: int
+    res_s: int
+    start_s: int
+    series: str
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds the panes of one version.
+
+    Attributes:
+        keep_s: By resolution, how long a pane is kept after its end.
+        max_series: How many series of a pane have a row of their own, over all shards.
+        not_before_s: By resolution, the first pane start that is still kept at the
+            batch's processed-through. Parts of older panes are left out.
+        lateness_s: Allowed lateness: a pane is final that long after its end.
+    """
+
+    keep_s: Mapping[int, int]
+    max_series: int = 1000
+    not_before_s: Mapping[int, int] = field(default_factory=dict)
+    lateness_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CommitJob:
+    """One link of a lane's chain, for one shard.
+
+    Attributes:
+        shard: Which shard.
+        shards: Of how many.
+        fence: The driver's fence.
+        epoch: The epoch.
+        batch: Spark's number of the batch; -1 for levelling and lanes.
+        topic_id: Kafka's id of `weir.events`.
+        from_offsets: Where the range begins.
+        to_offsets: Where it ends, exclusive.
+        limits: By version. Every part's version must be in it.
+        trim_outbox: The last outbox entry that a batch record holds; entries up to
+            it are deleted. 0 deletes nothing.
+        final_through_ms: Processed-through of the batch before. A part of a pane
+            that was final by then makes a correction. None: no part does, as in
+            levelling, rebuilds and backfills.
+        lane: The lane.
+        lane_start: Where the lane begins, if it is not the live one.
+    """
+
+    shard: int
+    shards: int
+    fence: Fence
+    epoch: int
+    batch: int
+    topic_id: str
+    from_offsets: Offsets
+    to_offsets: Offsets
+    limits: Mapping[int, Limits]
+    trim_outbox: int = 0
+    final_through_ms: int | None = None
+    lane: str = LIVE_LANE
+    lane_start: Offsets = field(default_factory=dict)
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """The exact members of a row, for corrections."""
+
+    n: int
+    sum: float | None
+    min: float | None
+    max: float | None
+
+    @classmethod
+    def of(cls, row: Row) -> Figures:
+        """Return the exact members of a row."""
+        return cls(row.n, row.sum, row.min, row.max)
+
+
+class Correction(msgspec.Struct, frozen=True):
+    """What a commit changed in a row that was final.
+
+    `was` is None for a row that did not exist, `now` for one that was merged into
+    `other`.
+    """
+
+    vid: int
+    res_s: int
+    start_s: int
+    series: str
+    was: Figures | None
+    now: Figures | None
+
+
+class OutboxEntry(msgspec.Struct, frozen=True):
+    """What one commit changed, kept with the shard until a batch record holds it."""
+
+    n: int
+    epoch: int
+    batch: int
+    changed: list[Pane]
+    corrections: list[Correction]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a commit cost and what it left out.
+
+    Attributes:
+        rows: Rows written.
+        expired: Parts left out since their pane is no longer kept.
+        evicted: Rows merged into `other`.
+        tries: How often the shard was read.
+        read_ms: Time to read, all tries together.
+        merge_ms: Time to merge.
+        write_ms: Time to write.
+    """
+
+    rows: int = 0
+    expired: int = 0
+    evicted: int = 0
+    tries: int = 0
+    read_ms: float = 0.0
+    merge_ms: float = 0.0
+    write_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """How a commit ended.
+
+    Attributes:
+        verdict: OK, or DONE if it was applied before; else it was not applied.
+        changed: The panes changed. Empty unless OK: after DONE the outbox tells.
+        corrections: What changed in final panes; the same.
+        work: What it cost.
+    """
+
+    verdict: Verdict
+    changed: tuple[Pane, ...] = ()
+    corrections: tuple[Correction, ...] = ()
+    work: Work = field(default_factory=Work)

@@ -1,0 +1,161 @@
+"""Merging parts into the rows of panes; pure.
+
+`max_series` is a function of the series alone: in each pane and shard the series with
+the smallest digests have a row of their own, all others are the row `other`. So any
+order and any split of the parts ends in the same rows, and totals stay exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from weir import rows
+from weir.rows import Row
+from weir.series import OTHER, series_digest
+
+from weir_analytics.panes.commit_job import CommitJob, Correction, Figures, Limits, Pane, Part
+
+Grouped = dict[Pane, dict[str, Row]]
+
+
+@dataclass(slots=True)
+class PaneRead:
+    """What was read of one pane.
+
+    Attributes:
+        length: How many rows it has, `other` included.
+        other: The packed row `other`, None if it has none.
+        stored: The packed rows of the series asked for; a missing one has none.
+        own: All series with a row of their own; None where no cap can apply.
+    """
+
+    length: int
+    other: bytes | None
+    stored: dict[str, bytes]
+    own: frozenset[str] | None = None
+
+
+@dataclass(slots=True)
+class PaneChange:
+    """What a commit does to one pane: rows to set by series, and rows to delete."""
+
+    rows: dict[str, bytes] = field(default_factory=dict)
+    evicted: tuple[str, ...] = ()
+    corrections: list[Correction] = field(default_factory=list)
+
+
+def group_parts(parts: Iterable[Part], limits: Mapping[int, Limits]) -> tuple[Grouped, int]:
+    """Return the parts by pane and series, and how many were left out as too old.
+
+    Raises:
+        ValueError: If the limits of a version, or the keep of its resolution, are missing.
+    """
+    grouped: Grouped = {}
+    expired = 0
+    for part in parts:
+        bounds = limits.get(part.vid)
+        if bounds is None or part.res_s not in bounds.keep_s:
+            msg = (
+                f"a commit must know the limits of every part, got none for version {part.vid} "
+                f"at {part.res_s} s; add them to the job's limits"
+            )
+            raise ValueError(msg)
+        if part.start_s < bounds.not_before_s.get(part.res_s, part.start_s):
+            expired += 1
+            continue
+        rows_of = grouped.setdefault(Pane(part.vid, part.res_s, part.start_s), {})
+        had = rows_of.get(part.series)
+        rows_of[part.series] = part.row if had is None else rows.merge(had, part.row)
+    return grouped, expired
+
+
+def own_limit(max_series: int, shards: int) -> int:
+    """Return how many series of a pane have a row of their own in one shard."""
+    return max(1, max_series // shards)
+
+
+def may_be_capped(read: PaneRead, arriving: Collection[str], limit: int) -> bool:
+    """Return whether all series of the pane must be known before parts are merged."""
+    if read.other is not None:
+        return any(series not in read.stored for series in arriving)
+    new = sum(series not in read.stored for series in arriving)
+    return new > 0 and read.length + new > limit
+
+
+def own_series(own: Collection[str], arriving: Collection[str], limit: int) -> frozenset[str]:
+    """Return the series that have a row of their own: those of the smallest digests."""
+    everyone = {*own, *arriving}
+    if len(everyone) <= limit:
+        return frozenset(everyone)
+    return frozenset(sorted(everyone, key=series_digest)[:limit])
+
+
+def evictions(read: PaneRead, arriving: Collection[str], limit: int) -> tuple[str, ...]:
+    """Return the series that lose their row to arriving ones; their rows must be read."""
+    if read.own is None:
+        return ()
+    return tuple(sorted(read.own - own_series(read.own, arriving, limit)))
+
+
+def merge_pane(read: PaneRead, arriving: Mapping[str, Row], limit: int) -> PaneChange:
+    """Return what merging parts does to a pane.
+
+    Args:
+        read: What the pane holds. If `may_be_capped`, with `own`, and with the stored
+            rows of the `evictions`.
+        arriving: The parts, by series.
+        limit: How many series may have a row of their own here.
+    """
+    if read.own is None:
+        merged = {s: rows.merge_packed(read.stored.get(s), row) for s, row in arriving.items()}
+        return PaneChange(merged)
+    return _merge_capped(read, arriving, limit)
+
+
+def _merge_capped(read: PaneRead, arriving: Mapping[str, Row], limit: int) -> PaneChange:
+    before = read.own or frozenset()
+    own = own_series(before, arriving, limit)
+    evicted = tuple(sorted(before - own))
+    merged = {}
+    rest = [rows.decode(read.stored[series]) for series in evicted]
+    for series, row in arriving.items():
+        if series in own:
+            merged[series] = rows.merge_packed(read.stored.get(series), row)
+        else:
+            rest.append(row)
+    if rest:
+        rest += [] if read.other is None else [rows.decode(read.other)]
+        merged[OTHER] = rows.encode(rows.merge_all(rest))
+    return PaneChange(merged, evicted)
+
+
+def is_final(pane: Pane, job: CommitJob) -> bool:
+    """Return whether a pane was final before the commit."""
+    if job.final_through_ms is None or pane.vid < 0:
+        return False
+    end_s = pane.start_s + pane.res_s + job.limits[pane.vid].lateness_s
+    return end_s * 1000 <= job.final_through_ms
+
+
+def corrections_of(pane: Pane, read: PaneRead, change: PaneChange) -> list[Correction]:
+    """Return what a change to a final pane corrects, row by row."""
+    stored = read.stored if read.other is None else {**read.stored, OTHER: read.other}
+    done = [
+        Correction(*pane, series, _figures(stored.get(series)), _figures(packed))
+        for series, packed in sorted(change.rows.items())
+    ]
+    gone = [Correction(*pane, series, _figures(stored[series]), None) for series in change.evicted]
+    return done + gone
+
+
+def _figures(packed: bytes | None) -> Figures | None:
+    return None if packed is None else Figures.of(rows.decode(packed))
+
+
+def series_by_version(grouped: Mapping[Pane, Mapping[str, Row]]) -> dict[int, Sequence[str]]:
+    """Return all series of the parts by version, each once, in a fixed order."""
+    found: dict[int, dict[str, None]] = {}
+    for pane, arriving in grouped.items():
+        found.setdefault(pane.vid, {}).update(dict.fromkeys(arriving))
+    return {vid: list(texts) for vid, texts in found.items()}

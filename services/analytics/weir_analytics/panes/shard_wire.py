@@ -1,0 +1,132 @@
+"""One connection to the Redis server of a shard: many commands, one round trip.
+
+The client's own pipeline cannot put WATCH, reads and HMGETs into one round trip, and
+its retries would send a write twice; so commands are packed and sent on a bare
+connection. Every call has a time limit. After an error of the connection nobody knows
+what the server did: the connection is closed and the caller has to read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from redis import ResponseError
+from redis.backoff import NoBackoff
+from redis.connection import Connection, parse_url
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import ReadOnlyError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.retry import Retry
+
+TIMEOUT_S: Final = 10.0
+CONNECT_TIMEOUT_S: Final = 5.0
+
+Argument = str | bytes | int
+Command = Sequence[Argument]
+
+NoAnswerError = (RedisConnectionError, RedisTimeoutError, ReadOnlyError)
+"""What tells that the outcome of a call is unknown (or that the server is a replica)."""
+
+
+class StoreError(Exception):
+    """Redis refused, or is set up so that it may lose what it confirmed."""
+
+
+class ShardWire:
+    """A connection that is opened at the first call and again after an error."""
+
+    def __init__(
+        self, url: str, *, password: str | None = None, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        """Prepare a connection; nothing is opened yet.
+
+        Args:
+            url: `redis://`, `rediss://` or `unix://` address.
+            password: Used instead of one in the address.
+            timeout_s: Longest wait for one reply.
+        """
+        settings: dict[str, Any] = dict(parse_url(url))  # type: ignore[no-untyped-call]
+        kind = settings.pop("connection_class", Connection)
+        if password:
+            settings["password"] = password
+        self._connection: Any = kind(
+            **settings,
+            socket_timeout=timeout_s,
+            socket_connect_timeout=CONNECT_TIMEOUT_S,
+            retry=Retry(NoBackoff(), 0),
+            protocol=2,
+        )
+        self._checked = False
+
+    def ask(
+        self, commands: Sequence[Command], *, sent: Callable[[], None] | None = None
+    ) -> list[Any]:
+        """Send commands together and return their replies.
+
+        A server that has never been asked, or not since an error, is first asked
+        whether it may evict keys.
+
+        Args:
+            commands: The commands; none asks nothing.
+            sent: Called when they are sent and no reply has been read.
+
+        Raises:
+            StoreError: If Redis refused a command, or evicts keys.
+            RedisConnectionError: If the connection broke; the outcome is unknown.
+            RedisTimeoutError: If an answer took too long; the outcome is unknown.
+        """
+        if not commands:
+            return []
+        try:
+            if not self._checked:
+                self._check_server()
+            return self._exchange(commands, sent)
+        except NoAnswerError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connection; the next call opens a new one."""
+        self._checked = False
+        self._connection.disconnect()
+
+    def _exchange(
+        self, commands: Sequence[Command], sent: Callable[[], None] | None = None
+    ) -> list[Any]:
+        connection = self._connection
+        connection.send_packed_command(connection.pack_commands(commands))
+        if sent is not None:
+            sent()
+        return self._replies(len(commands))
+
+    def _replies(self, count: int) -> list[Any]:
+        replies: list[Any] = []
+        refused: ResponseError | None = None
+        for _ in range(count):
+            try:
+                replies.append(self._connection.read_response())
+            except ReadOnlyError:
+                raise
+            except ResponseError as error:
+                # The first refusal tells why; a transaction then adds EXECABORT.
+                refused = refused or error
+        if refused is not None:
+            msg = f"redis refused to write: {refused}"
+            raise StoreError(msg) from refused
+        return replies
+
+    def _check_server(self) -> None:
+        # INFO and not CONFIG GET, which Weir's users of Redis may not call.
+        info = self._exchange([("INFO", "memory")])[0]
+        text = info.decode() if isinstance(info, bytes) else str(info)
+        lines = dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
+        policy = lines.get("maxmemory_policy", "unknown")
+        if policy != "noeviction":
+            self.close()
+            msg = (
+                f'redis must have maxmemory-policy noeviction, got "{policy}"; an evicted key is '
+                "a lost count: set it in redis.conf or by CONFIG SET maxmemory-policy noeviction"
+            )
+            raise StoreError(msg)
+        self._checked = True

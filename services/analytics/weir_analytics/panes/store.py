@@ -1,0 +1,263 @@
+"""The worker's side of a commit: one transaction on one shard (S4).
+
+Delivery: exactly once for each link of a lane's chain, whatever happens.
+
+- A retry after the transaction was applied finds its own end offsets in the mark: DONE.
+- A crash before it leaves nothing; a crash after it leaves all of it.
+- No answer says nothing. The connection is closed, the mark is read on a new one, and
+  the decision is made again. Nothing is ever sent a second time unread.
+- Whoever reads between two shards' commits sees one batch early, never what is not
+  committed.
+
+`decide` sees what WATCH guards: if fence, mark or token move between reading and
+writing, Redis refuses the transaction and the shard is read again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import msgspec
+from weir import names
+from weir.clock import Clock, SystemClock
+from weir.commit import Attempt, Mark, Verdict, decide
+from weir.series import OTHER
+
+from weir_analytics.failpoints import failpoint
+from weir_analytics.panes.commit_job import (
+    MARGIN_S,
+    CommitJob,
+    Committed,
+    Limits,
+    OutboxEntry,
+    Pane,
+    Part,
+    Work,
+)
+from weir_analytics.panes.pane_merge import (
+    Grouped,
+    PaneChange,
+    corrections_of,
+    group_parts,
+    is_final,
+    merge_pane,
+    own_limit,
+)
+from weir_analytics.panes.pane_reader import Head, PaneReader
+from weir_analytics.panes.series_ids import OTHER_ID, SeriesIds
+from weir_analytics.panes.shard_wire import (
+    TIMEOUT_S,
+    Argument,
+    Command,
+    NoAnswerError,
+    ShardWire,
+    StoreError,
+)
+
+__all__ = ["CommitJob", "Committed", "Limits", "Pane", "Part", "ShardStore", "StoreError"]
+
+MAX_TRIES: Final = 20
+MAX_SILENCES: Final = 3
+
+_JSON = msgspec.json.Encoder()
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What the tries of one commit cost so far."""
+
+    tries: int = 0
+    silences: int = 0
+    read_s: float = 0.0
+    merge_s: float = 0.0
+    write_s: float = 0.0
+
+
+class ShardStore:
+    """One shard, as one worker process writes it.
+
+    Opened at the first commit; one connection, not to be shared between threads.
+    """
+
+    def __init__(
+        self,
+        redis_url: str,
+        shard: int,
+        *,
+        password: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+        clock: Clock | None = None,
+    ) -> None:
+        """Prepare a store; nothing is opened yet.
+
+        Args:
+            redis_url: `redis://`, `rediss://` or `unix://` address.
+            shard: Which shard.
+            password: Used instead of one in the address.
+            timeout_s: Longest wait for one reply.
+            clock: Measures what a commit costs; decides nothing.
+        """
+        self._wire = ShardWire(redis_url, password=password, timeout_s=timeout_s)
+        self._ids = SeriesIds(shard)
+        self._reader = PaneReader(shard, self._wire, self._ids)
+        self._clock = clock or SystemClock()
+
+    def commit(self, job: CommitJob, parts: Sequence[Part]) -> Committed:
+        """Merge parts into the shard, once; a commit without parts moves the mark.
+
+        Raises:
+            ValueError: If a part's version has no limits in the job.
+            StoreError: If Redis refuses to write or evicts keys; nothing was written.
+            redis.ConnectionError: If Redis gave no answer several times over.
+            redis.TimeoutError: The same.
+        """
+        grouped, expired = group_parts(parts, job.limits)
+        tally = _Tally()
+        while True:
+            done = self._try(job, grouped, tally)
+            if done.verdict is not Verdict.RETRY:
+                return replace(done, work=_work(done.work, tally, expired))
+            if tally.tries > MAX_TRIES:
+                msg = (
+                    f"shard {job.shard} moved {tally.tries} times while it was written; "
+                    "two writers under one fence are at work, look for a task that hangs"
+                )
+                raise StoreError(msg)
+
+    def close(self) -> None:
+        """Close the connection and forget what was read."""
+        self._ids.drop()
+        self._wire.close()
+
+    def _try(self, job: CommitJob, grouped: Grouped, tally: _Tally) -> Committed:
+        """Read, decide, merge and write once; RETRY also where nobody answered."""
+        tally.tries += 1
+        try:
+            done = self._commit_once(job, grouped, tally)
+        except NoAnswerError:
+            self._ids.drop()
+            tally.silences += 1
+            if tally.silences > MAX_SILENCES:
+                raise
+            return Committed(Verdict.RETRY)
+        except BaseException:
+            # Ids given in this try were not stored.
+            self.close()
+            raise
+        if done.verdict is Verdict.RETRY:
+            self._ids.drop()
+        return done
+
+    def _commit_once(self, job: CommitJob, grouped: Grouped, tally: _Tally) -> Committed:
+        began = self._clock.monotonic_s()
+        head = self._reader.begin(job, grouped)
+        verdict = decide(head.state, _attempt(job, head.state.token))
+        if verdict is not Verdict.OK:
+            self._wire.ask([("UNWATCH",)])
+            return Committed(verdict)
+        reads = self._reader.finish(job, grouped, head)
+        read_at = self._clock.monotonic_s()
+        changes: dict[Pane, PaneChange] = {}
+        for pane, arriving in grouped.items():
+            limit = own_limit(job.limits[pane.vid].max_series, job.shards)
+            change = changes[pane] = merge_pane(reads[pane], arriving, limit)
+            if is_final(pane, job):
+                change.corrections = corrections_of(pane, reads[pane], change)
+        merged_at = self._clock.monotonic_s()
+        done = self._write(job, changes, head)
+        tally.read_s += read_at - began
+        tally.merge_s += merged_at - read_at
+        tally.write_s += self._clock.monotonic_s() - merged_at
+        return done
+
+    def _write(self, job: CommitJob, changes: Mapping[Pane, PaneChange], head: Head) -> Committed:
+        """Send the one transaction and return how it ended."""
+        entry = OutboxEntry(
+            max(head.outbox, default=0) + 1,
+            job.epoch,
+            job.batch,
+            list(changes),
+            [correction for change in changes.values() for correction in change.corrections],
+        )
+        token = secrets.token_hex(16)
+        writes: list[Command] = [("MULTI",)]
+        for pane, change in changes.items():
+            writes += self._pane_writes(job, pane, change)
+        writes += self._ids.writes()
+        writes += _outbox_writes(job, entry, head.outbox)
+        writes += _mark_writes(job, token)
+        writes.append(("EXEC",))
+        applied = self._wire.ask(writes, sent=lambda: failpoint("C7"))[-1]
+        if applied is None:
+            return Committed(Verdict.RETRY)
+        failpoint("C6")
+        self._ids.hold(token)
+        self._ids.trim()
+        work = Work(
+            rows=sum(len(change.rows) for change in changes.values()),
+            evicted=sum(len(change.evicted) for change in changes.values()),
+        )
+        return Committed(Verdict.OK, tuple(changes), tuple(entry.corrections), work)
+
+    def _pane_writes(self, job: CommitJob, pane: Pane, change: PaneChange) -> list[Command]:
+        key = names.pane_key(job.shard, *pane)
+        fields: list[Argument] = []
+        for series, packed in change.rows.items():
+            number = OTHER_ID if series == OTHER else self._ids.give(pane.vid, series)
+            fields += (number, packed)
+        until_s = pane.start_s + pane.res_s + job.limits[pane.vid].keep_s[pane.res_s] + MARGIN_S
+        writes: list[Command] = [("HSET", key, *fields)]
+        if change.evicted:
+            gone = (self._ids.give(pane.vid, series) for series in change.evicted)
+            writes.append(("HDEL", key, *gone))
+        writes.append(("EXPIREAT", key, until_s))
+        return writes
+
+
+def _attempt(job: CommitJob, token: str | None) -> Attempt:
+    return Attempt(
+        job.fence,
+        job.topic_id,
+        job.from_offsets,
+        job.to_offsets,
+        token,
+        job.lane,
+        job.lane_start,
+    )
+
+
+def _outbox_writes(job: CommitJob, entry: OutboxEntry, stored: Sequence[int]) -> list[Command]:
+    """Every commit leaves an entry, so the largest number is never deleted."""
+    key = names.outbox_key(job.shard)
+    writes: list[Command] = [("HSET", key, entry.n, _JSON.encode(entry))]
+    if done := [n for n in stored if n <= job.trim_outbox]:
+        writes.append(("HDEL", key, *done))
+    return writes
+
+
+def _mark_writes(job: CommitJob, token: str) -> list[Command]:
+    mark = Mark(
+        epoch=job.epoch,
+        batch=job.batch,
+        topic_id=job.topic_id,
+        end=dict(job.to_offsets),
+        shards=job.shards,
+    )
+    return [
+        ("SET", names.mark_key(job.shard, job.lane), _JSON.encode(mark)),
+        ("SET", names.token_key(job.shard), token),
+    ]
+
+
+def _work(done: Work, tally: _Tally, expired: int) -> Work:
+    return replace(
+        done,
+        expired=expired,
+        tries=tally.tries,
+        read_ms=tally.read_s * 1000,
+        merge_ms=tally.merge_s * 1000,
+        write_ms=tally.write_s * 1000,
+    )
