@@ -11,6 +11,7 @@ One bad item never harms another: it comes back as `Refused`, with its reason.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -299,3 +300,8 @@ def uuid7(time_ms: int, random: int) -> str:
     )
     digits = f"{number:032x}"
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def admit_all(items: Sequence[bytes], start: int, terms: Terms) -> list[Admitted | Refused]:
+    """Return what each of a request's items becomes; the first stands at place `start`."""
+    return [admit(item, start + index, terms) for index, item in enumerate(items)]

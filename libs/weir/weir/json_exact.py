@@ -36,7 +36,7 @@ _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 # An unfinished string matches up to the end, so that no input is scanned twice.
 _STRING = rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'
 _TOKEN = re.compile(
-    _STRING + rb"|-?(?:NaN|Infinity)|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.DOTALL
+    _STRING + rb"|NaN|-?Infinity|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.DOTALL
 )
 _ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
 
@@ -114,6 +114,29 @@ def mend(text: bytes) -> Mended:
         return Mended(text)
     mended = _TOKEN.sub(lambda m: b"null" if _is_lossy(m.group()) else m.group(), text)
     return Mended(mended, _nulled_names(text))
+
+
+def parsable(text: bytes) -> bytes:
+    """Return a text of the same length that a strict parser can split.
+
+    Numbers that JSON does not have and halves of surrogate pairs are replaced in
+    place, so that an array that holds one can be cut into its items, and each
+    item of the original be judged by itself.
+    """
+    return _TOKEN.sub(_harmless, text)
+
+
+def _harmless(match: re.Match[bytes]) -> bytes:
+    token = match.group()
+    if token[:1] == b'"':
+        return _ESCAPE.sub(_harmless_escape, token) if b"\\u" in token else token
+    if token[-1:] in b"Ny":
+        return b"0." + b"0" * (len(token) - 2)
+    return token
+
+
+def _harmless_escape(match: re.Match[bytes]) -> bytes:
+    return b"\\u0020" if match.group(1) else match.group()
 
 
 def _check_surrogates(text: bytes) -> None:

@@ -28,6 +28,8 @@ HEADER_SOURCE = "weir-source"
 HEADER_ORIGIN = "weir-origin"
 HEADER_VERSION = "weir-version"
 HEADER_AT = "weir-at"
+HEADER_LENGTH = "weir-length"
+HEADER_SHA256 = "weir-sha256"
 CLOUDEVENT_JSON = b"application/cloudevents+json; charset=UTF-8"
 
 # ── Redis: what one commit changes in a shard ───────────────────────────────

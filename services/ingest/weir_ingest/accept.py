@@ -1,0 +1,192 @@
+"""POST /v1/events, from request to answer: the hot route, in front of the framework.
+
+The way of a request: credential → body within limits → items by its protocol →
+each item judged → records appended → the answer, once Kafka has acknowledged all
+of them. One bad item is stored with its reason and harms no other; a request that
+cannot be read is refused whole, before anything of it is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+from confluent_kafka import Message
+from weir import admission, names
+from weir.admission import Admitted, Refused, Terms
+from weir.clock import Clock
+from weir.event import MAX_KEPT_BYTES
+from weir.position import format_position
+from weir.problems import ProblemError, Reason
+
+from weir_ingest import encodings, protocols
+from weir_ingest.answers import Accepted, Answer, Item, encode, json_answer, problem_answer
+from weir_ingest.body import BodyLimits, Budget, ClientGoneError, holding, read_body
+from weir_ingest.cors import cors_headers
+from weir_ingest.event_log import EventLog, Record, RecordHeaders
+from weir_ingest.head import Head, Receive, Scope, Send
+from weir_ingest.instruments import Instruments
+from weir_ingest.keys import Keys, StoredKey
+from weir_ingest.protocols.batch import Batch, BatchLimits
+from weir_ingest.tail import Tail, refused_entry_of
+
+# The first header tells what a record is (docs/interfaces.md 1).
+EVENT_HEADERS: RecordHeaders = [(names.HEADER_CONTENT_TYPE, names.CLOUDEVENT_JSON)]
+TAIL_HEADERS: RecordHeaders = [(names.HEADER_TAIL, b"1"), *EVENT_HEADERS]
+
+_IDEMPOTENCY_KEY = b"idempotency-key"
+# A request of 10,000 events takes a tenth of a second: others get a turn between.
+_SLICE = 1_000
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the route works with."""
+
+    keys: Keys
+    log: EventLog
+    tail: Tail
+    clock: Clock
+    instruments: Instruments
+    budget: Budget
+    body_limits: BodyLimits
+    batch_limits: BatchLimits
+    max_decoded_bytes: int
+
+
+class Accept:
+    """The ASGI callable of the route."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        parts = self._parts
+        head = Head(scope, parts.clock.now_ms())
+        try:
+            with holding(parts.budget) as held:
+                caller = parts.keys.caller(head)
+                body = await read_body(head, receive, parts.body_limits, held)
+                parts.instruments.body_bytes.inc(len(body))
+                body = encodings.decode(
+                    body, head.headers.get(b"content-encoding", b""), parts.max_decoded_bytes
+                )
+                held.grow(len(body))
+                batch = protocols.read(head, body, parts.batch_limits)
+                answer = await self._store(head, caller, batch)
+        except ProblemError as problem:
+            parts.instruments.refused(problem.reason)
+            answer = problem_answer(problem)
+        except ClientGoneError:
+            return
+        origin = head.headers.get(b"origin")
+        if origin is not None:
+            answer.headers.extend(cors_headers(origin))
+        parts.instruments.answered(answer.status)
+        await answer.send(send)
+
+    async def _store(self, head: Head, caller: StoredKey, batch: Batch) -> Answer:
+        terms = terms_of(head, caller, batch)
+        judged = await judge(batch.items, terms)
+        first = judged[0] if judged else None
+        if batch.whole and isinstance(first, Refused) and first.reason in _UNREADABLE:
+            raise ProblemError(400, first.reason, f"body must be JSON; {first.detail}")
+        offsets = await self._parts.log.append(self._records(batch, judged, caller))
+        return self._answer(judged, format_position(offsets), caller)
+
+    def _records(
+        self, batch: Batch, judged: Sequence[Admitted | Refused], caller: StoredKey
+    ) -> list[Record]:
+        """Return one record for each item; the first few of them go to the tail."""
+        tail, tenant = self._parts.tail, caller.tenant
+        sampled = min(tail.sampler.room(tenant, self._parts.clock.now_ms()), len(judged))
+        tail.sampler.take(tenant, sampled)
+        records = []
+        for index, item in enumerate(judged):
+            shown = index < sampled
+            if isinstance(item, Refused):
+                records.append(self._refusal(batch.items[index], item, caller, shown=shown))
+            elif shown:
+                hook = lambda stored: tail.show(tenant, stored)  # noqa: E731
+                records.append(Record(item.value, item.key, TAIL_HEADERS, hook))
+            else:
+                records.append(Record(item.value, item.key, EVENT_HEADERS))
+        return records
+
+    def _refusal(self, raw: bytes, refused: Refused, caller: StoredKey, *, shown: bool) -> Record:
+        reason, tail = refused.reason.value, self._parts.tail
+
+        def show(stored: Message) -> None:
+            tail.add(caller.tenant, refused_entry_of(stored, reason, caller.source))
+
+        return refusal_record(raw, refused, caller)._replace(on_stored=show if shown else None)
+
+    def _answer(
+        self, judged: Sequence[Admitted | Refused], position: str, caller: StoredKey
+    ) -> Answer:
+        items, safe, accepted = [], True, 0
+        for index, item in enumerate(judged):
+            if isinstance(item, Refused):
+                items.append(Item(index, "quarantined", item.reason.value, item.detail))
+                self._parts.instruments.refused(item.reason)
+            else:
+                accepted += 1
+                safe = safe and item.retry_safe
+        self._parts.instruments.stored(accepted, len(items))
+        self._parts.tail.count(caller.tenant, accepted)
+        body = encode(Accepted(accepted, len(items), position, safe, items))
+        return json_answer(200, body, (b"weir-position", position.encode()))
+
+
+_UNREADABLE = frozenset({Reason.INVALID_JSON, Reason.INVALID_UTF8})
+
+
+def terms_of(head: Head, caller: StoredKey, batch: Batch) -> Terms:
+    """Return what holds for every item of a request."""
+    key = head.text(_IDEMPOTENCY_KEY)
+    random = os.urandom(16)
+    return Terms(
+        tenant=caller.tenant,
+        source=caller.source,
+        arrived_ms=head.arrived_ms,
+        protocol=batch.protocol,
+        strict=batch.strict,
+        request_id=str(uuid.UUID(bytes=random, version=4)),
+        type=batch.type,
+        subject=batch.subject,
+        idempotency_key=key.strip().strip('"')[:512] if key else None,
+        seed=int.from_bytes(random[:9], "big"),
+    )
+
+
+async def judge(items: Sequence[bytes], terms: Terms) -> list[Admitted | Refused]:
+    """Return what each item becomes, in order."""
+    judged: list[Admitted | Refused] = []
+    for start in range(0, len(items), _SLICE):
+        if start:
+            await asyncio.sleep(0)
+        judged.extend(admission.admit_all(items[start : start + _SLICE], start, terms))
+    return judged
+
+
+def refusal_record(raw: bytes, refused: Refused, caller: StoredKey) -> Record:
+    """Return the record of an item that cannot be used: its own bytes, and why."""
+    headers: RecordHeaders = [
+        (names.HEADER_REASON, refused.reason.value.encode()),
+        (names.HEADER_TENANT, caller.tenant.encode()),
+        (names.HEADER_SOURCE, caller.source.encode()),
+    ]
+    if refused.reason is Reason.EVENT_TOO_LARGE:
+        headers.append((names.HEADER_LENGTH, str(len(raw)).encode()))
+        headers.append((names.HEADER_SHA256, hashlib.sha256(raw).hexdigest().encode()))
+        raw = raw[:MAX_KEPT_BYTES]
+    digest = hashlib.md5(raw, usedforsecurity=False).digest()
+    return Record(raw, digest, headers)

@@ -1,0 +1,155 @@
+"""The ingest service: HTTP in, Kafka out. Read this file first.
+
+    client ─▶ Connection (head in time) ─▶ Accept ─▶ EventLog ─▶ weir.events
+                                             │  ▲        │
+               Keys (who) ◀─ KeyReader ──────┘  │        └─▶ Tail ─▶ Redis
+               protocols/ (which items) ────────┘
+               weir.admission (what each item becomes)
+
+`Service` connects the parts and runs them; each has a file of its own. Promises:
+2xx only after all in-sync replicas have acknowledged every record of a request;
+4xx means that nothing of it is stored; anything else is unknown and safe to send
+again with the same ids.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import structlog
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from weir.clock import Clock, SystemClock
+
+from weir_ingest.accept import Accept, Parts
+from weir_ingest.api import EVENTS_METHODS, EVENTS_PATHS, build_api
+from weir_ingest.body import BodyLimits, Budget
+from weir_ingest.event_log import EventLog, LogLimits
+from weir_ingest.head import Receive, Scope, Send
+from weir_ingest.heartbeat import Heartbeat
+from weir_ingest.instruments import Instruments
+from weir_ingest.key_reader import KeyReader
+from weir_ingest.keys import Keys, StoredKey
+from weir_ingest.ops import Ops
+from weir_ingest.protocols.batch import BatchLimits
+from weir_ingest.settings import Settings
+from weir_ingest.tail import Sampler, Tail
+
+_REDIS_TIMEOUT_S = 1.0
+_FLUSH_TIMEOUT_S = 3.0
+
+_log = structlog.get_logger()
+
+
+class Service:
+    """All parts of ingest. Make it inside the event loop that will run it."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        clock = clock or SystemClock()
+        self.stopping = False
+        self.instruments = Instruments()
+        self.keys = Keys(settings.hash_key.get_secret_value().encode())
+        self.log = EventLog(
+            settings.kafka_bootstrap, settings.linger_ms, _log_limits(settings), self.instruments
+        )
+        self.redis = _redis(settings)
+        self.tail = Tail(self.redis, Sampler(settings.tail_events_per_s), self.instruments)
+        self.budget = Budget(settings.max_in_flight_bytes)
+        self.key_reader = KeyReader(settings.kafka_bootstrap, self._on_keys)
+        self.heartbeat = Heartbeat(self.redis, settings.instance, clock, self._state)
+        self.accept = Accept(self._parts(settings, clock))
+        self.api = build_api(self.accept)
+        self.ops = Ops(self._not_ready, self._observe, self.instruments)
+        self._loop = asyncio.get_running_loop()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def _parts(self, settings: Settings, clock: Clock) -> Parts:
+        return Parts(
+            keys=self.keys,
+            log=self.log,
+            tail=self.tail,
+            clock=clock,
+            instruments=self.instruments,
+            budget=self.budget,
+            body_limits=BodyLimits(settings.max_body_bytes, settings.body_timeout_s),
+            batch_limits=BatchLimits(settings.max_events, settings.max_batch_events),
+            max_decoded_bytes=settings.max_decoded_bytes,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Route a request: events at once, the rest through the framework."""
+        if scope["path"] in EVENTS_PATHS and scope["method"] in EVENTS_METHODS:
+            await self.accept(scope, receive, send)
+        else:
+            await self.api(scope, receive, send)
+
+    def start(self) -> None:
+        """Start what runs beside the requests."""
+        self.key_reader.start()
+        self._tasks = [
+            asyncio.create_task(self.tail.run(), name="tail"),
+            asyncio.create_task(self.heartbeat.run(), name="heartbeat"),
+        ]
+
+    async def stop(self) -> None:
+        """Flush what was taken, then stop; call it when no request is open."""
+        self.stopping = True
+        unconfirmed = await self.log.close(_FLUSH_TIMEOUT_S)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.to_thread(self.key_reader.stop)
+        await self.redis.aclose()
+        _log.info("stopped", unconfirmed_records=unconfirmed)
+
+    def _on_keys(self, stored: list[StoredKey], at_end: bool) -> None:
+        self._loop.call_soon_threadsafe(self._take_keys, stored, at_end)
+
+    def _take_keys(self, stored: list[StoredKey], at_end: bool) -> None:
+        self.keys.replace(stored)
+        self.keys.ready = self.keys.ready or at_end
+
+    def _not_ready(self) -> str | None:
+        if self.stopping:
+            return "stopping"
+        return None if self.keys.ready else "starting"
+
+    def _observe(self) -> None:
+        self.instruments.in_flight.set(self.budget.used_bytes)
+        self.instruments.unacknowledged.set(self.log.unacknowledged)
+        self.instruments.keys.set(len(self.keys))
+
+    def _state(self) -> dict[str, Any]:
+        """Return what the heartbeat says."""
+        status = self._not_ready() or ("stalled" if self.log.is_stuck else "ok")
+        return {
+            "status": "stalled" if status == "stopping" else status,
+            "events": self.instruments.events_accepted,
+            "lag_ms": self.log.oldest_age_ms,
+            "detail": {
+                "unacknowledged": self.log.unacknowledged,
+                "in_flight_bytes": self.budget.used_bytes,
+            },
+        }
+
+
+def _log_limits(settings: Settings) -> LogLimits:
+    return LogLimits(
+        settings.max_queued_records, settings.max_queued_bytes, settings.delivery_timeout_s
+    )
+
+
+def _redis(settings: Settings) -> Redis:
+    password = settings.redis_password
+    return Redis.from_url(
+        settings.redis_url,
+        password=password.get_secret_value() if password else None,
+        socket_timeout=_REDIS_TIMEOUT_S,
+        socket_connect_timeout=_REDIS_TIMEOUT_S,
+        # The client would repeat a write on its own, and an entry of the tail
+        # would be there twice.
+        retry=Retry(NoBackoff(), 0),
+        retry_on_timeout=False,
+    )

@@ -1,0 +1,162 @@
+"""A request's body, read within limits of size and time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from weir.problems import ProblemError, Reason
+
+from weir_ingest.head import Head, Receive
+
+# Beyond the fixed time a body earns a second for each 64 KiB that came, so that a
+# large upload over a slow line passes and one byte a second does not.
+_BYTES_PER_EXTRA_SECOND = 65_536
+
+
+class ClientGoneError(Exception):
+    """The client closed before its body was whole; nobody waits for an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """What a body may take.
+
+    Attributes:
+        max_bytes: Largest body as sent.
+        timeout_s: Time for a body that does not move.
+    """
+
+    max_bytes: int
+    timeout_s: float
+
+
+class Budget:
+    """The bytes that all requests together may hold: memory has a bound, and its name."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.used_bytes = 0
+
+    def take(self, size: int) -> None:
+        """Reserve bytes.
+
+        Raises:
+            ProblemError: 503 `log_unavailable`, if that is more than there is.
+        """
+        if self.used_bytes + size > self.max_bytes:
+            raise ProblemError(
+                503,
+                Reason.LOG_UNAVAILABLE,
+                "requests in flight hold all memory meant for them; nothing of this one is "
+                "stored; send it again, same ids",
+                retry_after_s=2,
+            )
+        self.used_bytes += size
+
+    def give(self, size: int) -> None:
+        """Return reserved bytes."""
+        self.used_bytes -= size
+
+
+class Held:
+    """What one request holds of the budget."""
+
+    __slots__ = ("_budget", "size")
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self.size = 0
+
+    def grow(self, size: int) -> None:
+        """Hold at least `size` bytes in all.
+
+        Raises:
+            ProblemError: 503, if the budget is spent.
+        """
+        if size > self.size:
+            self._budget.take(size - self.size)
+            self.size = size
+
+    def release(self) -> None:
+        """Hold nothing."""
+        self._budget.give(self.size)
+        self.size = 0
+
+
+@contextmanager
+def holding(budget: Budget) -> Iterator[Held]:
+    """Hold bytes of a budget for the length of a request."""
+    held = Held(budget)
+    try:
+        yield held
+    finally:
+        held.release()
+
+
+async def read_body(head: Head, receive: Receive, limits: BodyLimits, held: Held) -> bytes:
+    """Return the whole body as it was sent.
+
+    Raises:
+        ProblemError: 413 while it is still coming, 408 if it stops coming, 400
+            if it ended before its declared length or is empty, 503 if the
+            budget is spent.
+        ClientGoneError: If the client went away.
+    """
+    declared = _declared_length(head)
+    if declared is not None:
+        if declared > limits.max_bytes:
+            raise _too_large(limits.max_bytes)
+        held.grow(declared)
+    try:
+        body = await _collect(receive, limits, held)
+    except TimeoutError:
+        raise ProblemError(
+            408,
+            Reason.REQUEST_TIMEOUT,
+            f"body must arrive within {limits.timeout_s:g} s, it stopped coming; send it again",
+        ) from None
+    if declared is not None and len(body) < declared:
+        raise ProblemError(
+            400,
+            Reason.BODY_TRUNCATED,
+            f"body must have the declared {declared} bytes, got {len(body)}; send it again",
+        )
+    if not body:
+        raise ProblemError(
+            400, Reason.EMPTY_BODY, "body must hold events, got none; an empty list is []"
+        )
+    return body
+
+
+async def _collect(receive: Receive, limits: BodyLimits, held: Held) -> bytes:
+    loop = asyncio.get_running_loop()
+    start_s = loop.time()
+    chunks: list[bytes] = []
+    size = 0
+    async with asyncio.timeout(limits.timeout_s) as deadline:
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                raise ClientGoneError
+            chunk: bytes = message.get("body", b"")
+            size += len(chunk)
+            if size > limits.max_bytes:
+                raise _too_large(limits.max_bytes)
+            held.grow(size)
+            chunks.append(chunk)
+            if not message.get("more_body"):
+                return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+            deadline.reschedule(start_s + limits.timeout_s + size / _BYTES_PER_EXTRA_SECOND)
+
+
+def _declared_length(head: Head) -> int | None:
+    text = head.headers.get(b"content-length")
+    return int(text) if text is not None and text.isdigit() else None
+
+
+def _too_large(max_bytes: int) -> ProblemError:
+    message = f"body must be at most {max_bytes} bytes as sent; send it in parts"
+    return ProblemError(413, Reason.BODY_TOO_LARGE, message)

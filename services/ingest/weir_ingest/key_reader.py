@@ -1,0 +1,131 @@
+"""Follows `weir.definitions` for API keys: from its start, without a group, for ever."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import structlog
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
+from weir import names
+
+from weir_ingest.keys import StoredKey
+
+_BATCH = 500
+_WAIT_S = 0.2
+_METADATA_TIMEOUT_S = 2.0
+_RETRY_S = 1.0
+
+_log = structlog.get_logger()
+
+
+class KeyReader:
+    """A thread that folds the keys and hands each new state to the event loop."""
+
+    def __init__(self, bootstrap: str, on_change: Callable[[list[StoredKey], bool], None]) -> None:
+        """Prepare the thread.
+
+        Args:
+            bootstrap: Brokers.
+            on_change: Called from the thread with the keys, and whether the end
+                of the topic, as it was at the start, has been reached.
+        """
+        self._bootstrap = bootstrap
+        self._on_change = on_change
+        self._keys: dict[bytes, StoredKey] = {}
+        self._versions: dict[bytes, int] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="keys", daemon=True)
+
+    def start(self) -> None:
+        """Start following."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop, and return when the thread has ended."""
+        self._stopping.set()
+        self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self._bootstrap,
+                "group.id": "weir-ingest",  # asked for by the library; never joined
+                "client.id": "weir-ingest-keys",
+                "enable.auto.commit": False,
+                "reconnect.backoff.max.ms": 1_000,
+                "log_level": 4,
+            }
+        )
+        try:
+            end = self._end_at_start(consumer)
+            consumer.assign([TopicPartition(names.DEFINITIONS, 0, OFFSET_BEGINNING)])
+            self._follow(consumer, end)
+        finally:
+            consumer.close()
+
+    def _end_at_start(self, consumer: Consumer) -> int:
+        """Return the end of the topic, waiting for the broker as long as it takes."""
+        partition = TopicPartition(names.DEFINITIONS, 0)
+        while not self._stopping.is_set():
+            try:
+                _, end = consumer.get_watermark_offsets(partition, timeout=_METADATA_TIMEOUT_S)
+            except KafkaException as error:
+                _log.warning("definitions_unreachable", error=str(error))
+                self._stopping.wait(_RETRY_S)
+            else:
+                return int(end)
+        return 0
+
+    def _follow(self, consumer: Consumer, end: int) -> None:
+        at_end = end == 0
+        if at_end:
+            self._on_change(list(self._keys.values()), True)
+        while not self._stopping.is_set():
+            changed = False
+            for message in consumer.consume(_BATCH, _WAIT_S):
+                if message.error() is not None:
+                    _log.warning("definitions_read", error=str(message.error()))
+                    continue
+                changed |= self._fold(message)
+                at_end = at_end or (message.offset() or 0) + 1 >= end
+                changed |= at_end
+            if changed:
+                self._on_change(list(self._keys.values()), at_end)
+
+    def _fold(self, message: Message) -> bool:
+        """Apply one record; say whether it changed a key."""
+        name = message.key() or b""
+        if b"/key/" not in name:
+            return False
+        try:
+            record: dict[str, Any] = json.loads(message.value() or b"")
+            version = self._versions.get(name, 0)
+            if (record.get("based_on") or 0) != version:
+                return False  # lost against another writer
+            self._versions[name] = int(record["version"])
+            if record["op"] == "delete":
+                return self._keys.pop(name, None) is not None
+            self._keys[name] = read_key(record)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            _log.error("definition_unreadable", offset=message.offset(), error=repr(error))
+            return False
+        return True
+
+
+def read_key(record: Mapping[str, Any]) -> StoredKey:
+    """Return the key that a definition's record describes.
+
+    Raises:
+        ValueError, KeyError, TypeError: If its text is no definition of a key.
+    """
+    text = json.loads(record["text"]) if isinstance(record["text"], str) else record["text"]
+    return StoredKey(
+        id=str(record["name"]),
+        tenant=str(record["tenant"]),
+        hash=str(text["hash"]),
+        scopes=frozenset(text["scopes"]),
+        source=str(text["source"]),
+    )

@@ -1,0 +1,123 @@
+"""API keys: who a request comes from (RELIABILITY 5 row 1, INGEST 3.2).
+
+A key is `wk_<id>_<secret>`. Only its HMAC-SHA256 with the installation's
+`hash_key` is stored, in `weir.definitions`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from weir.problems import ProblemError, Reason
+
+from weir_ingest.head import Head
+
+SCOPE = "ingest"
+
+_FORM = re.compile(r"wk_([a-z0-9]{8})_[A-Za-z0-9_\-]{32,256}", re.ASCII)
+_MAX_CACHED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """A key as its definition says.
+
+    Attributes:
+        id: The key's id, the name of its definition.
+        hash: HMAC-SHA256 of the whole key, hex.
+        source: Id of the source it writes for (`weirsource`).
+    """
+
+    id: str
+    tenant: str
+    hash: str
+    scopes: frozenset[str]
+    source: str
+
+
+_NOBODY = StoredKey("", "", "0" * 64, frozenset(), "")
+
+
+class Keys:
+    """The keys known now. Not ready until the definitions have been read to their end once."""
+
+    def __init__(self, hash_key: bytes) -> None:
+        self._hash_key = hash_key
+        # Ids are chosen by tenants, so two of them may have the same.
+        self._stored: dict[str, list[StoredKey]] = {}
+        # Tokens seen to be right, so that a busy client is hashed once and not
+        # with every request. Emptied with each change of a key.
+        self._seen: dict[bytes, StoredKey] = {}
+        self.ready = False
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    def replace(self, stored: Iterable[StoredKey]) -> None:
+        """Take the keys that hold from now on."""
+        by_id = defaultdict(list)
+        for key in stored:
+            by_id[key.id].append(key)
+        self._stored = dict(by_id)
+        self._seen = {}
+
+    def caller(self, head: Head) -> StoredKey:
+        """Return the key of a request.
+
+        Raises:
+            ProblemError: 503 before the keys are known, 401 with the same text for
+                a missing, a wrong and a revoked key, 403 if it may not write.
+        """
+        if not self.ready:
+            raise ProblemError(
+                503,
+                Reason.LOG_UNAVAILABLE,
+                "keys are not read yet; nothing of this request is stored; send it again",
+                retry_after_s=1,
+            )
+        token = presented(head)
+        key = self._seen.get(token)
+        if key is None:
+            key = self._verified(token)
+            if len(self._seen) < _MAX_CACHED:
+                self._seen[token] = key
+        return key
+
+    def _verified(self, token: bytes) -> StoredKey:
+        text = token.decode("latin-1")
+        match = _FORM.fullmatch(text)
+        candidates = self._stored.get(match.group(1), []) if match else []
+        # An unknown id costs the same work as a wrong secret.
+        computed = hmac.new(self._hash_key, token, hashlib.sha256).hexdigest()
+        key = None
+        for candidate in candidates or [_NOBODY]:
+            if hmac.compare_digest(computed, candidate.hash):
+                key = candidate
+        if key is None:
+            raise ProblemError(
+                401,
+                Reason.UNAUTHORIZED,
+                "a request must carry a valid key; send Authorization: Bearer wk_...",
+            )
+        if SCOPE not in key.scopes:
+            raise ProblemError(
+                403,
+                Reason.SCOPE_MISSING,
+                f"the key must have the scope {SCOPE}; ask for one that has",
+            )
+        return key
+
+
+def presented(head: Head) -> bytes:
+    """Return the key that a request presents, empty if none."""
+    header = head.headers.get(b"authorization", b"")
+    if header[:7].lower() == b"bearer ":
+        return header[7:].strip()
+    if head.scope["query_string"]:
+        return head.query.get("access_token", "").encode()
+    return b""

@@ -1,0 +1,86 @@
+"""The items of one request, whatever protocol they came in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weir.problems import ProblemError, Reason, echo
+
+from weir_ingest.head import Head
+
+_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,128}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """How many events one request may hold.
+
+    Attributes:
+        max_events: In most protocols.
+        max_batch_events: In a CloudEvents batch.
+    """
+
+    max_events: int
+    max_batch_events: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Items as the client wrote them, and what holds for all of them.
+
+    Attributes:
+        items: JSON texts, not yet checked.
+        protocol: Its name in `ingestproto` and metrics.
+        strict: Items claim to be CloudEvents.
+        whole: The body is one item: if it is no JSON, the request is refused.
+        type: Type of an item without one.
+        subject: Subject of an item without one.
+    """
+
+    items: Sequence[bytes]
+    protocol: str
+    strict: bool = False
+    whole: bool = False
+    type: str | None = None
+    subject: str | None = None
+
+
+def lenient(head: Head, items: Sequence[bytes], protocol: str, *, whole: bool = False) -> Batch:
+    """Return a batch of items that need not be CloudEvents (INGEST 4.6, 4.10).
+
+    Raises:
+        ProblemError: 400 `attribute_invalid`, if ?type=, ?name= or ?subject= is
+            no usable attribute.
+    """
+    query = head.query
+    event_type = _attribute("type", query.get("type"))
+    name = query.get("name")
+    if event_type is None and name is not None:
+        if not _NAME.fullmatch(name):
+            message = f'name must be 1 to 128 of A-Z a-z 0-9 _ . -, got "{echo(name)}"'
+            raise ProblemError(400, Reason.ATTRIBUTE_INVALID, message)
+        event_type = f"dev.weir.ndjson.{name}"
+    subject = _attribute("subject", query.get("subject"))
+    return Batch(items, protocol, whole=whole, type=event_type, subject=subject)
+
+
+def _attribute(name: str, value: str | None) -> str | None:
+    if not value:
+        return None
+    if len(value) > 512 or not value.isprintable():
+        message = f'{name} must be at most 512 printable characters, got "{echo(value)}"'
+        raise ProblemError(400, Reason.ATTRIBUTE_INVALID, message)
+    return value
+
+
+def check_count(count: int, limit: int) -> None:
+    """Refuse a request with too many events.
+
+    Raises:
+        ProblemError: 413 `too_many_events`.
+    """
+    if count > limit:
+        message = f"a request must hold at most {limit} events, got {count}; send them in parts"
+        raise ProblemError(413, Reason.TOO_MANY_EVENTS, message)
