@@ -1,0 +1,156 @@
+"""The commands on the whole stack: up, status, down, and up again after a crash of everything."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from weir_local import ports
+from weir_local.home import Home
+from weir_local.keeper import keeper_part, notes_path
+from weir_local.process import Part
+from weir_local.services import probe
+from weir_local.stack import CORE, Stack
+from weir_local.testing import TestStack, free_port_base
+from weir_local.waiting import wait_until
+
+UP_TIMEOUT_S = 240
+pytestmark = pytest.mark.stack
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Runs `python -m weir_local` on a home of its own."""
+
+    home: Home
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        return subprocess.run(  # noqa: S603
+            [sys.executable, "-m", "weir_local", *words],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=UP_TIMEOUT_S,
+            check=False,
+        )
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the environment that points at the home."""
+        base = str(self.home.port_base)
+        return {**os.environ, "WEIR_HOME": str(self.home.folder), "WEIR_PORT_BASE": base}
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """Return every process of the stack, the keeper too."""
+        return {**Stack(self.home).parts, "keeper": keeper_part(self.home)}
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Iterator[Commands]:
+    """Return the commands on a home that is stopped afterwards."""
+    commands = Commands(Home(tmp_path / "home", free_port_base()))
+    yield commands
+    commands.home.want([])
+    for part in (commands.parts["keeper"], *commands.parts.values()):
+        part.kill()
+
+
+def test_up_status_down(commands: Commands) -> None:
+    """`up` ends with everything ready and told; `down` leaves neither process nor port."""
+    home = commands.home
+    up = commands.run("up", "--detach")
+    assert up.returncode == 0, up.stderr
+    assert f"http://127.0.0.1:{home.ports['dashboard']}/login#once=" in up.stdout
+    assert stat.S_IMODE(home.env_file.stat().st_mode) == 0o600
+    assert f"WEIR_API_KEY={home.api_key()}" in home.env_file.read_text()
+
+    rows = commands.run("status").stdout.splitlines()[1:]
+    for row in rows[: len(CORE)]:
+        assert "  yes  " in row, row
+
+    assert commands.run("down").returncode == 0
+    assert [name for name, part in commands.parts.items() if part.pid()] == []
+    assert [port for port in home.ports.by_use.values() if not ports.is_free(port)] == []
+
+
+def test_up_goes_on_after_a_crash_of_everything(commands: Commands) -> None:
+    """After kill -9 of all processes `up` starts them again, and what was accepted is there."""
+    assert commands.run("up", "--detach").returncode == 0
+    client = TestStack(commands.home.folder, commands.home.port_base)
+    client.post([{"specversion": "1.0", "id": "1", "source": "x", "type": "crash.test"}])
+    for name in ("keeper", *CORE):
+        commands.parts[name].send(signal.SIGKILL)
+
+    again = commands.run("up", "--detach")
+
+    assert again.returncode == 0, again.stderr
+    assert commands.run("status").stdout.count("  yes  ") == len(CORE)
+    client.wait_until(
+        lambda: any(m["type"] == "crash.test" for m in _types(client)), "the event's type"
+    )
+
+
+def test_a_part_that_ends_comes_back(commands: Commands) -> None:
+    """The keeper starts a part again that was killed, and says so."""
+    assert commands.run("up", "--detach").returncode == 0
+    ingest = commands.parts["ingest"]
+    first = ingest.pid()
+    ingest.send(signal.SIGKILL)
+    ops = commands.home.ports["ingest ops"]
+    wait_until(
+        lambda: ingest.pid() not in (None, first) and probe(ops, "/readyz") == 200,
+        timeout_s=30,
+        what="a new ingest",
+    )
+    notes = notes_path(commands.home).read_text()
+    assert "ingest has ended" in notes
+    assert "ingest was started again" in notes
+
+
+def test_ctrl_c_stops_everything(commands: Commands) -> None:
+    """In the foreground Ctrl-C ends the stack cleanly, with exit code 0."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "weir_local", "up"],
+        env=commands.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as up:
+        assert up.stdout is not None
+        for line in up.stdout:
+            if line.startswith("Ctrl-C stops"):
+                break
+        assert all(commands.parts[name].pid() for name in CORE)
+        up.send_signal(signal.SIGINT)
+        said = up.stdout.read()
+        assert up.wait(60) == 0
+    assert "state is kept in" in said
+    assert [name for name, part in commands.parts.items() if part.pid()] == []
+
+
+def test_a_taken_port_is_told(commands: Commands) -> None:
+    """A taken port is told with its use, its holder and the setting; nothing is left running."""
+    port = commands.home.ports["dashboard"]
+    with socket.socket() as holder:
+        holder.bind((ports.HOST, port))
+        holder.listen()
+        up = commands.run("up", "--detach")
+    assert up.returncode == 1
+    assert f"port {port} (dashboard) must be free" in up.stderr
+    assert f"pid {os.getpid()}" in up.stderr
+    assert "WEIR_PORT_BASE=" in up.stderr
+    assert [name for name, part in commands.parts.items() if part.pid()] == []
+
+
+def _types(client: TestStack) -> list[dict[str, str]]:
+    items: list[dict[str, str]] = client.api("GET", "/discovery/types").body["items"]
+    return items
