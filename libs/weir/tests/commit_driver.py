@@ -23,7 +23,13 @@ from weir.commit import (
     decide_record,
     furthest,
 )
-from weir.commit_recovery import Found, Planned, Recovery, reconcile
+from weir.commit_recovery import (
+    Found,
+    Planned,
+    Recovery,
+    activation_floor,
+    reconcile,
+)
 from weir.names import LIVE_LANE
 
 from .commit_world import (
@@ -57,13 +63,6 @@ class Rules:
     new_token: Callable[[World, str | None], str] = lambda world, _: str(world.rng.random())
     ticks: bool = True
     activates_at_from: bool = False
-
-
-def floor(last: Definition | None, ends: Offsets, *, opens: bool) -> Offsets:
-    """Return the offsets below which a driver activates nothing."""
-    if last is None:
-        return {}
-    return ends if opens else last.offsets
 
 
 class FencedError(Exception):
@@ -110,7 +109,9 @@ class Driver:
             opened = epoch is None
             offset = len(self.world.definitions)
             self.epoch = offset if epoch is None else epoch
-            self.floor = floor(last, self.world.ends(), opens=opened)
+            self.floor = activation_floor(
+                last.offsets if last else None, self.world.ends(), opens_epoch=opened
+            )
             start = Definition("start", epoch=self.epoch, offsets=self.floor)
             self.world.append_definition(start)
             self.fence = Fence(offset, DEFINITIONS_ID)

@@ -165,6 +165,28 @@ def reconcile(found: Found) -> Recovery:
     return _level(found, ends)
 
 
+def activation_floor(
+    before: Offsets | None, log_end: Offsets, *, opens_epoch: bool
+) -> dict[int, int]:
+    """Return the offsets below which a driver may activate no version.
+
+    A version counts from its activation on, so no image of a shard may ever come back
+    that stands beyond an activation and has not counted the version. Within an epoch
+    the end of the batch planned last is enough. An epoch that goes back in the log
+    (LOST, or all shards BEHIND) must also be safe from what a restored Redis may still
+    hold of the one before: it activates nothing below the log's end at its start. The
+    simulation finds wrong runs without this.
+
+    Args:
+        before: The floor in the latest start record; None if this is the first ever.
+        log_end: The end of the log now.
+        opens_epoch: Whether the start record about to be written opens an epoch.
+    """
+    if before is None:
+        return {}
+    return dict(log_end if opens_epoch else before)
+
+
 def incomplete_before_ms(first_received_ms: int, horizon_ms: int, start: Offsets) -> int:
     """Return the event time before which a recount of the log cannot be complete.
 

@@ -1,0 +1,234 @@
+"""The driver's side of the shards: fences, marks, clearing, outboxes (S0 and 2.4).
+
+`weir.commit_recovery` decides what a starting driver does; this does it on Redis.
+Every write is one transaction that checks the driver's own fence, and the steps of
+clearing a shard hang together by the shard's token: a step applies only to what the
+one before left. So a driver that was paused cannot harm its successor, and a Redis
+that lost its tail in between is noticed.
+
+None of it is sent twice. After an error of the connection begin again at S0, which is
+always right: each step leaves a state that the same rules bring to the same end.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+from weir import names
+from weir.commit import Fence, Mark, Verdict, decide_fence
+from weir.commit_recovery import Recovery
+
+from weir_analytics.failpoints import failpoint
+from weir_analytics.panes.commit_job import OutboxEntry
+from weir_analytics.panes.pane_reader import parse_state
+from weir_analytics.panes.shard_wire import TIMEOUT_S, Command, ShardWire
+
+KEYS_AT_ONCE: Final = 1_000
+
+_JSON = msgspec.json.Encoder()
+_ENTRY = msgspec.json.Decoder(OutboxEntry)
+_FENCE = msgspec.json.Decoder(Fence)
+
+
+class VerdictError(Exception):
+    """A driver may not go on as it does.
+
+    Attributes:
+        verdict: FENCED (exit), FOREIGN (stop and name it), or a verdict after which
+            the driver begins again at S0.
+    """
+
+    def __init__(self, verdict: Verdict, message: str) -> None:
+        super().__init__(message)
+        self.verdict = verdict
+
+
+class Shards:
+    """All shards of a store, as a driver sees them; not to be shared between threads."""
+
+    def __init__(
+        self,
+        redis_url: str,
+        count: int,
+        *,
+        password: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        """Prepare the access; nothing is opened yet.
+
+        Args:
+            redis_url: `redis://`, `rediss://` or `unix://` address.
+            count: How many shards there are.
+            password: Used instead of one in the address.
+            timeout_s: Longest wait for one reply.
+        """
+        self._wire = ShardWire(redis_url, password=password, timeout_s=timeout_s)
+        self._count = count
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._wire.close()
+
+    # ── reading ─────────────────────────────────────────────────────────────
+    def read_marks(self) -> list[Mark | None]:
+        """Return the live mark of each shard, None where there is none."""
+        keys = [names.mark_key(shard) for shard in range(self._count)]
+        found = self._wire.ask([("GET", key) for key in keys])
+        return [parse_state(None, mark, None, None).live for mark in found]
+
+    def newest_fence(self) -> Fence | None:
+        """Return the largest fence of all shards: whoever raised it owns them."""
+        keys = [names.fence_key(shard) for shard in range(self._count)]
+        found = self._wire.ask([("GET", key) for key in keys])
+        fences = [_FENCE.decode(text) for text in found if text is not None]
+        return max(fences, key=lambda fence: fence.fence, default=None)
+
+    def read_outboxes(self) -> dict[int, list[OutboxEntry]]:
+        """Return the entries of each shard's outbox in order: what no record holds yet."""
+        keys = [names.outbox_key(shard) for shard in range(self._count)]
+        found = self._wire.ask([("HVALS", key) for key in keys])
+        return {
+            shard: sorted(map(_ENTRY.decode, entries), key=lambda entry: entry.n)
+            for shard, entries in enumerate(found)
+        }
+
+    # ── S0 ──────────────────────────────────────────────────────────────────
+    def raise_fence(self, fence: Fence, definitions_end: int) -> None:
+        """Take every shard, only ever upwards.
+
+        Args:
+            fence: The fence of the start record just appended and read back.
+            definitions_end: End of `weir.definitions`, read after appending it.
+
+        Raises:
+            VerdictError: FENCED if a newer driver has a shard; FOREIGN if a shard's
+                fence was not given by this log.
+        """
+        for shard in range(self._count):
+            while not self._raise_in(shard, fence, definitions_end):
+                pass
+            failpoint("C3")
+
+    def recount(self, recovery: Recovery, fence: Fence, start: Mark) -> None:
+        """Empty the shards that a recovery names and set their live marks.
+
+        Args:
+            recovery: What `reconcile` returned.
+            fence: The driver's own fence, raised in all of them.
+            start: The mark of the place from which they are counted again.
+
+        Raises:
+            VerdictError: FENCED if a newer driver has a shard; LOST if a shard moved
+                or went back in time meanwhile.
+        """
+        # First all marks: a crash in between leaves shards that are plainly LOST.
+        tokens = {shard: self._drop_mark(shard, fence) for shard in recovery.clear}
+        for shard, token in tokens.items():
+            tokens[shard] = self._delete_keys(shard, fence, token)
+        for shard, token in tokens.items():
+            if shard < self._count:
+                mark = ("SET", names.mark_key(shard), _JSON.encode(start))
+                self._change(shard, fence, token, [mark])
+
+    def _raise_in(self, shard: int, fence: Fence, definitions_end: int) -> bool:
+        """Raise the fence in one shard; False if it moved and has to be asked again."""
+        key = names.fence_key(shard)
+        _, text = self._wire.ask([("WATCH", key), ("GET", key)])
+        found = None if text is None else _FENCE.decode(text)
+        verdict = decide_fence(found, fence, definitions_end)
+        if verdict is Verdict.OK:
+            writes: list[Command] = [("MULTI",), ("SET", key, _JSON.encode(fence)), ("EXEC",)]
+            return self._wire.ask(writes)[-1] is not None
+        self._wire.ask([("UNWATCH",)])
+        if verdict is Verdict.DONE:
+            return True
+        if verdict is Verdict.FENCED:
+            raise VerdictError(verdict, _fenced(shard, found, fence))
+        msg = (
+            f"fence of shard {shard} must come from definitions log {fence.topic_id} before "
+            f"{definitions_end}, got {found}; this Redis belongs to another installation, or "
+            "weir.definitions was created anew: give Weir its own Redis, or empty this one"
+        )
+        raise VerdictError(verdict, msg)
+
+    # ── clearing ────────────────────────────────────────────────────────────
+    def _drop_mark(self, shard: int, fence: Fence) -> str:
+        token = self._wire.ask([("GET", names.token_key(shard))])[0]
+        found = None if token is None else token.decode()
+        return self._change(shard, fence, found, [("DEL", names.mark_key(shard))])
+
+    def _delete_keys(self, shard: int, fence: Fence, token: str) -> str:
+        """Delete all keys of a shard but fence and token; return the last token."""
+        for keys in self._keys(shard):
+            token = self._change(shard, fence, token, [("UNLINK", *keys)])
+        return token
+
+    def _keys(self, shard: int) -> Iterator[list[bytes]]:
+        """Yield the keys of a shard; SCAN misses none that is there all the time."""
+        spared = {names.fence_key(shard).encode(), names.token_key(shard).encode()}
+        pattern = names.shard_prefix(shard) + "*"
+        cursor: bytes | int = 0
+        while True:
+            scan: Command = ("SCAN", cursor, "MATCH", pattern, "COUNT", KEYS_AT_ONCE)
+            cursor, keys = self._wire.ask([scan])[0]
+            if found := [key for key in keys if key not in spared]:
+                yield found
+            if int(cursor) == 0:
+                return
+
+    def _change(
+        self, shard: int, fence: Fence, token: str | None, writes: Sequence[Command]
+    ) -> str:
+        """Write to a shard that is ours and stands where we left it; return its new token."""
+        keys = (names.fence_key(shard), names.token_key(shard))
+        _, values = self._wire.ask([("WATCH", *keys), ("MGET", *keys)])
+        state = parse_state(values[0], None, None, values[1])
+        if state.fence != fence or state.token != token:
+            self._wire.ask([("UNWATCH",)])
+            raise _not_ours(shard, state.fence, fence)
+        new = secrets.token_hex(16)
+        done = self._wire.ask([("MULTI",), *writes, ("SET", keys[1], new), ("EXEC",)])[-1]
+        if done is None:
+            raise _not_ours(shard, None, fence)
+        return new
+
+
+def _not_ours(shard: int, found: Fence | None, mine: Fence) -> VerdictError:
+    if found is not None and found.topic_id == mine.topic_id and found.fence > mine.fence:
+        return VerdictError(Verdict.FENCED, _fenced(shard, found, mine))
+    msg = f"shard {shard} moved or went back in time while it was cleared; start again"
+    return VerdictError(Verdict.LOST, msg)
+
+
+def _fenced(shard: int, found: Fence | None, mine: Fence) -> str:
+    newer = "a newer one" if found is None else str(found.fence)
+    return (
+        f"shard {shard} must have fence {mine.fence} or below, got {newer}: "
+        "another panes driver has started; only one may run"
+    )
+
+
+def encode_mark(mark: Mark) -> bytes:
+    """Return a mark as the JSON that Redis holds."""
+    return _JSON.encode(mark)
+
+
+def last_entries(outboxes: dict[int, list[OutboxEntry]]) -> dict[int, int]:
+    """Return the number of each shard's newest outbox entry, for the batch record."""
+    return {shard: entries[-1].n for shard, entries in outboxes.items() if entries}
+
+
+def changed_panes(
+    outboxes: dict[int, list[OutboxEntry]],
+) -> list[tuple[int, int, int, int]]:
+    """Return `(vid, res_s, start_s, shard)` of all panes in the outboxes, each once."""
+    found: Iterable[tuple[int, int, int, int]] = (
+        (*pane, shard)
+        for shard, entries in outboxes.items()
+        for entry in entries
+        for pane in entry.changed
+    )
+    return list(dict.fromkeys(found))
