@@ -31,6 +31,7 @@ class Reason(StrEnum):
     UNAUTHORIZED = "unauthorized"
     SCOPE_MISSING = "scope_missing"
     ORIGIN_REFUSED = "origin_refused"
+    REQUEST_INVALID = "request_invalid"
     NOT_FOUND = "not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
     RATE_LIMITED = "rate_limited"

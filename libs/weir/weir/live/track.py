@@ -94,7 +94,7 @@ class Track:
             "series": [
                 _picked(row.series, at)
                 for row in self._rows.values()
-                if any(row.cell_revs[i] > rev for i in at)
+                if row.added_rev > rev or any(row.cell_revs[i] > rev for i in at)
             ],
             "corrections": [c for r, c in self._corrections if r > rev],
         }
