@@ -39,11 +39,13 @@ class Service:
         return probe(self.ops_port, "/readyz") == http.client.OK
 
 
-def probe(port: int, path: str) -> int:
-    """Return the HTTP status of a GET, 0 if nothing answers."""
+def probe(
+    port: int, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
+) -> int:
+    """Return the HTTP status of a request without a body, 0 if nothing answers."""
     connection = http.client.HTTPConnection(ports.HOST, port, timeout=PROBE_TIMEOUT_S)
     try:
-        connection.request("GET", path)
+        connection.request(method, path, headers=dict(headers or {}))
         return connection.getresponse().status
     except (OSError, http.client.HTTPException):
         return 0

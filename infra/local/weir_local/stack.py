@@ -11,6 +11,7 @@ import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 
 import psutil
 
@@ -20,14 +21,16 @@ from weir_local.home import Home
 from weir_local.kafka import Broker
 from weir_local.process import Part, PartError
 from weir_local.redis import RedisServer
-from weir_local.services import Service, addresses, services
+from weir_local.services import Service, addresses, probe, services
 from weir_local.topics import TOPICS
+from weir_local.waiting import wait_until
 
 Say = Callable[[str], None]
 
 CORE = ("kafka", "redis", "ingest", "panes", "dashboard")
 DEMO = (*CORE, "feeder")
 READY_TIMEOUT_S = 180.0
+KEY_TIMEOUT_S = 30.0
 MIN_DISK_BYTES = 1_000_000_000
 MIN_MEMORY_BYTES = 1_500_000_000
 LOG_LIMIT_BYTES = 64_000_000
@@ -76,6 +79,8 @@ class Stack:
         for name in names:
             self.launch(name)
         self._await(tuple(name for name in names if name in self.services), began, say)
+        if {"ingest", "dashboard"} <= set(names):
+            wait_until(self._key_is_known, timeout_s=KEY_TIMEOUT_S, what="the API key accepted")
 
     def launch(self, name: str) -> None:
         """Start one part without waiting for it; do nothing if it runs."""
@@ -102,6 +107,17 @@ class Stack:
         for layer in (("feeder",), ("ingest", "panes", "dashboard"), ("redis", "kafka")):
             with ThreadPoolExecutor(len(layer)) as pool:
                 list(pool.map(lambda name: self.parts[name].stop(), layer))
+
+    def _key_is_known(self) -> bool:
+        # The first key is an event of the log like any other: each service learns of it
+        # a moment after the dashboard wrote it. An empty POST is refused with 400.
+        known = self.home.ports
+        bearer = {"Authorization": f"Bearer {self.home.api_key()}"}
+        seen = (
+            probe(known["dashboard"], "/api/v1/status", headers=bearer),
+            probe(known["ingest"], "/v1/events", method="POST", headers=bearer),
+        )
+        return HTTPStatus.UNAUTHORIZED not in seen and 0 not in seen
 
     def check_ports(self, names: tuple[str, ...]) -> None:
         """Do nothing if each port is free or held by the part that it belongs to.
