@@ -1,0 +1,214 @@
+"""What a starting driver does, for every state that a crash or a loss can leave."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from weir.commit import Mark, Verdict
+from weir.commit_recovery import (
+    Found,
+    Gap,
+    Level,
+    LogBounds,
+    Planned,
+    activation_floor,
+    incomplete_before_ms,
+    reconcile,
+)
+
+LOG = LogBounds("events", {0: 0, 1: 0}, {0: 100, 1: 100})
+PLANNED = Planned(4, {0: 10, 1: 10}, {0: 20, 1: 10}, committed=False)
+COMMITTED = replace(PLANNED, committed=True)
+
+
+def mark(p0: int, p1: int = 10, shards: int = 2) -> Mark:
+    """Return a live mark."""
+    return Mark(epoch=7, batch=3, topic_id="events", end={0: p0, 1: p1}, shards=shards)
+
+
+def found(*ends: int, checkpoint: Planned | None = PLANNED, rev: int = 4) -> Found:
+    """Return a find: shards that stand somewhere in partition 0."""
+    return Found([mark(end) for end in ends], checkpoint, LOG, 7, (7, rev))
+
+
+class TestGoOn:
+    @pytest.mark.parametrize("ends", [(10, 10), (20, 10), (10, 20), (20, 20)])
+    def test_each_shard_at_the_start_or_the_end_of_the_planned_batch(
+        self, ends: tuple[int, int]
+    ) -> None:
+        """A batch that reached some shards is replayed; it is DONE in those."""
+        recovery = reconcile(found(*ends))
+
+        assert (recovery.verdict, recovery.new_epoch) == (Verdict.OK, False)
+        assert (recovery.keep_checkpoint, recovery.levels) == (True, ())
+
+    def test_a_committed_batch_is_at_its_end_everywhere(self) -> None:
+        """Once Spark has noted the batch, nothing replays it."""
+        assert reconcile(found(20, 20, checkpoint=COMMITTED, rev=5)).verdict is Verdict.OK
+        assert reconcile(found(20, 10, checkpoint=COMMITTED, rev=5)).verdict is Verdict.BEHIND
+
+    @pytest.mark.parametrize(
+        ("checkpoint", "last", "new_epoch"),
+        [
+            (PLANNED, (7, 4), False),
+            (PLANNED, (7, 5), False),
+            (PLANNED, (7, 0), False),
+            (PLANNED, (7, 3), True),
+            (PLANNED, (6, 4), True),
+            (PLANNED, None, True),
+            (COMMITTED, (7, 5), False),
+            (COMMITTED, (7, 4), True),
+        ],
+    )
+    def test_the_stream_must_be_whole(
+        self, checkpoint: Planned, last: tuple[int, int] | None, new_epoch: bool
+    ) -> None:
+        """A stream that the next record does not follow makes a new epoch, nothing else."""
+        recovery = reconcile(replace(found(20, 20, checkpoint=checkpoint), last_record=last))
+
+        assert (recovery.verdict, recovery.new_epoch) == (Verdict.OK, new_epoch)
+        assert recovery.keep_checkpoint
+        assert recovery.start_reason == "lost"
+
+
+class TestLost:
+    def test_a_first_start(self) -> None:
+        """Nothing anywhere: all shards begin at the log's start."""
+        recovery = reconcile(Found([None, None], None, LOG, 7, None))
+
+        assert (recovery.verdict, recovery.new_epoch) == (Verdict.LOST, True)
+        assert (recovery.clear, recovery.target) == ((0, 1), {0: 0, 1: 0})
+        assert not recovery.keep_checkpoint
+
+    def test_one_mark_missing_recounts_all(self) -> None:
+        """Until there are rebuild lanes the other shards begin anew too; the reason says so."""
+        recovery = reconcile(replace(found(10), marks=[mark(10), None]))
+
+        assert recovery.clear == (0, 1)
+        assert recovery.reason == (
+            "no mark in shard 1: every shard is cleared and the whole log counted again"
+        )
+        assert recovery.start_reason == "lost"
+
+    @pytest.mark.parametrize(("before", "clear"), [(4, (0, 1, 2, 3)), (1, (0, 1))])
+    def test_another_number_of_shards(self, before: int, clear: tuple[int, ...]) -> None:
+        """Series lie elsewhere then, so everything is counted again."""
+        marks = [mark(10, shards=before), mark(10, shards=before)]
+        recovery = reconcile(replace(found(), marks=marks))
+
+        assert (recovery.verdict, recovery.clear) == (Verdict.LOST, clear)
+        assert f"over {before} shards, now over 2" in recovery.reason
+
+    def test_what_the_log_lost_is_named(self) -> None:
+        """A recount cannot count what retention took."""
+        log = replace(LOG, start={0: 30, 1: 0})
+        recovery = reconcile(Found([None, None], None, log, 7, None))
+
+        assert recovery.target == {0: 30, 1: 0}
+        assert recovery.gaps == (Gap(0, 0, 29, (0, 1)),)
+        assert recovery.gaps[0].count == 30
+
+
+class TestBehind:
+    def test_the_shard_behind_is_levelled(self) -> None:
+        """It counts up to where the others stand, and the checkpoint that fits is kept."""
+        recovery = reconcile(found(10, 4))
+
+        assert (recovery.verdict, recovery.new_epoch) == (Verdict.BEHIND, True)
+        assert recovery.levels == (Level(1, {0: 4, 1: 10}, {0: 10, 1: 10}, {0: 4, 1: 10}),)
+        assert recovery.keep_checkpoint
+        assert recovery.start_reason == "behind"
+
+    def test_the_target_is_the_furthest_of_each_partition(self) -> None:
+        """Shards that have each counted something the other has not are both levelled."""
+        recovery = reconcile(replace(found(), marks=[mark(12, 3), mark(4, 15)]))
+
+        assert recovery.target == {0: 12, 1: 15}
+        assert [level.shard for level in recovery.levels] == [0, 1]
+        assert not recovery.keep_checkpoint
+
+    def test_all_shards_lost_their_tail(self) -> None:
+        """Nothing to level: a new checkpoint begins where they stand."""
+        recovery = reconcile(found(6, 6))
+
+        assert (recovery.verdict, recovery.levels) == (Verdict.BEHIND, ())
+        assert (recovery.target, recovery.keep_checkpoint) == ({0: 6, 1: 10}, False)
+
+    def test_a_log_that_no_longer_reaches_back(self) -> None:
+        """What is gone is named, the rest is levelled."""
+        recovery = reconcile(replace(found(20, 4), log=replace(LOG, start={0: 9, 1: 0})))
+
+        assert recovery.levels[0].read_from == {0: 9, 1: 10}
+        assert recovery.gaps == (Gap(0, 4, 8, (1,)),)
+
+
+class TestRewind:
+    def test_a_lost_checkpoint(self) -> None:
+        """A new one begins where the shards stand; nothing is counted twice."""
+        recovery = reconcile(found(50, 50, checkpoint=None))
+
+        assert (recovery.verdict, recovery.new_epoch) == (Verdict.REWIND, True)
+        assert (recovery.target, recovery.clear, recovery.levels) == ({0: 50, 1: 10}, (), ())
+        assert not recovery.keep_checkpoint
+        assert recovery.start_reason == "rewind"
+
+    def test_an_old_checkpoint(self) -> None:
+        """A copy of some minutes ago would count again what the shards have."""
+        assert reconcile(found(50, 50)).verdict is Verdict.REWIND
+
+    @pytest.mark.parametrize(
+        ("standing", "log"),
+        [
+            (20, replace(LOG, start={0: 11, 1: 0})),
+            (10, replace(LOG, end={0: 19, 1: 100})),
+        ],
+    )
+    def test_a_plan_that_cannot_be_read(self, standing: int, log: LogBounds) -> None:
+        """Spark would read for ever what the log does not hold, even if it is counted."""
+        find = found(standing, standing)
+
+        assert reconcile(find).verdict is Verdict.OK
+        assert reconcile(replace(find, log=log)).verdict is Verdict.REWIND
+
+
+class TestForeign:
+    def test_a_topic_created_anew(self) -> None:
+        """Nothing is touched; a recorded adopt counts the new log from its start."""
+        find = replace(found(10, 10), log=replace(LOG, topic_id="events anew"))
+
+        assert reconcile(find).verdict is Verdict.FOREIGN
+        assert "go on only by a recorded adopt" in reconcile(find).reason
+        assert reconcile(replace(find, adopt=True)).verdict is Verdict.LOST
+
+    def test_marks_beyond_the_log(self) -> None:
+        """A log that was cut short cannot be the one that was counted."""
+        find = replace(found(100, 101))
+
+        assert reconcile(found(100, 100)).verdict is not Verdict.FOREIGN
+        assert "got partition 0: 101 > 100" in reconcile(find).reason
+        assert reconcile(replace(find, adopt=True)).verdict is Verdict.LOST
+
+    def test_retention_ran_past_all_shards(self) -> None:
+        """Nobody has counted what is gone; a human has to give it up."""
+        find = replace(found(10, 10), log=replace(LOG, start={0: 15, 1: 0}))
+
+        assert reconcile(find).verdict is Verdict.FOREIGN
+        assert "offsets of partition 0: 10 to 14 are gone" in reconcile(find).reason
+        adopted = reconcile(replace(find, adopt=True))
+        assert adopted.target == {0: 15, 1: 10}
+        assert adopted.gaps == (Gap(0, 10, 14, (0, 1)),)
+
+
+def test_activation_floor() -> None:
+    """The first epoch has none, a later one the log's end at its start, kept by restarts."""
+    assert activation_floor(None, {0: 9}, opens_epoch=True) == {}
+    assert activation_floor({}, {0: 9}, opens_epoch=False) == {}
+    assert activation_floor({0: 4}, {0: 9}, opens_epoch=False) == {0: 4}
+    assert activation_floor({0: 4}, {0: 9}, opens_epoch=True) == {0: 9}
+
+
+def test_incomplete_before() -> None:
+    """A log that begins at 0 everywhere is complete; else 23 hours and a horizon are not."""
+    assert incomplete_before_ms(1_000, 500, {0: 0, 1: 0}) == 0
+    assert incomplete_before_ms(1_000, 500, {0: 0, 1: 3}) == 1_000 + 23 * 3_600_000 + 500
