@@ -2,92 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from weir.admission import Admitted, Terms, admit
 from weir_analytics.panes.batch import PROPERTY, Batch
 from weir_analytics.panes.decode import classify, event_time_ms
 from weir_analytics.panes.dispose import dispose
 from weir_analytics.panes.kinds import Fate, Kind
+
+from .log_frames import EVENT, NOW_MS, Record, batch_of, event, log_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
-NOW_MS = 1_800_000_000_000
-LOG = (
-    "key binary, value binary, topic string, partition int, offset long, timestamp timestamp,"
-    " timestampType int, headers array<struct<key: string, value: binary>>"
-)
-EVENT = [("content-type", b"application/cloudevents+json; charset=UTF-8")]
-
-Record = tuple[bytes | None, list[tuple[str, bytes]], int]
-
-
-def event(event_id: str, at_ms: int = NOW_MS, **data: Any) -> bytes:
-    """Return the value of an event as ingest writes it."""
-    time = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()
-    item = {"specversion": "1.0", "id": event_id, "source": "s", "type": "t", "time": time}
-    admitted = admit(
-        json.dumps(item | {"data": data}).encode(), 0, Terms("acme", "web", at_ms, "test")
-    )
-    assert isinstance(admitted, Admitted)
-    return admitted.value
-
-
-def log_of(spark: SparkSession, *partitions: Sequence[Record]) -> DataFrame:
-    """Return records as Spark reads them from Kafka, in one task."""
-    rows = [
-        (
-            b"k",
-            value,
-            "weir.events",
-            partition,
-            offset,
-            datetime.fromtimestamp(at_ms / 1000, UTC),
-            1,
-            headers,
-        )
-        for partition, records in enumerate(partitions)
-        for offset, (value, headers, at_ms) in enumerate(records)
-    ]
-    return spark.createDataFrame(rows, LOG).coalesce(1)
-
-
-def batch_of(folder: Path, *ends: int) -> Batch:
-    """Return a batch that begins at the log's start."""
-    return Batch(
-        topic="weir.events",
-        topic_id="t",
-        epoch=1,
-        fence=1,
-        number=0,
-        start=dict.fromkeys(range(len(ends)), 0),
-        end=dict(enumerate(ends)),
-        lane="live",
-        only=None,
-        first_late_ms=None,
-        kafka_bootstrap="127.0.0.1:1",
-        redis_url="",
-        dedup_dir=str(folder),
-        horizon_ms=3_600_000,
-        shards=1,
-    )
-
 
 def fates(spark: SparkSession, log: DataFrame, batch: Batch) -> list[tuple[int, Fate, int]]:
     """Return partition, fate and R of each record."""
     spark.sparkContext.setLocalProperty(PROPERTY, batch.to_json())
-    seen = ("partition", "offset", "at_ms", "kind", "identity", "given")
-    rows = classify(log).select("partition", dispose(*seen).alias("x")).collect()
-    return [(r.partition, Fate(r.x.fate), r.x.received_ms) for r in rows]
+    return [(r.partition, Fate(r.fate), r.received_ms) for r in dispose(classify(log)).collect()]
 
 
 class TestClassify:

@@ -11,7 +11,8 @@ one pass over the log, one action a batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -23,81 +24,74 @@ LEDGER, TYPES, USE = -1, -2, -3
 PROGRESS, FATE, UNREADABLE = -10, -11, -12
 SYSTEM_RES_S = 60
 
-# The columns of a row before and of a group after the aggregation.
+# The key of a group. A version's use of an event is part of it, and so is the received
+# minute: by it the use is accounted, and by it a pane is kept or not.
 KEYS = ("vid", "series", "start_s", "minute_s", "use")
-INPUTS = ("value", "member", "sample")
+_KEY_TYPES = ("bigint", "string", "bigint", "bigint", "tinyint")
 
-_GAP = "\x01"
-
-
-def row(**fields: Column) -> Column:
-    """Return one row of the pass: a struct with every key and input, null where not given."""
-    kinds = {
-        "vid": "bigint",
-        "series": "string",
-        "start_s": "bigint",
-        "minute_s": "bigint",
-        "use": "tinyint",
-        "value": "double",
-        "member": "string",
-        "sample": "double",
-    }
-    return F.struct(
-        *(fields.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in kinds.items())
-    )
+GAP = "\x01"
 
 
-def account_rows() -> list[Column]:
+@dataclass(frozen=True)
+class Shape:
+    """The shape of a row: the keys, and those inputs that some metric asks for."""
+
+    inputs: Mapping[str, str]
+
+    def row(self, **fields: Column) -> Column:
+        """Return one row, null where nothing is given."""
+        kinds = dict(zip(KEYS, _KEY_TYPES, strict=True)) | dict(self.inputs)
+        return F.struct(
+            *(fields.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in kinds.items())
+        )
+
+
+def account_rows(shape: Shape) -> list[Column]:
     """Return the rows that each record leaves besides those of the metrics.
 
-    Reads: partition, offset, kind, fate, reason, received_ms, seen, tenant, source, type.
+    Reads: partition, offset, kind, fate, reason, received_ms, seen, tenant, source, type,
+    minute_s.
     """
     fate = F.col("fate")
-    disposition = F.when(fate == int(Fate.COUNTED), Fate.COUNTED.disposition)
+    sampled = F.col("kind") == int(Kind.SAMPLED)
+    disposition = F.lit(Fate.COUNTED.disposition)
     for other in (Fate.DUPLICATE, Fate.QUARANTINED, Fate.BEYOND_HORIZON, Fate.ERASED):
-        disposition = disposition.when(fate == int(other), other.disposition)
+        disposition = F.when(fate == int(other), other.disposition).otherwise(disposition)
     kept_type = F.when(fate == int(Fate.COUNTED), F.col("type")).otherwise("")
-    place = F.concat_ws(_GAP, "partition", F.col("kind") == int(Kind.SAMPLED))
+    account = shape.row(
+        vid=F.lit(LEDGER),
+        series=F.concat_ws(GAP, "tenant", "source", disposition, kept_type),
+        minute_s=F.col("minute_s"),
+    )
+    progress = shape.row(
+        vid=F.lit(PROGRESS),
+        series=F.col("partition"),
+        start_s=F.col("received_ms"),
+        minute_s=F.col("seen"),
+    )
+    fate_of_sampled = shape.row(
+        vid=F.lit(FATE),
+        series=F.concat_ws(GAP, "partition", disposition, F.coalesce("reason", F.lit(""))),
+        start_s=F.col("offset"),
+    )
+    unreadable = shape.row(
+        vid=F.lit(UNREADABLE),
+        series=F.concat_ws(GAP, "reason", "partition", sampled.cast("string")),
+        start_s=F.col("offset"),
+    )
     return [
-        F.when(
-            fate != int(Fate.TICK),
-            row(
-                vid=F.lit(LEDGER),
-                series=F.concat_ws(_GAP, "tenant", "source", disposition, kept_type),
-                minute_s=minute_s(),
-            ),
-        ),
-        F.when(
-            F.col("seen").isNotNull(),
-            row(
-                vid=F.lit(PROGRESS),
-                series=F.col("partition"),
-                start_s=F.col("received_ms"),
-                minute_s=F.col("seen"),
-            ),
-        ),
-        F.when(
-            F.col("kind") == int(Kind.SAMPLED),
-            row(
-                vid=F.lit(FATE),
-                series=F.concat_ws(_GAP, "partition", disposition, F.coalesce("reason", F.lit(""))),
-                start_s=F.col("offset"),
-            ),
-        ),
-        F.when(
-            F.col("reason").isNotNull(),
-            row(
-                vid=F.lit(UNREADABLE),
-                series=F.concat_ws(_GAP, "reason", place),
-                start_s=F.col("offset"),
-            ),
-        ),
+        F.when(fate != int(Fate.TICK), account),
+        F.when(F.col("seen").isNotNull(), progress),
+        F.when(sampled, fate_of_sampled),
+        F.when(F.col("reason").isNotNull(), unreadable),
     ]
 
 
-def minute_s() -> Column:
+def received_minute() -> Column:
     """Return the received minute of a record, in epoch seconds."""
-    return F.floor(F.col("received_ms") / 60_000) * SYSTEM_RES_S
+    received_ms = F.col("received_ms")
+    start_ms = received_ms - F.pmod(received_ms, F.lit(SYSTEM_RES_S * 1000))
+    return (start_ms / 1000).cast("bigint").alias("minute_s")
 
 
 def spread(groups: DataFrame, outputs: Sequence[str]) -> DataFrame:
@@ -108,7 +102,7 @@ def spread(groups: DataFrame, outputs: Sequence[str]) -> DataFrame:
     """
     kept = [F.col(name) for name in ("n", *outputs)]
     bare = [F.col("n"), *(F.lit(None).cast(groups.schema[o].dataType).alias(o) for o in outputs)]
-    parts = F.split("series", _GAP, 4)
+    parts = F.split("series", GAP, 4)
     ledger = F.col("vid") == LEDGER
     counted = ledger & (parts[2] == Fate.COUNTED.disposition)
     own = (F.col("vid") < USE) | ((F.col("vid") >= 0) & (F.col("use") != int(Use.PANE_NOT_KEPT)))

@@ -9,10 +9,12 @@ plan does not have to be built again.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pyspark import TaskContext
+from weir.names import LIVE_LANE
 
 PROPERTY = "weir.batch"
 Offsets = dict[int, int]
@@ -25,32 +27,45 @@ class Batch:
     Attributes:
         start: First offset of each partition.
         end: One past the last offset of each partition.
+        definitions_id: Kafka's id of `weir.definitions`, whose offset the fence is.
         lane: The chain of commits that the batch belongs to.
         only: The shards to commit; None for all.
-        first_late_ms: Processed-through of the batch before: an event counted
-            for a pane that was final by then is late. None: nothing is late.
+        copies: Whether what cannot be used is copied to quarantine: not when a
+            range is counted again for one shard.
+        final_through_ms: Processed-through of the batch before: a part of a pane
+            that was final by then is a correction. None: nothing is.
+        writers: 1: one task commits all shards; else task i commits shard i.
+        trim_outbox: By shard, the last outbox entry that a batch record holds.
     """
 
     topic: str
     topic_id: str
+    definitions_id: str
     epoch: int
     fence: int
     number: int
     start: Offsets
     end: Offsets
-    lane: str
-    only: tuple[int, ...] | None
-    first_late_ms: int | None
+    shards: int
+    horizon_ms: int
     kafka_bootstrap: str
     redis_url: str
     dedup_dir: str
-    horizon_ms: int
-    shards: int
+    lane: str = LIVE_LANE
+    only: tuple[int, ...] | None = None
+    copies: bool = True
+    final_through_ms: int | None = None
+    writers: int = 1
+    trim_outbox: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def records(self) -> int:
         """Return how many records the range holds."""
         return sum(end - self.start.get(p, 0) for p, end in self.end.items())
+
+    def committed_shards(self) -> tuple[int, ...]:
+        """Return the shards that this batch commits."""
+        return tuple(range(self.shards)) if self.only is None else self.only
 
     def to_json(self) -> str:
         """Return the batch as one line of text."""
@@ -60,7 +75,7 @@ class Batch:
     def from_json(cls, text: str) -> Batch:
         """Read what `to_json` wrote."""
         fields: dict[str, Any] = json.loads(text)
-        for name in ("start", "end"):
+        for name in ("start", "end", "trim_outbox"):
             fields[name] = {int(p): offset for p, offset in fields[name].items()}
         only = fields["only"]
         fields["only"] = None if only is None else tuple(only)

@@ -9,10 +9,13 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from weir import names
+from weir.event import VALUE_PREFIX
 
 from weir_analytics.panes.kinds import Kind
 
-PREFIX = b'{"weirid":"'
+PREFIX = VALUE_PREFIX
+# What was cut off on its way does not end so; a parser would read the beginning.
+END = b"}"
 # Places are 1-based and in bytes, as Spark's `substring` of a binary counts.
 _IDENTITY_AT, _IDENTITY_LENGTH = 12, 32
 _TIME_AT, _TIME_LENGTH = 56, 16
@@ -60,7 +63,8 @@ def _identity() -> Column:
 
 def _kind() -> Column:
     first, value = F.col("first"), F.col("value")
-    known = F.col("identity").isNotNull() & event_time_ms(value).isNotNull()
+    whole = F.substring(value, -1, 1) == F.lit(END)
+    known = F.col("identity").isNotNull() & event_time_ms(value).isNotNull() & whole
     return (
         F.when((first == names.HEADER_TICK) & value.isNull(), int(Kind.TICK))
         .when((first == names.HEADER_REASON) & value.isNotNull(), int(Kind.REFUSED))

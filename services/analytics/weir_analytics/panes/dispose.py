@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 from weir import names
 from weir.admission import Refused, admit_foreign
@@ -54,15 +55,34 @@ _TYPE = pa.struct(
     ]
 )
 
+_SEEN_BY_PYTHON = ("partition", "offset", "at_ms", "kind", "identity", "given")
+
 Rows = npt.NDArray[np.intp]
 
 
-def dispose(*columns: str) -> Column:
-    """Return the column that holds the fate of each record.
+def dispose(records: DataFrame) -> DataFrame:
+    """Give every record its fate and R.
 
-    It is marked as not deterministic so that the optimizer never evaluates it twice.
+    Leaves: partition, offset, kind, fate, received_ms, seen, tenant, source, value
+    (null but of events; of a foreign event what ingest would have written).
     """
-    udf = arrow_udf(dispose_rows, RESULT).asNondeterministic()  # type: ignore[call-overload]
+    told = records.select(
+        "partition", "offset", "kind", "value", _fates(*_SEEN_BY_PYTHON).alias("told")
+    )
+    is_event = F.col("told.fate") <= int(Fate.DUPLICATE)
+    return told.select(
+        "partition",
+        "offset",
+        "kind",
+        *(f"told.{name}" for name in ("fate", "received_ms", "seen", "tenant", "source")),
+        F.when(is_event, F.coalesce("told.value", "value")).alias("value"),
+    )
+
+
+def _fates(*columns: str) -> Column:
+    """Return the UDF's column; "not deterministic" keeps the optimizer from running it twice."""
+    make_udf: Any = arrow_udf  # its stubs know type hints only by a third argument
+    udf = make_udf(dispose_rows, RESULT).asNondeterministic()
     column: Column = udf(*columns)
     return column
 
@@ -135,7 +155,10 @@ class DisposeTask:
         for at in map(int, part[rows.kind[part] == Kind.FOREIGN]):
             origin = rows.origin(at, self._batch.topic)
             found = admit_foreign(
-                rows.bytes_at(at), received_ms=int(rows.received_ms[at]), origin=str(origin)
+                rows.bytes_at(at),
+                received_ms=int(rows.received_ms[at]),
+                recheck=True,
+                origin=str(origin),
             )
             if isinstance(found, Refused):
                 rows.refuse(at, self._copy_foreign(rows, at, found.reason))
@@ -163,6 +186,8 @@ class DisposeTask:
         return copy
 
     def _send(self, copy: Copy) -> None:
+        if not self._batch.copies:
+            return
         quarantine_writer(self._batch.kafka_bootstrap).send(copy)
         self._copies += 1
 

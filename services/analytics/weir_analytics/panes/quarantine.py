@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import msgspec
 from confluent_kafka import KafkaError, Message, Producer
 from weir import names
+from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE
 
 # Brokers take 1,048,588 bytes by default; a copy has more headers than its original.
 MAX_COPY_BYTES = 1_000_000
@@ -152,3 +154,20 @@ def header_text(headers: Mapping[str, Any], name: str, default: str) -> str:
     """Return a header as text, whatever bytes another producer put there."""
     value = headers.get(name)
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else default
+
+
+class _Owner(msgspec.Struct):
+    weirtenant: str = DEFAULT_TENANT
+    weirsource: str = FOREIGN_SOURCE
+
+
+_OWNER = msgspec.json.Decoder(_Owner)
+
+
+def event_owner(value: bytes | None) -> tuple[str, str]:
+    """Return tenant and source that an event's record names; those of a foreign one else."""
+    try:
+        owner = _OWNER.decode(value or b"")
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return DEFAULT_TENANT, FOREIGN_SOURCE
+    return owner.weirtenant, owner.weirsource

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from weir_analytics.panes.compile import SETTINGS as EXPRESSION_SETTINGS
 from weir_analytics.settings import Settings
 
 # The class moved in Spark 4: the path without `checkpointing` is gone.
@@ -67,7 +68,7 @@ def session_config(settings: Settings) -> Mapping[str, str]:
         "spark.python.worker.killOnIdleTimeout": "true",
         "spark.sql.shuffle.partitions": str(settings.cores),
         "spark.sql.adaptive.enabled": "false",
-        "spark.sql.caseSensitive": "true",
+        **EXPRESSION_SETTINGS,
         "spark.sql.runSQLOnFiles": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",

@@ -13,6 +13,7 @@ from weir.admission import Refused, admit_foreign
 from weir.event import placed
 
 from weir_analytics.panes.batch import Batch
+from weir_analytics.panes.decode import END
 from weir_analytics.panes.dedup import PartitionState
 from weir_analytics.panes.history import LogPartition, first_at, read_range
 from weir_analytics.panes.kinds import Kind
@@ -72,7 +73,7 @@ def _identity(message: Message, received_ms: int) -> bytes | None:
     if kind != Kind.FOREIGN:
         return None
     origin = f"{message.topic()}/{message.partition()}/{message.offset()}"
-    found = admit_foreign(value, received_ms=received_ms, origin=origin)
+    found = admit_foreign(value, received_ms=received_ms, recheck=True, origin=origin)
     return None if isinstance(found, Refused) else found.digest
 
 
@@ -98,4 +99,4 @@ def _is_placed(value: bytes | None) -> bool:
         placed(value or b"")
     except ValueError:
         return False
-    return True
+    return value is not None and value.endswith(END)

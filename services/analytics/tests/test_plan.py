@@ -1,0 +1,280 @@
+"""One whole pass over finite logs: what is in Redis afterwards, and the account of all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import redis
+from weir import names, rows
+from weir.definitions.metric import Metric
+from weir_analytics.panes.accounts import LEDGER, TYPES, USE
+from weir_analytics.panes.plan import Counted, Plan, make_plan
+from weir_analytics.panes.versions import DAY_S, Version
+
+from .log_frames import (
+    EVENT,
+    NOW_MS,
+    SAMPLED,
+    TICK,
+    batch_of,
+    counted,
+    event,
+    log_of,
+    open_shards,
+    run_batch,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.redis]
+
+BEYOND_MS = 400 * DAY_S * 1000
+NOW_S = NOW_MS // 1000
+
+Panes = dict[tuple[int, int, int], dict[str, rows.Row]]
+
+
+def metric(**members: Any) -> Metric:
+    """Return a checked metric."""
+    given = {"kind": "metric", "name": "m", "events": {"type": "t"}, "aggregates": ["count"]}
+    return Metric.model_validate(given | members)
+
+
+def plan_of(*metrics: Metric, guarded: bool = False, **spans: Any) -> Plan:
+    """Return the plan of metrics of tenant `acme`, with ids from 1 on."""
+    found = [
+        Counted(
+            Version(
+                vid,
+                "acme",
+                m.name,
+                tuple((r // 1000, k // 1000) for r, k in m.keep_ms.items()),
+                max_series=m.max_series,
+                **spans,
+            ),
+            m,
+        )
+        for vid, m in enumerate(metrics, 1)
+    ]
+    return make_plan(found, BEYOND_MS, guarded=guarded)
+
+
+def panes_in(url: str, shards: int = 1) -> Panes:
+    """Return every pane of Redis: (version, length, start) -> series -> row."""
+    client: Any = redis.Redis.from_url(url)
+    found: Panes = {}
+    for shard in range(shards):
+        for key in client.keys(f"{names.shard_prefix(shard)}p:*"):
+            vid, res_s, start_s = (int(x) for x in key.decode().split(":")[-3:])
+            texts = client.hgetall(names.names_key(shard, vid))
+            pane = found.setdefault((vid, res_s, start_s), {})
+            for short, packed in client.hgetall(key).items():
+                pane["*" if short == b"\0\0" else texts[short].decode()] = rows.decode(packed)
+    client.close()
+    return found
+
+
+def ledger(panes: Panes) -> Counter[str]:
+    """Return events by disposition, over all minutes and sources."""
+    tally: Counter[str] = Counter()
+    for (vid, _res, _start), series in panes.items():
+        for text, row in series.items():
+            if vid == LEDGER:
+                tally[text.rpartition("|=")[2]] += row.n
+    return tally
+
+
+class TestPass:
+    def test_events_become_panes_of_every_resolution(
+        self, spark: SparkSession, redis_url: str, tmp_path: Path
+    ) -> None:
+        """Each event is in the pane of its time and series, at each kept resolution."""
+        m = metric(
+            value="data.x",
+            by=["data.k"],
+            aggregates=["count", "sum", "min", "max", "p50", "distinct(data.u)"],
+            keep={"10s": "1h", "1m": "1d"},
+        )
+        base = NOW_MS - NOW_MS % 60_000
+        log = [
+            counted("1", base, x=1, k="a", u="p"),
+            counted("2", base + 9_999, x=3, k="a", u="q"),
+            counted("3", base + 10_000, x=5, k="a", u="q"),
+            counted("4", base + 10_000, x=7, k="b|c", u="q"),
+        ]
+        batch = batch_of(tmp_path, 4, redis_url=redis_url)
+        open_shards(redis_url, batch)
+        run_batch(spark, log_of(spark, log), plan_of(m), batch)
+        panes = panes_in(redis_url)
+
+        first = panes[1, 10, base // 1000]["=a"]
+        assert (first.n, first.sum, first.min, first.max) == (2, 4.0, 1.0, 3.0)
+        assert panes[1, 10, base // 1000 + 10]["=b\\|c"].n == 1
+        minute = panes[1, 60, base // 1000]["=a"]
+        assert (minute.n, minute.sum, minute.min, minute.max) == (3, 9.0, 1.0, 5.0)
+        assert minute.hll is not None
+        assert minute.kll is not None
+        assert ledger(panes) == {"counted": 4}
+        assert panes[TYPES, 60, base // 1000] == {"=acme|=web|=t": rows.Row(4)}
+        assert panes[USE, 60, base // 1000] == {"=1|=used": rows.Row(4)}
+
+    def test_received_is_the_sum_of_the_dispositions(
+        self, spark: SparkSession, redis_url: str, tmp_path: Path
+    ) -> None:
+        """Every record but ticks leaves by exactly one disposition; the sum is what came."""
+        old_ms = NOW_MS - BEYOND_MS - 1
+        log = [
+            counted("1", x=1),
+            counted("1", x=1),
+            (event("2", old_ms, x=1), EVENT, NOW_MS),
+            (None, TICK, NOW_MS),
+            (event("3", x=1)[:-5], EVENT, NOW_MS),
+            counted("4", x="no number"),
+            counted("5", event_type="other", x=1),
+        ]
+        batch = batch_of(tmp_path, 7, redis_url=redis_url, copies=False)
+        open_shards(redis_url, batch)
+        plan = plan_of(metric(value="data.x", aggregates=["sum"]))
+        (report,) = run_batch(spark, log_of(spark, log), plan, batch)
+        panes = panes_in(redis_url)
+
+        assert ledger(panes) == {
+            "counted": 3,
+            "duplicate": 1,
+            "quarantined": 1,
+            "beyond_horizon": 1,
+        }
+        assert sum(n for _series, _minute, n in report.ledger) == 6
+        assert report.progress == [(0, NOW_MS, 7)]
+        minute = NOW_S - NOW_S % 60
+        assert {s: r.n for s, r in panes[USE, 60, minute].items()} == {
+            "=1|=used": 1,
+            "=1|=value_quarantined": 1,
+        }
+
+    def test_a_batch_that_runs_again_changes_nothing(
+        self, spark: SparkSession, redis_url: str, tmp_path: Path
+    ) -> None:
+        """The second run of a batch finds its own mark, and every pane stays as it is."""
+        batch = batch_of(tmp_path, 2, redis_url=redis_url)
+        open_shards(redis_url, batch)
+        log, plan = log_of(spark, [counted("1"), counted("2")]), plan_of(metric())
+        first = run_batch(spark, log, plan, batch)
+        before = panes_in(redis_url)
+        second = run_batch(spark, log, plan, batch)
+
+        assert [r.verdicts for r in (*first, *second)] == [{0: "ok"}, {0: "done"}]
+        assert panes_in(redis_url) == before
+
+    def test_shards_hold_together_what_one_shard_holds(
+        self, spark: SparkSession, redis_url: str, tmp_path: Path
+    ) -> None:
+        """Over three shards, in one task or in three, the panes are those of one shard."""
+        log = log_of(spark, [counted(str(i), k=str(i % 7)) for i in range(50)])
+        plan = plan_of(metric(by=["data.k"]))
+        found = []
+        for shards, writers in ((1, 1), (3, 1), (3, 3)):
+            client = redis.Redis.from_url(redis_url)
+            client.flushall()
+            client.close()
+            folder = tmp_path / f"{shards}-{writers}"
+            batch = batch_of(folder, 50, redis_url=redis_url, shards=shards, writers=writers)
+            open_shards(redis_url, batch)
+            reports = run_batch(spark, log, plan, batch)
+            assert {s for r in reports for s in r.verdicts} == set(range(shards))
+            found.append(panes_in(redis_url, shards))
+
+        assert found[0] == found[1] == found[2]
+
+    def test_a_version_counts_only_its_span_of_the_log(
+        self, spark: SparkSession, redis_url: str, tmp_path: Path
+    ) -> None:
+        """Events before the activation offsets, or at the end, are not the version's."""
+        batch = batch_of(tmp_path, 4, redis_url=redis_url)
+        open_shards(redis_url, batch)
+        log = log_of(spark, [counted(str(i)) for i in range(4)])
+        plan = plan_of(metric(), guarded=True, begin={0: 1}, finish={0: 3})
+        run_batch(spark, log, plan, batch)
+
+        assert panes_in(redis_url)[1, 10, NOW_S - NOW_S % 10][""].n == 2
+
+    def test_cut_divides_the_panes_of_two_versions(
+        self, spark: SparkSession, redis_url: str, tmp_path: Path
+    ) -> None:
+        """No pane holds events of two versions, and none is lost between them."""
+        base_s = NOW_S - NOW_S % 60
+        cut = {10: base_s + 10, 60: base_s + 60, 3600: base_s}
+        batch = batch_of(tmp_path, 3, redis_url=redis_url)
+        open_shards(redis_url, batch)
+        log = [counted(str(i), base_s * 1000 + i * 10_000) for i in range(3)]
+        m = metric(keep={"10s": "1h", "1m": "1d"})
+        plan = plan_of(m, m)
+        old = replace(plan.versions[0], cut_until=cut)
+        new = replace(plan.versions[1], cut_from=cut)
+        plan = make_plan([Counted(old, m), Counted(new, m)], BEYOND_MS)
+        run_batch(spark, log_of(spark, log), plan, batch)
+        panes = {k: v[""].n for k, v in panes_in(redis_url).items() if k[0] > 0}
+
+        assert panes == {
+            (1, 10, base_s): 1,
+            (1, 60, base_s): 3,
+            (2, 10, base_s + 10): 1,
+            (2, 10, base_s + 20): 1,
+        }
+
+    def test_what_no_resolution_keeps_is_accounted_for(
+        self, spark: SparkSession, redis_url: str, tmp_path: Path
+    ) -> None:
+        """An event older than a resolution is kept is left out there; in all, it is said."""
+        m = metric(keep={"10s": "1h", "1m": "1d"})
+        log = [
+            (event("1", NOW_MS - 2 * 3_600_000), EVENT, NOW_MS),
+            (event("2", NOW_MS - 48 * 3_600_000), EVENT, NOW_MS),
+        ]
+        batch = batch_of(tmp_path, 2, redis_url=redis_url)
+        open_shards(redis_url, batch)
+        run_batch(spark, log_of(spark, log), plan_of(m), batch)
+        panes = panes_in(redis_url)
+
+        assert {k[1]: v[""].n for k, v in panes.items() if k[0] == 1} == {60: 1}
+        minute = NOW_S - NOW_S % 60
+        assert {s: r.n for s, r in panes[USE, 60, minute].items()} == {
+            "=1|=used": 1,
+            "=1|=pane_not_kept": 1,
+        }
+
+    def test_fates_of_sampled_events_are_reported(
+        self, spark: SparkSession, redis_url: str, tmp_path: Path
+    ) -> None:
+        """What became of an event of the live tail comes back with the batch."""
+        log = [(event("1", x="?"), SAMPLED, NOW_MS), (event("1", x=1), SAMPLED, NOW_MS)]
+        batch = batch_of(tmp_path, 2, redis_url=redis_url, copies=False)
+        open_shards(redis_url, batch)
+        plan = plan_of(metric(value="data.x", aggregates=["sum"]))
+        (report,) = run_batch(spark, log_of(spark, log), plan, batch)
+
+        assert sorted(report.fates) == [(0, 0, "counted", None), (0, 1, "duplicate", None)]
+        assert report.codes == [(0, 0, 1, "value_invalid")]
+
+    def test_prefixes_and_tenants(
+        self, spark: SparkSession, redis_url: str, tmp_path: Path
+    ) -> None:
+        """A metric on a prefix counts every such type, and only of its own tenant."""
+        log = [
+            counted("1", event_type="shop.a"),
+            counted("2", event_type="shop.b"),
+            counted("3", event_type="t"),
+            counted("4", event_type="shop.a", tenant="other"),
+        ]
+        batch = batch_of(tmp_path, 4, redis_url=redis_url)
+        open_shards(redis_url, batch)
+        metrics = [metric(events={"type": t}) for t in ("shop.*", ["shop.a", "t"], "*")]
+        run_batch(spark, log_of(spark, log), plan_of(*metrics), batch)
+        start = NOW_S - NOW_S % 10
+
+        assert [panes_in(redis_url)[v, 10, start][""].n for v in (1, 2, 3)] == [2, 2, 3]

@@ -1,0 +1,73 @@
+"""The way of a batch, from records of the log to panes in Redis. Read this file first.
+
+Each step is a function from DataFrame to DataFrame in a module of its own; the
+comment under a step is what leaves it. There is one pass and one action: the
+account of every record, the metrics and what must be quarantined travel as rows of
+one frame. There is no Spark state and no watermark, so a batch is a pure function
+of its range of the log, and may be run again at any time.
+
+What leaves on the side, before the last row of the step does:
+  dispose   copies of unusable records -> weir.quarantine; dedup runs -> local disk
+  write     copies of what one metric could not use -> weir.quarantine; parts -> Redis
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from weir_analytics.panes.accounts import spread
+from weir_analytics.panes.batch import Batch
+from weir_analytics.panes.decode import classify
+from weir_analytics.panes.dispose import dispose
+from weir_analytics.panes.plan import Plan
+from weir_analytics.panes.records import judge, parse
+from weir_analytics.panes.writer import REPORT, write
+
+
+def dataflow(log: DataFrame, plan: Plan, batch: Batch) -> DataFrame:
+    """Connect the steps.
+
+    Args:
+        log: What the Kafka source read; a partition's records in one task, in order.
+        plan: The versions that are counted, as columns. Made once a change.
+        batch: The range of the log, and where its parts are committed.
+    """
+    # Without a shuffle one task reads and writes: a batch of a few thousand rows
+    # takes half the time, since nearly all of it is fixed cost of stages.
+    single = batch.writers == 1
+    records = classify(log.coalesce(1) if single else log)
+    # partition, offset, at_ms, kind, identity, given, value
+    disposed = dispose(records)
+    if single:  # a Python step hides from the planner that there is one partition
+        disposed = disposed.coalesce(1)
+    # … fate, received_ms, seen, tenant, source; value also of foreign events
+    events = judge(parse(disposed, plan), plan)
+    # … e (the fields that metrics read), time_ms, reason, type
+    rows = explode(events, plan)
+    # vid, series, start_s, minute_s, use, value, member, sample_<k>
+    groups = aggregate(rows, plan)
+    # vid, series, start_s, minute_s, use, n, sum, min, max, hll, kll_<k>
+    panes = spread(groups, plan.outputs)
+    # the same, system metrics in their own series
+    routed = panes if single else route(panes, batch.shards)
+    return routed.mapInArrow(write, REPORT)
+    # report: one row a task
+
+
+def explode(events: DataFrame, plan: Plan) -> DataFrame:
+    """Leave a row for the account of each record, and one for each metric it matches."""
+    rows = events.select(F.explode(plan.rows).alias("row"))
+    return rows.where(F.col("row").isNotNull()).select("row.*")
+
+
+def aggregate(rows: DataFrame, plan: Plan) -> DataFrame:
+    """Add up the rows of one pane of one series."""
+    return rows.groupBy(*plan.keys).agg(*plan.aggregates)
+
+
+def route(panes: DataFrame, shards: int) -> DataFrame:
+    """Bring the rows of shard i to task i."""
+    head = F.substring(F.md5(F.col("series").cast("binary")), 1, 8)
+    shard = F.conv(head, 16, 10).cast("bigint") % shards
+    return panes.repartitionById(shards, shard.cast("int"))

@@ -1,0 +1,98 @@
+"""What one writer task has received: the parts of its panes, and what travels with them.
+
+Pure: Arrow rows in, parts and reports out. A group of the finest resolution becomes
+a part of every resolution that is kept, so that Spark aggregates each event once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from weir import rows
+from weir.rows import Row
+from weir.sketches import compact_hll, compact_kll
+
+from weir_analytics.panes.accounts import FATE, GAP, PROGRESS, UNREADABLE
+from weir_analytics.panes.commit_job import Part
+from weir_analytics.panes.kinds import Use
+from weir_analytics.panes.versions import Version
+
+Series = tuple[int, int, int, str]  # version, length, start, series text
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """One event that one version (or, with none, nobody) could not use."""
+
+    vid: int | None
+    partition: int
+    offset: int
+    code: str
+    sampled: bool
+
+
+@dataclass
+class Inbox:
+    """Everything that a writer task received.
+
+    Attributes:
+        versions: The versions of the batch, by id; a row of another one is an error.
+        progress: By partition: R at the range's end, and records seen.
+        fates: [partition, offset, disposition, reason] of sampled events.
+        unusable: Events to be copied to quarantine.
+    """
+
+    versions: Mapping[int, Version]
+    progress: dict[int, tuple[int, int]] = field(default_factory=dict)
+    fates: list[tuple[int, int, str, str | None]] = field(default_factory=list)
+    unusable: list[Unusable] = field(default_factory=list)
+    _groups: dict[Series, list[Row]] = field(default_factory=dict)
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Take the next rows.
+
+        The columns become lists one by one: per row that costs a fraction of
+        reading a row as a whole.
+        """
+        names = batch.schema.names
+        columns = {name: batch.column(at).to_pylist() for at, name in enumerate(names)}
+        sketches = [columns[name] for name in names if name.startswith("kll_")]
+        nothing: Sequence[None] = [None] * batch.num_rows
+        hlls = columns.get("hll", nothing)
+        sums, lows, highs = (columns.get(n, nothing) for n in ("sum", "min", "max"))
+        keys = zip(
+            *(columns[n] for n in ("vid", "series", "start_s", "minute_s", "use")), strict=True
+        )
+        for at, (vid, series, start_s, minute_s, use) in enumerate(keys):
+            if vid <= PROGRESS or (use == Use.VALUE_QUARANTINED and vid >= 0):
+                self._note(vid, series, start_s, minute_s)
+                continue
+            kll = next((found for s in sketches if (found := compact_kll(s[at]))), None)
+            row = Row(columns["n"][at], sums[at], lows[at], highs[at], compact_hll(hlls[at]), kll)
+            for res_s, pane_s in self.versions[vid].panes(start_s, minute_s):
+                self._groups.setdefault((vid, res_s, pane_s, series), []).append(row)
+
+    def parts(self) -> list[Part]:
+        """Return the parts; equal groups are merged at once, sketches opened once."""
+        return [
+            Part(*key, found[0] if len(found) == 1 else rows.merge_all(found))
+            for key, found in self._groups.items()
+        ]
+
+    def _note(self, vid: int, series: str, at: int, extra: int | None) -> None:
+        words = series.split(GAP)
+        if vid == PROGRESS:
+            self.progress[int(words[0])] = (at, extra or 0)
+        elif vid == FATE:
+            self.fates.append((int(words[0]), at, words[1], words[2] or None))
+        else:
+            code, partition, sampled = words
+            known = None if vid == UNREADABLE else vid
+            self.unusable.append(Unusable(known, int(partition), at, code, sampled == "true"))
+
+
+def ledger_of(parts: Iterable[Part], ledger_vid: int) -> dict[tuple[str, int], int]:
+    """Return the account of a batch: (series text, minute) -> events."""
+    return {(p.series, p.start_s): p.row.n for p in parts if p.vid == ledger_vid}

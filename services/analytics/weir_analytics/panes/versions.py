@@ -1,0 +1,126 @@
+"""Versions: which panes one version of a metric counts, and from where in the log.
+
+A version counts the events whose offset lies in its span of the log, and of those
+the panes on its side of the cuts to its predecessor and successor. All of it is
+recorded in `weir.definitions`, so a batch that is run again, a rebuild and a recount
+decide the same. The system metrics are versions like any other, with ids below zero.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from pyspark import TaskContext
+
+from weir_analytics.panes.accounts import LEDGER, SYSTEM_RES_S, TYPES, USE
+from weir_analytics.panes.batch import Offsets
+
+PROPERTY = "weir.versions"
+DAY_S = 86_400
+MAX_TYPES = 5_000
+# The ledger must show every tenant's every source: `other` would hide a difference.
+UNCAPPED = 1 << 40
+
+Cuts = Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Version:
+    """What the engine has to know of a version besides its expressions.
+
+    Attributes:
+        keeps: (length, time kept) of each resolution in seconds, the finest first.
+        begin: Events at or after these offsets count; a missing partition stands at 0.
+        finish: Events at or after these no longer count; None: all do.
+        cut_from: By resolution, the first pane that is this version's; others: all.
+        cut_until: By resolution, the first pane that is its successor's; others: none.
+        max_series: Most series of a pane with rows of their own.
+        lateness_s: Allowed lateness: a pane is final that long after its end.
+    """
+
+    vid: int
+    tenant: str
+    name: str
+    keeps: tuple[tuple[int, int], ...]
+    begin: Offsets = field(default_factory=dict)
+    finish: Offsets | None = None
+    cut_from: Cuts = field(default_factory=dict)
+    cut_until: Cuts = field(default_factory=dict)
+    max_series: int = 1_000
+    lateness_s: int = 0
+
+    @property
+    def finest_s(self) -> int:
+        """Length of the panes that Spark counts; the others are made of these."""
+        return self.keeps[0][0]
+
+    def panes(self, start_s: int, received_s: int) -> list[tuple[int, int]]:
+        """Return (length, start) of the stored panes that a finest pane is part of.
+
+        Args:
+            start_s: Where the finest pane starts.
+            received_s: Received minute of its events: what is older than a
+                resolution is kept is not written there. Never the present: a
+                rebuild tomorrow decides as today.
+        """
+        found: list[tuple[int, int]] = []
+        for res_s, keep_s in self.keeps:
+            pane_s = start_s - start_s % res_s
+            if received_s <= pane_s + res_s + keep_s and self.owns(res_s, pane_s):
+                found.append((res_s, pane_s))
+        return found
+
+    def owns(self, res_s: int, pane_s: int) -> bool:
+        """Tell whether a pane lies between the cuts of this version."""
+        first, end = self.cut_from.get(res_s), self.cut_until.get(res_s)
+        return (first is None or pane_s >= first) and (end is None or pane_s < end)
+
+    def covers(self, start: Offsets, end: Offsets) -> bool | None:
+        """Tell whether a range of the log lies in the version's span; None: in part."""
+        within = all(start.get(p, 0) >= self.begin.get(p, 0) for p in end)
+        before = all(end[p] <= self.begin.get(p, 0) for p in end)
+        if self.finish is not None:
+            finish = self.finish
+            within = within and all(end[p] <= finish.get(p, 0) for p in end)
+            before = before or all(start.get(p, 0) >= finish.get(p, 0) for p in end)
+        if before:
+            return False
+        return True if within else None
+
+
+SYSTEM = (
+    Version(LEDGER, "", "ledger", ((SYSTEM_RES_S, 8 * DAY_S),), max_series=UNCAPPED),
+    Version(TYPES, "", "types", ((SYSTEM_RES_S, DAY_S),), max_series=MAX_TYPES),
+    Version(USE, "", "use", ((SYSTEM_RES_S, 8 * DAY_S),), max_series=UNCAPPED),
+)
+
+
+def versions_to_json(versions: Sequence[Version]) -> str:
+    """Return versions as one line of text, for the tasks of a batch."""
+    return json.dumps([asdict(version) for version in versions])
+
+
+@lru_cache(maxsize=4)
+def versions_from_json(text: str) -> Mapping[int, Version]:
+    """Read what `versions_to_json` wrote, and add the system metrics; by id."""
+    versions = [_version(fields) for fields in json.loads(text)]
+    return {version.vid: version for version in (*SYSTEM, *versions)}
+
+
+def current_versions() -> Mapping[int, Version]:
+    """Return the versions that the running task's batch counts, by id."""
+    context = TaskContext.get()
+    text = context.getLocalProperty(PROPERTY) if context is not None else None
+    return versions_from_json(text or "[]")
+
+
+def _version(fields: dict[str, Any]) -> Version:
+    for name in ("begin", "finish", "cut_from", "cut_until"):
+        if fields[name] is not None:
+            fields[name] = {int(k): v for k, v in fields[name].items()}
+    fields["keeps"] = tuple((int(r), int(k)) for r, k in fields["keeps"])
+    return Version(**fields)

@@ -1,0 +1,178 @@
+"""The last step of a batch: one task for each shard merges its parts into Redis.
+
+Delivery: the copies of what a metric could not use are stored in `weir.quarantine`
+before the shard is committed; the commit is one transaction, applied at most once
+however often the task runs (RELIABILITY 2.3, S3 and S4). A task that comes too
+late, or twice, finds that out from the shard's mark and changes nothing. What a
+verdict means for the job is decided by the driver alone.
+
+The store's connection belongs to the worker process and lives as long as it does;
+so this must stay an importable function.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from weir.commit import Fence
+from weir.series import series_digest, shard_of
+
+from weir_analytics.failpoints import failpoint
+from weir_analytics.panes.accounts import LEDGER
+from weir_analytics.panes.batch import Batch, current_batch
+from weir_analytics.panes.commit_job import CommitJob, Committed, Limits, Part
+from weir_analytics.panes.history import read_records
+from weir_analytics.panes.inbox import Inbox, Unusable
+from weir_analytics.panes.quarantine import Copy, Origin, event_owner, quarantine_writer
+from weir_analytics.panes.store import ShardStore
+from weir_analytics.panes.versions import Version, current_versions
+
+REPORT = "report string"
+
+
+@dataclass
+class Report:
+    """What one writer task tells the driver.
+
+    Attributes:
+        verdicts: By shard, how its commit ended.
+        ledger: (series text of the ledger, minute in epoch seconds, events).
+        progress: (partition, R at the range's end, records seen).
+        fates: [partition, offset, disposition, reason] of sampled events.
+        codes: [partition, offset, version, code]: sampled events that a version could
+            not use.
+        work: Sums over the shards: rows written, times in ms.
+    """
+
+    verdicts: dict[int, str] = field(default_factory=dict)
+    ledger: list[tuple[str, int, int]] = field(default_factory=list)
+    progress: list[tuple[int, int, int]] = field(default_factory=list)
+    fates: list[tuple[int, int, str, str | None]] = field(default_factory=list)
+    codes: list[tuple[int, int, int, str]] = field(default_factory=list)
+    work: dict[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Return the report as one line of text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Report:
+        """Read what `to_json` wrote."""
+        fields: dict[str, Any] = json.loads(text)
+        fields["verdicts"] = {int(s): v for s, v in fields["verdicts"].items()}
+        for name in ("ledger", "progress", "fates", "codes"):
+            fields[name] = [tuple(row) for row in fields[name]]
+        return cls(**fields)
+
+    def note(self, shard: int, done: Committed) -> None:
+        """Add how one shard's commit ended."""
+        self.verdicts[shard] = done.verdict.value
+        for name, amount in asdict(done.work).items():
+            self.work[name] = self.work.get(name, 0) + amount
+
+
+def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Commit the shards of this task; runs in a Python worker, one call a task."""
+    batch, versions = current_batch(), current_versions()
+    inbox = Inbox(versions)
+    for rows in batches:
+        inbox.take(rows)
+    quarantine(inbox.unusable, batch, versions)
+    parts = inbox.parts()
+    report = Report(
+        ledger=[(p.series, p.start_s, p.row.n) for p in parts if p.vid == LEDGER],
+        progress=[(p, at, seen) for p, (at, seen) in inbox.progress.items()],
+        fates=inbox.fates,
+        codes=[
+            (u.partition, u.offset, u.vid, u.code)
+            for u in inbox.unusable
+            if u.sampled and u.vid is not None
+        ],
+    )
+    for shard, own in by_shard(parts, batch).items():
+        report.note(shard, commit(shard, own, batch, versions))
+        failpoint("C6")
+    yield pa.RecordBatch.from_pydict({"report": [report.to_json()]})
+
+
+def commit(
+    shard: int, parts: Sequence[Part], batch: Batch, versions: Mapping[int, Version]
+) -> Committed:
+    """Commit the parts of a batch to one shard; also called by the driver with none."""
+    fence = Fence(batch.fence, batch.definitions_id)
+    job = CommitJob(
+        shard=shard,
+        shards=batch.shards,
+        fence=fence,
+        epoch=batch.epoch,
+        batch=batch.number,
+        topic_id=batch.topic_id,
+        from_offsets=batch.start,
+        to_offsets=batch.end,
+        limits={vid: limits_of(version) for vid, version in versions.items()},
+        trim_outbox=batch.trim_outbox.get(shard, 0),
+        final_through_ms=batch.final_through_ms,
+        lane=batch.lane,
+    )
+    return store(batch.redis_url, shard).commit(job, parts)
+
+
+def limits_of(version: Version) -> Limits:
+    """Return what bounds the panes of a version in the store."""
+    return Limits(
+        keep_s=dict(version.keeps),
+        max_series=version.max_series,
+        lateness_s=version.lateness_s,
+    )
+
+
+def by_shard(parts: Iterable[Part], batch: Batch) -> dict[int, list[Part]]:
+    """Return the parts by shard, with every shard that this task has to commit."""
+    mine = batch.committed_shards()
+    if batch.writers > 1:
+        context = TaskContext.get()
+        own = context.partitionId() if context is not None else 0
+        mine = tuple(shard for shard in mine if shard == own)
+    found: dict[int, list[Part]] = {shard: [] for shard in mine}
+    for part in parts:
+        shard = shard_of(series_digest(part.series), batch.shards) if batch.shards > 1 else 0
+        if shard in found:
+            found[shard].append(part)
+    return found
+
+
+def quarantine(unusable: Sequence[Unusable], batch: Batch, versions: Mapping[int, Version]) -> None:
+    """Copy events that a version could not use, with their original bytes, and wait for it."""
+    if not unusable or not batch.copies:
+        return
+    wanted: dict[tuple[int, int], list[Unusable]] = defaultdict(list)
+    for one in unusable:
+        wanted[one.partition, one.offset].append(one)
+    writer = quarantine_writer(batch.kafka_bootstrap)
+    for message in read_records(batch.kafka_bootstrap, batch.topic, wanted):
+        place = (message.partition() or 0, message.offset() or 0)
+        origin = Origin(batch.topic, *place, message.timestamp()[1])
+        for one in wanted[place]:
+            writer.send(_copy(one, origin, message.value(), versions))
+    writer.flush()
+    failpoint("C5")
+
+
+def _copy(one: Unusable, origin: Origin, value: Any, versions: Mapping[int, Version]) -> Copy:
+    tenant, source = event_owner(value)
+    if one.vid is not None:
+        tenant = versions[one.vid].tenant
+    return Copy(origin, value, one.code, tenant, source, vid=one.vid)
+
+
+@cache
+def store(url: str, shard: int) -> ShardStore:
+    """Return this process's connection to a shard."""
+    return ShardStore(url, shard)
