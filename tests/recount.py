@@ -82,9 +82,14 @@ def _read_partition(consumer: Consumer, topic: str, partition: int) -> Iterator[
 
 @dataclass
 class Account:
-    """The dispositions of a log: the events that count, and a tally per received minute."""
+    """The dispositions of a log.
+
+    The events that count, the duplicates of each type, and a
+    tally per received minute.
+    """
 
     counted: list[dict[str, Any]] = field(default_factory=list)
+    duplicates: Counter[str] = field(default_factory=Counter)
     minutes: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     @property
@@ -125,6 +130,7 @@ def _disposition(
     before = seen.get(identity)
     seen[identity] = record.received_ms
     if before is not None and record.received_ms - before <= horizon_ms:
+        account.duplicates[event["type"]] += 1
         return "duplicate"
     event["_time_ms"] = epoch_ms(event["time"])
     if record.received_ms - event["_time_ms"] > BEYOND_MS:

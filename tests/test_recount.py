@@ -1,0 +1,110 @@
+"""Every number that Weir serves equals a recount of the log (promises 2, 3, 4, 10)."""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import recount
+import weblog
+from recount import Api, MetricSpec, account_for, compare, compare_ledger, panes_of, read_log
+from weir.clock import SystemClock
+from weir_local.testing import TestStack
+
+TYPE = "recount.request"
+PANE_MS = 10_000
+RESENT = 500
+
+DEFINITIONS = {
+    "recount_requests": "by: [data.method, data.status_class]\naggregates: [count, rate]",
+    "recount_bytes": (
+        "where: data.bytes is not null\nvalue: data.bytes\nby: [data.method]\n"
+        "aggregates: [count, sum, avg, min, max, p50, p95, p99]"
+    ),
+    "recount_visitors": "aggregates: [count, distinct(data.client)]",
+}
+SPECS = (
+    (MetricSpec("recount_requests", TYPE, ("method", "status_class")), ("count", "rate")),
+    (
+        MetricSpec(
+            "recount_bytes",
+            TYPE,
+            ("method",),
+            matches=lambda event: event["data"]["bytes"] is not None,
+            value=lambda event: float(event["data"]["bytes"]),
+        ),
+        ("count", "sum", "avg", "min", "max", "p50", "p95", "p99"),
+    ),
+    (
+        MetricSpec("recount_visitors", TYPE, distinct=lambda event: event["data"]["client"]),
+        ("count", "distinct"),
+    ),
+)
+
+
+def define(stack: TestStack) -> None:
+    """Put the metrics of this test and wait until the engine counts them."""
+    for name, body in DEFINITIONS.items():
+        text = f"kind: metric\nname: {name}\nevents: {{type: {TYPE}}}\nresolution: 10s\n{body}\n"
+        stack.define("metric", name, text)
+    stack.wait_until(
+        lambda: all(is_counted(stack, name) for name in DEFINITIONS), "metrics active", 30
+    )
+
+
+def is_counted(stack: TestStack, name: str) -> bool:
+    """Return whether a metric's version has been activated."""
+    state = stack.api("GET", f"/definitions/metric/{name}/progress").body
+    return bool(state["state"] == "serving")
+
+
+@pytest.mark.stack
+def test_ten_thousand_requests_equal_the_recount(stack: TestStack) -> None:
+    """Each pane of 10,000 real requests, 500 sent twice, equals a count by another program."""
+    define(stack)
+    events = weblog.events_ending_at(SystemClock().now_ms(), type_=TYPE, prefix="recount")
+    again = random.Random(2026).sample(events, RESENT)  # noqa: S311
+    for at in range(0, len(events), 1000):
+        weblog.post(stack.ingest_url, stack.key, events[at : at + 1000])
+    weblog.post(stack.ingest_url, stack.key, again)
+
+    api = Api(stack.dashboard_url, stack.key)
+    account = stack.wait_until(lambda: settled(stack, api), "ledger equal to the log", 60)
+
+    of_type = [event for event in account.counted if event["type"] == TYPE]
+    assert Counter(e["id"] for e in of_type) == Counter(e["id"] for e in events)
+    assert account.duplicates[TYPE] == RESENT
+    for spec, aggregates in SPECS:
+        from_file = panes_of(
+            [{**e, "_time_ms": recount.epoch_ms(e["time"])} for e in events], spec, PANE_MS
+        )
+        from_log = panes_of(of_type, spec, PANE_MS)
+        assert from_file == from_log
+        result = compare(api, from_log, spec, aggregates, PANE_MS)
+        assert result.mismatches == []
+        assert result.points >= 100
+
+
+def settled(stack: TestStack, api: Api) -> recount.Account | None:
+    """Return the account of the log once the served ledger says the same."""
+    account = account_for(read_log(stack.kafka_bootstrap))
+    return account if not compare_ledger(api, account).mismatches else None
+
+
+def test_the_recount_shares_no_code_with_weir() -> None:
+    """The recount and its input import nothing of ours."""
+    here = Path(__file__).parent
+    for name in ("recount.py", "weblog.py"):
+        tree = ast.parse((here / name).read_text())
+        imported = {
+            alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for alias in (
+                node.names if isinstance(node, ast.Import) else [ast.alias(node.module or "")]
+            )
+        }
+        assert not {module for module in imported if module.startswith("weir")}
