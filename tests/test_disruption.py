@@ -1,0 +1,160 @@
+"""Crashes do not change numbers, and what was accepted is stored (promises 1, 2, 4, 7)."""
+
+from __future__ import annotations
+
+import random
+import time
+import urllib.request
+
+import psutil
+import pytest
+import recount
+from load import GROUPS, TYPE, Load
+from recount import Api, MetricSpec, account_for, compare, compare_ledger, panes_of, read_log
+from weir.clock import SystemClock
+from weir_local.testing import TestStack
+
+PANE_MS = 10_000
+FIRST_RESULT_S = 60.0
+SPEC = MetricSpec("load", TYPE, ("group",), value=lambda event: float(event["data"]["n"]))
+DEFINITION = f"""
+kind: metric
+name: load
+events: {{type: {TYPE}}}
+value: data.n
+by: [data.group]
+aggregates: [count, sum, min, max]
+resolution: 10s
+"""
+
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(900)]
+
+
+@pytest.fixture
+def seed() -> int:
+    """Return a seed, printed so that a failure can be repeated."""
+    value = SystemClock().now_ms() % 1_000_000
+    print(f"seed {value}")  # noqa: T201
+    return value
+
+
+def begin(stack: TestStack, seed: int) -> Load:
+    """Define the metric, and return a load that is not running yet."""
+    stack.define("metric", "load", DEFINITION)
+    stack.wait_until(
+        lambda: stack.api("GET", "/definitions/metric/load/progress").body["state"] == "serving"
+    )
+    return Load(stack.ingest_url, stack.key, str(seed))
+
+
+def await_load(stack: TestStack, load: Load, target: int) -> None:
+    """Wait until more than `target` events have been acknowledged."""
+    stack.wait_until(lambda: load.acknowledged > target, f"event {target} acknowledged", 60)
+
+
+def processed_through_ms(stack: TestStack) -> int:
+    """Return up to when every event is in the served numbers."""
+    fresh = stack.api("GET", "/status").body["fresh"]
+    return int(fresh["processed_through_ms"] or 0)
+
+
+def await_new_result(stack: TestStack) -> float:
+    """Wait until events received from now on are counted; return the seconds it took."""
+    began, now_ms = time.monotonic(), SystemClock().now_ms()
+    stack.wait_until(lambda: processed_through_ms(stack) > now_ms, "a new result", FIRST_RESULT_S)
+    return time.monotonic() - began
+
+
+def assert_equal_to_recount(stack: TestStack, load: Load) -> None:
+    """Compare ledger and panes with the log, once all of the log is counted."""
+    api = Api(stack.dashboard_url, stack.key)
+    account = stack.wait_until(lambda: settled(stack, api), "ledger equal to the log", 120)
+    events = [event for event in account.counted if event["type"] == TYPE]
+    numbers = {event["data"]["n"] for event in events}
+    assert len(numbers) == len(events)
+    assert set(range(load.acknowledged)) <= numbers
+    assert len(numbers) <= load.acknowledged + load.unknown
+    result = compare(
+        api, panes_of(events, SPEC, PANE_MS), SPEC, ("count", "sum", "min", "max"), PANE_MS
+    )
+    assert result.mismatches == []
+    assert result.points >= GROUPS
+
+
+def settled(stack: TestStack, api: Api) -> recount.Account | None:
+    """Return the account of the log once the served ledger says the same."""
+    account = account_for(read_log(stack.kafka_bootstrap))
+    return account if not compare_ledger(api, account).mismatches else None
+
+
+def test_killed_driver_redis_and_kafka_leave_equal_numbers(own_stack: TestStack, seed: int) -> None:
+    """The driver killed five times under load, then Redis, then Kafka: equal to the recount."""
+    chance = random.Random(seed)  # noqa: S311
+    with begin(own_stack, seed) as load:
+        for part in ("panes",) * 5 + ("redis", "kafka"):
+            target = load.acknowledged + chance.randrange(200, 2000)
+            await_load(own_stack, load, target)
+            own_stack.kill(part)
+            own_stack.restart(part)
+            revive(own_stack)
+            assert await_new_result(own_stack) < FIRST_RESULT_S
+    assert_equal_to_recount(own_stack, load)
+
+
+def revive(stack: TestStack) -> None:
+    """Start again what ended because another part was killed, as the keeper does."""
+    for name in ("ingest", "panes", "dashboard"):
+        if stack.stack.parts[name].pid() is None:
+            stack.restart(name)
+
+
+def test_kafka_stopped_for_a_minute(own_stack: TestStack, seed: int) -> None:
+    """Without Kafka: 503 in time, flat memory, stale on the board; then nothing is missing."""
+    with begin(own_stack, seed) as load:
+        await_load(own_stack, load, 3000)
+        ingest = psutil.Process(own_stack.stack.parts["ingest"].pid() or 0)
+        before_bytes = ingest.memory_info().rss
+        stopped_s, stopped_ms = time.monotonic(), SystemClock().now_ms()
+        own_stack.kill("kafka")
+        seen = watch_outage(own_stack, ingest, until_s=stopped_s + 60)
+        own_stack.restart("kafka")
+        revive(own_stack)
+        await_new_result(own_stack)
+    refused = [r for r in load.refusals if stopped_s <= r.at_s]
+    first = next(r for r in refused if r.status == 503)
+    assert first.at_s + first.took_s - stopped_s <= 5 + load.every_s
+    assert {r.status for r in refused} == {503}
+    assert all(1 <= int(r.retry_after) <= 5 for r in refused)
+    assert abs(seen.largest_bytes - before_bytes) <= 50_000_000
+    assert seen.probes == {200}
+    assert seen.stale_since_ms is not None
+    assert abs(seen.stale_since_ms - stopped_ms) < 10_000
+    assert_equal_to_recount(own_stack, load)
+
+
+class Outage:
+    """What was seen while Kafka was away."""
+
+    def __init__(self) -> None:
+        self.largest_bytes = 0
+        self.probes: set[int] = set()
+        self.stale_since_ms: int | None = None
+
+
+def watch_outage(stack: TestStack, ingest: psutil.Process, *, until_s: float) -> Outage:
+    """Look at ingest and at the freshness until a moment of the monotonic clock."""
+    seen = Outage()
+    ops = stack.home.ports["ingest ops"]
+
+    def look() -> bool:
+        seen.largest_bytes = max(seen.largest_bytes, ingest.memory_info().rss)
+        for path in ("/livez", "/readyz"):
+            with urllib.request.urlopen(f"http://127.0.0.1:{ops}{path}", timeout=5) as answer:
+                seen.probes.add(answer.status)
+        fresh = stack.api("GET", "/status").body["fresh"]
+        if fresh["status"] == "stale":
+            seen.stale_since_ms = fresh["since_ms"]
+        return time.monotonic() > until_s
+
+    stack.wait_until(look, "the end of the outage", 90)
+    return seen
