@@ -372,7 +372,7 @@ class Setup:
         try:
             future.result()
         except SetupError:
-            self._todo.clear()
+            say(f"  {WHAT[name]}: failed after {took_s:.0f} s")
             raise
         say(f"  {WHAT[name]}: done in {took_s:.0f} s")
 

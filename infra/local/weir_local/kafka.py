@@ -155,7 +155,13 @@ class Broker:
     def _format(self) -> None:
         # One of Kafka's own ids: 16 random bytes as base64url without padding.
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        tool = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._settings)]
+        tool = [
+            "kafka.tools.StorageTool",
+            "format",
+            f"--cluster-id={cluster}",
+            "-c",
+            str(self._settings),
+        ]
         done = subprocess.run(  # noqa: S603  the command is ours
             [find_java(), *_jvm_options(), *tool], capture_output=True, text=True, check=False
         )
