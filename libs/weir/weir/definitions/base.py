@@ -21,6 +21,11 @@ def _checked_name(name: str) -> str:
     return name
 
 
+def as_tuple(value: Any) -> Any:
+    """Take a list, which is what JSON and YAML have, where a model holds a tuple."""
+    return tuple(value) if isinstance(value, list) else value
+
+
 Name = Annotated[str, AfterValidator(_checked_name)]
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from weir.definitions.aggregates import Aggregate, parse_aggregate
-from weir.definitions.base import DefinitionModel
+from weir.definitions.base import DefinitionModel, as_tuple
 from weir.definitions.durations import DurationMs, format_duration
 from weir.definitions.faults import expression_fault, fault
 from weir.definitions.selection import Selection
@@ -60,10 +60,6 @@ def _checks(parse: Callable[[str], object]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
 def _resolution(value: int) -> int:
     if value not in RESOLUTIONS_MS:
         names = ", ".join(map(format_duration, RESOLUTIONS_MS))
@@ -101,12 +97,12 @@ class Metric(DefinitionModel):
     unit: str = Field(default="", max_length=32)
     by: Annotated[
         tuple[Annotated[str, _checks(parse_path)], ...],
-        BeforeValidator(_tuple),
+        BeforeValidator(as_tuple),
         Field(max_length=MAX_DIMENSIONS),
     ] = ()
     aggregates: Annotated[
         tuple[Annotated[str, _checks(parse_aggregate)], ...],
-        BeforeValidator(_tuple),
+        BeforeValidator(as_tuple),
         Field(min_length=1, max_length=MAX_AGGREGATES),
     ]
     resolution: ResolutionMs = 10_000

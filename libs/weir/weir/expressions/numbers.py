@@ -7,7 +7,10 @@ if they are equal, however they were spelled: `1`, `1.0` and `1e0` are all `1`.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
+
+LEAST_NORMAL: Final = 2.2250738585072014e-308
+"""Below it doubles lose digits, and Java and Python write them differently."""
 
 
 def as_double(value: Any) -> float | None:
@@ -26,16 +29,20 @@ def number_text(value: int | float) -> str | None:
     """Return the text of a JSON number, None if it is not finite.
 
     A whole number without fraction or exponent keeps its digits, however many.
-    Any other is the shortest text that reads back to the same double: plain from
-    1e-4 up to 1e16, else as `1.5e-7`, `1e+16` written `1e16`, without a `.0`.
+    So does any other whole one below 2^63. The rest is the shortest text that reads
+    back to the same double: `0.25`, and beyond 2^63 or below 1e-4 `1.5e19`, `2e-7`.
+    What is too small for a normal double is `0`.
     """
     if isinstance(value, int):
         return str(value)
     if not math.isfinite(value):
         return None
-    text = repr(value + 0.0)
+    if value.is_integer() and abs(value) < 2.0**63:
+        return str(int(value))
+    if abs(value) < LEAST_NORMAL:
+        return "0"
+    text = repr(value)
     mantissa, _, exponent = text.partition("e")
-    mantissa = mantissa.removesuffix(".0")
     return f"{mantissa}e{int(exponent)}" if exponent else mantissa
 
 

@@ -78,7 +78,7 @@ def _no_sql(text: str, error: SqlglotError) -> ExpressionError:
     at = text.find(word, before) if found.get("highlight") else None
     mend = (
         f'put a name that is also a word of SQL in double quotes: data."{word}"'
-        if found.get("highlight")
+        if word.isidentifier() and at not in (None, -1) and text[at - 1 : at] == "."
         else "see docs/definitions.md for what can be said"
     )
     return wrong(word, "an expression in SQL's spelling", mend, at if at != -1 else None)

@@ -1,0 +1,120 @@
+"""Boards: tiles, each a query without its range, and how to draw it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from weir.definitions.aggregates import parse_aggregate
+from weir.definitions.base import DefinitionModel, Model, Name, as_tuple
+from weir.definitions.durations import DurationMs
+from weir.definitions.faults import expression_fault, fault
+from weir.expressions import ExpressionError
+
+MAX_TILES: Final = 60
+OPERATORS: Final = ("=", "!=", "in", "like")
+
+Texts = Annotated[tuple[str, ...], BeforeValidator(as_tuple), Field(max_length=16)]
+
+
+class Window(Model):
+    """The span of events that a point stands for.
+
+    Attributes:
+        kind: Tumbling and hopping ones follow each other, sliding ones end at every step.
+        length: Its length; left out, the length of a step.
+    """
+
+    kind: Literal["tumbling", "hopping", "sliding"] = "tumbling"
+    length: DurationMs | None = None
+
+
+class Condition(Model):
+    """A filter on a declared dimension, written as a list: `[route, in, [/pay, /cart]]`."""
+
+    dimension: str
+    op: Literal["=", "!=", "in", "like"]
+    value: Any
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_list(cls, given: Any) -> Any:
+        if isinstance(given, list | tuple) and len(given) == 3:
+            return dict(zip(("dimension", "op", "value"), given, strict=True))
+        if isinstance(given, dict):
+            return given
+        raise fault(
+            required="a list of dimension, operator and value",
+            mend=f"write [region, =, eu]; the operators are {', '.join(OPERATORS)}",
+        )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Condition:
+        scalars = self.value if self.op == "in" else [self.value]
+        if not isinstance(scalars, list | tuple) or not all(_is_scalar(s) for s in scalars):
+            wanted = "a list of values" if self.op == "in" else "one value"
+            raise fault(required=f"{wanted} after {self.op}", mend="write [route, in, [/a, /b]]")
+        return self
+
+
+class Tile(Model):
+    """One tile.
+
+    Attributes:
+        type: How it is drawn.
+        size: Columns it takes: a quarter, half or the whole of the board.
+        metric: What is asked; every tile but a note has one.
+        aggregate, aggregates: Which of the metric's; several make bands or lines.
+        text: Of a note.
+    """
+
+    type: Literal["number", "chart", "top", "note"]
+    title: str = Field(default="", max_length=200)
+    size: Literal["S", "M", "L"] = "M"
+    metric: Name | None = None
+    aggregate: str | None = None
+    aggregates: Texts = ()
+    by: Texts = ()
+    where: Annotated[tuple[Condition, ...], BeforeValidator(as_tuple), Field(max_length=16)] = ()
+    window: Window | None = None
+    text: str = Field(default="", max_length=10_000)
+
+    @field_validator("window", mode="before")
+    @classmethod
+    def _length_alone(cls, given: Any) -> Any:
+        return {"length": given} if isinstance(given, str) else given
+
+    @model_validator(mode="after")
+    def _asks_something(self) -> Tile:
+        if self.type == "note":
+            return self
+        asked = self.aggregates or ((self.aggregate,) if self.aggregate else ())
+        if self.metric is None or not asked or (self.aggregate and self.aggregates):
+            raise fault(
+                required="a tile with metric, and aggregate or aggregates",
+                mend="write metric: requests, aggregate: rate",
+            )
+        for aggregate in asked:
+            try:
+                parse_aggregate(aggregate)
+            except ExpressionError as error:
+                raise expression_fault(error) from None
+        return self
+
+
+class Board(DefinitionModel):
+    """A board.
+
+    Attributes:
+        title: Its heading.
+        tiles: In reading order.
+    """
+
+    kind: Literal["board"] = "board"
+    title: str = Field(default="", max_length=200)
+    tiles: Annotated[tuple[Tile, ...], BeforeValidator(as_tuple), Field(max_length=MAX_TILES)] = ()
+
+
+def _is_scalar(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float | bool)

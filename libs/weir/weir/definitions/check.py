@@ -1,0 +1,181 @@
+"""The check of a definition before it may be written: one schema, errors with place and mend."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from pydantic import BaseModel, ValidationError
+
+from weir.definitions.base import DefinitionModel
+from weir.definitions.budget import Budget, Estimate, estimate
+from weir.definitions.faults import FAULT
+from weir.definitions.kinds import KINDS
+from weir.definitions.metric import Metric
+from weir.definitions.text import parse_text
+from weir.problems import ProblemError, Reason, echo
+
+DEFAULT_BUDGET: Final = Budget()
+_KIND: Final = "kind"
+# Where pydantic says that the name of a member is wrong, and not its value.
+_OF_NAME: Final = "[key]"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A definition that may be written.
+
+    Attributes:
+        model: It, typed.
+        canonical: It as JSON with every default filled in: equal if and only if two
+            texts mean the same.
+        estimate: What it costs at most; None for kinds that cost nothing to count.
+    """
+
+    model: DefinitionModel
+    canonical: str
+    estimate: Estimate | None = None
+
+
+def check(
+    kind: str | None,
+    name: str | None,
+    given: str | Mapping[str, Any],
+    *,
+    budget: Budget = DEFAULT_BUDGET,
+) -> Checked:
+    """Return a definition, checked.
+
+    Args:
+        kind: What kind it must be; None: what it says itself.
+        name: What it must be called; None: what it says itself.
+        given: Its text, YAML or JSON, or what is in it.
+        budget: What a metric may cost.
+
+    Raises:
+        ProblemError: 422 with up to 20 `errors`, each with `pointer`, `required`,
+            `got` and `mend`.
+    """
+    members = parse_text(given) if isinstance(given, str) else dict(given)
+    members = _placed(members, kind, name)
+    model_class = KINDS[members[_KIND]]
+    try:
+        model = model_class.model_validate(members)
+    except ValidationError as error:
+        raise _refusal(error, model_class) from None
+    cost = _affordable(model, budget) if isinstance(model, Metric) else None
+    canonical = json.dumps(model.canonical(), ensure_ascii=False, separators=(",", ":"))
+    return Checked(model, canonical, cost)
+
+
+def _placed(members: dict[str, Any], kind: str | None, name: str | None) -> dict[str, Any]:
+    """Fill in kind and name from the address, and refuse a text that says another."""
+    for member, wanted in ((_KIND, kind), ("name", name)):
+        said = members.setdefault(member, wanted) if wanted else members.get(member)
+        if wanted and said != wanted:
+            mend = f"change it, or send it to the address of {echo(str(said))}"
+            raise _one(member, f'"{wanted}", as in the address', said, mend)
+    said = members.get(_KIND)
+    if said not in KINDS:
+        near = difflib.get_close_matches(str(said), KINDS, n=1)
+        mend = f'did you mean "{near[0]}"?' if near else f"the kinds are {', '.join(KINDS)}"
+        raise _one(_KIND, "a kind", said, mend)
+    return members
+
+
+def _one(member: str, required: str, got: Any, mend: str) -> ProblemError:
+    error = {"pointer": f"/{member}", "required": required, "got": _shown(got), "mend": mend}
+    return _problem([error], Reason.DEFINITION_INVALID)
+
+
+def _problem(errors: list[dict[str, Any]], reason: Reason) -> ProblemError:
+    first = errors[0]
+    got = f', got "{first["got"]}"' if first["got"] else ""
+    message = f"{first['pointer'] or 'definition'} must be {first['required']}{got}"
+    if first["mend"]:
+        message += f"; {first['mend']}"
+    return ProblemError(422, reason, message, tuple(errors))
+
+
+def _affordable(metric: Metric, budget: Budget) -> Estimate:
+    cost = estimate(metric)
+    for pointer, what, needs, has in (
+        ("/keep", "bytes of panes", cost.memory_bytes, budget.memory_bytes),
+        ("/max_series", "rows a batch", cost.rows_a_batch, budget.rows_a_batch),
+    ):
+        if needs > has:
+            mend = f"lower max_series ({cost.series}), keep less, or ask for fewer sketches"
+            error = {"pointer": pointer, "required": f"at most {has} {what}"}
+            error |= {"got": str(needs), "mend": mend}
+            raise _problem([error], Reason.BUDGET_EXCEEDED)
+    return cost
+
+
+# ── pydantic's errors in our words ──────────────────────────────────────────
+
+
+def _refusal(error: ValidationError, model_class: type[DefinitionModel]) -> ProblemError:
+    found = [_described(one, model_class) for one in error.errors(include_url=False)]
+    reason = next((reason for _e, reason in found if reason), Reason.DEFINITION_INVALID)
+    return _problem([described for described, _reason in found], reason)
+
+
+def _described(
+    one: Any, model_class: type[DefinitionModel]
+) -> tuple[dict[str, Any], Reason | None]:
+    pointer = "".join(f"/{_escaped(part)}" for part in one["loc"] if part != _OF_NAME)
+    context = one.get("ctx") or {}
+    if one["type"] == FAULT:
+        got = context["got"] or _shown(one["input"])
+        told = {"required": context["required"], "got": got, "mend": context["mend"]}
+        reason = Reason(context["reason"])
+        own = None if reason is Reason.DEFINITION_INVALID else reason
+        return {"pointer": pointer, **told}, own
+    if one["type"] == "extra_forbidden":
+        name, known = str(one["loc"][-1]), _members_at(model_class, one["loc"][:-1])
+        near = difflib.get_close_matches(name, known, n=1)
+        mend = f'did you mean "{near[0]}"?' if near else f"the members are {', '.join(known)}"
+        told = {"required": "a known member", "got": echo(name), "mend": mend}
+        return {"pointer": pointer, **told}, Reason.UNKNOWN_FIELD
+    if one["type"] == "missing":
+        told = {"required": "given", "got": "", "mend": f"add {one['loc'][-1]}"}
+        return {"pointer": pointer, **told}, None
+    required = str(one["msg"]).removeprefix("Input should be ").removeprefix("a valid ")
+    return {"pointer": pointer, "required": required, "got": _shown(one["input"]), "mend": ""}, None
+
+
+def _members_at(model_class: type[BaseModel], place: tuple[Any, ...]) -> list[str]:
+    """Return the members of the model at a place; those of the definition if it is unknown."""
+    fields = model_class.model_fields
+    for part in place:
+        if isinstance(part, int):
+            continue
+        inner = fields[part].annotation if part in fields else None
+        found = next((m for m in _models_in(inner)), None)
+        if found is None:
+            break
+        fields = found.model_fields
+    return list(fields)
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    inner = cast("tuple[Any, ...]", getattr(annotation, "__args__", ()))
+    return [model for part in inner for model in _models_in(part)]
+
+
+def _escaped(part: object) -> str:
+    return echo(str(part)).replace("~", "~0").replace("/", "~1")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return echo(value)
+    try:
+        return echo(json.dumps(value, ensure_ascii=False))
+    except (TypeError, ValueError, RecursionError):
+        return type(value).__name__

@@ -1,0 +1,287 @@
+"""The fold of `weir.definitions`: the same records in the same order, the same state.
+
+Every process reads the topic from its start, without a group, and folds it here.
+A record is decided by those before it alone:
+
+- A change counts if the version that it was made from is the current one. So of
+  two writers one wins, and each learns which by reading its own record back.
+- A driver's record counts if its fence is the latest start of its job.
+
+What cannot be read is passed over and told, never raised: a record that a later
+release wrote must not stop an earlier one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Final
+
+from weir.definitions.history import Activation, ActiveMetric, Definition, Start
+from weir.definitions.records import DRIVER_PREFIX
+
+_Place = tuple[str, str, str]
+
+
+class Outcome(Enum):
+    """What became of a record in the fold."""
+
+    APPLIED = "applied"
+    """It changed the state."""
+    CONFLICT = "conflict"
+    """It was made from a version that is no longer current: its writer lost the race."""
+    FENCED = "fenced"
+    """A later driver had started: its writer must end."""
+    UNKNOWN = "unknown"
+    """Its format version, or its kind of driver record, is not known to this release."""
+    UNREADABLE = "unreadable"
+    """It is no record of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of one record.
+
+    Attributes:
+        offset: The record.
+        outcome: What became of it.
+        what: The version, start or activation that it made; None if it made none.
+        note: Why not, for a log.
+    """
+
+    offset: int
+    outcome: Outcome
+    what: Definition | Start | Activation | None = None
+    note: str = ""
+
+    @property
+    def applied(self) -> bool:
+        """Whether the record counts: to its writer, whether it won."""
+        return self.outcome is Outcome.APPLIED
+
+
+class Definitions:
+    """All definitions of all tenants, and what the drivers said about them."""
+
+    def __init__(self) -> None:
+        self._versions: dict[_Place, list[Definition]] = {}
+        self._by_vid: dict[int, Definition] = {}
+        self._starts: dict[str, Start] = {}
+        self._activations: dict[int, Activation] = {}
+        self._next_offset = 0
+
+    # ── reading ─────────────────────────────────────────────────────────────
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last record folded."""
+        return self._next_offset
+
+    @property
+    def activations(self) -> Mapping[int, Activation]:
+        """Version -> from where to where it is counted, stopped ones included."""
+        return self._activations
+
+    def get(self, tenant: str, kind: str, name: str) -> Definition | None:
+        """Return the current version; None if there is none or it is deleted."""
+        versions = self._versions.get((tenant, kind, name))
+        return None if not versions or versions[-1].deleted else versions[-1]
+
+    def version(self, tenant: str, kind: str, name: str) -> int | None:
+        """Return the number that a change must be based on, None if there never was one.
+
+        Of a deleted definition that is the number of its deletion.
+        """
+        versions = self._versions.get((tenant, kind, name))
+        return versions[-1].version if versions else None
+
+    def current(self, tenant: str | None = None, kind: str | None = None) -> list[Definition]:
+        """Return the current versions, by tenant, kind and name.
+
+        Args:
+            tenant: Only of this one.
+            kind: Only of this one.
+        """
+        return [
+            versions[-1]
+            for (of_tenant, of_kind, _name), versions in sorted(self._versions.items())
+            if not versions[-1].deleted and tenant in (None, of_tenant) and kind in (None, of_kind)
+        ]
+
+    def history(self, tenant: str, kind: str, name: str) -> list[Definition]:
+        """Return all versions, deletions included, the newest first."""
+        return self._versions.get((tenant, kind, name), [])[::-1]
+
+    def by_vid(self, vid: int) -> Definition | None:
+        """Return the version whose record has an offset."""
+        return self._by_vid.get(vid)
+
+    def start(self, job: str = "panes") -> Start | None:
+        """Return the latest start of a job."""
+        return self._starts.get(job)
+
+    def fence(self, job: str = "panes") -> int | None:
+        """Return the offset of the latest start record of a job."""
+        start = self._starts.get(job)
+        return start.fence if start else None
+
+    def epoch(self, job: str = "panes") -> int | None:
+        """Return the epoch that the latest start of a job goes on with or begins."""
+        start = self._starts.get(job)
+        return start.epoch if start else None
+
+    def metrics_active(self) -> list[ActiveMetric]:
+        """Return the versions that are being counted, oldest first.
+
+        One that this release cannot read is left out: `Definition.model` says why.
+        """
+        found = []
+        for vid, activation in sorted(self._activations.items()):
+            definition = self._by_vid.get(vid)
+            if activation.finish is None and definition and definition.metric:
+                found.append(ActiveMetric(definition, activation, definition.metric))
+        return found
+
+    def metrics_to_start(self) -> list[Definition]:
+        """Return the current versions that nobody has begun to count, oldest first."""
+        waiting = (d for d in self.current(kind="metric") if d.vid not in self._activations)
+        return sorted((d for d in waiting if d.metric), key=lambda definition: definition.vid)
+
+    def metrics_to_stop(self) -> list[ActiveMetric]:
+        """Return the versions still counted that are no longer current, oldest first.
+
+        Whether a version whose successor has taken over must still be counted, for its
+        panes before the cut, is the driver's to decide.
+        """
+        current = {definition.vid for definition in self.current(kind="metric")}
+        return [one for one in self.metrics_active() if one.definition.vid not in current]
+
+    # ── folding ─────────────────────────────────────────────────────────────
+
+    def apply(
+        self, offset: int, key: bytes | str, value: bytes | Mapping[str, Any] | None
+    ) -> Change | None:
+        """Fold one record in.
+
+        Args:
+            offset: Where it stands in the topic.
+            key: As it was read.
+            value: As it was read, or already decoded.
+
+        Returns:
+            What became of it; None if a record at or behind `offset` was folded before,
+            as when a reader begins again.
+        """
+        if offset < self._next_offset:
+            return None
+        self._next_offset = offset + 1
+        try:
+            written_key = key.decode() if isinstance(key, bytes) else key
+            record = json.loads(value) if isinstance(value, bytes) else value
+            if not isinstance(record, Mapping):
+                return Change(offset, Outcome.UNREADABLE, note="not a JSON object")
+            reader = READERS.get(record.get("v", 0))
+            if reader is None:
+                return Change(offset, Outcome.UNKNOWN, note=f"format version {record.get('v')!r}")
+            return reader(self, offset, written_key, record)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            return Change(offset, Outcome.UNREADABLE, note=repr(error)[:200])
+
+    def _read_v1(self, offset: int, key: str, record: Mapping[str, Any]) -> Change:
+        if not key.startswith(DRIVER_PREFIX):
+            return self._read_change(offset, key, record)
+        if record["record"] == "start":
+            return self._read_start(offset, record)
+        fence = self.fence(record["job"])
+        if fence is None or record["fence"] != fence:
+            return Change(offset, Outcome.FENCED, note=f"the fence is {fence}")
+        if record["record"] == "activation":
+            return self._read_activation(offset, record)
+        return Change(offset, Outcome.UNKNOWN, note=f"driver record {record['record']!r}")
+
+    def _read_change(self, offset: int, key: str, record: Mapping[str, Any]) -> Change:
+        definition = Definition(
+            vid=offset,
+            tenant=_text(record["tenant"]),
+            kind=_text(record["kind"]),
+            name=_text(record["name"]),
+            version=_number(record["version"]),
+            based_on=None if record["based_on"] is None else _number(record["based_on"]),
+            op=record["op"],
+            text=_text(record.get("text") or ""),
+            by=_text(record.get("by", "")),
+            at_ms=_number(record["at_ms"]),
+        )
+        place = (definition.tenant, definition.kind, definition.name)
+        if key != "/".join(place) or definition.op not in ("put", "delete"):
+            return Change(offset, Outcome.UNREADABLE, note="key or op does not fit")
+        # A writer may say 0 or null for "there was none".
+        current = self.version(*place) or 0
+        if (definition.based_on or 0) != current or definition.version != current + 1:
+            return Change(offset, Outcome.CONFLICT, note=f"the current version is {current}")
+        self._versions.setdefault(place, []).append(definition)
+        self._by_vid[offset] = definition
+        return Change(offset, Outcome.APPLIED, definition)
+
+    def _read_start(self, offset: int, record: Mapping[str, Any]) -> Change:
+        start = Start(
+            fence=offset,
+            job=_text(record["job"]),
+            epoch=offset if record["epoch"] is None else _number(record["epoch"]),
+            instance=_text(record["instance"]),
+            shards=_number(record["shards"]),
+            reason=_text(record["reason"]),
+            incomplete_before_ms=_number(record["incomplete_before_ms"]),
+            at_ms=_number(record["at_ms"]),
+        )
+        self._starts[start.job] = start
+        return Change(offset, Outcome.APPLIED, start)
+
+    def _read_activation(self, offset: int, record: Mapping[str, Any]) -> Change:
+        vid, offsets = _number(record["vid"]), _numbers(record["offsets"])
+        if record["op"] == "stop":
+            begun = self._activations.get(vid)
+            if begun is None:
+                return Change(offset, Outcome.UNREADABLE, note=f"{vid} was never started")
+            activation = replace(begun, finish=offsets)
+        else:
+            after = record["after"]
+            activation = Activation(
+                vid=vid,
+                tenant=_text(record["tenant"]),
+                name=_text(record["name"]),
+                version=_number(record["version"]),
+                offset=offset,
+                begin=offsets,
+                finish=None,
+                after=None if after is None else _number(after),
+                cut=None if record["cut"] is None else _numbers(record["cut"]),
+                from_start=bool(record["from_start"]),
+            )
+        self._activations[vid] = activation
+        return Change(offset, Outcome.APPLIED, activation)
+
+
+_Reader = Callable[[Definitions, int, str, Mapping[str, Any]], Change]
+READERS: Final[dict[int, _Reader]] = {1: Definitions._read_v1}
+"""A reader for every format version ever written; none is ever taken away."""
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        msg = f"text is required, got {type(value).__name__}"
+        raise TypeError(msg)
+    return value
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        msg = f"a whole number is required, got {type(value).__name__}"
+        raise TypeError(msg)
+    return value
+
+
+def _numbers(value: Mapping[str, Any]) -> dict[int, int]:
+    return {int(name): _number(number) for name, number in value.items()}

@@ -1,0 +1,131 @@
+"""What the fold of `weir.definitions` knows: versions, starts, activations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from weir.definitions.base import DefinitionModel
+from weir.definitions.check import check
+from weir.definitions.metric import Metric
+from weir.problems import ProblemError
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One version of a definition, as its record says.
+
+    Attributes:
+        vid: Offset of the record; of a metric, what its panes are stored under.
+        tenant: Whose it is.
+        kind: Its kind.
+        name: Its name.
+        version: Counts its edits from 1.
+        based_on: The version before; None for the first.
+        op: Whether it was written or deleted.
+        text: As it was written; empty for a deletion.
+        by: Who wrote it.
+        at_ms: When, by the writer's clock.
+    """
+
+    vid: int
+    tenant: str
+    kind: str
+    name: str
+    version: int
+    based_on: int | None
+    op: Literal["put", "delete"]
+    text: str
+    by: str
+    at_ms: int
+
+    @property
+    def deleted(self) -> bool:
+        """Whether this version took the definition away."""
+        return self.op == "delete"
+
+    @cached_property
+    def model(self) -> DefinitionModel:
+        """The definition, typed; parsed when first asked for.
+
+        Raises:
+            ProblemError: If it is deleted, or if this release cannot read it, as may
+                be with one that a later release wrote.
+        """
+        return check(self.kind, self.name, self.text).model
+
+    @cached_property
+    def metric(self) -> Metric | None:
+        """The metric; None if it is of another kind, deleted, or unreadable here."""
+        if self.kind != "metric" or self.deleted:
+            return None
+        try:
+            model = self.model
+        except ProblemError:
+            return None
+        return model if isinstance(model, Metric) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One start of a driver.
+
+    Attributes:
+        fence: Offset of its record.
+        job: Which job.
+        epoch: The life of the state that it goes on with or begins.
+        instance: Which process.
+        shards: Over how many shards series are spread.
+        reason: `start`, `lost`, `behind` or `rewind`.
+        incomplete_before_ms: Panes that start earlier are incomplete; 0: none.
+        at_ms: When, by the driver's clock.
+    """
+
+    fence: int
+    job: str
+    epoch: int
+    instance: str
+    shards: int
+    reason: str
+    incomplete_before_ms: int
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """From where, and up to where, a version of a metric is counted.
+
+    Attributes:
+        vid: The version.
+        tenant: Its tenant.
+        name: Its name.
+        version: Its number.
+        offset: Offset of the activation's own record.
+        begin: Partition -> first offset counted; a partition that is missing begins at 0.
+        finish: Partition -> offset before which counting ended; None while it goes on.
+        after: The vid that it follows; None if there is none.
+        cut: Resolution in seconds -> start in seconds of its first own pane.
+        from_start: No event of the log lies before `begin`.
+    """
+
+    vid: int
+    tenant: str
+    name: str
+    version: int
+    offset: int
+    begin: Mapping[int, int]
+    finish: Mapping[int, int] | None
+    after: int | None
+    cut: Mapping[int, int] | None
+    from_start: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveMetric:
+    """A version of a metric that is being counted."""
+
+    definition: Definition
+    activation: Activation
+    metric: Metric

@@ -1,0 +1,57 @@
+"""Keys: credentials of clients. Only the keyed hash is ever stored."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from weir.definitions.base import DefinitionModel, as_tuple
+from weir.definitions.faults import fault
+
+SCOPES: Final = ("ingest", "read", "tail", "define", "operate", "admin")
+_ID: Final = re.compile(r"[a-z0-9]{8}")
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
+
+
+def _checked_id(name: str) -> str:
+    if not _ID.fullmatch(name):
+        raise fault(required="a key id: 8 of a-z and 0-9", mend="make the key through the API")
+    return name
+
+
+def _checked_hash(text: str) -> str:
+    if not _HASH.fullmatch(text):
+        mend = "never write the key itself into a definition; make it through the API"
+        # The value is not said back: it may be the key.
+        raise fault(required="64 hexadecimal digits", mend=mend, got="something else")
+    return text
+
+
+def _checked_scope(scope: str) -> str:
+    if scope not in SCOPES:
+        raise fault(required="a scope", mend=f"the scopes are {', '.join(SCOPES)}")
+    return scope
+
+
+class Key(DefinitionModel):
+    """An API key, `wk_<name>_<secret>`.
+
+    Attributes:
+        hash: HMAC-SHA256 of the whole key with the installation's `hash_key`, in hex.
+        scopes: What it opens.
+        source: The `weirsource` of the events that it sends.
+        label: What people call it.
+    """
+
+    kind: Literal["key"] = "key"
+    name: Annotated[str, AfterValidator(_checked_id)]
+    hash: Annotated[str, AfterValidator(_checked_hash)]
+    scopes: Annotated[
+        tuple[Annotated[str, AfterValidator(_checked_scope)], ...],
+        BeforeValidator(as_tuple),
+        Field(min_length=1),
+    ]
+    source: str = Field(default="default", min_length=1, max_length=256)
+    label: str = Field(default="", max_length=200)
