@@ -40,6 +40,7 @@ TABLE: dict[tuple[str, str], Scope | None] = {
     ("GET", "/definitions"): Scope.READ,
     ("GET", "/definitions/{kind}/{name}"): Scope.READ,
     ("GET", "/definitions/{kind}/{name}/history"): Scope.READ,
+    ("GET", "/definitions/{kind}/{name}/progress"): Scope.READ,
     ("POST", "/definitions/validate"): Scope.DEFINE,
     ("PUT", "/definitions/{kind}/{name}"): Scope.DEFINE,
     ("DELETE", "/definitions/{kind}/{name}"): Scope.DEFINE,

@@ -124,7 +124,7 @@ class Follower:
             error = message.error()
             if error is None:
                 key, value = message.key() or b"", message.value() or b""
-                records.append(Record(message.offset() or 0, key, value))  # type: ignore[arg-type]
+                records.append(Record(message.offset() or 0, key, value))
             elif error.code() == KafkaError._PARTITION_EOF:
                 ended = True
         if (records or ended) and self._loop is not None:

@@ -105,7 +105,7 @@ class Conversation:
         if message.to == "query":
             await self._to_query(client, message)
         elif message.to == "tail":
-            self._to_tail(client, message)
+            await self._to_tail(client, message)
         elif message.to == "pipeline":
             self._to_pipeline(client, message)
         else:
@@ -139,13 +139,16 @@ class Conversation:
         )
         self._feeds.join(feed, subscription)
 
-    def _to_tail(self, client: Client, message: Subscribe) -> None:
+    async def _to_tail(self, client: Client, message: Subscribe) -> None:
         caller = _caller(client)
         caller.require("tail")
         wanted = message.filter.model_dump(mode="json") if message.filter else {}
-        subscription = Subscription(client, message.id, _key("t", caller.tenant, wanted))
         tail_filter = Filter(message.filter)
+        subscription = Subscription(client, message.id, _key("t", caller.tenant, wanted))
         client.subscriptions[message.id] = subscription
+        await self._tails.open(caller.tenant)
+        if client.subscriptions.get(message.id) is not subscription:
+            return
         client.socket.write(
             frames.frame("subscribed", id=message.id, key=subscription.key, filter=wanted)
         )

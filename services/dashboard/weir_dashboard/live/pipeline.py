@@ -13,20 +13,16 @@ KEY = "p1"
 BUSY = 0.7
 
 
-def pipeline(parts: list[Part]) -> dict[str, Any]:
-    """Return the parts as they stand on the wire, and the slowest by its own figures.
+def bottleneck_of(parts: list[Part]) -> str | None:
+    """Return the slowest part by its own figures, or None if nothing holds up the flow.
 
-    A part that is not well is the bottleneck; else the busiest, if it is busy at all.
+    A part that is not well comes first; else the busiest, if it is busy at all.
     """
     unwell = [part for part in parts if part.status in {"stalled", "behind"}]
-    busiest = sorted(parts, key=lambda part: -(part.busy or 0.0))
     if unwell:
-        bottleneck: str | None = unwell[0].name
-    elif busiest and (busiest[0].busy or 0.0) >= BUSY:
-        bottleneck = busiest[0].name
-    else:
-        bottleneck = None
-    return {"bottleneck": bottleneck, "parts": [_told(part) for part in parts]}
+        return unwell[0].name
+    busiest = max(parts, key=lambda part: part.busy or 0.0, default=None)
+    return busiest.name if busiest is not None and (busiest.busy or 0.0) >= BUSY else None
 
 
 def _told(part: Part) -> dict[str, Any]:
@@ -69,4 +65,5 @@ class Pipelines:
 
     def _frame(self) -> bytes:
         known = sorted(self._observer.parts.known.values(), key=lambda p: (p.name, p.instance))
-        return frames.frame("pipeline", key=KEY, **pipeline(known))
+        told = [_told(part) for part in known]
+        return frames.frame("pipeline", key=KEY, bottleneck=bottleneck_of(known), parts=told)

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
+from uvicorn import Config
+from uvicorn.server import ServerState
 from websockets.exceptions import InvalidState
 from websockets.frames import Frame, Opcode
 from websockets.http11 import Request
@@ -208,6 +210,21 @@ class LiveSocket(asyncio.Protocol):
     def _abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+
+
+def live_protocol(listener: Listener, origins: tuple[str, ...]) -> type[asyncio.Protocol]:
+    """Return what uvicorn makes for each connection that asks for an upgrade."""
+
+    class Upgraded(LiveSocket):
+        def __init__(
+            self,
+            config: Config,  # noqa: ARG002  uvicorn names these
+            server_state: ServerState,
+            app_state: dict[str, Any],  # noqa: ARG002
+        ) -> None:
+            super().__init__(listener, origins, cast("set[object]", server_state.connections))
+
+    return Upgraded
 
 
 def _small_send_buffer(transport: asyncio.BaseTransport) -> None:

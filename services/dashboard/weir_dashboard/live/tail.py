@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,12 +75,20 @@ class Tails:
         self._readers: dict[str, asyncio.Task[None]] = {}
         self._fates: OrderedDict[Place, dict[str, Any]] = OrderedDict()
 
+    async def open(self, tenant: str) -> None:
+        """Begin to read a tenant's tail: whatever is sampled from now on is seen."""
+        if tenant in self._readers and not self._readers[tenant].done():
+            return
+        last = None
+        with suppress(RedisError, OSError):
+            last = await self._newest(tenant)
+        if tenant not in self._readers or self._readers[tenant].done():
+            self._readers[tenant] = asyncio.create_task(self._follow(tenant, last))
+
     def join(self, key: str, tail_filter: Filter, subscription: Subscription, tenant: str) -> None:
-        """Let a subscription follow a tail."""
+        """Let a subscription follow an open tail."""
         feed = self._feeds.setdefault(key, TailFeed(key, tenant, tail_filter))
         feed.subscriptions.add(subscription)
-        if tenant not in self._readers or self._readers[tenant].done():
-            self._readers[tenant] = asyncio.create_task(self._follow(tenant))
 
     def leave(self, subscription: Subscription) -> None:
         """Let a subscription follow nothing any more."""
@@ -117,14 +126,15 @@ class Tails:
     def _of_tenant(self, tenant: str) -> list[TailFeed]:
         return [feed for feed in self._feeds.values() if feed.tenant == tenant]
 
-    async def _follow(self, tenant: str) -> None:
+    async def _newest(self, tenant: str) -> str:
+        newest = await newest_entries(self._redis, names.tail_key(tenant), 1)
+        return newest[0][0].decode() if newest else "0-0"
+
+    async def _follow(self, tenant: str, last: str | None) -> None:
         key = names.tail_key(tenant)
-        last: str | None = None
         while True:
             try:
-                if last is None:
-                    newest = await newest_entries(self._redis, key, 1)
-                    last = newest[0][0].decode() if newest else "0-0"
+                last = last or await self._newest(tenant)
                 found = await read_streams(
                     self._redis, {key: last}, count=READ_COUNT, block_ms=BLOCK_MS
                 )

@@ -1,0 +1,327 @@
+"""The live socket: handshake, credentials, limits, heartbeat, tail, pipeline."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin, Subprotocol
+from weir import names
+from weir_dashboard.live.messages import SENT
+from weir_local.waiting import wait_until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.redis]
+Open = Callable[..., Any]
+
+
+class Client:
+    """A client that checks each frame against the described messages."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self.socket = socket
+
+    def say(self, op: str, **members: Any) -> None:
+        """Send a message."""
+        self.socket.send(json.dumps({"op": op, **members}))
+
+    def hear(self, *ops: str, timeout_s: float = 10) -> dict[str, Any]:
+        """Return the next frame with one of these ops; heartbeats may lie between."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            frame = json.loads(self.socket.recv(timeout=max(0.01, deadline - time.monotonic())))
+            TypeAdapter(SENT[frame["op"]]).validate_python(frame)
+            if frame["op"] in ops:
+                return dict(frame)
+
+    def close_code(self, timeout_s: float = 10) -> int:
+        """Read until the server closes and return its code."""
+        deadline = time.monotonic() + timeout_s
+        with suppress(ConnectionClosed):
+            while True:
+                self.socket.recv(timeout=max(0.01, deadline - time.monotonic()))
+        assert self.socket.close_code is not None
+        return self.socket.close_code
+
+
+@contextmanager
+def dialed(running: Any, **options: Any) -> Iterator[Client]:
+    """Return a client whose handshake is done."""
+    socket = connect(
+        running.live_url, subprotocols=[Subprotocol("weir.v1")], compression=None, **options
+    )
+    with socket:
+        yield Client(socket)
+
+
+@contextmanager
+def greeted(running: Any, key: str | None = None) -> Iterator[Client]:
+    """Return a client that has said hello."""
+    with dialed(running) as client:
+        client.say("hello", v=1, auth=key or running.key)
+        client.hear("welcome")
+        yield client
+
+
+class TestHandshake:
+    @pytest.mark.parametrize(
+        "origin",
+        [
+            "https://evil.example",
+            "null",
+            "http://localhost",
+            "http://localhost:{port}.evil.example",
+            "https://localhost:{port}",
+        ],
+    )
+    def test_a_foreign_origin_is_refused_before_the_upgrade(
+        self, running: Any, origin: str
+    ) -> None:
+        """Only an origin of the exact list may upgrade; a suffix or another port may not."""
+        port = running.url.rsplit(":", 1)[1]
+        with (
+            pytest.raises(InvalidStatus) as refused,
+            dialed(running, origin=Origin(origin.format(port=port))),
+        ):
+            pass
+        assert refused.value.response.status_code == 403
+
+    def test_a_query_in_the_address_is_refused(self, running: Any) -> None:
+        """A credential in a URL ends in logs, so no query is taken at all."""
+        with pytest.raises(InvalidStatus) as refused:
+            connect(running.live_url + "?key=x", subprotocols=[Subprotocol("weir.v1")])
+        assert refused.value.response.status_code == 404
+
+    def test_own_origin_may_upgrade(self, running: Any) -> None:
+        """The installation's own page gets its socket."""
+        with dialed(running, origin=Origin(running.url)) as client:
+            client.say("hello", v=1, auth=running.key)
+            assert client.hear("welcome")["scopes"][0] == "admin"
+
+
+class TestHello:
+    def test_welcome_says_the_limits(self, running: Any) -> None:
+        """A client learns what it may ask for, and a heartbeat follows at once."""
+        with dialed(running) as client:
+            client.say("hello", v=1, auth=running.key)
+            welcome = client.hear("welcome")
+            assert welcome["limits"] == {
+                "subscriptions": 64,
+                "frame_bytes": 65536,
+                "messages_per_s": 20,
+                "hz": 4.0,
+            }
+            assert client.hear("heartbeat", timeout_s=1)["fresh"]["status"] == "stale"
+
+    @pytest.mark.parametrize("auth", ["wk_aaaaaaaa_" + "x" * 43, "nonsense"])
+    def test_a_wrong_key_closes(self, running: Any, auth: str) -> None:
+        """A wrong key closes with 4401, whether its id is known or not."""
+        with dialed(running) as client:
+            client.say("hello", v=1, auth=auth)
+            assert client.close_code() == 4401
+
+    def test_no_hello_closes(self, running: Any) -> None:
+        """Who says nothing for 5 s is closed with 4401."""
+        with dialed(running) as client:
+            assert client.close_code(timeout_s=8) == 4401
+
+    def test_a_cookie_counts_only_with_an_origin(self, running: Any) -> None:
+        """Without Origin no cookie counts; with the page's own it does."""
+        with running.client() as http:
+            once = http.post("/session/once").json()["once"]
+        with running.client("none") as http:
+            del http.headers["authorization"]
+            signed = http.post("/session", json={"once": once})
+        cookie = signed.headers["set-cookie"].split(";")[0]
+        headers = {"cookie": cookie}
+        with dialed(running, additional_headers=headers) as client:
+            client.say("hello", v=1)
+            assert client.close_code() == 4401
+        own = Origin(running.url)
+        with dialed(running, additional_headers=headers, origin=own) as client:
+            client.say("hello", v=1)
+            client.hear("welcome")
+
+    def test_a_revoked_key_closes_its_sockets(self, running: Any) -> None:
+        """A key that is revoked closes the sockets that it opened, well within 60 s."""
+        with running.client() as http:
+            made = http.post("/keys", json={"scopes": ["read"]}).json()
+            with greeted(running, made["key"]) as client:
+                assert http.delete(f"/keys/{made['id']}").status_code == 200
+                assert client.close_code() == 4401
+
+
+class TestHostileFrames:
+    @pytest.mark.parametrize(
+        ("first", "code"),
+        [
+            ("not json", 4400),
+            ("[]", 4400),
+            ('{"op":"dance"}', 4400),
+            ('{"op":"pace","hz":1}', 4400),
+            (b"\x00\x01", 4400),
+            ("[" * 5000, 4400),
+            ('{"op":"hello","v":1,"auth":"' + "x" * 70_000 + '"}', 1009),
+        ],
+    )
+    def test_what_is_no_message_closes(self, running: Any, first: str | bytes, code: int) -> None:
+        """What is not JSON, of no known op, not hello first, or too large closes by its code."""
+        with dialed(running) as client:
+            client.socket.send(first)
+            assert client.close_code() == code
+
+    def test_invalid_utf8_closes(self, running: Any) -> None:
+        """A text frame that is not UTF-8 closes with 1007."""
+        with dialed(running) as client:
+            client.socket.send(b"\xff\xfe", text=True)
+            assert client.close_code() == 1007
+
+    def test_a_wrong_member_is_refused_and_the_socket_stays(self, running: Any) -> None:
+        """A message with an unknown member is answered by name, then life goes on."""
+        with greeted(running) as client:
+            client.say("subscribe", id=7, to="pipeline", tenant="other")
+            refused = client.hear("error")
+            assert (refused["id"], refused["problem"]["code"]) == (7, "unknown_field")
+            client.say("subscribe", id=8, to="pipeline")
+            assert client.hear("subscribed")["id"] == 8
+
+    def test_the_65th_subscription_closes(self, running: Any) -> None:
+        """64 subscriptions are served; one more closes with 4413."""
+        with greeted(running) as client:
+            for number in range(64):
+                client.say("subscribe", id=number, to="pipeline")
+                assert client.hear("subscribed")["id"] == number
+            client.say("subscribe", id=64, to="pipeline")
+            assert client.close_code() == 4413
+
+    def test_a_flood_closes(self, running: Any) -> None:
+        """More than 20 messages a second for five seconds close with 4429."""
+        with greeted(running) as client:
+            for _ in range(130):
+                client.say("pace", hz=1)
+            assert client.close_code() == 4429
+
+    def test_others_are_served_meanwhile(self, running: Any) -> None:
+        """After all of that a well-behaved client is served."""
+        with greeted(running) as client:
+            client.say("subscribe", id=1, to="pipeline")
+            names_seen = {part["name"] for part in client.hear("pipeline")["parts"]}
+            assert "dashboard" in names_seen
+
+
+class TestHeartbeat:
+    def test_it_comes_every_two_seconds(self, running: Any) -> None:
+        """Heartbeats come each 2 s, whatever else flows."""
+        with greeted(running) as client:
+            client.hear("heartbeat")
+            begun = time.monotonic()
+            for _ in range(2):
+                client.hear("heartbeat", timeout_s=3)
+            assert time.monotonic() - begun < 6
+
+    def test_it_becomes_live_and_names_what_stalls(self, running: Any, engine: Any) -> None:
+        """It is live while time goes on; when ingest's heartbeat ends, ingest is named."""
+        beat = json.dumps({"at_ms": int(time.time() * 1000) + 2_000, "status": "ok"})
+        running.redis.set(names.part_key("ingest", "one"), beat, ex=30)
+        with greeted(running) as client:
+            wait_until(
+                lambda: engine.commit() and self._fresh(client) == ("live", None),
+                timeout_s=10,
+                what="live",
+            )
+            running.redis.delete(names.part_key("ingest", "one"))
+            wait_until(
+                lambda: engine.commit() and self._fresh(client) == ("stale", "ingest"),
+                timeout_s=10,
+                what="stale since ingest stopped",
+            )
+
+    def _fresh(self, client: Client) -> tuple[str, str | None]:
+        fresh = client.hear("heartbeat")["fresh"]
+        return fresh["status"], fresh["part"]
+
+
+class TestTail:
+    def test_an_event_is_shown_and_then_its_fate(self, running: Any, engine: Any) -> None:
+        """A sampled event reaches the client at once; its fate follows with the batch."""
+        with greeted(running) as client:
+            client.say("subscribe", id=1, to="tail", filter={"type": "order.*"})
+            key = client.hear("subscribed")["key"]
+            self._sample(running, self._event("o-1", "order.placed", 11))
+            shown = client.hear("tail")
+            assert (shown["key"], shown["shown"]) == (key, 1)
+            assert shown["events"][0]["id"] == "o-1"
+            engine.commit(fates=[(0, 11, "counted", None, [("latency", "value_invalid")])])
+            (fate,) = client.hear("tail")["fates"]
+            assert (fate["id"], fate["fate"]) == ("o-1", "counted")
+            assert fate["refused"] == [{"metric": "latency", "code": "value_invalid"}]
+
+    def test_the_filter_hides_the_rest(self, running: Any) -> None:
+        """Type, field and text must all hold; what does not match is only counted."""
+        with greeted(running) as client:
+            wanted = {"type": "order.*", "where": [["data.total", ">", 10]], "text": "web"}
+            client.say("subscribe", id=1, to="tail", filter=wanted)
+            client.hear("subscribed")
+            rows = [
+                ("a", "order.placed", {"total": 5, "by": "web"}),
+                ("b", "page.seen", {"total": 50, "by": "web"}),
+                ("c", "order.placed", {"total": 50, "by": "app"}),
+                ("d", "order.placed", {"total": "50", "by": "web"}),
+                ("e", "order.placed", {"total": 50, "by": "web"}),
+            ]
+            events = [
+                {**self._event(name, kind, at), "data": json.dumps(data)}
+                for at, (name, kind, data) in enumerate(rows)
+            ]
+            self._sample(running, *events)
+            shown = client.hear("tail")
+            assert [event["id"] for event in shown["events"]] == ["e"]
+            assert shown["of"] == 5
+
+    def test_it_needs_its_scope(self, running: Any) -> None:
+        """Contents of events are not opened by `read` alone."""
+        with greeted(running, running.key_for("default", ["read"])) as client:
+            client.say("subscribe", id=3, to="tail")
+            assert client.hear("error")["problem"]["code"] == "scope_missing"
+
+    def test_another_tenant_sees_nothing(self, running: Any) -> None:
+        """A tenant's tail shows its own events only."""
+        with greeted(running, running.key_for("other", ["read", "tail"])) as client:
+            client.say("subscribe", id=1, to="tail")
+            client.hear("subscribed")
+            self._sample(running, self._event("mine", "x", 1))
+            self._sample(running, self._event("theirs", "x", 1), tenant="other")
+            assert [e["id"] for e in client.hear("tail")["events"]] == ["theirs"]
+
+    def _event(self, event_id: str, kind: str, offset: int) -> dict[str, Any]:
+        return {
+            "id": event_id,
+            "type": kind,
+            "source": "urn:x",
+            "weirsource": "http",
+            "received_ms": 1,
+            "time_ms": 1,
+            "subject": None,
+            "at": [0, offset],
+            "data": '{"a":"web"}',
+            "cut": False,
+        }
+
+    def _sample(self, running: Any, *events: dict[str, Any], tenant: str = "default") -> None:
+        fields = {"e": json.dumps(events), "of": str(len(events))}
+        running.redis.xadd(names.tail_key(tenant), fields)
+
+
+class TestNotYet:
+    @pytest.mark.parametrize("feed", ["alerts", "corrections"])
+    def test_later_feeds_are_refused_by_name(self, running: Any, feed: str) -> None:
+        """A feed of a later release is refused, and the socket stays open."""
+        with greeted(running) as client:
+            client.say("subscribe", id=2, to=feed)
+            assert client.hear("error")["problem"]["code"] == "not_available"

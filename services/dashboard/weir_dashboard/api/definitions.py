@@ -1,0 +1,203 @@
+"""Definitions: read, checked, put, deleted; each edit is a new version."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Response
+from weir.definitions.check import check
+from weir.problems import ProblemError, Reason, echo
+
+from weir_dashboard.api.models import (
+    Change,
+    Definition,
+    DefinitionText,
+    Draft,
+    Page,
+    ProblemPlace,
+    Progress,
+    Validation,
+)
+from weir_dashboard.auth.callers import Caller
+from weir_dashboard.context import Context, Here, Who
+from weir_dashboard.definitions.catalog import Version
+from weir_dashboard.definitions.writer import Expected
+
+# Written by routes of their own, which know what must not be seen or chosen.
+OWN_ROUTES = frozenset({"key", "member"})
+ETAG = re.compile(r'(?:W/)?"(\d{1,18})"')
+router = APIRouter(tags=["definitions"])
+
+
+@router.get("/definitions")
+async def list_definitions(here: Here, caller: Who, kind: str | None = None) -> Page[Definition]:
+    """List the definitions in force, by kind and name."""
+    found = here.catalog.current_of(caller.tenant, kind)
+    return Page(items=[_told(here, v) for v in found if v.kind not in OWN_ROUTES])
+
+
+@router.post("/definitions/validate")
+async def validate(body: Draft) -> Validation:
+    """Check a draft without storing it: each error with its place and its mend."""
+    try:
+        checked = check(body.kind, body.name, body.text)
+    except ProblemError as problem:
+        return Validation(
+            ok=False,
+            kind=body.kind,
+            name=body.name,
+            message=problem.message,
+            code=problem.reason.value,
+            errors=[ProblemPlace.model_validate(error) for error in problem.errors],
+        )
+    model, cost = checked.model, checked.estimate
+    return Validation(
+        ok=True,
+        kind=model.kind,
+        name=model.name,
+        parsed=model.canonical(),
+        estimate=None if cost is None else asdict(cost),
+    )
+
+
+@router.get("/definitions/{kind}/{name}")
+async def get_definition(
+    kind: str, name: str, here: Here, caller: Who, response: Response
+) -> Definition:
+    """Return a definition; its `ETag` is its version."""
+    version = _current(here, caller, kind, name)
+    response.headers["etag"] = f'"{version.version}"'
+    return _told(here, version)
+
+
+@router.get("/definitions/{kind}/{name}/history")
+async def get_history(kind: str, name: str, here: Here, caller: Who) -> Page[Change]:
+    """List all edits of a definition, the newest first; also of a deleted one."""
+    found = [] if kind in OWN_ROUTES else here.catalog.history(caller.tenant, kind, name)
+    if not found:
+        raise _unknown()
+    return Page(items=[change_of(version) for version in found])
+
+
+@router.get("/definitions/{kind}/{name}/progress")
+async def get_progress(kind: str, name: str, here: Here, caller: Who) -> Progress:
+    """Tell whether the newest version is counted already, and how far its lanes are."""
+    version = _current(here, caller, kind, name)
+    activation = here.catalog.activation(version.vid)
+    active = activation is not None or kind != "metric"
+    newest = here.batches.newest
+    lanes = [lane for lane in (newest.lanes if newest else []) if lane.vid == version.vid]
+    return Progress(
+        kind=kind,
+        name=name,
+        version=version.version,
+        active=active,
+        serving=active,
+        from_start=activation is not None and activation.from_start,
+        lanes=[{"lane": lane.lane, "at": lane.at, "of": lane.of} for lane in lanes],
+    )
+
+
+@router.put("/definitions/{kind}/{name}")
+async def put_definition(
+    kind: str,
+    name: str,
+    body: DefinitionText,
+    here: Here,
+    caller: Who,
+    response: Response,
+    if_match: Annotated[str | None, Header()] = None,
+    if_none_match: Annotated[str | None, Header()] = None,
+) -> Definition:
+    """Store a definition as its next version, if the version it changes is the current one."""
+    expected = expected_of(if_match, if_none_match)
+    _own_route(kind)
+    model = check(kind, name, body.text).model
+    version = await here.writer.put(
+        (caller.tenant, model.kind, model.name), body.text, by=caller.name, expected=expected
+    )
+    response.headers["etag"] = f'"{version.version}"'
+    response.status_code = 201 if version.version == 1 else 200
+    return _told(here, version)
+
+
+@router.delete("/definitions/{kind}/{name}")
+async def delete_definition(
+    kind: str,
+    name: str,
+    here: Here,
+    caller: Who,
+    if_match: Annotated[str | None, Header()] = None,
+) -> Change:
+    """End a definition; its history stays, and so do the panes until they expire."""
+    _own_route(kind)
+    expected = expected_of(if_match, None)
+    version = await here.writer.delete(
+        (caller.tenant, kind, name), by=caller.name, expected=expected
+    )
+    return change_of(version)
+
+
+def expected_of(if_match: str | None, if_none_match: str | None) -> Expected:
+    """Return what the conditions of a request say is there.
+
+    Raises:
+        ProblemError: 422 if a condition is no version of ours.
+    """
+    if if_none_match is not None and if_none_match.strip() == "*":
+        return Expected(absent=True)
+    given = if_match if if_match is not None else if_none_match
+    if given is None:
+        return Expected()
+    found = ETAG.fullmatch(given.strip())
+    if found is None:
+        msg = f'a condition must be a version in quotes, such as "3", got {echo(given)}'
+        raise ProblemError(422, Reason.REQUEST_INVALID, msg)
+    return Expected(version=int(found[1]))
+
+
+def change_of(version: Version) -> Change:
+    """Return an edit as lists show it."""
+    return Change(
+        version=version.version,
+        op="put" if version.op == "put" else "delete",
+        text=version.text or None,
+        by=version.by,
+        at_ms=version.at_ms,
+        vid=version.vid,
+    )
+
+
+def _current(here: Context, caller: Caller, kind: str, name: str) -> Version:
+    version = here.catalog.current(caller.tenant, kind, name)
+    if version is None or kind in OWN_ROUTES:
+        raise _unknown()
+    return version
+
+
+def _unknown() -> ProblemError:
+    return ProblemError(404, Reason.NOT_FOUND, "there is no such definition")
+
+
+def _own_route(kind: str) -> None:
+    if kind in OWN_ROUTES:
+        msg = f"a {kind} is not written as a definition; use /api/v1/{kind}s"
+        raise ProblemError(422, Reason.DEFINITION_INVALID, msg)
+
+
+def _told(here: Context, version: Version) -> Definition:
+    active = here.catalog.activation(version.vid) is not None
+    state: Any = "stored" if version.kind != "metric" else "serving" if active else "starting"
+    return Definition(
+        kind=version.kind,
+        name=version.name,
+        version=version.version,
+        text=version.text,
+        parsed=here.catalog.model(version).canonical(),
+        by=version.by,
+        at_ms=version.at_ms,
+        vid=version.vid,
+        state=state,
+    )

@@ -1,0 +1,49 @@
+"""Answers as tables: a row for each window of each series."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from weir.live import Answer
+
+# A spreadsheet takes text that begins so for a formula.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def as_csv(answer: Answer) -> bytes:
+    """Return an answer as CSV; text that a spreadsheet would run is escaped."""
+    dimensions = list(dict.fromkeys(name for s in answer["series"] for name in s["by"]))
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(["time", *map(_safe, dimensions), "value", "low", "high", "count", "state"])
+    for point in _points(answer):
+        by = [_safe(point["by"].get(name)) for name in dimensions]
+        cells = [point.get(name) for name in ("value", "low", "high", "count")]
+        writer.writerow([point["time"], *by, *cells, point["state"]])
+    return out.getvalue().encode()
+
+
+def as_ndjson(answer: Answer) -> bytes:
+    """Return an answer as one JSON object a line."""
+    lines = (json.dumps(point, ensure_ascii=False) for point in _points(answer))
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _points(answer: Answer) -> Iterator[dict[str, Any]]:
+    for series in answer["series"]:
+        columns = [name for name in ("value", "low", "high", "count", "items") if name in series]
+        for at, t_ms in enumerate(answer["t_ms"]):
+            time = datetime.fromtimestamp(t_ms / 1000, UTC).isoformat()
+            cells = {name: series[name][at] for name in columns}
+            yield {"time": time, "by": series["by"], **cells, "state": series["state"][at]}
+
+
+def _safe(text: str | None) -> str:
+    if text is None:
+        return ""
+    return "'" + text if text.startswith(FORMULA) else text

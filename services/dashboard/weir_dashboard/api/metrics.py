@@ -1,0 +1,111 @@
+"""Metrics, their series, and boards, as pages list them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from weir.definitions.metric import Metric as MetricModel
+from weir.problems import ProblemError, Reason, echo
+from weir.series import OTHER, decode_series, fit
+
+from weir_dashboard.api.definitions import change_of
+from weir_dashboard.api.models import Board, Metric, MetricDetail, NamedSeries, Page
+from weir_dashboard.auth.callers import Caller
+from weir_dashboard.context import Context, Here, Who
+from weir_dashboard.definitions.catalog import Version
+
+MAX_SERIES = 500
+router = APIRouter(tags=["read"])
+
+
+@router.get("/metrics")
+async def list_metrics(here: Here, caller: Who) -> Page[Metric]:
+    """List the tenant's metrics by name."""
+    found = here.catalog.current_of(caller.tenant, "metric")
+    return Page(items=[Metric.model_validate(await _told(here, version)) for version in found])
+
+
+@router.get("/metrics/{name}")
+async def get_metric(name: str, here: Here, caller: Who) -> MetricDetail:
+    """Return a metric with its versions."""
+    version = _version(here, caller, name)
+    model = here.catalog.metric(version)
+    history = here.catalog.history(caller.tenant, "metric", name)
+    return MetricDetail.model_validate(
+        {
+            **await _told(here, version),
+            "lateness_ms": model.lateness_ms,
+            "keep_ms": {str(res): kept for res, kept in model.keep_ms.items()},
+            "versions": [change_of(edit) for edit in history],
+        }
+    )
+
+
+@router.get("/series")
+async def list_series(
+    here: Here,
+    caller: Who,
+    metric: Annotated[str, Query(max_length=64)],
+    limit: Annotated[int, Query(ge=1, le=MAX_SERIES)] = 100,
+) -> Page[NamedSeries]:
+    """List the sets of dimension values that a metric has seen."""
+    version = _version(here, caller, metric)
+    model = here.catalog.metric(version)
+    texts = sorted(await _series_texts(here, version))
+    return Page(items=[_named(model, text) for text in texts[:limit]])
+
+
+@router.get("/boards")
+async def list_boards(here: Here, caller: Who) -> Page[Board]:
+    """List the tenant's boards by name; edited as definitions."""
+    items = []
+    for version in here.catalog.current_of(caller.tenant, "board"):
+        board = here.catalog.model(version).canonical()
+        items.append(
+            Board(
+                name=version.name,
+                title=board["title"] or version.name,
+                version=version.version,
+                tiles=board["tiles"],
+            )
+        )
+    return Page(items=items)
+
+
+def _version(here: Context, caller: Caller, name: str) -> Version:
+    version = here.catalog.current(caller.tenant, "metric", name)
+    if version is None:
+        msg = f'there is no metric "{echo(name)}"; see /api/v1/metrics for those there are'
+        raise ProblemError(404, Reason.METRIC_UNKNOWN, msg)
+    return version
+
+
+async def _told(here: Context, version: Version) -> dict[str, Any]:
+    model = here.catalog.metric(version)
+    texts = await _series_texts(here, version)
+    return {
+        "name": version.name,
+        "version": version.version,
+        "unit": model.unit or None,
+        "by": list(model.dimension_names),
+        "aggregates": list(model.aggregates),
+        "resolution_ms": model.resolution_ms,
+        "series": len(texts),
+        "capped": OTHER in texts,
+        "active": here.catalog.activation(version.vid) is not None,
+    }
+
+
+async def _series_texts(here: Context, version: Version) -> set[str]:
+    found: set[str] = set()
+    for shard in range(here.catalog.shards):
+        found.update((await here.queries.panes.names(version.vid, shard, fresh=True)).values())
+    return found
+
+
+def _named(model: MetricModel, text: str) -> NamedSeries:
+    if text == OTHER:
+        return NamedSeries(by={}, other=True)
+    values = fit(decode_series(text), len(model.by))
+    return NamedSeries(by=dict(zip(model.dimension_names, values, strict=True)))

@@ -1,0 +1,112 @@
+"""Queries over HTTP: one question, one answer, as JSON, CSV or NDJSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Response
+from pydantic import Field
+from weir.position import parse_position
+from weir.problems import ProblemError, Reason
+from weir.query.model import Query
+
+from weir_dashboard.api.exports import as_csv, as_ndjson
+from weir_dashboard.api.models import Answer
+from weir_dashboard.auth.callers import Caller
+from weir_dashboard.context import Context, Here, Who
+
+TIMEOUT_S = 10.0
+AT_ONCE = 6
+POLL_S = 0.05
+_RUNNING: Counter[str] = Counter()
+EXPORTS = {"text/csv": as_csv, "application/x-ndjson": as_ndjson}
+router = APIRouter(tags=["read"])
+
+
+Position = Annotated[
+    str, Field(max_length=20_000, description='The "position" of an answer of ingest.')
+]
+
+
+class Asked(Query):
+    """A query; over HTTP it may also say after which events it wants to be answered."""
+
+    after: Position | None = None  # type: ignore[assignment]  # the engine never sees it
+
+
+@router.post(
+    "/query",
+    responses={200: {"content": {"text/csv": {}, "application/x-ndjson": {}}}},
+    response_model=Answer,
+    response_model_exclude_unset=True,
+)
+async def query(
+    body: Asked, here: Here, caller: Who, accept: Annotated[str, Header()] = "*/*"
+) -> Any:
+    """Answer a query; with `after`, once those events are counted (at most 10 s)."""
+    if body.after is not None:
+        await _counted(here, body.after)
+    asked = body.model_dump(mode="json", by_alias=True, exclude={"after"}, exclude_unset=True)
+    with _Turn(here, caller):
+        question, _ = await here.queries.ask(caller.tenant, asked)
+        answer = await _in_time(question.answer())
+    wanted = next((kind for kind in EXPORTS if kind in accept), None)
+    if wanted is None:
+        return answer
+    return Response(EXPORTS[wanted](answer), media_type=wanted)
+
+
+async def _in_time(work: Any) -> Any:
+    try:
+        return await asyncio.wait_for(work, TIMEOUT_S)
+    except TimeoutError:
+        msg = (
+            "the query took longer than 10 s; ask for a shorter range, longer steps or fewer groups"
+        )
+        raise ProblemError(503, Reason.QUERY_TIMEOUT, msg, retry_after_s=1) from None
+
+
+async def _counted(here: Context, position: str) -> None:
+    """Wait until the events up to a position are counted.
+
+    Raises:
+        ProblemError: 422 for what is no position, 504 `not_counted_yet` after 10 s.
+    """
+    try:
+        wanted = parse_position(position)
+    except ValueError as error:
+        raise ProblemError(422, Reason.QUERY_INVALID, str(error)) from None
+    deadline_s = here.clock.monotonic_s() + TIMEOUT_S
+    while not _covers(here, wanted):
+        if here.clock.monotonic_s() >= deadline_s:
+            msg = (
+                "these events are stored but not counted within 10 s; ask again with the same after"
+            )
+            raise ProblemError(504, Reason.NOT_COUNTED_YET, msg, retry_after_s=1)
+        await asyncio.sleep(POLL_S)
+
+
+def _covers(here: Context, wanted: dict[int, int]) -> bool:
+    newest = here.batches.newest
+    ends = newest.to_offsets if newest is not None else {}
+    return all(ends.get(partition, 0) > offset for partition, offset in wanted.items())
+
+
+class _Turn:
+    """One of a caller's six queries at once."""
+
+    def __init__(self, here: Context, caller: Caller) -> None:
+        self._who = f"{id(here)}:{caller.session or caller.key_id}"
+
+    def __enter__(self) -> None:
+        if _RUNNING[self._who] >= AT_ONCE:
+            msg = f"at most {AT_ONCE} queries at once a session; wait for one to end"
+            raise ProblemError(429, Reason.RATE_LIMITED, msg, retry_after_s=1)
+        _RUNNING[self._who] += 1
+
+    def __exit__(self, *_: object) -> None:
+        _RUNNING[self._who] -= 1
+        if not _RUNNING[self._who]:
+            del _RUNNING[self._who]

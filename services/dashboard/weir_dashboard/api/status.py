@@ -1,0 +1,65 @@
+"""How the parts are and how fresh the numbers are."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from weir_dashboard.api.models import Fresh, Part, Pipeline, Status
+from weir_dashboard.context import Context, Here
+from weir_dashboard.freshness import STALE_MS
+from weir_dashboard.live.pipeline import bottleneck_of
+from weir_dashboard.store import parts
+
+router = APIRouter(tags=["flow"])
+
+
+@router.get("/status")
+async def status(here: Here) -> Status:
+    """Return each part: running, ready, lag, memory; and freshness."""
+    return Status(
+        now_ms=here.clock.now_ms(),
+        epoch=here.batches.epoch,
+        rev=here.batches.rev,
+        fresh=fresh_of(here),
+        parts=_parts(here),
+    )
+
+
+@router.get("/pipeline")
+async def pipeline(here: Here) -> Pipeline:
+    """Return the flow: the parts and which of them is the bottleneck."""
+    known = list(here.parts.known.values())
+    return Pipeline(bottleneck=bottleneck_of(known), parts=_parts(here), fresh=fresh_of(here))
+
+
+def fresh_of(here: Context) -> Fresh:
+    """Return freshness as answers carry it."""
+    return Fresh.model_validate(here.observer.fresh().body())
+
+
+def _parts(here: Context) -> list[Part]:
+    now_ms = here.clock.now_ms()
+    known = sorted(here.parts.known.values(), key=lambda part: (part.name, part.instance))
+    return [_told(part, now_ms) for part in known]
+
+
+def _told(part: parts.Part, now_ms: int) -> Part:
+    running = now_ms - part.at_ms < STALE_MS
+    rss = part.detail.get("rss_bytes")
+    return Part.model_validate(
+        {
+            "name": part.name,
+            "instance": part.instance,
+            "running": running,
+            "ready": running and part.status not in {"starting", "stalled"},
+            "status": part.status,
+            "at_ms": part.at_ms,
+            "since_ms": part.at_ms,
+            "busy": part.busy,
+            "in": part.flow,
+            "lag_ms": part.lag_ms,
+            "version": part.version,
+            "rss_bytes": rss if isinstance(rss, int) else None,
+            "detail": part.detail,
+        }
+    )

@@ -1,0 +1,205 @@
+"""The dashboard service: start reading here.
+
+    weir.definitions ─▶ follower ─▶ catalog ─▶ keys, metrics, boards
+    Redis batches ────▶ batches ──▶ hub ─────▶ live sockets
+    Redis panes ──────▶ queries ──▶ /query, feeds of the hub
+    heartbeats ───────▶ parts ────▶ observer ▶ freshness, on every answer
+
+A request passes the guard (credential, origin, scope table), then one of the routers
+below. A socket is handed over by uvicorn to `live.socket` and never sees the guard:
+it says hello itself. To add a route: a function in `api/`, a row in `auth/scopes.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from fastapi import APIRouter, FastAPI
+from weir.clock import Clock
+
+import weir_dashboard
+from weir_dashboard.api import (
+    definitions,
+    discovery,
+    docs,
+    keys,
+    ledger,
+    metrics,
+    preview,
+    problems,
+    quarantine,
+    query,
+    session,
+    status,
+)
+from weir_dashboard.api.models import Problem
+from weir_dashboard.auth.callers import KeyRing
+from weir_dashboard.auth.guard import Guard
+from weir_dashboard.auth.scopes import API
+from weir_dashboard.auth.sessions import Sessions
+from weir_dashboard.context import Context
+from weir_dashboard.definitions.bootstrap import store_first_key
+from weir_dashboard.definitions.catalog import Catalog
+from weir_dashboard.definitions.follower import Follower
+from weir_dashboard.definitions.producer import Appender
+from weir_dashboard.definitions.writer import Writer
+from weir_dashboard.live.conversation import Conversation
+from weir_dashboard.live.feeds import Feeds
+from weir_dashboard.live.hub import Hub
+from weir_dashboard.live.tail import Tails
+from weir_dashboard.observer import Observer
+from weir_dashboard.queries import Queries
+from weir_dashboard.settings import Settings
+from weir_dashboard.store.batches import Batches
+from weir_dashboard.store.parts import Parts
+from weir_dashboard.store.redis import connect
+from weir_dashboard.web import Pages
+
+ROUTERS = (
+    session.router,
+    keys.router,
+    definitions.router,
+    query.router,
+    metrics.router,
+    ledger.router,
+    quarantine.router,
+    preview.router,
+    discovery.router,
+    status.router,
+    docs.router,
+)
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Dashboard:
+    """The service, put together and not yet started."""
+
+    context: Context
+    follower: Follower
+    appender: Appender
+    hub: Hub
+    feeds: Feeds
+
+    def is_ready(self) -> bool:
+        """Tell whether definitions were read to their end once."""
+        return self.follower.caught_up.is_set()
+
+
+def build(settings: Settings, clock: Clock) -> Dashboard:
+    """Put the service together; nothing runs yet.
+
+    Raises:
+        ValueError: If the secret `hash_key` is missing.
+    """
+    hash_key = settings.secret("hash_key")
+    if not hash_key:
+        msg = f"secret hash_key must be a file in {settings.secrets_dir}, found none"
+        raise ValueError(msg)
+    redis = connect(settings)
+    catalog = Catalog()
+    follower = Follower(settings.kafka_bootstrap, clock, catalog.take)
+    appender = Appender(settings.kafka_bootstrap)
+    writer = Writer(appender, follower, catalog, clock)
+    key_ring = KeyRing(catalog, hash_key.encode(), clock)
+    sessions = Sessions(redis, key_ring, settings.session_hours)
+
+    batches = Batches(redis, clock)
+    parts = Parts(redis, clock, settings.instance, weir_dashboard.__version__)
+    observer = Observer(batches, parts, follower, clock)
+    queries = Queries(redis, catalog, batches, observer, settings.cache_rows)
+
+    feeds, tails = Feeds(clock), Tails(redis)
+    conversation = Conversation(
+        keys=key_ring, sessions=sessions, ask=queries.ask, feeds=feeds, tails=tails
+    )
+    hub = Hub(
+        observer=observer,
+        feeds=feeds,
+        tails=tails,
+        conversation=conversation,
+        max_sockets=settings.max_sockets,
+    )
+    observer.watch(lambda: feeds)
+    batches.listen(queries.on_batch)
+    batches.listen(hub.on_batch)
+    catalog.listen(lambda _: hub.on_keys())
+
+    context = Context(
+        settings, clock, redis, catalog, writer, batches, parts, observer, key_ring, sessions,
+        queries, hash_key.encode(),
+    )  # fmt: skip
+    return Dashboard(context, follower, appender, hub, feeds)
+
+
+def routed(**options: Any) -> FastAPI:
+    """Return the web application with its routes and nothing behind them."""
+    app = FastAPI(
+        title="Weir",
+        version=weir_dashboard.__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        **options,
+    )
+    routes = APIRouter(prefix=API, responses={"default": {"model": Problem}})
+    for router in ROUTERS:
+        routes.include_router(router)
+    app.include_router(routes)
+    problems.install(app)
+    return app
+
+
+def api(dashboard: Dashboard) -> FastAPI:
+    """Return the web application: the API behind the guard, the pages for the rest."""
+    context = dashboard.context
+    app = routed(lifespan=lambda _: running(dashboard))
+    app.state.context = context
+    if context.settings.web_dir is not None:
+        app.mount("/", Pages(context.settings.web_dir))
+    app.add_middleware(
+        Guard,
+        keys=context.keys,
+        sessions=context.sessions,
+        origins=context.settings.allowed_origins,
+    )
+    return app
+
+
+@asynccontextmanager
+async def running(dashboard: Dashboard) -> AsyncIterator[None]:
+    """Run the followers and the hub while the service is up."""
+    context = dashboard.context
+    dashboard.follower.start()
+    work: list[Coroutine[Any, Any, None]] = [
+        context.batches.follow(),
+        context.parts.follow(lambda: {"sockets": len(dashboard.hub.clients)}),
+        dashboard.hub.run(),
+        _first_key(dashboard),
+    ]
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        yield
+    finally:
+        await dashboard.hub.stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await dashboard.follower.stop()
+        await asyncio.to_thread(dashboard.appender.close)
+        await context.redis.aclose()
+
+
+async def _first_key(dashboard: Dashboard) -> None:
+    context = dashboard.context
+    await dashboard.follower.caught_up.wait()
+    log.info("definitions_read", next_offset=dashboard.follower.next_offset)
+    key = context.settings.secret("bootstrap_key")
+    await store_first_key(context.catalog, context.writer, key, context.hash_key)

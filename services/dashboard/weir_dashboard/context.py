@@ -1,0 +1,65 @@
+"""What routes work with: the parts of the service, put together in `app`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
+from redis.asyncio import Redis
+from weir.clock import Clock
+
+from weir_dashboard.auth.callers import Caller, KeyRing, unauthorized
+from weir_dashboard.auth.sessions import Sessions
+from weir_dashboard.definitions.catalog import Catalog
+from weir_dashboard.definitions.writer import Writer
+from weir_dashboard.observer import Observer
+from weir_dashboard.queries import Queries
+from weir_dashboard.settings import Settings
+from weir_dashboard.store.batches import Batches
+from weir_dashboard.store.parts import Parts
+
+
+@dataclass(frozen=True)
+class Context:
+    """The parts of the service."""
+
+    settings: Settings
+    clock: Clock
+    redis: Redis
+    catalog: Catalog
+    writer: Writer
+    batches: Batches
+    parts: Parts
+    observer: Observer
+    keys: KeyRing
+    sessions: Sessions
+    queries: Queries
+    hash_key: bytes
+
+
+def context(request: Request) -> Context:
+    """Return the parts of the service that serves a request."""
+    return cast("Context", request.app.state.context)
+
+
+def anyone(request: Request) -> Caller | None:
+    """Return who is calling, or None for nobody; the guard has looked."""
+    return cast("Caller | None", request.scope["state"].get("caller"))
+
+
+def caller(request: Request) -> Caller:
+    """Return who is calling.
+
+    Raises:
+        ProblemError: 401 if the guard found nobody.
+    """
+    found = anyone(request)
+    if found is None:
+        raise unauthorized()
+    return found
+
+
+Here = Annotated[Context, Depends(context)]
+Who = Annotated[Caller, Depends(caller)]
+Anyone = Annotated[Caller | None, Depends(anyone)]

@@ -1,0 +1,122 @@
+"""Writes definitions: checked, based on a version, read back to learn whether they won.
+
+Delivery: an answer of success means that the record stands in the log and won. After a
+crash or a lost answer the change may stand or not; repeating it is safe, because both
+are based on the same version, and the second one loses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+
+from weir.clock import Clock
+from weir.problems import ProblemError, Reason
+
+from weir_dashboard.definitions.catalog import Catalog, Place, Version
+from weir_dashboard.definitions.follower import Follower
+from weir_dashboard.definitions.producer import TIMEOUT_S, Appender
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a client says is there: one of the two, or nothing.
+
+    Attributes:
+        version: The version that it changes (`If-Match`).
+        absent: There is none (`If-None-Match: *`).
+    """
+
+    version: int | None = None
+    absent: bool = False
+
+
+class Writer:
+    """Puts and deletes definitions."""
+
+    def __init__(
+        self, appender: Appender, follower: Follower, catalog: Catalog, clock: Clock
+    ) -> None:
+        self._appender = appender
+        self._follower = follower
+        self._catalog = catalog
+        self._clock = clock
+
+    async def put(self, place: Place, text: str, *, by: str, expected: Expected) -> Version:
+        """Store a text that was checked as the next version.
+
+        Raises:
+            ProblemError: 428 without a condition, 412 if it does not hold, 409 if another
+                writer was faster, 503 if the log did not confirm.
+        """
+        return await self._write(place, "put", text, by=by, expected=expected)
+
+    async def delete(self, place: Place, *, by: str, expected: Expected) -> Version:
+        """End a definition; its history stays.
+
+        Raises:
+            ProblemError: As `put`, and 404 if there is none.
+        """
+        if self._catalog.current(*place) is None:
+            raise ProblemError(404, Reason.NOT_FOUND, "there is no such definition")
+        return await self._write(place, "delete", "", by=by, expected=expected)
+
+    async def _write(
+        self, place: Place, op: str, text: str, *, by: str, expected: Expected
+    ) -> Version:
+        self._check(place, expected)
+        history = self._catalog.history(*place)
+        based_on = history[0].version if history else 0
+        tenant, kind, name = place
+        record = {
+            "v": 1,
+            "tenant": tenant,
+            "kind": kind,
+            "name": name,
+            "version": based_on + 1,
+            "based_on": based_on,
+            "op": op,
+            "text": text,
+            "by": by,
+            "at_ms": self._clock.now_ms(),
+        }
+        key = "/".join(place).encode()
+        offset = await self._appender.append(key, json.dumps(record).encode())
+        await self._read_back(offset)
+        winner = next((v for v in self._catalog.history(*place) if v.vid == offset), None)
+        if winner is None:
+            raise self._conflict(place, 409, "another change came first")
+        return winner
+
+    async def _read_back(self, offset: int) -> None:
+        try:
+            await asyncio.wait_for(self._follower.reach(offset), TIMEOUT_S)
+        except TimeoutError:
+            msg = "the change is stored but could not be read back in time; read it and see"
+            raise ProblemError(503, Reason.LOG_UNAVAILABLE, msg, retry_after_s=2) from None
+
+    def _check(self, place: Place, expected: Expected) -> None:
+        current = self._catalog.current(*place)
+        if expected.version is None and not expected.absent:
+            msg = "a change needs If-Match with the version it changes, or If-None-Match: *"
+            raise ProblemError(428, Reason.PRECONDITION_REQUIRED, msg)
+        if expected.absent and current is not None:
+            raise self._conflict(place, 412, "it exists already")
+        if expected.version is not None and (
+            current is None or current.version != expected.version
+        ):
+            raise self._conflict(place, 412, f"you changed version {expected.version}")
+
+    def _conflict(self, place: Place, status: int, why: str) -> ProblemError:
+        current = self._catalog.current(*place)
+        version = current.version if current else 0
+        required = f"the current version, {version}" if current else "that it does not exist"
+        msg = f"{place[1]} {place[2]} is at version {version}: {why}; read it and try again"
+        error = {
+            "pointer": "/version",
+            "required": required,
+            "got": why,
+            "mend": "take over the current text, then change it",
+        }
+        return ProblemError(status, Reason.VERSION_CONFLICT, msg, (error,))
