@@ -38,6 +38,7 @@ from .commit_world import (
     LEDGER,
     PANE_LENGTH,
     SHARDS,
+    BeyondLogError,
     Definition,
     Entry,
     Image,
@@ -50,7 +51,7 @@ from .commit_world import (
 
 Steps = Iterator[None]
 BATCH_LIMIT = 6
-SLICE = 4
+SLICE = 6
 MAX_STARTS = 30
 
 
@@ -63,6 +64,8 @@ class Rules:
     new_token: Callable[[World, str | None], str] = lambda world, _: str(world.rng.random())
     ticks: bool = True
     activates_at_from: bool = False
+    keeps_floor: bool = True
+    chains_clearing: bool = True
 
 
 class FencedError(Exception):
@@ -95,7 +98,7 @@ class Driver:
             try:
                 yield from self._start()
                 yield from self._count()
-            except RestartError:
+            except (RestartError, BeyondLogError):
                 yield
             except FencedError:
                 return
@@ -183,7 +186,8 @@ class Driver:
 
     def _write(self, shard: int, token: str | None, **changes: object) -> str:
         image = self.world.shards[shard]
-        if image.fence is None or image.fence.fence < self.fence.fence or image.token != token:
+        moved = image.token != token and self.rules.chains_clearing
+        if image.fence is None or image.fence.fence < self.fence.fence or moved:
             raise RestartError
         if image.fence.fence > self.fence.fence:
             raise FencedError
@@ -234,9 +238,9 @@ class Driver:
         return planned
 
     def _activate(self, planned: Planned | None) -> Steps:
-        at: Offsets = furthest([self.last_to, self.floor])
+        at = furthest([self.last_to, self.floor] if self.rules.keeps_floor else [self.last_to])
         if self.rules.activates_at_from and planned is not None:
-            at = planned.from_offsets
+            at = dict(planned.from_offsets)
         if any(d.kind == "start" for d in self.world.definitions[self.fence.fence + 1 :]):
             raise FencedError  # what it activates would be ignored by every reader
         for vid in self.world.versions():
@@ -256,7 +260,7 @@ class Driver:
                 LIVE_LANE, planned.from_offsets, planned.to_offsets, batch=planned.batch
             )
             wanted = wanted._replace(trim=self.trims[shard])
-            if world.rng.random() < 0.08:
+            if world.rng.random() < world.left_behind:
                 self._leave_behind(shard, wanted, parts[shard])
             yield from self._commit(shard, wanted, parts[shard])
         yield from self._record(planned)
@@ -284,25 +288,26 @@ class Driver:
             check_record(world, planned.to_offsets)
 
     def _slice(self) -> Steps:
-        """Do the next slice of one backfill in one shard."""
+        """Do some slice of some backfill in one shard."""
         world = self.world
-        lanes = [(v, a) for v, a in world.activations().items() if a.backfill]
-        for vid, activation in lanes:
-            for shard in range(SHARDS):
-                lane = str(vid)
-                image = world.shards[shard]
-                mark = image.marks.get(lane)
+        open_slices = []
+        for vid, activation in world.activations().items():
+            for shard in range(SHARDS) if activation.backfill else ():
+                mark = world.shards[shard].marks.get(str(vid))
                 at = mark.end if mark else {}
-                to = {p: min(n, at.get(p, 0) + SLICE) for p, n in activation.offsets.items()}
-                if to == {p: at.get(p, 0) for p in to}:
-                    continue
-                parts = evaluate(world, at, to, {vid: {}}, ledger=False)[shard]
-                wanted = self._range(lane, at, to, corrects=False)
-                if world.rng.random() < 0.15:
-                    self._leave_behind(shard, wanted, parts)  # a slice given up half-way
-                else:
-                    yield from self._commit(shard, wanted, parts)
-                return
+                if any(at.get(p, 0) < n for p, n in activation.offsets.items()):
+                    open_slices.append((vid, shard, at, activation.offsets))
+        if not open_slices:
+            return
+        vid, shard, at, end = open_slices[int(world.rng.random() * len(open_slices))]
+        size = 1 + int(world.rng.random() * SLICE)
+        to = {p: min(n, at.get(p, 0) + size) for p, n in end.items()}
+        parts = evaluate(world, at, to, {vid: {}}, ledger=False)[shard]
+        wanted = self._range(str(vid), at, to, corrects=False)
+        if world.rng.random() < world.left_behind:
+            self._leave_behind(shard, wanted, parts)  # a slice given up half-way
+        else:
+            yield from self._commit(shard, wanted, parts)
 
     # ── S4 ──────────────────────────────────────────────────────────────────
     def _range(

@@ -37,7 +37,9 @@ class Faults:
         wipe: Redis loses everything, or everything of one shard.
         checkpoint: The checkpoint is lost, set back, or another one's.
         version: A definition is made.
+        left_behind: A task's attempt is given up half-way, or doubled.
         wake: An attempt that nobody waits for takes a step.
+        tail_writes: The most writes that a tail has.
     """
 
     steps: int = 150
@@ -49,14 +51,16 @@ class Faults:
     wipe: float = 0.002
     checkpoint: float = 0.006
     version: float = 0.012
+    left_behind: float = 0.1
     wake: float = 0.05
+    tail_writes: int = 25
 
 
 class Run:
     """One run."""
 
     def __init__(self, seed: int, rules: Rules, faults: Faults) -> None:
-        self.world = World(seed)
+        self.world = World(seed, faults.left_behind)
         self.rules, self.faults = rules, faults
         self.drivers: list[tuple[Driver, Iterator[None]]] = []
         self.asleep: dict[int, int] = {}
@@ -124,7 +128,7 @@ class Run:
     def _lose_tail(self) -> None:
         world, rng = self.world, self.world.rng
         world.lossless = False
-        back = min(len(world.before), 1 + int(rng.random() ** 2 * 25))
+        back = min(len(world.before), 1 + int(rng.random() ** 2 * self.faults.tail_writes))
         shards, stream = world.before[-back]
         kind = rng.random()
         if kind < 0.5:

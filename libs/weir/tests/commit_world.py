@@ -73,7 +73,8 @@ class Definition(NamedTuple):
 class World:
     """The log, the definitions, Redis, the checkpoint and what was published."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, left_behind: float) -> None:
+        self.left_behind = left_behind
         self.rng = random.Random(seed)  # noqa: S311  a model, seeded on purpose
         self.log: list[list[Event]] = [[] for _ in range(PARTITIONS)]
         self.now = 0
@@ -198,6 +199,10 @@ class Range(NamedTuple):
     corrects: bool = True
 
 
+class BeyondLogError(Exception):
+    """A range was planned that the log does not hold; Spark's query ends."""
+
+
 Parts = dict[tuple[int, int], int]
 
 
@@ -216,7 +221,9 @@ def evaluate(
     parts: list[Parts] = [{} for _ in range(SHARDS)]
     for partition, records in enumerate(world.log):
         first = begin.get(partition, 0)
-        wanted = [vid for vid, since in active.items()]
+        if to.get(partition, 0) > len(records):
+            raise BeyondLogError
+        wanted = list(active)
         since = [active[vid].get(partition, 0) for vid in wanted]
         for offset in range(first, to.get(partition, 0)):
             event = records[offset]

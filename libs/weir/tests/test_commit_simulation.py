@@ -1,8 +1,14 @@
 """The commit protocol survives every fault of the model: no run ends wrong."""
 
 import os
+from collections import Counter
 
-from .commit_simulation import run
+from weir.commit import ShardState, Verdict, decide
+from weir.commit_recovery import Found, Recovery, reconcile
+
+from .commit_driver import Rules
+from .commit_simulation import CORRECT, Faults, Run, run
+from .commit_world import Range
 
 RUNS = int(os.environ.get("WEIR_COMMIT_RUNS", "2000"))
 
@@ -12,3 +18,37 @@ def test_no_run_ends_wrong() -> None:
     wrong = {seed: wrongs for seed in range(RUNS) if (wrongs := run(seed))}
 
     assert wrong == {}
+
+
+def test_the_faults_bite() -> None:
+    """The runs meet every verdict on a commit, and every case of recovery."""
+    commits: Counter[Verdict] = Counter()
+    starts: Counter[Verdict] = Counter()
+
+    def count_commit(shard: ShardState, mine: Range) -> Verdict:
+        verdict = decide(shard, mine.attempt)
+        commits[verdict] += 1
+        return verdict
+
+    def count_start(found: Found) -> Recovery:
+        recovery = reconcile(found)
+        starts[recovery.verdict] += 1
+        return recovery
+
+    for seed in range(60):
+        assert run(seed, Rules(decide=count_commit, reconcile=count_start)) == []
+
+    assert set(commits) == set(Verdict) - {Verdict.FOREIGN}
+    assert set(starts) == {Verdict.OK, Verdict.LOST, Verdict.BEHIND, Verdict.REWIND}
+    assert min(*commits.values(), *starts.values()) >= 5
+
+
+def test_corrections_are_checked() -> None:
+    """Runs in which Redis loses nothing publish corrections of final panes."""
+    corrected = 0
+    for seed in range(60):
+        one = Run(seed, CORRECT, Faults(tail=0.0, wipe=0.0, checkpoint=0.0))
+        assert one.wrongs() == []
+        corrected += sum(one.world.corrections.values()) > 0 and bool(one.world.final)
+
+    assert corrected > 30

@@ -1,0 +1,158 @@
+"""The simulation can fail: each rule, changed in one point, ends some run wrong.
+
+A mutant is run under the faults that it is about, and the correct rules are run under
+the same ones, so that what is caught is the mutant and not the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from weir.commit import Mark, ShardState, Verdict, decide
+from weir.commit_recovery import Found, Recovery, reconcile
+
+from .commit_driver import Rules
+from .commit_simulation import Faults, run
+from .commit_world import Range, World
+
+CALM = Faults(crash=0.0, second=0.0, pause=0.0, tail=0.0, wipe=0.0, checkpoint=0.0)
+MOST_RUNS = 400
+
+
+def skip_if_counted(shard: ShardState, mine: Range) -> Verdict:
+    """Skip a batch whose number the shard has seen."""
+    verdict = decide(shard, mine.attempt)
+    if shard.mark is None or mine.batch < 0 or verdict not in ON_THE_CHAIN:
+        return verdict
+    return Verdict.DONE if mine.batch <= shard.mark.batch else Verdict.OK
+
+
+def batch_numbers(shard: ShardState, mine: Range) -> Verdict:
+    """Chain the batches of an epoch by their numbers."""
+    verdict = decide(shard, mine.attempt)
+    if shard.mark is None or mine.batch < 0 or verdict not in ON_THE_CHAIN:
+        return verdict
+    behind = mine.batch - (shard.mark.batch if shard.mark.epoch == mine.epoch else mine.batch - 1)
+    if behind == 0:
+        return Verdict.DONE
+    return Verdict.OK if behind == 1 else Verdict.BEHIND if behind > 1 else Verdict.REWIND
+
+
+def reconcile_numbers(found: Found) -> Recovery:
+    """Keep a checkpoint whose number fits the marks."""
+    recovery = reconcile(found)
+    plan = found.checkpoint
+    numbers = {mark.batch for mark in found.marks if mark}
+    if recovery.verdict in (Verdict.LOST, Verdict.FOREIGN) or plan is None or not numbers:
+        return recovery
+    fits = numbers <= ({plan.batch} if plan.committed else {plan.batch, plan.batch - 1})
+    return replace(recovery, levels=(), keep_checkpoint=True) if fits else recovery
+
+
+def without_token(shard: ShardState, mine: Range) -> Verdict:
+    """Write whatever was read, however long ago."""
+    return decide(replace(shard, token=mine.attempt.token), mine.attempt)
+
+
+def counting_token(_: World, token: str | None) -> str:
+    """Number the commits of a shard."""
+    return str(int(token or "0") + 1)
+
+
+def without_fence(shard: ShardState, mine: Range) -> Verdict:
+    """Let every driver write."""
+    return decide(replace(shard, fence=mine.attempt.fence), mine.attempt)
+
+
+def missing_mark_is_a_start(shard: ShardState, mine: Range) -> Verdict:
+    """Take a shard without a mark for one that stands where the range begins."""
+    if shard.live is None:
+        here = Mark(
+            epoch=0,
+            batch=-1,
+            topic_id=mine.attempt.topic_id,
+            end=dict(mine.attempt.from_offsets),
+            shards=1,
+        )
+        shard = replace(shard, fence=mine.attempt.fence, live=here, mark=shard.mark or here)
+    return decide(shard, mine.attempt)
+
+
+def older_mark_is_accepted(shard: ShardState, mine: Range) -> Verdict:
+    """Go on with a shard that has counted less than the range begins at."""
+    verdict = decide(shard, mine.attempt)
+    return Verdict.OK if verdict is Verdict.BEHIND else verdict
+
+
+ON_THE_CHAIN = (Verdict.OK, Verdict.DONE, Verdict.BEHIND, Verdict.REWIND)
+
+MUTANTS: dict[str, tuple[Rules, Faults]] = {
+    "skip if batch <= last, checkpoint lost": (
+        Rules(decide=skip_if_counted),
+        replace(CALM, crash=0.02, checkpoint=0.02),
+    ),
+    "skip if batch <= last, tail lost": (
+        Rules(decide=skip_if_counted),
+        replace(CALM, crash=0.02, tail=0.02),
+    ),
+    "batch number without end offsets": (
+        Rules(decide=batch_numbers, reconcile=reconcile_numbers),
+        replace(CALM, crash=0.02, checkpoint=0.02),
+    ),
+    "no token": (
+        Rules(decide=without_token),
+        replace(CALM, version=0.03, wake=0.15, left_behind=0.3),
+    ),
+    "a counter as token": (
+        Rules(new_token=counting_token),
+        replace(
+            CALM,
+            version=0.05,
+            wake=0.1,
+            tail=0.08,
+            left_behind=0.35,
+            tail_writes=4,
+            steps=250,
+            events=0.3,
+        ),
+    ),
+    "marks not verified while quiet": (
+        Rules(ticks=False),
+        replace(CALM, events=0.1, tail=0.02),
+    ),
+    "activation at from": (
+        Rules(activates_at_from=True),
+        replace(CALM, crash=0.04, version=0.03),
+    ),
+    "no fence": (Rules(decide=without_fence), replace(CALM, second=0.03, pause=0.03)),
+    "activation below the floor": (
+        Rules(keeps_floor=False),
+        replace(CALM, wipe=0.01, tail=0.03, version=0.03),
+    ),
+    "clearing in steps that do not hang together": (
+        Rules(chains_clearing=False),
+        replace(CALM, wipe=0.03, tail=0.1, tail_writes=2),
+    ),
+    "missing mark is a start": (
+        Rules(decide=missing_mark_is_a_start),
+        replace(CALM, wipe=0.01),
+    ),
+    "older mark is accepted": (Rules(decide=older_mark_is_accepted), replace(CALM, tail=0.02)),
+}
+
+
+def first_wrong_run(rules: Rules, faults: Faults, most: int) -> int | None:
+    """Return the first seed whose run ends wrong, None if none of the first ones does."""
+    return next((seed for seed in range(most) if run(seed, rules, faults)), None)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_is_caught(name: str) -> None:
+    """Some run of the mutant ends wrong, and the same run of the correct rules does not."""
+    rules, faults = MUTANTS[name]
+
+    seed = first_wrong_run(rules, faults, MOST_RUNS)
+
+    assert seed is not None, f"no run of {MOST_RUNS} told the mutant from the rules"
+    assert run(seed, faults=faults) == []
