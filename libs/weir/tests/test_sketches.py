@@ -59,7 +59,7 @@ def holds(bounded: Bounded, exact: float) -> bool:
 
 
 class TestQuantile:
-    @pytest.mark.parametrize("q", [0.0, 0.01, 0.5, 0.95, 0.99, 1.0])
+    @pytest.mark.parametrize("q", [0.0, 0.01, 0.07, 0.5, 0.95, 0.99, 1.0])
     @pytest.mark.parametrize("n", [1, 2, 20, 100, 199])
     def test_few_values_are_exact(self, n: int, q: float) -> None:
         """Until the sketch must forget values its answer is the nearest rank itself."""
@@ -132,11 +132,11 @@ class TestMerge:
         assert merged is not None
         assert ds.kll_doubles_sketch.deserialize(merged).n == sum(range(1, 60))
 
-    def test_a_union_is_stored_small(self) -> None:
-        """A large union takes half the bytes of the sketches that Spark makes."""
+    def test_a_union_is_of_sparks_type(self) -> None:
+        """A large union stays HLL_8: no merge pays for turning one type into the other."""
         merged = merge_hll([hll(range(5000)), hll(range(4000, 9000))])
         assert merged is not None
-        assert len(merged) < 2200 < 4136 == len(hll(range(5000)))
+        assert len(merged) == len(hll(range(5000))) == 4136
 
     def test_the_union_of_a_sketch_with_itself(self) -> None:
         """Merging a sketch twice changes a distinct count by nothing."""

@@ -26,6 +26,8 @@ _HLL_FLAGS: Final = 5
 _HLL_EMPTY: Final = 4
 _KLL_EMPTY_BYTES: Final = 8
 
+_RANK_SLACK: Final = 1e-12
+
 KLL_SIZES: Final = (200, 400, 800, 1600, 3200, 6400)
 # How much of the way from a percentile to its nearer end the error of rank may take:
 # p99 by 0.35 lies between p98.65 and p99.35.
@@ -61,13 +63,13 @@ def compact_kll(sketch: bytes | None) -> bytes | None:
 def merge_hll(sketches: Iterable[bytes | None]) -> bytes | None:
     """Return one sketch of everything that some sketches have counted.
 
-    The result is an HLL_4 sketch, which says the same in half the bytes of the HLL_8
-    that Spark makes.
+    HLL_8, as Spark makes it: 4.1 KB from some 500 values on. HLL_4 would say the same in
+    half the bytes, but merging two takes 100 µs in place of 5.
     """
     present = [sketch for sketch in sketches if sketch]
     if len(present) < 2:
         return present[0] if present else None
-    return bytes(hll_union(present).get_result(ds.HLL_4).serialize_compact())
+    return bytes(hll_union(present).get_result(ds.HLL_8).serialize_compact())
 
 
 def merge_kll(sketches: Iterable[bytes | None]) -> bytes | None:
@@ -135,6 +137,8 @@ def quantile_in(sketch: ds.kll_doubles_sketch, q: float) -> Bounded:
     states for 99 of 100 sketches over all ranks at once. Up to about `k` values the
     sketch holds every one of them, and the answer is exact.
     """
+    # Of 100 values p7 is the seventh, though 0.07 x 100 is 7.000000000000001 in doubles.
+    q = max(0.0, q - _RANK_SLACK)
     if not sketch.is_estimation_mode():
         exact = float(sketch.get_quantile(q, True))
         return Bounded(exact, exact, exact)

@@ -1,0 +1,174 @@
+"""Panes: the fixed slices of event time that everything counted is kept in.
+
+A pane is the smallest span of event time that is stored. Panes of one length lie end
+to end from the epoch on, so a window is never counted from events: it is the merge of
+the panes it covers, and a chart changes its window without anything being recounted.
+
+Apache Beam calls one firing of a window's trigger a pane; that is not meant here.
+
+Instants are milliseconds since the epoch, UTC, and all of them come in as arguments. A
+window is named by its END: the window at `t` with length L is [t - L, t).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+
+class Pane(NamedTuple):
+    """One slice of event time, the start included and the end not."""
+
+    start_ms: int
+    end_ms: int
+
+
+def floor_to(at_ms: int, grain_ms: int) -> int:
+    """Return the last edge of a grid from the epoch that is not after an instant.
+
+    Raises:
+        ValueError: If `grain_ms` is not positive.
+    """
+    if grain_ms <= 0:
+        msg = f"pane length must be positive, got {grain_ms} ms"
+        raise ValueError(msg)
+    return at_ms - at_ms % grain_ms
+
+
+def ceil_to(at_ms: int, grain_ms: int) -> int:
+    """Return the first edge of a grid from the epoch that is not before an instant.
+
+    Raises:
+        ValueError: If `grain_ms` is not positive.
+    """
+    return -floor_to(-at_ms, grain_ms)
+
+
+def pane_at(event_time_ms: int, *, pane_ms: int) -> Pane:
+    """Return the pane that an event time falls in.
+
+    The grid starts at the epoch, not at the first event, so every process that counts,
+    now or in a recount, puts an event in the same pane.
+
+    Args:
+        event_time_ms: When the event happened. Before 1970 it is negative.
+        pane_ms: How long a pane is.
+
+    Raises:
+        ValueError: If `pane_ms` is not positive.
+    """
+    start_ms = floor_to(event_time_ms, pane_ms)
+    return Pane(start_ms, start_ms + pane_ms)
+
+
+def panes_in(start_ms: int, end_ms: int, *, pane_ms: int) -> list[Pane]:
+    """Return the panes that lie between two edges, oldest first.
+
+    Raises:
+        ValueError: If `pane_ms` is not positive, or one of the two is no edge.
+    """
+    for name, at_ms in (("start", start_ms), ("end", end_ms)):
+        if at_ms != floor_to(at_ms, pane_ms):
+            msg = (
+                f"window {name} must fall on a pane edge, got {at_ms} ms with panes of "
+                f"{pane_ms} ms; round the window outwards to whole panes"
+            )
+            raise ValueError(msg)
+    return [Pane(at, at + pane_ms) for at in range(start_ms, end_ms, pane_ms)]
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """A row of windows of equal length: tumbling, hopping and sliding differ only here.
+
+    Attributes:
+        first_end_ms: End of the oldest window.
+        step_ms: From one end to the next: the length itself (tumbling), less (hopping),
+            or anything (sliding).
+        length_ms: How long each window is.
+        count: How many there are.
+    """
+
+    first_end_ms: int
+    step_ms: int
+    length_ms: int
+    count: int
+
+    @property
+    def ends_ms(self) -> range:
+        """Return the end of every window, oldest first: the `t_ms` of an answer."""
+        return range(self.first_end_ms, self.last_end_ms + self.step_ms, self.step_ms)
+
+    @property
+    def last_end_ms(self) -> int:
+        """Return the end of the newest window."""
+        return self.first_end_ms + (self.count - 1) * self.step_ms
+
+    @property
+    def start_ms(self) -> int:
+        """Return where the oldest window begins."""
+        return self.first_end_ms - self.length_ms
+
+    def earlier(self, by_ms: int) -> Windows:
+        """Return the same windows, moved back in time."""
+        return replace(self, first_end_ms=self.first_end_ms - by_ms)
+
+    def pane_starts(self, pane_ms: int) -> list[int]:
+        """Return the start of every pane that some window covers, each once, in order."""
+        if self.step_ms <= self.length_ms:
+            return list(range(self.start_ms, self.last_end_ms, pane_ms))
+        return [
+            start for end in self.ends_ms for start in range(end - self.length_ms, end, pane_ms)
+        ]
+
+
+def last_windows(now_ms: int, *, range_ms: int, step_ms: int, length_ms: int) -> Windows:
+    """Return the windows of "the last hour": aligned to the epoch, up to the open one.
+
+    The newest window is the one that `now_ms` falls in, so that an event is seen before
+    its window has ended.
+    """
+    last_end_ms = floor_to(now_ms, step_ms) + step_ms
+    count = max(1, -(-range_ms // step_ms))
+    return Windows(last_end_ms - (count - 1) * step_ms, step_ms, length_ms, count)
+
+
+def windows_between(from_ms: int, to_ms: int, *, step_ms: int, length_ms: int) -> Windows:
+    """Return the windows that end within a span, aligned to its start.
+
+    There may be none, if the span is shorter than a step.
+    """
+    return Windows(from_ms + step_ms, step_ms, length_ms, max(0, (to_ms - from_ms) // step_ms))
+
+
+def nearest_multiples(length_ms: int, grain_ms: int) -> tuple[int, int]:
+    """Return the whole multiples just below and just above a length; never 0."""
+    below = max(grain_ms, floor_to(length_ms, grain_ms))
+    return below, max(below, ceil_to(length_ms, grain_ms))
+
+
+def kept_since(now_ms: int, *, pane_ms: int, keep_ms: int) -> int:
+    """Return the start of the oldest pane that is still kept, `keep_ms` after its end."""
+    return floor_to(now_ms - keep_ms, pane_ms)
+
+
+def resolution_for(windows: Windows, keep: Mapping[int, int], now_ms: int) -> int | None:
+    """Return the pane length to read windows from; None if no kept one divides them.
+
+    Of those that are kept back to the oldest window it is the longest: fewer panes are
+    read, and each kept resolution holds the same totals. If none reaches back so far it
+    is the one that reaches farthest, and the oldest windows are unknown.
+
+    Args:
+        windows: What is asked for; `first_end_ms` decides the alignment.
+        keep: Pane length -> how long its panes are kept, both in ms.
+        now_ms: From when back they are kept.
+    """
+    edges = (windows.length_ms, windows.step_ms, windows.first_end_ms)
+    fitting = [pane_ms for pane_ms in keep if not any(edge % pane_ms for edge in edges)]
+    since = {p: kept_since(now_ms, pane_ms=p, keep_ms=keep[p]) for p in fitting}
+    whole = [pane_ms for pane_ms in fitting if since[pane_ms] <= windows.start_ms]
+    if whole:
+        return max(whole)
+    return min(fitting, key=lambda pane_ms: since[pane_ms], default=None)

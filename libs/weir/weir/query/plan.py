@@ -1,0 +1,127 @@
+"""The plan of a query: which windows, from which panes of which versions.
+
+A plan is a function of the query, the metrics and the instant, and a refusal says what
+was required, what came and what fits. No pane is needed to make one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from weir.definitions.durations import format_duration, parse_duration_ms
+from weir.panes import Windows, kept_since, resolution_for
+from weir.problems import ProblemError, Reason, echo
+from weir.query.aggregates import ALWAYS, aggregate_named, short_name
+from weir.query.facts import Facts, Served, Version
+from weir.query.grouping import lacking
+from weir.query.limits import check_multiple, check_panes, refuse
+from weir.query.model import Query, Side
+from weir.query.reading import Line, Note, Plan, Reading, declares
+from weir.query.span import windows_of
+
+Metrics = Mapping[str, Served] | Callable[[str], Served | None]
+
+
+def plan(query: Query, metrics: Metrics, facts: Facts) -> Plan:
+    """Return how a query is answered.
+
+    Args:
+        query: What is asked.
+        metrics: The metrics that are served, by name.
+        facts: Only `now_ms` is read here.
+
+    Raises:
+        ProblemError: `metric_unknown` (404), `query_invalid` or `query_too_large` (422).
+    """
+    sides = [(side, _served(side, metrics)) for side in query.sides]
+    for side, served in sides:
+        _check_side(query, side, served.newest)
+    windows = windows_of(query, [of.newest.metric.keep_ms for _, of in sides], facts.now_ms)
+    lines = [Line(None, _readings(query, sides, windows, facts))]
+    for at, offset in enumerate(query.compare):
+        offset_ms = parse_duration_ms(offset)
+        for _, served in sides:
+            check_multiple(f"/compare/{at}", offset_ms, min(served.newest.metric.keep_ms))
+        earlier = windows.earlier(offset_ms)
+        lines.append(Line(offset, _readings(query, sides, earlier, facts)))
+    made = Plan(query, windows, tuple(lines), tuple(_notes(lines, facts)))
+    check_panes(len(made.keys))
+    return made
+
+
+def _served(side: Side, metrics: Metrics) -> Served:
+    found = metrics(side.metric) if callable(metrics) else metrics.get(side.metric)
+    if found is not None and side.version is not None:
+        found = found.only(side.version)
+    if found is None:
+        which = f'"{echo(side.metric)}"' + (f" version {side.version}" if side.version else "")
+        message = f"metric must be one that is served, got {which}; GET /api/v1/metrics lists them"
+        raise ProblemError(404, Reason.METRIC_UNKNOWN, message)
+    return found
+
+
+def _check_side(query: Query, side: Side, version: Version) -> None:
+    metric = version.metric
+    if aggregate_named(side.aggregate) is None or not declares(version, side.aggregate):
+        known = ", ".join(dict.fromkeys((*ALWAYS, *map(short_name, metric.aggregates))))
+        mend = f"ask for one of them, or declare it in {metric.name}"
+        refuse("/aggregate", f"one that {metric.name} keeps ({known})", side.aggregate, mend)
+    asked = (("/by", name) for name in query.by), (("/where", c[0]) for c in side.where)
+    for pointer, name in (*asked[0], *asked[1]):
+        if lacking(version, [name]):
+            known = ", ".join(metric.dimension_names) or "none"
+            mend = f"ask for one of them, or add it to the definition of {metric.name}"
+            refuse(pointer, f"a dimension of {metric.name} ({known})", name, mend)
+
+
+def _readings(
+    query: Query, sides: Iterable[tuple[Side, Served]], windows: Windows, facts: Facts
+) -> tuple[Reading, ...]:
+    return tuple(_reading(query, side, served, (windows, facts.now_ms)) for side, served in sides)
+
+
+def _reading(query: Query, side: Side, served: Served, when: tuple[Windows, int]) -> Reading:
+    windows, now_ms = when
+    keep = served.newest.metric.keep_ms
+    pane_ms = resolution_for(windows, keep, now_ms)
+    aggregate = aggregate_named(side.aggregate)
+    if pane_ms is None or aggregate is None:
+        msg = "windows and aggregate must have been checked before panes are chosen"
+        raise AssertionError(msg)
+    return Reading(
+        served=served,
+        name=side.aggregate,
+        aggregate=aggregate,
+        by=tuple(query.by),
+        where=tuple(side.where),
+        windows=windows,
+        pane_ms=pane_ms,
+        kept_since_ms=kept_since(now_ms, pane_ms=pane_ms, keep_ms=keep[pane_ms]),
+    )
+
+
+def _notes(lines: Iterable[Line], facts: Facts) -> list[Note]:
+    said: dict[Note, None] = {}
+    for line in lines:
+        for reading in line.readings:
+            said.update(dict.fromkeys(_notes_on(reading, facts)))
+    return list(said)
+
+
+def _notes_on(reading: Reading, facts: Facts) -> Iterable[Note]:
+    metric, pane = reading.served.newest.metric, format_duration(reading.pane_ms)
+    keep, start_ms = metric.keep_ms, reading.windows.start_ms
+    finest = min(keep)
+    finest_since = kept_since(facts.now_ms, pane_ms=finest, keep_ms=keep[finest])
+    if finest_since > start_ms and reading.pane_ms > finest:
+        kept = f"panes of {format_duration(finest)} are kept for {format_duration(keep[finest])}"
+        yield Note("coarser", f"{metric.name} is read from panes of {pane}; {kept}")
+    if reading.kept_since_ms > start_ms:
+        kept = format_duration(keep[reading.pane_ms])
+        yield Note("not_kept", f"panes of {pane} of {metric.name} are kept for {kept} only")
+    for version in reading.served.versions:
+        if not reading.answered_by(version):
+            message = (
+                f"version {version.number} of {metric.name} has no {reading.name} or dimension"
+            )
+            yield Note("version_differs", f"{message} as asked; its panes are left out")

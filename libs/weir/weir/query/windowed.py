@@ -1,0 +1,289 @@
+"""One reading, kept up to date: panes in, and for each group and window a merged part out.
+
+Panes are merged into blocks, blocks into windows (`sliding.py`), and what did not change
+is not merged again: a changed pane costs its block, and the windows over that block, of
+the groups that it changed. A late event costs no more than a timely one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import NamedTuple
+
+from weir.query.aggregates import Part
+from weir.query.facts import PaneRows
+from weir.query.grouping import REST, Group, Grouping
+from weir.query.reading import Reading
+from weir.query.sliding import Sliding, joined
+from weir.rows import Row
+from weir.sketches import Bounded
+
+
+class Result(NamedTuple):
+    """What the panes of one window say about one group.
+
+    Attributes:
+        part: All its rows, merged; None if there is none.
+        value: What the aggregate reads from it; None also if it is too little.
+        known: Whether every pane has told everything about the group. A pane with a row
+            `other` tells only of those series that have a row of their own.
+    """
+
+    part: Part | None
+    value: Bounded | None
+    known: bool
+
+
+@dataclass(slots=True)
+class _Block:
+    """Panes that every window holds all or none of, merged.
+
+    Attributes:
+        parts: Group -> its rows, merged.
+        capped: How many of the panes have a row `other`.
+        present: Group -> in how many of those it has a row of its own.
+    """
+
+    parts: dict[Group, Part] = field(default_factory=dict)
+    capped: int = 0
+    present: dict[Group, int] = field(default_factory=dict)
+
+
+class Windowed:
+    """The windows of one reading over panes that change."""
+
+    def __init__(self, reading: Reading) -> None:
+        """Prepare for a reading; no pane is known yet."""
+        self._set(reading)
+        self._panes: dict[int, PaneRows] = {}
+        self._read: set[int] = set()
+        self._blocks: dict[int, _Block] = {}
+        self._sliding: dict[Group, Sliding] = {}
+        self._results: dict[Group, dict[int, Result]] = {}
+        self._groupings: dict[int, Grouping] = {}
+        self._merged: tuple[frozenset[Group], Sliding, dict[int, Result]] | None = None
+
+    def _set(self, reading: Reading) -> None:
+        self.reading = reading
+        windows = reading.windows
+        self._block_ms = math.gcd(windows.length_ms, windows.step_ms)
+        self._origin_ms = windows.first_end_ms % self._block_ms
+        self._width = windows.length_ms // self._block_ms
+        newest = Grouping(reading.served.newest, reading.by, reading.where)
+        self._leaf = newest.leaf
+        # Ascending: the merges of one window are the start of those of the next.
+        self._ends = [self._number(end_ms) for end_ms in windows.ends_ms]
+
+    # ── following time ──────────────────────────────────────────────────────
+
+    def follow(self, reading: Reading) -> bool:
+        """Go on to a later reading of the same query, keeping what is still in it.
+
+        Returns:
+            Whether it could: not if the panes' length or versions are others now.
+        """
+        before = self._shape()
+        self._set(reading)
+        if self._shape() != before:
+            return False
+        for start_ms in self._read - reading.keys.keys():
+            self._read.discard(start_ms)
+            if self._panes.pop(start_ms, None) is not None:
+                self._blocks.pop(self._number(start_ms), None)
+        ends, groups = set(self._ends), self.groups()
+        for group in self._results.keys() - groups:
+            del self._results[group]
+            self._sliding.pop(group, None)
+        for results in self._results.values():
+            for end in results.keys() - ends:
+                del results[end]
+        return True
+
+    def _shape(self) -> tuple[object, ...]:
+        reading = self.reading
+        versions = tuple((v.vid, v.cut) for v in reading.served.versions)
+        asked = reading.name, reading.by, reading.where
+        return reading.pane_ms, self._block_ms, self._origin_ms, self._width, versions, asked
+
+    def missing(self) -> list[int]:
+        """Return the starts of the panes that were never given."""
+        return [start_ms for start_ms in self.reading.keys if start_ms not in self._read]
+
+    def take(self, changed: Mapping[int, PaneRows | None]) -> None:
+        """Put in what panes hold now: start in ms -> rows; None for a pane that is not there."""
+        dirty = set()
+        for start_ms, rows in changed.items():
+            self._read.add(start_ms)
+            if rows:
+                self._panes[start_ms] = rows
+                dirty.add(self._number(start_ms))
+            elif self._panes.pop(start_ms, None) is not None:
+                dirty.add(self._number(start_ms))
+        for number in sorted(dirty):
+            self._replace(number)
+
+    # ── blocks ──────────────────────────────────────────────────────────────
+
+    def _number(self, at_ms: int) -> int:
+        return (at_ms - self._origin_ms) // self._block_ms
+
+    def _replace(self, number: int) -> None:
+        before, after = self._blocks.get(number) or _Block(), self._merge(number)
+        self._blocks[number] = after
+        same_cap = before.capped == after.capped and before.present == after.present
+        for group in before.parts.keys() | after.parts.keys():
+            one, other = before.parts.get(group), after.parts.get(group)
+            # Rows only ever gain events, so an equal count is an equal row.
+            if one is None or other is None or one[0] != other[0]:
+                self._forget(group, number)
+        if not same_cap:
+            for results in self._results.values():
+                self._drop(results, number)
+        if self._merged is not None:
+            self._merged[1].touch(number)
+            self._drop(self._merged[2], number)
+
+    def _forget(self, group: Group, number: int) -> None:
+        if group in self._sliding:
+            self._sliding[group].touch(number)
+            self._drop(self._results[group], number)
+        # Widened bounds of every group hold what `other` holds.
+        if group is REST:
+            for results in self._results.values():
+                self._drop(results, number)
+
+    def _drop(self, results: dict[int, Result], number: int) -> None:
+        for end in range(number + 1, number + self._width + 1):
+            results.pop(end, None)
+
+    def _merge(self, number: int) -> _Block:
+        begin_ms = self._origin_ms + number * self._block_ms
+        block = _Block()
+        rows: dict[Group, list[Row]] = {}
+        for start_ms in range(begin_ms, begin_ms + self._block_ms, self.reading.pane_ms):
+            pane = self._panes.get(start_ms)
+            if pane is not None:
+                self._sort_in(start_ms, pane, rows, block)
+        block.parts = {group: self.reading.aggregate.of(of) for group, of in rows.items()}
+        return block
+
+    def _sort_in(
+        self, start_ms: int, pane: PaneRows, rows: dict[Group, list[Row]], block: _Block
+    ) -> None:
+        grouping = self._grouping(start_ms)
+        if grouping is None:
+            return
+        found = set()
+        capped = False
+        for text, row in pane.items():
+            asked, group = grouping.of(text)
+            if asked:
+                rows.setdefault(group, []).append(row)
+                found.add(group)
+                capped = capped or group is REST
+        if capped:
+            block.capped += 1
+            for group in found:
+                # A group of several series may have more of them in `other`.
+                block.present[group] = block.present.get(group, 0) + grouping.leaf
+
+    def _grouping(self, start_ms: int) -> Grouping | None:
+        version = self.reading.version_of(start_ms)
+        if version is None:
+            return None
+        found = self._groupings.get(version.vid)
+        if found is None:
+            found = Grouping(version, self.reading.by, self.reading.where)
+            self._groupings[version.vid] = found
+        return found
+
+    # ── windows ─────────────────────────────────────────────────────────────
+
+    def groups(self) -> set[Group]:
+        """Return every group that has a row in some pane; the total always."""
+        found: set[Group] = set()
+        for block in self._blocks.values():
+            found.update(block.parts)
+        if not self.reading.by:
+            found.discard(REST)
+            found.add(())
+        return found
+
+    def capped(self) -> bool:
+        """Tell whether some pane has a row `other`."""
+        return any(block.capped for block in self._blocks.values())
+
+    def results(self, group: Group) -> list[Result]:
+        """Return what each window says about a group, oldest first."""
+        results = self._results.setdefault(group, {})
+        for end in self._ends:
+            if end not in results:
+                results[end] = self._result(group, end)
+        return [results[end] for end in self._ends]
+
+    def result_at(self, group: Group, at: int) -> Result:
+        """Return what one window, by its place in the row, says about a group."""
+        results = self._results.setdefault(group, {})
+        end = self._ends[at]
+        if end not in results:
+            results[end] = self._result(group, end)
+        return results[end]
+
+    def merged(self, groups: Iterable[Group]) -> list[Result]:
+        """Return what each window says about several groups together."""
+        members = frozenset(groups)
+        if self._merged is None or self._merged[0] != members:
+            self._merged = (members, self._union_of(members), {})
+        _, sliding, results = self._merged
+        for end in self._ends:
+            if end not in results:
+                part = sliding.window(end)
+                results[end] = Result(part, None if part is None else self._value(part), True)
+        return [results[end] for end in self._ends]
+
+    def _union_of(self, members: frozenset[Group]) -> Sliding:
+        join = self.reading.aggregate.join
+
+        def block(number: int) -> Part | None:
+            parts = self._blocks[number].parts if number in self._blocks else {}
+            return reduce(lambda one, group: joined(one, parts.get(group), join), members, None)
+
+        return Sliding(self._width, block, join)
+
+    def _result(self, group: Group, end: int) -> Result:
+        part = self._part(group, end)
+        value = None if part is None else self._value(part)
+        if group is REST or self._all_told(group, end):
+            return Result(part, value, True)
+        if self._leaf:
+            return Result(None, None, False)
+        unassigned = self._part(REST, end)
+        if value is not None and unassigned is not None:
+            value = self.reading.aggregate.widen(value, unassigned)
+        return Result(part, value, False)
+
+    def _value(self, part: Part) -> Bounded | None:
+        value = self.reading.aggregate.read(part)
+        return value if value is not None and all(map(math.isfinite, value)) else None
+
+    def _all_told(self, group: Group, end: int) -> bool:
+        for number in range(end - self._width, end):
+            block = self._blocks.get(number)
+            if block is not None and block.capped > block.present.get(group, 0):
+                return False
+        return True
+
+    def _part(self, group: Group, end: int) -> Part | None:
+        sliding = self._sliding.get(group)
+        if sliding is None:
+
+            def block(number: int) -> Part | None:
+                found = self._blocks.get(number)
+                return None if found is None else found.parts.get(group)
+
+            sliding = Sliding(self._width, block, self.reading.aggregate.join)
+            self._sliding[group] = sliding
+        return sliding.window(end)
