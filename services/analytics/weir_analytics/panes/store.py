@@ -193,7 +193,6 @@ class ShardStore:
         applied = self._wire.ask(writes, sent=lambda: failpoint("C7"))[-1]
         if applied is None:
             return Committed(Verdict.RETRY)
-        failpoint("C6")
         self._ids.hold(token)
         self._ids.trim()
         work = Work(

@@ -1,0 +1,82 @@
+"""Which series of a pane have a row of their own does not depend on order or split."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+from weir import rows
+from weir.rows import Row
+from weir.series import OTHER, series_digest
+from weir_analytics.panes.pane_merge import (
+    PaneChange,
+    PaneRead,
+    evictions,
+    may_be_capped,
+    merge_pane,
+    own_limit,
+)
+
+Arrivals = list[tuple[int, float]]
+
+
+def read(pane: dict[str, bytes], arriving: dict[str, Row], limit: int) -> PaneRead:
+    """Return of a stored pane what the reader would."""
+    stored = {series: pane[series] for series in arriving if series in pane}
+    found = PaneRead(len(pane), pane.get(OTHER), stored)
+    if may_be_capped(found, arriving, limit):
+        found.own = frozenset(pane) - {OTHER}
+        for series in evictions(found, arriving, limit):
+            found.stored[series] = pane[series]
+    return found
+
+
+def apply(pane: dict[str, bytes], change: PaneChange) -> None:
+    """Do to a stored pane what the writer would."""
+    pane.update(change.rows)
+    for series in change.evicted:
+        del pane[series]
+
+
+def store(arrivals: Arrivals, cuts: list[int], limit: int) -> dict[str, Row]:
+    """Return the rows after merging arrivals in commits that end at the cuts."""
+    pane: dict[str, bytes] = {}
+    edges = sorted({0, len(arrivals), *(cut % (len(arrivals) + 1) for cut in cuts)})
+    for begin, end in pairwise(edges):
+        arriving: dict[str, Row] = {}
+        for number, value in arrivals[begin:end]:
+            series, row = f"={number}", Row(1, value, value, value)
+            arriving[series] = rows.merge(arriving[series], row) if series in arriving else row
+        apply(pane, merge_pane(read(pane, arriving, limit), arriving, limit))
+    return {series: rows.decode(packed) for series, packed in pane.items()}
+
+
+@given(
+    arrivals=st.lists(st.tuples(st.integers(0, 12), st.integers(-50, 50).map(float)), max_size=40),
+    cuts=st.lists(st.integers(0, 40), max_size=6),
+    limit=st.integers(1, 8),
+    shuffle=st.randoms(use_true_random=False),
+)
+def test_any_order_and_any_split_end_in_the_same_rows(
+    arrivals: Arrivals, cuts: list[int], limit: int, shuffle: object
+) -> None:
+    """The series of the smallest digests keep their rows, the rest is `other`."""
+    other_order = list(arrivals)
+    shuffle.shuffle(other_order)  # type: ignore[attr-defined]
+
+    found = store(arrivals, cuts, limit)
+
+    assert found == store(other_order, [], limit)
+    everyone = {f"={number}" for number, _ in arrivals}
+    own = set(sorted(everyone, key=series_digest)[:limit])
+    assert set(found) - {OTHER} == own
+    assert (OTHER in found) == (len(everyone) > limit)
+    assert sum(row.n for row in found.values()) == len(arrivals)
+    assert sum(row.sum or 0 for row in found.values()) == sum(value for _, value in arrivals)
+
+
+def test_the_limit_is_shared_by_the_shards() -> None:
+    """Each shard has its share of `max_series`, at least one."""
+    assert own_limit(1000, 2) == 500
+    assert own_limit(1, 4) == 1
