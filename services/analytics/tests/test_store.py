@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,6 +21,8 @@ from weir_analytics.panes import pane_merge, shard_wire, store
 from weir_analytics.panes.commit_job import CommitJob, Limits, OutboxEntry, Pane, Part
 from weir_analytics.panes.series_ids import OTHER_ID
 from weir_analytics.panes.store import ShardStore, StoreError
+from weir_local.redis import find_server
+from weir_local.waiting import wait_until
 
 pytestmark = pytest.mark.redis
 
@@ -314,6 +318,20 @@ class TestNoAnswer:
         """A store without a server says so after a few tries."""
         with pytest.raises(redis.ConnectionError, match="refused"):
             ShardStore(f"redis://127.0.0.1:{free_port}/0", 0).commit(job(0, 10), [])
+
+    def test_a_server_on_a_socket_file(self, tmp_path: Path) -> None:
+        """A `unix://` address is as good as a port."""
+        path = tmp_path / "redis.sock"
+        options = ["--port", "0", "--unixsocket", str(path), "--save", "", "--dir", str(tmp_path)]
+        server = subprocess.Popen([find_server(), *options], stdout=subprocess.DEVNULL)  # noqa: S603
+        try:
+            wait_until(path.exists, timeout_s=10, what="the socket of redis")
+            found = ShardStore(f"unix://{path}", 0).commit(job(0, 10), [part()])
+        finally:
+            server.kill()
+            server.wait()
+
+        assert found.verdict is Verdict.LOST
 
 
 class TestIds:

@@ -103,16 +103,16 @@ class PaneReader:
         for pane, arriving in grouped.items():
             key = names.pane_key(self._shard, *pane)
             commands.append(("HLEN", key))
-            found = (self._ids.get(pane.vid, series) for series in arriving)
-            commands.append(("HMGET", key, OTHER_ID, *(i for i in found if i is not None)))
+            ids = self._ids.of(pane.vid)
+            commands.append(("HMGET", key, OTHER_ID, *[ids[s] for s in arriving if s in ids]))
         return commands
 
     def _parse(self, grouped: Grouped, replies: Sequence[Any]) -> dict[Pane, PaneRead]:
         reads: dict[Pane, PaneRead] = {}
         each = iter(replies)
         for (pane, arriving), length, values in zip(grouped.items(), each, each, strict=True):
-            known = (s for s in arriving if self._ids.get(pane.vid, s) is not None)
-            rows = zip(known, values[1:], strict=True)
+            ids = self._ids.of(pane.vid)
+            rows = zip([s for s in arriving if s in ids], values[1:], strict=True)
             stored = {series: packed for series, packed in rows if packed is not None}
             reads[pane] = PaneRead(length, values[0], stored)
         return reads
@@ -143,8 +143,7 @@ class PaneReader:
             reads[pane].stored[series] = packed
 
     def _row(self, pane: Pane, series: str) -> Command:
-        number = self._ids.get(pane.vid, series) or b""
-        return ("HGET", names.pane_key(self._shard, *pane), number)
+        return ("HGET", names.pane_key(self._shard, *pane), self._ids.of(pane.vid)[series])
 
     def _series_of(self, panes: Sequence[Pane]) -> list[frozenset[str]]:
         """Return the series that have a row of their own in each pane."""

@@ -59,9 +59,9 @@ class SeriesIds:
         """Return whether what is cached is true of a shard with this token."""
         return token == self._token or not self._last
 
-    def get(self, vid: int, series: str) -> bytes | None:
-        """Return the id of a series that was looked up, None if it has none."""
-        return self._ids[vid].get(series)
+    def of(self, vid: int) -> Mapping[str, bytes]:
+        """Return the ids of a version's series that were looked up and have one."""
+        return self._ids[vid]
 
     # ── looking up ──────────────────────────────────────────────────────────
     def unknown(self, wanted: Mapping[int, Iterable[str]]) -> dict[int, list[str]]:
