@@ -11,7 +11,6 @@ One bad item never harms another: it comes back as `Refused`, with its reason.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,7 +18,7 @@ import msgspec
 
 from weir import event, json_exact
 from weir.attributes import Attributes, Member, is_event
-from weir.event_time import Clocks, correct, format_time, parse_time
+from weir.event_time import Clocks, correct, format_time, is_same_text, parse_time
 from weir.json_exact import MAX_DEPTH
 from weir.problems import Reason
 from weir.refusal import ItemRefusedError
@@ -259,7 +258,7 @@ def _record(said: Attributes, build: _Build, terms: Terms) -> Admitted | Refused
         attributes["requestpos"] = build.position
     if subject:
         attributes["subject"] = subject
-    if said.time_text and said.time_text != attributes["time"]:
+    if said.time_text and not is_same_text(said.time_text, format_time(time_ms)):
         attributes["clienttime"] = said.time_text
     if build.nulled:
         attributes["nulled"] = said.names_of(build.nulled)
@@ -300,8 +299,3 @@ def uuid7(time_ms: int, random: int) -> str:
     )
     digits = f"{number:032x}"
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-
-
-def admit_all(items: Sequence[bytes], start: int, terms: Terms) -> list[Admitted | Refused]:
-    """Return what each of a request's items becomes; the first stands at place `start`."""
-    return [admit(item, start + index, terms) for index, item in enumerate(items)]

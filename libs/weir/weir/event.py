@@ -129,7 +129,7 @@ def encode_record(
 
 def quote(value: str | int | bool) -> str:
     """Return an attribute's value as JSON."""
-    return json.dumps(value, ensure_ascii=False)
+    return _quote(value)
 
 
 def read_event(value: bytes) -> dict[str, Any]:
@@ -151,4 +151,5 @@ def read_event(value: bytes) -> dict[str, Any]:
     return event
 
 
+_quote = json.JSONEncoder(ensure_ascii=False).encode
 _EVENT = msgspec.json.Decoder(dict[str, Any])

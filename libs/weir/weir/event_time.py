@@ -124,6 +124,11 @@ def format_time(time_ms: int) -> str:
     return f"{at.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
 
 
+def is_same_text(said: str, written: str) -> bool:
+    """Say whether a time is written as it was said, milliseconds of zero aside."""
+    return said == written or (said[-1:] == "Z" and f"{said[:-1]}.000Z" == written)
+
+
 def correct(clocks: Clocks) -> tuple[int, TimeSource]:
     """Return when the event happened, and where that time was taken from.
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import httpx
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from weir import names
 from weir_local import ports
 
@@ -59,6 +59,11 @@ class Stored:
         return found
 
 
+def _headers(message: Message) -> list[tuple[str, bytes]]:
+    pairs: list[tuple[str, Any]] = list(message.headers() or [])
+    return [(name, bytes(value)) for name, value in pairs]
+
+
 class LogReader:
     """Reads what was appended after a mark."""
 
@@ -82,7 +87,7 @@ class LogReader:
         ends = self.ends()
         left = {p: end - mark[p] for p, end in ends.items() if end > mark[p]}
         self._consumer.assign([TopicPartition(names.EVENTS, p, mark[p]) for p in left])
-        found = []
+        found: list[Stored] = []
         while len(found) < sum(left.values()):
             for message in self._consumer.consume(sum(left.values()) - len(found), 5):
                 assert message.error() is None, message.error()
@@ -92,7 +97,7 @@ class LogReader:
                         message.offset() or 0,
                         message.key() or b"",
                         message.value() or b"",
-                        [(name, bytes(value)) for name, value in message.headers() or []],
+                        _headers(message),
                     )
                 )
         return found

@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 if TYPE_CHECKING:
-    from conftest import Ingest, LogReader
+    from tests.conftest import Ingest, LogReader
 
 pytestmark = pytest.mark.kafka
 

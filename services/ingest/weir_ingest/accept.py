@@ -17,12 +17,13 @@ from dataclasses import dataclass
 
 import structlog
 from confluent_kafka import Message
-from weir import admission, names
+from weir import names
 from weir.admission import Admitted, Refused, Terms
 from weir.clock import Clock
 from weir.event import MAX_KEPT_BYTES
 from weir.position import format_position
 from weir.problems import ProblemError, Reason
+from weir.quick import admit_all
 
 from weir_ingest import encodings, protocols
 from weir_ingest.answers import Accepted, Answer, Item, encode, json_answer, problem_answer
@@ -173,7 +174,7 @@ async def judge(items: Sequence[bytes], terms: Terms) -> list[Admitted | Refused
     for start in range(0, len(items), _SLICE):
         if start:
             await asyncio.sleep(0)
-        judged.extend(admission.admit_all(items[start : start + _SLICE], start, terms))
+        judged.extend(admit_all(items[start : start + _SLICE], start, terms))
     return judged
 
 

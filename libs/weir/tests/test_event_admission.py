@@ -1,0 +1,266 @@
+"""What may become an event: laws of admission, and the quick way against the careful one."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from weir import event
+from weir.admission import Admitted, Refused, Terms, admit, admit_foreign, uuid7
+from weir.event_time import parse_time
+from weir.json_exact import is_deeper, is_plain, mend, parsable
+from weir.problems import Reason
+from weir.quick import admit_all
+
+ARRIVED_MS = 1_772_359_200_500
+REQUEST = "0190a2c4-0000-7000-8000-000000000001"
+LENIENT = Terms("acme", "web", ARRIVED_MS, "ndjson", request_id=REQUEST, seed=2**71 + 5)
+STRICT = Terms("acme", "web", ARRIVED_MS, "cloudevents", strict=True, request_id=REQUEST)
+TYPED = Terms("acme", "web", ARRIVED_MS, "json", False, REQUEST, "given", "sub", "key-1")
+
+TIMES = [
+    "2026-03-01T10:00:00.123Z",
+    "2026-03-01T10:00:00Z",
+    "2026-03-01T11:00:00+01:00",
+    "2026-03-01 10:00:00",
+    "2026-02-30T00:00:00Z",
+    "2026-03-01T10:00:0 Z",
+    "2999-01-01T00:00:00Z",
+    "0001-01-01T00:00:00Z",
+    "",
+]
+TEXTS = st.sampled_from(
+    ["", "a", "u42", "é", 'q"', "back\\slash", "\x01", "\u00a0", "\ufffe", "x" * 600]
+)
+SCALARS = st.one_of(TEXTS, st.integers(-5, 5), st.booleans(), st.none(), st.floats(allow_nan=True))
+MEMBERS = {
+    "specversion": st.sampled_from(["1.0", "0.3", "", None]),
+    "id": SCALARS,
+    "source": SCALARS,
+    "type": SCALARS,
+    "time": st.one_of(st.sampled_from(TIMES), st.just(ARRIVED_MS), st.just(1.5e9), SCALARS),
+    "timestamp": st.one_of(st.sampled_from(TIMES), st.just(ARRIVED_MS - 1), SCALARS),
+    "date": st.one_of(st.sampled_from(TIMES), st.floats(1e9, 2e9), SCALARS),
+    "subject": SCALARS,
+    "partitionkey": SCALARS,
+    "sentat": st.sampled_from(TIMES),
+    "datacontenttype": TEXTS,
+    "extension": SCALARS,
+    "weirtenant": TEXTS,
+    "Upper": TEXTS,
+    "with_underscore": TEXTS,
+    "data": st.one_of(SCALARS, st.dictionaries(TEXTS, SCALARS), st.lists(SCALARS)),
+}
+
+
+@st.composite
+def items(draw: st.DrawFn) -> bytes:
+    """Draw an object with some members of an event, in any order."""
+    names = draw(st.lists(st.sampled_from(sorted(MEMBERS)), unique=True))
+    usual = draw(st.booleans())
+    if usual:
+        names = [*names, *(n for n in ("id", "type", "data", "time") if n not in names)]
+    value = {name: draw(MEMBERS[name]) for name in names}
+    return json.dumps(value, ensure_ascii=draw(st.booleans())).encode()
+
+
+class TestQuickWay:
+    @settings(max_examples=600, deadline=None)
+    @given(st.lists(items(), min_size=1, max_size=4), st.sampled_from([LENIENT, STRICT, TYPED]))
+    def test_equals_the_careful_way(self, found: list[bytes], terms: Terms) -> None:
+        """The quick way gives what the careful way gives, to the byte."""
+        want = [admit(item, position, terms) for position, item in enumerate(found, 3)]
+
+        assert admit_all(found, 3, terms) == want
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            b'{"type":"t","id":"1","time":"2026-03-01T09:00:00Z","data":{"a":1}}',
+            b'{"type":"t","id":"1","time":"2026-03-01T09:00:00.123Z","subject":"s","data":[]}',
+            b'{"specversion":"1.0","source":"/s","partitionkey":"k","type":"t","id":"1","data":0}',
+            b'{"a":1,"timestamp":"2026-03-01T09:00:00.123Z"}',
+            b'{"a":"\xc3\xa9","date":1772000000.5}',
+            b'{"type":"click","user":"u"}',
+        ],
+    )
+    def test_usual_items_go_the_quick_way(
+        self, line: bytes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What clients mostly send needs no second look; else the test above proves little."""
+        want = admit(line, 0, LENIENT)
+        monkeypatch.setattr("weir.admission.admit", None)
+
+        assert admit_all([line], 0, LENIENT) == [want]
+
+
+class TestAdmit:
+    def test_golden_record(self) -> None:
+        """The record of a known event is the one that was always written."""
+        found = admit(
+            b'{"type":"order.placed","id":"o-1","subject":"u42","data":{"total":12.50}}', 2, LENIENT
+        )
+
+        assert isinstance(found, Admitted)
+        assert found.value == (
+            b'{"weirid":"a7c9ed7e6e6c0a844cb89a515510c3a3","weirms":"+001772359200500",'
+            b'"specversion":"1.0","id":"o-1","source":"urn:weir:src:web","type":"order.placed",'
+            b'"time":"2026-03-01T10:00:00.500Z","weirtenant":"acme","weirsource":"web",'
+            b'"arrivedat":"2026-03-01T10:00:00.500Z","timesrc":"arrived","ingestproto":"ndjson",'
+            b'"requestid":"0190a2c4-0000-7000-8000-000000000001","requestpos":2,"subject":"u42",'
+            b'"datacontenttype":"application/json","data":{"total":12.50}}'
+        )
+        assert found.key == b"u42"
+        assert found.retry_safe
+
+    @given(items(), st.sampled_from([LENIENT, STRICT]))
+    def test_a_record_reads_back(self, item: bytes, terms: Terms) -> None:
+        """Every admitted record is JSON, says one thing only, and tenant is the credential's."""
+        found = admit(item, 0, terms)
+
+        if isinstance(found, Admitted):
+            said = event.read_event(found.value)
+            assert (said["weirtenant"], said["weirsource"]) == ("acme", "web")
+            assert found.digest == event.identity_digest("acme", said["source"], said["id"])
+            assert event.placed(found.value).time_ms == found.time_ms == parse_time(said["time"])
+            assert admit_foreign(found.value, received_ms=1, recheck=True) == Admitted(
+                found.value, found.key, found.time_ms
+            )
+
+    @given(items(), st.integers(0, 10**6))
+    def test_a_retry_repeats_key_and_identity(self, item: bytes, later_ms: int) -> None:
+        """An item with an id, sent again later, reaches the same partition as the same event."""
+        first = admit(item, 0, LENIENT)
+        again = Terms("acme", "web", ARRIVED_MS + later_ms, "ndjson", request_id="other", seed=9)
+        second = admit(item, 0, again)
+
+        if isinstance(first, Admitted) and first.retry_safe and isinstance(second, Admitted):
+            assert (first.key, first.digest) == (second.key, second.digest)
+
+    def test_idempotency_key_makes_ids_repeat(self) -> None:
+        """Items without an id get the same one under the same key, place and bytes only."""
+        first = admit(b'{"a":1}', 0, TYPED)
+
+        assert first == admit(b'{"a":1}', 0, TYPED)
+        assert isinstance(first, Admitted)
+        assert first.retry_safe
+        assert first != admit(b'{"a":1}', 1, TYPED)
+
+    @pytest.mark.parametrize(
+        ("item", "is_event"),
+        [
+            (b'{"type":"t","data":{},"other":{"a":1}}', None),
+            (b'{"type":"t","subject":"s"}', True),
+            (b'{"type":"t","user":"s"}', False),
+            (b'{"id":"1","data":{}}', True),
+            (b'{"id":"1","time":"2026-01-01"}', False),
+            (b'{"type":7,"data":1,"x":2}', False),
+        ],
+    )
+    def test_envelope_or_data(self, item: bytes, is_event: bool | None) -> None:
+        """An object is an event or all data by the names of its members alone."""
+        found = admit(item, 0, LENIENT)
+
+        if is_event is None:
+            assert isinstance(found, Refused)
+            assert found.reason is Reason.ATTRIBUTE_INVALID
+        else:
+            assert isinstance(found, Admitted)
+            said = event.read_event(found.value)
+            assert (said.get("data") == json.loads(item)) is not is_event
+
+
+class TestForeign:
+    GOOD = b'{"specversion":"1.0","id":"1","source":"/s","type":"t","time":"2026-01-01T00:00:00Z"}'
+
+    def test_an_event_of_another_producer(self) -> None:
+        """A CloudEvent from elsewhere is admitted for the default tenant, whatever it claims."""
+        value = self.GOOD[:-1] + b',"weirtenant":"acme","weirid":"x"}'
+
+        found = admit_foreign(value, received_ms=ARRIVED_MS)
+
+        assert isinstance(found, Admitted)
+        said = event.read_event(found.value)
+        assert (said["weirtenant"], said["weirsource"]) == ("default", "kafka")
+        assert found.digest == event.identity_digest("default", "/s", "1")
+
+    @pytest.mark.parametrize(
+        ("value", "reason"),
+        [
+            (None, Reason.NOT_AN_EVENT),
+            (b"\x00\x01", Reason.NOT_AN_EVENT),
+            (b"not json", Reason.NOT_AN_EVENT),
+            (b"{}", Reason.NOT_AN_EVENT),
+            (b'"\xff"', Reason.INVALID_UTF8),
+            (GOOD[:-1] + b',"data":' + b"[" * 33 + b"]" * 33 + b"}", Reason.TOO_DEEP),
+            (GOOD[:-1] + b',"data":18446744073709551616}', Reason.NUMBER_RANGE),
+            (GOOD.replace(b"2026-01-01", b"2026-02-30"), Reason.TIME_INVALID),
+        ],
+    )
+    def test_refused(self, value: bytes | None, reason: Reason) -> None:
+        """Bytes of another producer are refused by the same checks as a client's."""
+        found = admit_foreign(value, received_ms=ARRIVED_MS)
+
+        assert isinstance(found, Refused)
+        assert found.reason is reason
+
+    def test_a_forged_identity_is_found(self) -> None:
+        """A record that claims to be ours but has another event's identity is refused."""
+        ours = admit(b'{"type":"t","id":"1","data":1}', 0, LENIENT)
+        assert isinstance(ours, Admitted)
+
+        forged = ours.value.replace(b'"id":"1"', b'"id":"2"')
+
+        assert isinstance(admit_foreign(forged, received_ms=1, recheck=True), Refused)
+
+    def test_pickles(self) -> None:
+        """The function goes to a Spark worker as it is."""
+        assert pickle.loads(pickle.dumps(admit_foreign)) is admit_foreign  # noqa: S301
+
+
+class TestJson:
+    @given(st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner)))
+    def test_what_json_holds_is_not_touched(self, value: Any) -> None:
+        """Mending leaves a text alone unless it holds a number that JSON cannot."""
+        text = json.dumps(value).encode()
+        mended = mend(text)
+
+        if not mended.nulled:
+            assert mended.text == text
+        json.loads(mended.text, parse_constant=pytest.fail)
+        assert len(parsable(text)) == len(text)
+
+    @pytest.mark.parametrize(
+        ("text", "plain"),
+        [
+            (b'{"a":"3f4e1234-9"}', False),
+            (b'{"a":123456789012345}', True),
+            (b'{"a":1e99}', True),
+            (b'{"a":1e400}', False),
+            (b'{"a":1E+400}', False),
+            (b'{"a":12345678901234567890}', False),
+            ('{"a":"é"}'.encode(), False),
+            (b'{"a":"\\n"}', False),
+        ],
+    )
+    def test_plain(self, text: bytes, plain: bool) -> None:
+        """The scan lets through only what cannot need the exact path."""
+        assert is_plain(text) is plain
+
+    def test_depth_is_counted_outside_strings(self) -> None:
+        """Brackets in strings do not nest."""
+        assert not is_deeper(b'["' + b"[" * 50 + b'"]', 2)
+        assert is_deeper(b'["\\"", [[1]]]', 2)
+
+    def test_hostile_strings_are_scanned_once(self) -> None:
+        """A megabyte of escaped quotes without an end takes no quadratic time."""
+        assert not is_deeper(b'"' + b'\\"' * 500_000 + b"[" * 40, 32)
+
+
+def test_uuid7() -> None:
+    """An assigned id is a UUIDv7 of its time."""
+    assert uuid7(ARRIVED_MS, 5) == "019ca8d7-2ef4-7000-8000-000000000005"
