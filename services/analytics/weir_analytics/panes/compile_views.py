@@ -92,7 +92,7 @@ def _variant_view(variant: Column, view: View) -> Column:
     if view is View.BOOL:
         return F.when(json_type == "BOOLEAN", F.try_variant_get(variant, "$", "boolean"))
     if view is View.PRESENT:
-        return F.coalesce(~F.is_variant_null(variant), F.lit(False))
+        return variant.isNotNull() & ~F.is_variant_null(variant)
     text = F.to_json(variant)
     mark = F.lit("=")
     return (
