@@ -1,0 +1,88 @@
+"""A real Chromium for tests, and everything that a page complains about."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import ConsoleMessage, Page, sync_playwright
+from weir_local.signin import sign_in_link
+from weir_local.testing import TestStack
+
+WEB = Path(__file__).parent.parent / "services" / "dashboard" / "web"
+AXE = WEB / "node_modules" / "axe-core" / "axe.min.js"
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+SIZES = {"desk": (1440, 900), "phone": (390, 844)}
+# What the browser itself writes when a server that was stopped on purpose does not answer.
+AWAY = ("ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "ERR_SOCKET_NOT_CONNECTED")
+
+
+def chromium_path() -> str:
+    """Return the path of a Chromium that starts here.
+
+    Raises:
+        subprocess.CalledProcessError: If there is none; its output says what to do.
+    """
+    found = subprocess.run(  # noqa: S603
+        ["node", str(WEB / "e2e" / "chromium.mjs")],  # noqa: S607
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return found.stdout.strip()
+
+
+@dataclass
+class Complaints:
+    """What a page wrote to its console as an error, threw, or had refused by its policy."""
+
+    texts: list[str] = field(default_factory=list)
+
+    def listen(self, page: Page) -> None:
+        """Collect from a page, from its first script on."""
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.texts.append(f"thrown: {error}"))
+        page.add_init_script(
+            "addEventListener('securitypolicyviolation', e =>"
+            " console.error('CSP: ' + e.violatedDirective + ' ' + e.blockedURI))"
+        )
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type == "error" and not any(word in message.text for word in AWAY):
+            self.texts.append(message.text)
+
+
+@contextmanager
+def signed_in(
+    stack: TestStack, size: str = "desk", theme: str = "light"
+) -> Iterator[tuple[Page, Complaints]]:
+    """Yield a page that has signed in by a single-use link, and its complaints."""
+    width, height = SIZES[size]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium_path(), args=FLAGS)
+        context = browser.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if theme == "dark" else "light",
+        )
+        page = context.new_page()
+        complaints = Complaints()
+        complaints.listen(page)
+        page.goto(sign_in_link(stack.home).replace("127.0.0.1", "localhost"))
+        page.get_by_test_id("live-pill").wait_for(timeout=15_000)
+        page.wait_for_url(lambda url: "/login" not in url, timeout=15_000)
+        yield page, complaints
+        browser.close()
+
+
+def accessibility_faults(page: Page) -> list[str]:
+    """Return what axe finds on a page: rule and the elements it concerns."""
+    page.evaluate(AXE.read_text())
+    found: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{rule['id']}: {[node['html'][:120] for node in rule['nodes'][:3]]}"
+        for rule in found["violations"]
+    ]
