@@ -17,7 +17,7 @@ from pyspark import TaskContext
 from weir.names import LIVE_LANE
 
 PROPERTY = "weir.batch"
-Offsets = dict[int, int]
+Offsets = Mapping[int, int]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Batch:
             range is counted again for one shard.
         final_through_ms: Processed-through of the batch before: a part of a pane
             that was final by then is a correction. None: nothing is.
-        writers: 1: one task commits all shards; else task i commits shard i.
+        single: One task reads and commits everything; else task i commits shard i.
         trim_outbox: By shard, the last outbox entry that a batch record holds.
     """
 
@@ -55,7 +55,7 @@ class Batch:
     only: tuple[int, ...] | None = None
     copies: bool = True
     final_through_ms: int | None = None
-    writers: int = 1
+    single: bool = True
     trim_outbox: Mapping[int, int] = field(default_factory=dict)
 
     @property

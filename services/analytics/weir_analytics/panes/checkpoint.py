@@ -58,7 +58,7 @@ def starting_offsets(topic: str, offsets: Offsets) -> str:
     return json.dumps({topic: {str(p): offset for p, offset in sorted(offsets.items())}})
 
 
-def _offsets(path: Path, topic: str) -> Offsets:
+def _offsets(path: Path, topic: str) -> dict[int, int]:
     """Return the offsets of a file: the last line that is an object naming the topic."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")

@@ -35,11 +35,10 @@ def dataflow(log: DataFrame, plan: Plan, batch: Batch) -> DataFrame:
     """
     # Without a shuffle one task reads and writes: a batch of a few thousand rows
     # takes half the time, since nearly all of it is fixed cost of stages.
-    single = batch.writers == 1
-    records = classify(log.coalesce(1) if single else log)
+    records = classify(log.coalesce(1) if batch.single else log)
     # partition, offset, at_ms, kind, identity, given, value
     disposed = dispose(records)
-    if single:  # a Python step hides from the planner that there is one partition
+    if batch.single:  # a Python step hides from the planner that there is one partition
         disposed = disposed.coalesce(1)
     # … fate, received_ms, seen, tenant, source; value also of foreign events
     events = judge(parse(disposed, plan), plan)
@@ -50,7 +49,7 @@ def dataflow(log: DataFrame, plan: Plan, batch: Batch) -> DataFrame:
     # vid, series, start_s, minute_s, use, n, sum, min, max, hll, kll_<k>
     panes = spread(groups, plan.outputs)
     # the same, system metrics in their own series
-    routed = panes if single else route(panes, batch.shards)
+    routed = panes if batch.single else route(panes, batch.shards)
     return routed.mapInArrow(write, REPORT)
     # report: one row a task
 

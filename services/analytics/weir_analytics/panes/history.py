@@ -105,10 +105,12 @@ def _pick(consumer: Consumer, log: LogPartition, offsets: list[int]) -> Iterator
 
 def _consume(consumer: Consumer, most: int) -> list[Message]:
     """Return the next records, at least one."""
-    messages = consumer.consume(most, timeout=0.2) or consumer.consume(1, timeout=TIMEOUT_S)
-    if not messages:
+    first = consumer.poll(TIMEOUT_S)
+    if first is None:
         msg = f"the log did not answer within {TIMEOUT_S:.0f} s"
         raise TimeoutError(msg)
+    # `consume` waits for as many as are asked for, unless it may not wait at all.
+    messages = [first, *(consumer.consume(most - 1, timeout=0) if most > 1 else ())]
     for message in messages:
         error = message.error()
         if error is not None:

@@ -9,6 +9,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from weir import metrics
 
+from weir_analytics.panes.cycle import Done
 from weir_analytics.panes.vitals import Vitals
 
 
@@ -41,12 +42,24 @@ class Figures:
             "Received time up to which all is counted.",
             registry=registry,
         )
-        self.versions = Gauge(metrics.PANES_VERSIONS, "Versions being counted.", registry=registry)
         self.clock = Gauge(
             metrics.PANES_CLOCK_AHEAD,
             "The broker's clock minus this one.",
             registry=registry,
         )
+
+    def tell(self, done: Done, vitals: Vitals) -> None:
+        """Take in a batch that is committed and recorded."""
+        for disposition, n in done.outcome.events.items():
+            self.events.labels(disposition).inc(n)
+        self.ticks.inc(done.record.ticks)
+        self.verdicts.labels(done.outcome.verdict.value).inc()
+        self.batch.observe(done.seconds)
+        self.lag.set(vitals.lag_records)
+        self.revision.set(done.record.rev)
+        self.epoch.set(done.record.epoch)
+        self.through.set(done.record.processed_through_ms / 1000)
+        self.clock.set(vitals.clock_ahead_ms / 1000)
 
 
 class OpsServer:

@@ -136,7 +136,7 @@ def limits_of(version: Version) -> Limits:
 def by_shard(parts: Iterable[Part], batch: Batch) -> dict[int, list[Part]]:
     """Return the parts by shard, with every shard that this task has to commit."""
     mine = batch.committed_shards()
-    if batch.writers > 1:
+    if not batch.single:
         context = TaskContext.get()
         own = context.partitionId() if context is not None else 0
         mine = tuple(shard for shard in mine if shard == own)

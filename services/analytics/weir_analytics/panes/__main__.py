@@ -1,0 +1,93 @@
+"""Run the panes job: `python -m weir_analytics.panes`.
+
+Exit codes: 0 stopped as told; 2 bad settings; 3 fenced, a newer driver has taken over;
+4 the state in Redis belongs to another log, a human must decide; 70 a part of the
+process died. A supervisor restarts it with back-off after 3 and 70.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+
+import structlog
+from pydantic import ValidationError
+from weir import names
+from weir.clock import SystemClock
+
+from weir_analytics.log import configure
+from weir_analytics.panes.driver import EXIT_BROKEN, Driver
+from weir_analytics.panes.heartbeat import Heartbeat
+from weir_analytics.panes.ops import Figures, OpsServer
+from weir_analytics.panes.session import open_session
+from weir_analytics.panes.ticks import Ticker
+from weir_analytics.panes.vitals import Vitals
+from weir_analytics.settings import Settings
+
+LOG = structlog.get_logger()
+EXIT_SETTINGS = 2
+
+
+def main() -> int:
+    """Read the settings, start the parts, count until told to stop."""
+    configure()
+    try:
+        settings = Settings()  # type: ignore[call-arg]  # from the environment
+    except ValidationError as error:
+        for one in error.errors():
+            LOG.error("bad_setting", name=f"WEIR_ANALYTICS_{one['loc'][0]}".upper(), why=one["msg"])
+        return EXIT_SETTINGS
+    settings.state_dir.mkdir(parents=True, exist_ok=True)
+    LOG.info("settings", **settings.model_dump(mode="json", exclude={"redis_url"}))
+    return _run(settings)
+
+
+def _run(settings: Settings) -> int:
+    clock, vitals, figures = SystemClock(), Vitals(), Figures()
+    stop, quiet = threading.Event(), threading.Event()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signum, lambda *_: stop.set())
+    ops = OpsServer((settings.host, settings.ops_port), vitals, figures)
+    heartbeat = Heartbeat(settings.redis_url, settings.instance, clock, settings.stalled_ms)
+    ticker = Ticker(
+        settings.kafka_bootstrap, clock, tick_s=settings.tick_ms / 1000, topic=names.EVENTS
+    )
+    threads = [
+        _thread("heartbeat", lambda: heartbeat.run(vitals, quiet), vitals),
+        _thread("ops", ops.run, vitals),
+    ]
+    spark = open_session(settings)
+    driver = Driver(settings, spark, vitals, figures, ticker, clock, stop)
+    driver.warm_up()
+    threads.append(_thread("ticks", lambda: ticker.run(quiet, lambda: None), vitals))
+    code = driver.run()
+    LOG.info("stopped", code=code)
+    quiet.set()
+    ops.close()
+    spark.stop()
+    for thread in threads:
+        thread.join(timeout=3)
+    return code
+
+
+def _thread(name: str, work: Callable[[], None], vitals: Vitals) -> threading.Thread:
+    """Start a thread whose death ends the process: half a driver is worse than none."""
+
+    def guarded() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - the outermost loop of a thread
+            vitals.failed = name
+            LOG.critical("thread_died", thread=name, error=repr(error)[:300])
+            os._exit(EXIT_BROKEN)
+
+    thread = threading.Thread(target=guarded, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+if __name__ == "__main__":
+    sys.exit(main())

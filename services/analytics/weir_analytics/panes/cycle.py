@@ -1,0 +1,221 @@
+"""One batch after the other: S1 to S6 of the commit protocol, as the driver does them.
+
+Returning from `on_batch` means that the batch is committed everywhere and recorded;
+raising means that the same range comes again. What a number is, is decided elsewhere:
+this chooses the plan, asks the shards, records activations, and tells the readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import structlog
+from pyspark.sql import DataFrame, SparkSession
+from weir import names
+from weir.batches import BatchRecord
+from weir.clock import Clock
+from weir.commit import Verdict
+from weir.definitions.history import Definition
+from weir.definitions.records import Counting, activation_record
+
+from weir_analytics.failpoints import failpoint
+from weir_analytics.panes import checkpoint
+from weir_analytics.panes.activation import counting, cut_after, keeps_of, predecessor, to_stop
+from weir_analytics.panes.batch import Batch, Offsets
+from weir_analytics.panes.existing import newest_panes
+from weir_analytics.panes.outcome import Outcome, outcome_of, processed_through
+from weir_analytics.panes.plan import Plan
+from weir_analytics.panes.plans import Plans, run
+from weir_analytics.panes.recovery import VerdictError, changed_panes, last_entries
+from weir_analytics.panes.start import Footing, Stores
+from weir_analytics.panes.versions import versions_from_json, versions_to_json
+from weir_analytics.panes.writer import Report, commit
+from weir_analytics.settings import Settings
+
+LOG = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Done:
+    """A batch that is committed and recorded, for figures and logs."""
+
+    batch: Batch
+    outcome: Outcome
+    record: BatchRecord
+    seconds: float
+
+
+@dataclass
+class Cycle:
+    """The batches of one driver's life between two start records.
+
+    Attributes:
+        received_ms: R of each partition at the end of the last batch.
+        through_ms: Processed-through of the last batch; 0 before the first.
+    """
+
+    spark: SparkSession
+    settings: Settings
+    stores: Stores
+    footing: Footing
+    plans: Plans
+    clock: Clock
+    received_ms: dict[int, int] = field(default_factory=dict)
+    through_ms: int = 0
+    _had_events: bool = field(init=False)
+    _trim: Mapping[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._had_events = not self.footing.empty
+
+    def on_batch(self, log: DataFrame, number: int) -> Done:
+        """Count one batch of the stream, S1 to S6.
+
+        Raises:
+            VerdictError: If a shard refused it: the driver must begin again, or end.
+        """
+        began_s = self.clock.monotonic_s()
+        planned = checkpoint.planned(self.settings.checkpoint_dir, number, names.EVENTS)
+        batch = self.range_of(planned.from_offsets, planned.to_offsets, number)
+        batch = replace(
+            batch, final_through_ms=self.through_ms or None, trim_outbox=dict(self._trim)
+        )
+        failpoint("C4")
+        outcome = self.count(log, batch)
+        self._had_events = self._had_events or outcome.received > 0
+        self.received_ms.update(outcome.received_ms)
+        self.through_ms = processed_through(self.received_ms, batch.end, self.through_ms)
+        self.stores.definitions.poll()
+        self._record_changes(batch.end)
+        record = self._record(batch, outcome)
+        return Done(batch, outcome, record, self.clock.monotonic_s() - began_s)
+
+    def count(self, log: DataFrame, batch: Batch) -> Outcome:
+        """Evaluate a range and commit it to its shards, S2 to S4.
+
+        Raises:
+            VerdictError: If a shard refused it.
+        """
+        plan = self.plans.for_range(batch.start, batch.end, self.through_ms // 1000)
+        reports = [Report.from_json(text) for text in run(self.spark, log, plan, batch)]
+        reports += self._commit_silent(reports, plan, batch)
+        outcome = outcome_of(reports, {v.vid: v.name for v in plan.versions})
+        if outcome.verdict is not Verdict.OK:
+            verdicts = [report.verdicts for report in reports if report.verdicts]
+            msg = f"batch {batch.number} must find every shard at its start, got {verdicts}"
+            raise VerdictError(outcome.verdict, msg)
+        if outcome.seen != batch.records:
+            LOG.warning("offset_hole", expected=batch.records, seen=outcome.seen)
+        return outcome
+
+    def range_of(self, start: Offsets, end: Offsets, number: int) -> Batch:
+        """Return a batch over a range, under this driver's fence."""
+        settings = self.settings
+        batch = Batch(
+            topic=names.EVENTS,
+            topic_id=self.footing.events_id,
+            definitions_id=self.footing.fence.topic_id,
+            epoch=self.footing.epoch,
+            fence=self.footing.fence.fence,
+            number=number,
+            start=dict(start),
+            end=dict(end),
+            shards=settings.shards,
+            horizon_ms=settings.horizon_ms,
+            kafka_bootstrap=settings.kafka_bootstrap,
+            redis_url=settings.redis_url,
+            dedup_dir=str(settings.dedup_dir),
+        )
+        return replace(batch, single=batch.records <= settings.small_batch)
+
+    def _commit_silent(self, reports: Sequence[Report], plan: Plan, batch: Batch) -> list[Report]:
+        """Move the mark of the shards that no task reported: they had no rows."""
+        told = {shard for report in reports for shard in report.verdicts}
+        versions = versions_from_json(versions_to_json(plan.versions))
+        found: list[Report] = []
+        for shard in batch.committed_shards():
+            if shard not in told:
+                report = Report()
+                report.note(shard, commit(shard, [], batch, versions))
+                found.append(report)
+        return found
+
+    # ── activations ─────────────────────────────────────────────────────────
+
+    def _record_changes(self, end: Offsets) -> None:
+        """Record from where new versions count, and up to where deleted ones did.
+
+        The offsets are the end of the range planned last; what is recorded here is
+        read back before the next range is planned.
+        """
+        fold = self.stores.definitions.fold
+        for definition in to_stop(fold):
+            self._append(counting(definition, end), definition, "stop")
+        for definition in fold.metrics_to_start():
+            after = predecessor(fold, definition)
+            cut = self._cut(definition, after) if after is not None else None
+            begin = counting(definition, end, after=after, cut=cut, from_start=not self._had_events)
+            self._append(begin, definition, "start")
+
+    def _cut(self, new: Definition, old: Definition) -> dict[int, int]:
+        resolutions = [
+            res_s
+            for definition in (new, old)
+            if definition.metric is not None
+            for res_s, _keep_s in keeps_of(definition.metric)
+        ]
+        newest = newest_panes(self.settings.redis_url, self.settings.shards, old.vid)
+        return cut_after(resolutions, max(self.received_ms.values(), default=0), newest)
+
+    def _append(self, record: Counting, definition: Definition, op: str) -> None:
+        definitions, fence = self.stores.definitions, self.footing.fence.fence
+        offset = definitions.append(
+            activation_record(
+                record,
+                op="stop" if op == "stop" else "start",
+                fence=fence,
+                at_ms=self.clock.now_ms(),
+            )
+        )
+        if definitions.fold.fence() != fence:
+            msg = f"fence must be {fence}, got {definitions.fold.fence()}; another driver started"
+            raise VerdictError(Verdict.FENCED, msg)
+        LOG.info("version_" + op, vid=definition.vid, name=definition.name, offset=offset)
+
+    # ── S5 ──────────────────────────────────────────────────────────────────
+
+    def _record(self, batch: Batch, outcome: Outcome) -> BatchRecord:
+        """Append the batch record; what changed comes from the outboxes, also on a replay."""
+        outboxes = self.stores.shards.read_outboxes()
+        fold = self.stores.definitions.fold
+        record = BatchRecord(
+            epoch=batch.epoch,
+            batch=batch.number,
+            rev=batch.number + 1,
+            shards=batch.shards,
+            from_offsets=dict(batch.start),
+            to_offsets=dict(batch.end),
+            processed_through_ms=self.through_ms,
+            at_ms=self.clock.now_ms(),
+            held_by=self._held_by(batch.end),
+            received=outcome.received,
+            ticks=outcome.seen - outcome.received,
+            ledger=list(outcome.ledger),
+            changed=changed_panes(outboxes),
+            activations=[
+                vid for vid, found in fold.activations.items() if dict(found.begin) == batch.end
+            ],
+            fates=list(outcome.fates),
+            outbox=last_entries(outboxes),
+        )
+        verdict = self.stores.stream.append(record)
+        if verdict is Verdict.LOST:
+            msg = f"the stream must end before revision {record.rev} of epoch {record.epoch}"
+            raise VerdictError(verdict, msg)
+        self._trim = record.outbox
+        return record
+
+    def _held_by(self, end: Offsets) -> int | None:
+        """Return the partition that holds processed-through, if nothing is known of it."""
+        return next((p for p in sorted(end) if p not in self.received_ms), None)

@@ -1,0 +1,129 @@
+"""`weir.definitions` as the driver uses it: read from its start, and written with read-back.
+
+What the driver wrote counts only once it has been read back at its place in the
+order: that, not the acknowledgement, tells whether a newer driver was faster.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaException,
+    Message,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+from weir import names
+from weir.definitions.fold import Definitions
+from weir.definitions.records import NewRecord
+
+LOG = structlog.get_logger()
+
+TIMEOUT_S = 15.0
+READ_AT_ONCE = 500
+
+
+class DefinitionsLog:
+    """The topic, read and appended to by one driver; not to be shared between threads.
+
+    Attributes:
+        fold: Everything read so far.
+    """
+
+    def __init__(self, bootstrap: str) -> None:
+        common = {"bootstrap.servers": bootstrap, "log_level": 2}
+        self._consumer = Consumer(
+            common
+            | {"group.id": "weir-panes", "enable.auto.commit": False, "fetch.wait.max.ms": 100}
+        )
+        self._place = TopicPartition(names.DEFINITIONS, 0, OFFSET_BEGINNING)
+        self._consumer.assign([self._place])
+        self._producer = Producer(common | {"acks": "all", "enable.idempotence": True})
+        self.fold = Definitions()
+
+    def close(self) -> None:
+        """Close both connections."""
+        self._consumer.close()
+        self._producer.flush(TIMEOUT_S)
+
+    def end(self) -> int:
+        """Return the offset that the next record will get.
+
+        Raises:
+            KafkaException: If no broker answered.
+        """
+        _start, end = self._consumer.get_watermark_offsets(self._place, timeout=TIMEOUT_S)
+        return int(end)
+
+    def poll(self) -> None:
+        """Fold what has already arrived, without waiting."""
+        self._take(self._consumer.consume(READ_AT_ONCE, timeout=0))
+
+    def read_to(self, end: int) -> None:
+        """Fold the records up to an offset, exclusive, waiting for them.
+
+        Raises:
+            TimeoutError: If they did not come.
+        """
+        while self.fold.next_offset < end:
+            first = self._consumer.poll(TIMEOUT_S)
+            if first is None:
+                msg = f"{names.DEFINITIONS} did not answer within {TIMEOUT_S:.0f} s"
+                raise TimeoutError(msg)
+            # `consume` waits for as many as are asked for, unless it may not wait at all.
+            self._take([first, *self._consumer.consume(READ_AT_ONCE, timeout=0)])
+
+    def append(self, record: NewRecord) -> int:
+        """Append a record, read it back, and return its offset.
+
+        What became of it tells `fold`, once it is read back.
+
+        Raises:
+            KafkaException: If it was not stored in time; it may be there all the same.
+            TimeoutError: The same, or it could not be read.
+        """
+        stored: list[int] = []
+        failed: list[Any] = []
+
+        def delivered(error: Any, message: Message) -> None:
+            if error is not None:
+                failed.append(error)
+            else:
+                stored.append(message.offset() or 0)
+
+        self._producer.produce(names.DEFINITIONS, record.value, record.key, on_delivery=delivered)
+        self._producer.flush(TIMEOUT_S)
+        if failed:
+            raise KafkaException(failed[0])
+        if not stored:
+            msg = f"could not write to {names.DEFINITIONS} within {TIMEOUT_S:.0f} s"
+            raise TimeoutError(msg)
+        self.read_to(stored[0] + 1)
+        return stored[0]
+
+    def _take(self, messages: list[Message]) -> None:
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                raise KafkaException(error)
+            offset = message.offset() or 0
+            change = self.fold.apply(offset, message.key() or b"", message.value() or b"")
+            if change is not None and not change.applied:
+                LOG.info("definition_passed_over", offset=offset, outcome=change.outcome.value)
+
+
+def topic_id(bootstrap: str, topic: str) -> str:
+    """Return Kafka's own id of a topic: a topic created anew under its name has another.
+
+    Raises:
+        KafkaException: If there is none of that name, or no broker answered.
+    """
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    futures = admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT_S)
+    return str(futures[topic].result().topic_id)

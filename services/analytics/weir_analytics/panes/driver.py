@@ -1,0 +1,274 @@
+"""The driver: takes over, counts batch after batch, and begins again when it must.
+
+There is one stream at a time. Whatever ends it (a verdict of a shard, a broker or a
+Redis that went away) leads back to S0 in the same process, so that a warm JVM goes on
+within a second of healing. The process ends only when it is told to, when a newer
+driver has taken over, when the state is of another log, or when a part of it died.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+
+import structlog
+from confluent_kafka import KafkaException
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from redis.exceptions import RedisError
+from weir import names
+from weir.clock import Clock
+from weir.commit import Verdict
+from weir.commit_recovery import Level
+
+from weir_analytics.panes import checkpoint
+from weir_analytics.panes.batch import Batch
+from weir_analytics.panes.cycle import Cycle, Done
+from weir_analytics.panes.definitions_log import DefinitionsLog
+from weir_analytics.panes.ops import Figures
+from weir_analytics.panes.plan import Plan
+from weir_analytics.panes.plans import SCHEMA, Plans, run
+from weir_analytics.panes.recovery import Shards, VerdictError
+from weir_analytics.panes.session import source_options
+from weir_analytics.panes.start import Stores, take_over
+from weir_analytics.panes.stream import BatchStream
+from weir_analytics.panes.ticks import Ticker
+from weir_analytics.panes.vitals import Vitals
+from weir_analytics.settings import Settings
+
+LOG = structlog.get_logger()
+
+EXIT_STOPPED = 0
+EXIT_FENCED = 3
+EXIT_FOREIGN = 4
+EXIT_BROKEN = 70
+
+WARM_UPS = 3
+FIRST_PAUSE_S = 0.5
+LONGEST_PAUSE_S = 5.0
+# Failures one after the other without a batch between them; then a fresh process tries.
+MOST_FAILURES = 60
+
+
+class StoppingError(Exception):
+    """The stream asked for another batch while it was being stopped."""
+
+
+@dataclass
+class Driver:
+    """One panes driver.
+
+    Attributes:
+        stop: Set to end it; the batch at hand is finished first.
+    """
+
+    settings: Settings
+    spark: SparkSession
+    vitals: Vitals
+    figures: Figures
+    ticker: Ticker
+    clock: Clock
+    stop: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _failure: BaseException | None = None
+    _failures: int = 0
+
+    def run(self) -> int:
+        """Count until told to stop; return the exit code."""
+        pause_s = FIRST_PAUSE_S
+        while not self.stop.is_set():
+            stores = self._open()
+            try:
+                self._life(stores)
+                pause_s = FIRST_PAUSE_S
+            except VerdictError as error:
+                LOG.error("verdict", verdict=error.verdict.value, reason=str(error))
+                self.figures.verdicts.labels(error.verdict.value).inc()
+                if error.verdict is Verdict.FENCED:
+                    return EXIT_FENCED
+                if error.verdict is Verdict.FOREIGN:
+                    return EXIT_FOREIGN
+            except (KafkaException, RedisError, TimeoutError, OSError, StreamEndedError) as error:
+                self._failures += 1
+                LOG.warning("counting_interrupted", error=_first_line(error))
+                if self._failures > MOST_FAILURES or self._jvm_is_gone():
+                    return EXIT_BROKEN
+            finally:
+                _close(stores)
+            self.vitals.doing = "waiting for Kafka and Redis"
+            self.stop.wait(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        return EXIT_STOPPED
+
+    def warm_up(self) -> None:
+        """Run empty batches: the first of a JVM take seconds, most of it compiling."""
+        self.vitals.doing = "warming up"
+        fold = DefinitionsLog(self.settings.kafka_bootstrap)
+        plans = Plans(fold.fold, self.settings.beyond_ms, self._warm)
+        plan = plans.for_range({}, {}, 0)
+        for _ in range(WARM_UPS):
+            self._warm(plan)
+        fold.close()
+
+    # ── one life: from a start record to whatever ends it ───────────────────
+
+    def _life(self, stores: Stores) -> None:
+        self.vitals.doing = "taking over"
+        footing = take_over(stores, self.settings, self.clock)
+        plans = Plans(stores.definitions.fold, self.settings.beyond_ms, self._warm)
+        cycle = Cycle(self.spark, self.settings, stores, footing, plans, self.clock)
+        for level in footing.levels:
+            self._level(cycle, level)
+        self.vitals.epoch, self.vitals.doing = footing.epoch, "counting"
+        self._failure = None
+        query = self._stream(cycle)
+        try:
+            self._follow(query)
+        finally:
+            self._end(query)
+        if self._failure is not None:
+            raise self._failure
+
+    def _stream(self, cycle: Cycle) -> StreamingQuery:
+        starting = checkpoint.starting_offsets(names.EVENTS, cycle.footing.target)
+        options = source_options(self.settings, starting) | {"subscribe": names.EVENTS}
+        log = self.spark.readStream.format("kafka").options(**options).load()
+        writer = log.writeStream.foreachBatch(
+            lambda frame, number: self._on_batch(cycle, frame, number)
+        ).option("checkpointLocation", str(self.settings.checkpoint_dir))
+        if self.settings.trigger_ms:
+            writer = writer.trigger(processingTime=f"{self.settings.trigger_ms} milliseconds")
+        return writer.start()
+
+    def _on_batch(self, cycle: Cycle, frame: DataFrame, number: int) -> None:
+        with self._lock:
+            if self.stop.is_set():
+                raise StoppingError
+            try:
+                self._tell(cycle.on_batch(frame, number))
+            except Exception as error:
+                self._failure = error if _is_told(error) else StreamEndedError(_first_line(error))
+                raise
+
+    def _follow(self, query: StreamingQuery) -> None:
+        """Wait until the stream ends, or the driver is told to stop."""
+        while not self.stop.wait(0.5):
+            if not query.isActive:
+                error = query.exception()
+                if self._failure is None and error is not None:
+                    self._failure = StreamEndedError(_first_line(error))
+                return
+
+    def _end(self, query: StreamingQuery) -> None:
+        """Stop the stream between two batches: within one, Spark prints a stack overflow."""
+        with self._lock:
+            query.stop()
+
+    def _level(self, cycle: Cycle, level: Level) -> None:
+        """Count what one shard lacks, in slices, before live counting goes on."""
+        self.vitals.doing = f"levelling shard {level.shard}"
+        for start, end in _slices(level, self.settings.max_records):
+            read_from = {p: max(n, level.read_from.get(p, 0)) for p, n in start.items()}
+            batch = replace(cycle.range_of(start, end, -1), only=(level.shard,), copies=False)
+            cycle.count(self._range(read_from, end), batch)
+
+    def _range(self, start: dict[int, int], end: dict[int, int]) -> DataFrame:
+        options = source_options(self.settings, checkpoint.starting_offsets(names.EVENTS, start))
+        options |= {
+            "subscribe": names.EVENTS,
+            "endingOffsets": checkpoint.starting_offsets(names.EVENTS, end),
+        }
+        return self.spark.read.format("kafka").options(**options).load()
+
+    # ── around a batch ──────────────────────────────────────────────────────
+
+    def _tell(self, done: Done) -> None:
+        """Publish the figures of a batch."""
+        self._failures = 0
+        vitals, figures, outcome = self.vitals, self.figures, done.outcome
+        now_s = self.clock.monotonic_s()
+        since_s = now_s - (vitals.last_batch_s or now_s - done.seconds)
+        vitals.rev, vitals.processed_through_ms = done.record.rev, done.record.processed_through_ms
+        vitals.busy = 0.8 * vitals.busy + 0.2 * min(1.0, done.seconds / max(since_s, 0.001))
+        rate = outcome.received / max(since_s, done.seconds)
+        vitals.received_per_s = 0.7 * vitals.received_per_s + 0.3 * rate
+        vitals.last_batch_s, vitals.ready = now_s, True
+        ends = self.ticker.seen.ends
+        vitals.lag_records = sum(max(0, n - done.batch.end.get(p, 0)) for p, n in ends.items())
+        leaderless = self.ticker.seen.leaderless
+        vitals.held_by = leaderless[0] if leaderless else done.record.held_by
+        vitals.clock_ahead_ms = self.ticker.seen.clock_ahead_ms
+        figures.tell(done, vitals)
+        LOG.info(
+            "batch",
+            rev=done.record.rev,
+            received=outcome.received,
+            ticks=done.record.ticks,
+            ms=round(done.seconds * 1000),
+            **{name: round(amount, 1) for name, amount in outcome.work.items()},
+        )
+
+    def _warm(self, plan: Plan) -> None:
+        """Run a plan on nothing, the way small batches go: its code is generated."""
+        empty = Batch(
+            topic=names.EVENTS,
+            topic_id="",
+            definitions_id="",
+            epoch=0,
+            fence=0,
+            number=-1,
+            start={},
+            end={},
+            shards=self.settings.shards,
+            horizon_ms=self.settings.horizon_ms,
+            kafka_bootstrap=self.settings.kafka_bootstrap,
+            redis_url=self.settings.redis_url,
+            dedup_dir=str(self.settings.dedup_dir),
+            only=(),
+        )
+        run(self.spark, self.spark.createDataFrame([], SCHEMA), plan, empty)
+
+    def _open(self) -> Stores:
+        settings = self.settings
+        return Stores(
+            DefinitionsLog(settings.kafka_bootstrap),
+            Shards(settings.redis_url, settings.shards),
+            BatchStream(settings.redis_url),
+        )
+
+    def _jvm_is_gone(self) -> bool:
+        try:
+            return bool(self.spark.sparkContext._jsc.sc().isStopped())
+        except (Py4JError, OSError, AttributeError):
+            return True
+
+
+class StreamEndedError(Exception):
+    """The stream ended for a reason that may pass: begin again at S0."""
+
+
+def _is_told(error: Exception) -> bool:
+    return isinstance(error, (VerdictError, KafkaException, RedisError, TimeoutError))
+
+
+def _slices(level: Level, most: int) -> list[tuple[dict[int, int], dict[int, int]]]:
+    """Return a level's range in pieces of at most about `most` records, in order."""
+    at, end = dict(level.from_offsets), dict(level.to_offsets)
+    step = max(1, most // max(1, len(end)))
+    pieces: list[tuple[dict[int, int], dict[int, int]]] = []
+    while any(at.get(p, 0) < n for p, n in end.items()):
+        upto = {p: min(n, at.get(p, 0) + step) for p, n in end.items()}
+        pieces.append(({p: at.get(p, 0) for p in end}, upto))
+        at = upto
+    return pieces
+
+
+def _first_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".strip().splitlines()[0][:300]
+
+
+def _close(stores: Stores) -> None:
+    stores.definitions.close()
+    stores.shards.close()
+    stores.stream.close()

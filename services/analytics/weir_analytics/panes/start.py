@@ -1,0 +1,193 @@
+"""S0: a driver takes over, finds out where the shards stand, and says where to go on.
+
+Nothing is counted before this is done. Each step is safe to be cut off anywhere:
+whoever starts next begins here again (RELIABILITY 2.3 and 2.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import structlog
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
+from weir import names
+from weir.batches import Opening
+from weir.clock import Clock
+from weir.commit import Fence, Mark, Verdict
+from weir.commit_recovery import Found, Level, LogBounds, Recovery, incomplete_before_ms, reconcile
+from weir.definitions.records import DriverStart, start_record
+
+from weir_analytics.panes import checkpoint
+from weir_analytics.panes.batch import Offsets
+from weir_analytics.panes.definitions_log import DefinitionsLog, topic_id
+from weir_analytics.panes.history import LogPartition, read_range
+from weir_analytics.panes.recovery import Shards, VerdictError
+from weir_analytics.panes.stream import BatchStream
+from weir_analytics.settings import Settings
+
+LOG = structlog.get_logger()
+TIMEOUT_S = 15.0
+
+Reason = Literal["start", "lost", "behind", "rewind"]
+REASONS: Mapping[Verdict, Reason] = {
+    Verdict.OK: "start",
+    Verdict.LOST: "lost",
+    Verdict.BEHIND: "behind",
+    Verdict.REWIND: "rewind",
+}
+
+
+@dataclass(frozen=True)
+class Footing:
+    """What a driver stands on once it has taken over.
+
+    Attributes:
+        fence: The right to write.
+        epoch: The life of the state that goes on, or begins.
+        events_id: Kafka's id of `weir.events`.
+        target: Where live counting goes on if the checkpoint is new.
+        levels: What single shards count first.
+        empty: The log held no record when the state began.
+    """
+
+    fence: Fence
+    epoch: int
+    events_id: str
+    target: Offsets
+    levels: tuple[Level, ...]
+    empty: bool
+
+
+@dataclass(frozen=True)
+class Stores:
+    """Everything outside that a driver's own thread talks to."""
+
+    definitions: DefinitionsLog
+    shards: Shards
+    stream: BatchStream
+
+
+def take_over(stores: Stores, settings: Settings, clock: Clock) -> Footing:
+    """Append the start record, raise the fence, reconcile.
+
+    Raises:
+        VerdictError: FENCED if a newer driver has started, FOREIGN if the state is of
+            another log.
+    """
+    stores.shards.read_marks()  # before the start record: with Redis away none is written
+    stores.definitions.read_to(stores.definitions.end())
+    events_id = topic_id(settings.kafka_bootstrap, names.EVENTS)
+    definitions_id = topic_id(settings.kafka_bootstrap, names.DEFINITIONS)
+    start = _Start(stores, settings, clock, definitions_id)
+    fence = start.append("start", stores.definitions.fold.epoch(), 0)
+    bounds = log_bounds(settings.kafka_bootstrap, names.EVENTS, events_id)
+    found = Found(
+        marks=stores.shards.read_marks(),
+        checkpoint=checkpoint.last_planned(settings.checkpoint_dir, names.EVENTS),
+        log=bounds,
+        epoch=start.epoch,
+        last_record=stores.stream.last_record(),
+    )
+    recovery = reconcile(found)
+    LOG.info("reconciled", verdict=recovery.verdict.value, reason=recovery.reason)
+    if recovery.verdict is Verdict.FOREIGN or recovery.target is None:
+        raise VerdictError(Verdict.FOREIGN, recovery.reason)
+    if recovery.new_epoch:
+        fence = start.new_epoch(recovery, bounds)
+    if not recovery.keep_checkpoint:
+        checkpoint.set_aside(settings.checkpoint_dir, str(fence.fence))
+    return Footing(
+        fence=fence,
+        epoch=start.epoch,
+        events_id=events_id,
+        target=dict(recovery.target),
+        levels=recovery.levels,
+        empty=not any(bounds.end.values()),
+    )
+
+
+@dataclass(frozen=True)
+class _Start:
+    stores: Stores
+    settings: Settings
+    clock: Clock
+    definitions_id: str
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the start record read back last names."""
+        epoch = self.stores.definitions.fold.epoch()
+        return -1 if epoch is None else epoch
+
+    def append(self, reason: Reason, epoch: int | None, incomplete_ms: int) -> Fence:
+        """Append a start record, read it back, and raise its fence in every shard."""
+        record = start_record(
+            DriverStart(self.settings.instance, self.settings.shards, reason, epoch, incomplete_ms),
+            at_ms=self.clock.now_ms(),
+        )
+        definitions = self.stores.definitions
+        offset = definitions.append(record)
+        fence = Fence(offset, self.definitions_id)
+        self.stores.shards.raise_fence(fence, definitions.end())
+        return fence
+
+    def new_epoch(self, recovery: Recovery, bounds: LogBounds) -> Fence:
+        """Begin an epoch: fence first, then empty what is lost, then tell the readers."""
+        reason = REASONS[recovery.verdict]
+        fence = self.append(reason, None, self._incomplete_before_ms(recovery, bounds))
+        epoch = self.epoch
+        if recovery.clear:
+            mark = Mark(
+                epoch=epoch,
+                batch=-1,
+                topic_id=bounds.topic_id,
+                end=dict(recovery.target or {}),
+                shards=self.settings.shards,
+            )
+            self.stores.shards.recount(recovery, fence, mark)
+        opening = Opening(epoch=epoch, reason=reason, at_ms=self.clock.now_ms())
+        if self.stores.stream.open_epoch(opening) is Verdict.FENCED:
+            msg = f"epoch {epoch} must be the newest of the stream; another driver has opened one"
+            raise VerdictError(Verdict.FENCED, msg)
+        return fence
+
+    def _incomplete_before_ms(self, recovery: Recovery, bounds: LogBounds) -> int:
+        if recovery.verdict is not Verdict.LOST or not any(bounds.start.values()):
+            return 0
+        first_ms = first_received_ms(self.settings.kafka_bootstrap, bounds)
+        return incomplete_before_ms(first_ms, self.settings.horizon_ms, bounds.start)
+
+
+def log_bounds(bootstrap: str, topic: str, events_id: str) -> LogBounds:
+    """Return what the log holds now.
+
+    Raises:
+        KafkaException: If a partition has no leader, or no broker answered.
+    """
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    partitions = admin.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions
+    start = _offsets(admin, topic, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+    end = _offsets(admin, topic, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+    return LogBounds(events_id, start, end)
+
+
+def first_received_ms(bootstrap: str, bounds: LogBounds) -> int:
+    """Return when the oldest record of the log was received; 0 if it holds none."""
+    first: list[int] = []
+    for partition, start in bounds.start.items():
+        if start < bounds.end[partition]:
+            log = LogPartition(bootstrap, names.EVENTS, partition)
+            first.append(next(read_range(log, start, start + 1))[0].timestamp()[1])
+    return min(first, default=0)
+
+
+def _offsets(
+    admin: AdminClient, topic: str, partitions: Mapping[int, Any], spec: OffsetSpec
+) -> dict[int, int]:
+    asked = {TopicPartition(topic, partition): spec for partition in partitions}
+    futures = admin.list_offsets(asked, request_timeout=TIMEOUT_S)
+    return {place.partition: future.result().offset for place, future in futures.items()}
