@@ -113,7 +113,7 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
     batches = Batches(redis, clock)
     parts = Parts(redis, clock, settings.instance, weir_dashboard.__version__)
     observer = Observer(batches, parts, follower, clock)
-    queries = Queries(redis, catalog, batches, observer, settings.cache_rows)
+    queries = Queries(redis, catalog, observer, clock, settings.cache_rows)
 
     feeds, tails = Feeds(clock), Tails(redis)
     conversation = Conversation(
@@ -129,7 +129,7 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
     observer.watch(lambda: feeds)
     batches.listen(queries.on_batch)
     batches.listen(hub.on_batch)
-    catalog.listen(lambda _: hub.on_keys())
+    catalog.listen(hub.on_definitions)
 
     context = Context(
         settings, clock, redis, catalog, writer, batches, parts, observer, key_ring, sessions,

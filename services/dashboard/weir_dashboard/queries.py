@@ -1,24 +1,171 @@
-"""Placeholder."""
+"""Queries: from what a tenant asks to an answer, with panes read from Redis.
+
+The engine of `weir.query` is pure; this module brings it definitions, panes, freshness
+and color slots, in that order: the revision is read first, then the panes, so an answer
+may be newer than the revision it names, never older.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+from redis.asyncio import Redis
+from weir.batches import BatchRecord
+from weir.clock import Clock
+from weir.query import Evaluator, Facts, PaneKey, Plan, Query, canonical, parse_query, plan
+from weir.query.facts import PaneRows
+
+from weir_dashboard.definitions.catalog import Catalog
+from weir_dashboard.definitions.served import served
+from weir_dashboard.observer import Observer
 from weir_dashboard.store.panes import Panes
+from weir_dashboard.store.slots import Slots
+
+NOWHERE = (-1, -1)
+# A query that nobody watches takes note of changes up to this many panes.
+MAX_CHANGED = 20_000
 
 
 class Queries:
-    """X."""
+    """Asks questions of panes.
+
+    Attributes:
+        panes: The panes and names, cached.
+    """
 
     def __init__(
-        self, redis: Any, catalog: Any, batches: Any, observer: Any, cache_rows: int
+        self, redis: Redis, catalog: Catalog, observer: Observer, clock: Clock, cache_rows: int
     ) -> None:
         self.panes = Panes(redis, cache_rows)
+        self._slots = Slots(redis)
+        self._catalog = catalog
+        self._observer = observer
+        self._clock = clock
 
-    def on_batch(self, record: Any) -> None:
-        """X."""
+    def on_batch(self, record: BatchRecord) -> None:
+        """Forget the panes that a batch changed."""
         self.panes.on_batch(record)
 
-    async def ask(self, tenant: str, raw: dict[str, Any]) -> Any:
-        """X."""
-        raise NotImplementedError
+    async def ask(self, tenant: str, asked: dict[str, Any]) -> tuple[Question, dict[str, Any]]:
+        """Return a question and its canonical query.
+
+        Raises:
+            ProblemError: 404 `metric_unknown`, 422 `query_invalid`, `query_too_large`.
+        """
+        query = parse_query(asked)
+        question = Question(self, tenant, query)
+        question.plan()
+        return question, canonical(query)
+
+    def facts(self) -> Facts:
+        """Return how far counting has come now."""
+        fresh = self._observer.fresh()
+        return Facts(
+            epoch=self._observer.batches.epoch,
+            rev=self._observer.batches.rev,
+            processed_through_ms=self._observer.batches.processed_through_ms,
+            now_ms=self._clock.now_ms(),
+            incomplete_before_ms=self._catalog.incomplete_before_ms,
+            status=fresh.status,
+            fresh=fresh.body(),
+        )
+
+    def plan(self, tenant: str, query: Query, facts: Facts) -> Plan:
+        """Return how a query is answered with the definitions of now."""
+        return plan(query, lambda name: served(self._catalog, tenant, name), facts)
+
+    async def rows(self, keys: set[PaneKey]) -> dict[PaneKey, PaneRows | None]:
+        """Return panes as the engine takes them: shards together, rows by series text."""
+        return await self.panes.together(keys, self._catalog.shards)
+
+    async def slots(self, tenant: str, made: Plan, texts: list[str]) -> dict[str, int]:
+        """Return the color slot of each series, new ones given out by first appearance."""
+        metric = made.readings[0].served.newest.metric.name
+        return await self._slots.of(tenant, metric, tuple(made.query.by), texts)
+
+
+class Question:
+    """A query of one tenant, answered at one revision after another at little cost."""
+
+    def __init__(self, queries: Queries, tenant: str, query: Query) -> None:
+        self._queries = queries
+        self._tenant = tenant
+        self._query = query
+        self._evaluator: Evaluator | None = None
+        self._plan: Plan | None = None
+        self._place = NOWHERE
+        self._life = 0
+        self._changed: set[PaneKey] = set()
+        self._edges: tuple[int, ...] = ()
+
+    def plan(self) -> Plan:
+        """Return how the query would be answered now.
+
+        Raises:
+            ProblemError: 404 `metric_unknown`, 422 `query_invalid`, `query_too_large`.
+        """
+        return self._queries.plan(self._tenant, self._query, self._queries.facts())
+
+    def is_due(self, record: BatchRecord) -> bool:
+        """Take note of what a batch changed, and tell whether the answer may differ."""
+        if (record.epoch, record.rev) != (self._place[0], self._place[1] + 1):
+            self._begin_again()
+        self._place = (record.epoch, record.rev)
+        # Also while an answer is being made: its panes may have been read before this batch.
+        changed = {(pane[0], pane[1], pane[2]) for pane in record.changed}
+        self._changed |= changed
+        if len(self._changed) > MAX_CHANGED:
+            self._begin_again()
+        if self._plan is None or self._evaluator is None:
+            return True
+        return not changed.isdisjoint(self._plan.keys) or self._time_moves(self._plan)
+
+    async def answer(self) -> dict[str, Any]:
+        """Return the answer at the newest revision.
+
+        Raises:
+            ProblemError: 404 where the metric is gone, 422 `query_too_large`.
+            RedisError: If the store does not answer; the next answer begins again.
+        """
+        facts, life = self._queries.facts(), self._life
+        made = self._queries.plan(self._tenant, self._query, facts)
+        changed, self._changed = self._changed, set()
+        evaluator, self._evaluator = self._evaluator, None
+        if evaluator is None:
+            evaluator = Evaluator(made)
+        else:
+            evaluator.advance(made)
+        rows = await self._queries.rows((changed & made.keys) | evaluator.missing())
+        # Merging sketches takes long; the loop must go on sending heartbeats.
+        found = await asyncio.to_thread(evaluator.update, rows, facts)
+        texts = [series.text for series in found.series]
+        slots = await self._queries.slots(self._tenant, made, texts)
+        if life == self._life:
+            self._evaluator = evaluator
+        if self._place == NOWHERE:
+            self._place = (facts.epoch, facts.rev)
+        self._plan, self._edges = made, _edges(made, facts)
+        return found.to_dict(slots)
+
+    def _begin_again(self) -> None:
+        """Forget what was read: a record was missed, or too much has changed."""
+        self._life += 1
+        self._evaluator = None
+        self._changed.clear()
+
+    def _time_moves(self, made: Plan) -> bool:
+        """Tell whether time alone changes the answer: a window opens, ends or is final."""
+        if any(reading.aggregate.per_second for reading in made.readings):
+            return True
+        return _edges(made, self._queries.facts()) != self._edges
+
+
+def _edges(made: Plan, facts: Facts) -> tuple[int, ...]:
+    """Return which steps and panes the present and processed-through stand in."""
+    through_ms = facts.processed_through_ms or 0
+    edges = [facts.now_ms // made.windows.step_ms]
+    for reading in made.readings:
+        late_ms = reading.served.newest.metric.lateness_ms
+        edges += [through_ms // reading.pane_ms, (through_ms - late_ms) // reading.pane_ms]
+    return tuple(edges)

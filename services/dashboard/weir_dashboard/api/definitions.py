@@ -8,21 +8,21 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Response
 from weir.definitions.check import check
+from weir.definitions.history import Definition
 from weir.problems import ProblemError, Reason, echo
 
 from weir_dashboard.api.models import (
     Change,
-    Definition,
     DefinitionText,
     Draft,
     Page,
     ProblemPlace,
     Progress,
+    StoredDefinition,
     Validation,
 )
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
-from weir_dashboard.definitions.catalog import Version
 from weir_dashboard.definitions.writer import Expected
 
 # Written by routes of their own, which know what must not be seen or chosen.
@@ -32,9 +32,11 @@ router = APIRouter(tags=["definitions"])
 
 
 @router.get("/definitions")
-async def list_definitions(here: Here, caller: Who, kind: str | None = None) -> Page[Definition]:
+async def list_definitions(
+    here: Here, caller: Who, kind: str | None = None
+) -> Page[StoredDefinition]:
     """List the definitions in force, by kind and name."""
-    found = here.catalog.current_of(caller.tenant, kind)
+    found = here.catalog.folded.current(caller.tenant, kind)
     return Page(items=[_told(here, v) for v in found if v.kind not in OWN_ROUTES])
 
 
@@ -65,7 +67,7 @@ async def validate(body: Draft) -> Validation:
 @router.get("/definitions/{kind}/{name}")
 async def get_definition(
     kind: str, name: str, here: Here, caller: Who, response: Response
-) -> Definition:
+) -> StoredDefinition:
     """Return a definition; its `ETag` is its version."""
     version = _current(here, caller, kind, name)
     response.headers["etag"] = f'"{version.version}"'
@@ -75,7 +77,7 @@ async def get_definition(
 @router.get("/definitions/{kind}/{name}/history")
 async def get_history(kind: str, name: str, here: Here, caller: Who) -> Page[Change]:
     """List all edits of a definition, the newest first; also of a deleted one."""
-    found = [] if kind in OWN_ROUTES else here.catalog.history(caller.tenant, kind, name)
+    found = [] if kind in OWN_ROUTES else here.catalog.folded.history(caller.tenant, kind, name)
     if not found:
         raise _unknown()
     return Page(items=[change_of(version) for version in found])
@@ -110,7 +112,7 @@ async def put_definition(
     response: Response,
     if_match: Annotated[str | None, Header()] = None,
     if_none_match: Annotated[str | None, Header()] = None,
-) -> Definition:
+) -> StoredDefinition:
     """Store a definition as its next version, if the version it changes is the current one."""
     expected = expected_of(if_match, if_none_match)
     _own_route(kind)
@@ -158,7 +160,7 @@ def expected_of(if_match: str | None, if_none_match: str | None) -> Expected:
     return Expected(version=int(found[1]))
 
 
-def change_of(version: Version) -> Change:
+def change_of(version: Definition) -> Change:
     """Return an edit as lists show it."""
     return Change(
         version=version.version,
@@ -170,8 +172,8 @@ def change_of(version: Version) -> Change:
     )
 
 
-def _current(here: Context, caller: Caller, kind: str, name: str) -> Version:
-    version = here.catalog.current(caller.tenant, kind, name)
+def _current(here: Context, caller: Caller, kind: str, name: str) -> Definition:
+    version = here.catalog.folded.get(caller.tenant, kind, name)
     if version is None or kind in OWN_ROUTES:
         raise _unknown()
     return version
@@ -187,15 +189,15 @@ def _own_route(kind: str) -> None:
         raise ProblemError(422, Reason.DEFINITION_INVALID, msg)
 
 
-def _told(here: Context, version: Version) -> Definition:
+def _told(here: Context, version: Definition) -> StoredDefinition:
     active = here.catalog.activation(version.vid) is not None
     state: Any = "stored" if version.kind != "metric" else "serving" if active else "starting"
-    return Definition(
+    return StoredDefinition(
         kind=version.kind,
         name=version.name,
         version=version.version,
         text=version.text,
-        parsed=here.catalog.model(version).canonical(),
+        parsed=version.model.canonical(),
         by=version.by,
         at_ms=version.at_ms,
         vid=version.vid,

@@ -7,12 +7,13 @@ import secrets
 import string
 
 from fastapi import APIRouter
+from weir.definitions.history import Definition
+from weir.definitions.key import Key as KeyModel
 from weir.problems import ProblemError, Reason
 
 from weir_dashboard.api.models import Key, NewKey, Page, ShownKey
 from weir_dashboard.auth.callers import hash_key_text
 from weir_dashboard.context import Context, Here, Who
-from weir_dashboard.definitions.catalog import Version
 from weir_dashboard.definitions.writer import Expected
 
 ID_LETTERS = string.ascii_lowercase + string.digits
@@ -22,7 +23,7 @@ router = APIRouter(tags=["keys"])
 @router.get("/keys")
 async def list_keys(here: Here, caller: Who) -> Page[Key]:
     """List the tenant's keys that are not revoked, newest first."""
-    found = here.catalog.current_of(caller.tenant, "key")
+    found = here.catalog.folded.current(caller.tenant, "key")
     items = [Key.model_validate(_told(version)) for version in found]
     return Page(items=sorted(items, key=lambda key: -key.created_ms))
 
@@ -46,7 +47,7 @@ async def make_key(body: NewKey, here: Here, caller: Who) -> ShownKey:
 @router.delete("/keys/{id}")
 async def revoke_key(id: str, here: Here, caller: Who) -> Key:  # noqa: A002  the API's word
     """Revoke a key: refused everywhere within 60 s, open sockets are closed."""
-    version = here.catalog.current(caller.tenant, "key", id)
+    version = here.catalog.folded.get(caller.tenant, "key", id)
     if version is None:
         raise ProblemError(404, Reason.NOT_FOUND, "there is no such key")
     await here.writer.delete(
@@ -69,13 +70,16 @@ def key_text(here: Context, key: str, key_id: str, wanted: NewKey) -> str:
     )
 
 
-def _told(version: Version) -> dict[str, object]:
-    body = json.loads(version.text)
+def _told(version: Definition) -> dict[str, object]:
+    model = version.model
+    if not isinstance(model, KeyModel):
+        msg = f"version {version.vid} is stored as a key but is a {model.kind}"
+        raise TypeError(msg)
     return {
         "id": version.name,
-        "label": body.get("label", ""),
-        "scopes": body["scopes"],
-        "source": body.get("source", ""),
+        "label": model.label,
+        "scopes": list(model.scopes),
+        "source": model.source,
         "created_ms": version.at_ms,
         "created_by": version.by,
     }

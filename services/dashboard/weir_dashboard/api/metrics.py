@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from weir.definitions.history import Definition
 from weir.definitions.metric import Metric as MetricModel
 from weir.problems import ProblemError, Reason, echo
 from weir.series import OTHER, decode_series, fit
@@ -13,7 +14,6 @@ from weir_dashboard.api.definitions import change_of
 from weir_dashboard.api.models import Board, Metric, MetricDetail, NamedSeries, Page
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
-from weir_dashboard.definitions.catalog import Version
 
 MAX_SERIES = 500
 router = APIRouter(tags=["read"])
@@ -22,7 +22,7 @@ router = APIRouter(tags=["read"])
 @router.get("/metrics")
 async def list_metrics(here: Here, caller: Who) -> Page[Metric]:
     """List the tenant's metrics by name."""
-    found = here.catalog.current_of(caller.tenant, "metric")
+    found = here.catalog.folded.current(caller.tenant, "metric")
     return Page(items=[Metric.model_validate(await _told(here, version)) for version in found])
 
 
@@ -30,8 +30,8 @@ async def list_metrics(here: Here, caller: Who) -> Page[Metric]:
 async def get_metric(name: str, here: Here, caller: Who) -> MetricDetail:
     """Return a metric with its versions."""
     version = _version(here, caller, name)
-    model = here.catalog.metric(version)
-    history = here.catalog.history(caller.tenant, "metric", name)
+    model = _model(version)
+    history = here.catalog.folded.history(caller.tenant, "metric", name)
     return MetricDetail.model_validate(
         {
             **await _told(here, version),
@@ -51,7 +51,7 @@ async def list_series(
 ) -> Page[NamedSeries]:
     """List the sets of dimension values that a metric has seen."""
     version = _version(here, caller, metric)
-    model = here.catalog.metric(version)
+    model = _model(version)
     texts = sorted(await _series_texts(here, version))
     return Page(items=[_named(model, text) for text in texts[:limit]])
 
@@ -60,8 +60,8 @@ async def list_series(
 async def list_boards(here: Here, caller: Who) -> Page[Board]:
     """List the tenant's boards by name; edited as definitions."""
     items = []
-    for version in here.catalog.current_of(caller.tenant, "board"):
-        board = here.catalog.model(version).canonical()
+    for version in here.catalog.folded.current(caller.tenant, "board"):
+        board = version.model.canonical()
         items.append(
             Board(
                 name=version.name,
@@ -73,16 +73,28 @@ async def list_boards(here: Here, caller: Who) -> Page[Board]:
     return Page(items=items)
 
 
-def _version(here: Context, caller: Caller, name: str) -> Version:
-    version = here.catalog.current(caller.tenant, "metric", name)
+def _model(version: Definition) -> MetricModel:
+    """Return what a stored metric means.
+
+    Raises:
+        ProblemError: 501 if a later release wrote it.
+    """
+    if version.metric is None:
+        msg = f"metric {version.name} was written by a later release; read it with that one"
+        raise ProblemError(501, Reason.NOT_AVAILABLE, msg)
+    return version.metric
+
+
+def _version(here: Context, caller: Caller, name: str) -> Definition:
+    version = here.catalog.folded.get(caller.tenant, "metric", name)
     if version is None:
         msg = f'there is no metric "{echo(name)}"; see /api/v1/metrics for those there are'
         raise ProblemError(404, Reason.METRIC_UNKNOWN, msg)
     return version
 
 
-async def _told(here: Context, version: Version) -> dict[str, Any]:
-    model = here.catalog.metric(version)
+async def _told(here: Context, version: Definition) -> dict[str, Any]:
+    model = _model(version)
     texts = await _series_texts(here, version)
     return {
         "name": version.name,
@@ -97,7 +109,7 @@ async def _told(here: Context, version: Version) -> dict[str, Any]:
     }
 
 
-async def _series_texts(here: Context, version: Version) -> set[str]:
+async def _series_texts(here: Context, version: Definition) -> set[str]:
     found: set[str] = set()
     for shard in range(here.catalog.shards):
         found.update((await here.queries.panes.names(version.vid, shard, fresh=True)).values())

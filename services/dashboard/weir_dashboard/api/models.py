@@ -136,7 +136,7 @@ class Draft(DefinitionText):
     name: str | None = None
 
 
-class Definition(Told):
+class StoredDefinition(Told):
     """A stored definition."""
 
     kind: str
@@ -217,10 +217,10 @@ class Series(Told):
 
 
 class AnsweredMetric(Told):
-    """Which version of which metric was read."""
+    """Which version of which metric was read; of an expression there is none."""
 
     name: str
-    version: int
+    version: int | None
     unit: str | None
     resolution_ms: int
     lateness_ms: int

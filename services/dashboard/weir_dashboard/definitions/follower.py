@@ -41,11 +41,13 @@ class Record:
         offset: Its place; of a definition also the version id of a metric.
         key: `<tenant>/<kind>/<name>`, or `_/<record>`.
         value: JSON.
+        at_ms: When the log took it.
     """
 
     offset: int
     key: bytes
     value: bytes
+    at_ms: int
 
 
 class Follower:
@@ -124,7 +126,8 @@ class Follower:
             error = message.error()
             if error is None:
                 key, value = message.key() or b"", message.value() or b""
-                records.append(Record(message.offset() or 0, key, value))
+                at_ms = message.timestamp()[1]
+                records.append(Record(message.offset() or 0, key, value, at_ms))
             elif error.code() == KafkaError._PARTITION_EOF:
                 ended = True
         if (records or ended) and self._loop is not None:

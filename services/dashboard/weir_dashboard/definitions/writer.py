@@ -8,13 +8,14 @@ are based on the same version, and the second one loses.
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import dataclass
 
 from weir.clock import Clock
+from weir.definitions.history import Definition
+from weir.definitions.records import Edit, NewRecord, delete_record, put_record
 from weir.problems import ProblemError, Reason
 
-from weir_dashboard.definitions.catalog import Catalog, Place, Version
+from weir_dashboard.definitions.catalog import Catalog, Place
 from weir_dashboard.definitions.follower import Follower
 from weir_dashboard.definitions.producer import TIMEOUT_S, Appender
 
@@ -43,48 +44,36 @@ class Writer:
         self._catalog = catalog
         self._clock = clock
 
-    async def put(self, place: Place, text: str, *, by: str, expected: Expected) -> Version:
+    async def put(self, place: Place, text: str, *, by: str, expected: Expected) -> Definition:
         """Store a text that was checked as the next version.
 
         Raises:
             ProblemError: 428 without a condition, 412 if it does not hold, 409 if another
                 writer was faster, 503 if the log did not confirm.
         """
-        return await self._write(place, "put", text, by=by, expected=expected)
+        edit = self._edit(place, by, expected)
+        return await self._append(place, put_record(edit, text))
 
-    async def delete(self, place: Place, *, by: str, expected: Expected) -> Version:
+    async def delete(self, place: Place, *, by: str, expected: Expected) -> Definition:
         """End a definition; its history stays.
 
         Raises:
             ProblemError: As `put`, and 404 if there is none.
         """
-        if self._catalog.current(*place) is None:
+        if self._catalog.folded.get(*place) is None:
             raise ProblemError(404, Reason.NOT_FOUND, "there is no such definition")
-        return await self._write(place, "delete", "", by=by, expected=expected)
+        edit = self._edit(place, by, expected)
+        return await self._append(place, delete_record(edit))
 
-    async def _write(
-        self, place: Place, op: str, text: str, *, by: str, expected: Expected
-    ) -> Version:
+    def _edit(self, place: Place, by: str, expected: Expected) -> Edit:
         self._check(place, expected)
-        history = self._catalog.history(*place)
-        based_on = history[0].version if history else 0
-        tenant, kind, name = place
-        record = {
-            "v": 1,
-            "tenant": tenant,
-            "kind": kind,
-            "name": name,
-            "version": based_on + 1,
-            "based_on": based_on,
-            "op": op,
-            "text": text,
-            "by": by,
-            "at_ms": self._clock.now_ms(),
-        }
-        key = "/".join(place).encode()
-        offset = await self._appender.append(key, json.dumps(record).encode())
+        based_on = self._catalog.folded.version(*place)
+        return Edit(*place, based_on=based_on, by=by, at_ms=self._clock.now_ms())
+
+    async def _append(self, place: Place, record: NewRecord) -> Definition:
+        offset = await self._appender.append(record.key, record.value)
         await self._read_back(offset)
-        winner = next((v for v in self._catalog.history(*place) if v.vid == offset), None)
+        winner = self._catalog.folded.by_vid(offset)
         if winner is None:
             raise self._conflict(place, 409, "another change came first")
         return winner
@@ -97,7 +86,7 @@ class Writer:
             raise ProblemError(503, Reason.LOG_UNAVAILABLE, msg, retry_after_s=2) from None
 
     def _check(self, place: Place, expected: Expected) -> None:
-        current = self._catalog.current(*place)
+        current = self._catalog.folded.get(*place)
         if expected.version is None and not expected.absent:
             msg = "a change needs If-Match with the version it changes, or If-None-Match: *"
             raise ProblemError(428, Reason.PRECONDITION_REQUIRED, msg)
@@ -109,7 +98,7 @@ class Writer:
             raise self._conflict(place, 412, f"you changed version {expected.version}")
 
     def _conflict(self, place: Place, status: int, why: str) -> ProblemError:
-        current = self._catalog.current(*place)
+        current = self._catalog.folded.get(*place)
         version = current.version if current else 0
         required = f"the current version, {version}" if current else "that it does not exist"
         msg = f"{place[1]} {place[2]} is at version {version}: {why}; read it and try again"

@@ -66,6 +66,9 @@ class Feed:
         """Return the frames that lead from `rev` (None: from nothing) to the newest answer."""
         if self.track is None:
             return []
+        if rev == self.track.floor_rev - 1:
+            # Who resumes is taken one revision back; before the first there is nothing.
+            rev = self.track.floor_rev
         if rev not in self._frames:
             change = self.track.since(rev) if rev is not None else None
             self._frames[rev] = (
@@ -142,6 +145,13 @@ class Feeds:
                 feed.dirty = True
                 if feed.subscriptions:
                     self.evaluate_soon(feed)
+
+    def evaluate_all(self) -> None:
+        """Evaluate every query anew, since definitions changed."""
+        for feed in self._feeds.values():
+            feed.dirty = True
+            if feed.subscriptions:
+                self.evaluate_soon(feed)
 
     def evaluate_soon(self, feed: Feed) -> None:
         """Evaluate a feed, at most four times a second."""

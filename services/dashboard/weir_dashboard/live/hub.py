@@ -20,6 +20,7 @@ from weir.live.messages import ClientMessage
 from weir.problems import ProblemError
 
 from weir_dashboard.auth.callers import Caller
+from weir_dashboard.definitions.catalog import Place
 from weir_dashboard.live import frames
 from weir_dashboard.live.client import MAX_HZ, MAX_SUBSCRIPTIONS, MESSAGES_PER_S, Client
 from weir_dashboard.live.conversation import Conversation
@@ -119,9 +120,13 @@ class Hub:
         self._feeds.on_batch(record)
         self._tails.on_batch(record)
 
-    def on_keys(self) -> None:
-        """Look again at all credentials, since keys changed."""
-        self._recheck_s = 0.0
+    def on_definitions(self, changed: set[Place]) -> None:
+        """Look again at credentials and queries that a changed definition concerns."""
+        kinds = {kind for _, kind, _ in changed}
+        if "key" in kinds:
+            self._recheck_s = 0.0
+        if "metric" in kinds:
+            self._feeds.evaluate_all()
 
     async def run(self) -> None:
         """Keep the pulse until cancelled."""

@@ -9,12 +9,14 @@ is being read is not kept.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from redis.asyncio import Redis
 from weir import names, rows
 from weir.batches import BatchRecord
+from weir.query.facts import PaneKey, PaneRows
+from weir.series import OTHER
 
 from weir_dashboard.store.redis import read_hashes
 
@@ -84,6 +86,19 @@ class Panes:
             found.update(await self._read(missing[at : at + ROUND_TRIP]))
         return found
 
+    async def together(
+        self, keys: Collection[PaneKey], shards: int
+    ) -> dict[PaneKey, PaneRows | None]:
+        """Return panes with their shards together, rows by series text; None if empty."""
+        wanted = [PaneId(*key, shard) for key in keys for shard in range(shards)]
+        found: dict[PaneKey, PaneRows | None] = dict.fromkeys(keys)
+        for pane, stored in (await self.read(wanted)).items():
+            if stored:
+                texts = await self.names(pane.vid, pane.shard, stored)
+                key = (pane.vid, pane.res_s, pane.start_s)
+                found[key] = _joined(found[key], texts, stored)
+        return found
+
     async def names(
         self, vid: int, shard: int, known: Iterable[bytes] = (), *, fresh: bool = False
     ) -> dict[bytes, str]:
@@ -123,3 +138,13 @@ class Panes:
         dropped = self._panes.pop(pane, None)
         if dropped is not None:
             self._rows_kept -= len(dropped) + 1
+
+
+def _joined(known: PaneRows | None, texts: dict[bytes, str], stored: Rows) -> dict[str, rows.Row]:
+    """Add one shard's rows to a pane. Each shard has a row `other` of its own."""
+    joined = dict(known or {})
+    for short, row in stored.items():
+        # A row whose name is gone still counts in the total.
+        text = texts.get(short, OTHER)
+        joined[text] = rows.merge(joined[text], row) if text in joined else row
+    return joined

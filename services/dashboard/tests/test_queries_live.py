@@ -1,0 +1,329 @@
+"""Queries over HTTP and the live socket: real panes, real deltas, no stand-ins."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+from websockets.typing import Subprotocol
+from weir.live import apply, same
+from weir.rows import Row
+from weir_local.waiting import wait_until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.redis]
+
+METRIC = """
+kind: metric
+name: {name}
+events: {{type: web.request}}
+by: [data.region]
+aggregates: [count, rate]
+resolution: 10s
+keep: {{10s: 24h}}
+allowed_lateness: 1m
+"""
+
+
+def ten_seconds_ago(steps: int = 0) -> int:
+    """Return the start of a whole pane of 10 s, some panes back, in seconds."""
+    return int(time.time()) // 10 * 10 - 10 * steps
+
+
+@pytest.fixture
+def metric(running: Any, request: pytest.FixtureRequest) -> tuple[str, int]:
+    """Return a metric of this test's own, by name and vid."""
+    name = "m" + "".join(c for c in request.node.name.lower() if c.isalnum())[-40:] + "x"
+    return name, running.put("default", "metric", name, METRIC.format(name=name))
+
+
+def asked(name: str, **members: Any) -> dict[str, Any]:
+    """Return a query for the last ten minutes by region."""
+    query = {
+        "metric": name,
+        "aggregate": "count",
+        "by": ["region"],
+        "window": {"kind": "tumbling", "length": "10s"},
+        "step": "10s",
+        "range": {"last": "5m"},
+    }
+    return {**query, **members}
+
+
+class Watcher:
+    """A client that follows one query and folds what it hears, as the browser does."""
+
+    def __init__(self, running: Any, query: dict[str, Any]) -> None:
+        self._running, self._query = running, query
+        self.answer: dict[str, Any] | None = None
+        self.deltas = 0
+        self._stack = ExitStack()
+        self.open()
+
+    def close(self) -> None:
+        """Cut the connection, if there is one."""
+        self._stack.close()
+
+    def open(self) -> None:
+        """Connect, and resume from what is held."""
+        self.close()
+        self.socket = self._stack.enter_context(
+            connect(self._running.live_url, subprotocols=[Subprotocol("weir.v1")], compression=None)
+        )
+        held = self.answer
+        position = None if held is None else {"epoch": held["epoch"], "rev": held["rev"]}
+        say = self.socket.send
+        say(json.dumps({"op": "hello", "v": 1, "auth": self._running.key}))
+        say(
+            json.dumps(
+                {"op": "subscribe", "id": 1, "to": "query", "query": self._query, "from": position}
+            )
+        )
+
+    def listen(self, until: Any, timeout_s: float = 10) -> None:
+        """Fold frames until a condition holds of the answer."""
+        deadline = time.monotonic() + timeout_s
+        while self.answer is None or not until(self.answer):
+            left = deadline - time.monotonic()
+            assert left > 0, f"the answer never came to it: {self.answer}"
+            self.fold(json.loads(self.socket.recv(timeout=left)))
+
+    def fold(self, frame: dict[str, Any]) -> None:
+        """Fold one frame."""
+        assert frame["op"] != "error", frame
+        if frame["op"] == "snapshot":
+            self.answer = frame["answer"]
+        elif frame["op"] == "delta":
+            self.deltas += 1
+            assert self.answer is not None
+            self.answer = apply(self.answer, frame)  # type: ignore[arg-type]
+
+
+def total(answer: dict[str, Any], region: str) -> int:
+    """Return how many events of a region an answer counts."""
+    found = [s for s in answer["series"] if s["by"].get("region") == region]
+    return sum(count or 0 for s in found for count in s["count"])
+
+
+class TestQuery:
+    def test_it_counts_what_the_panes_hold(
+        self, running: Any, engine: Any, metric: tuple[str, int]
+    ) -> None:
+        """The answer equals what was written, with its state and its slot."""
+        name, vid = metric
+        engine.commit({(vid, 10, ten_seconds_ago(3)): {"=eu": Row(5), "=us": Row(2)}})
+        with running.client() as http:
+            body = http.post("/query", json=asked(name)).json()
+        assert [(total(body, r), r) for r in ("eu", "us")] == [(5, "eu"), (2, "us")]
+        assert {s["slot"] for s in body["series"]} == {0, 1}
+        assert (body["rev"], body["epoch"]) == (engine.rev, engine.epoch)
+
+    def test_csv_escapes_what_a_spreadsheet_would_run(
+        self, running: Any, engine: Any, metric: tuple[str, int]
+    ) -> None:
+        """A dimension that begins like a formula is text in CSV."""
+        name, vid = metric
+        engine.commit({(vid, 10, ten_seconds_ago(1)): {"==SUM(A1)": Row(1)}})
+        with running.client() as http:
+            answer = http.post("/query", json=asked(name), headers={"accept": "text/csv"})
+        assert answer.headers["content-type"].startswith("text/csv")
+        assert ",'=SUM(A1),1.0,1.0,1.0,1,p" in answer.text
+
+    def test_ndjson_has_a_line_a_point(
+        self, running: Any, engine: Any, metric: tuple[str, int]
+    ) -> None:
+        """NDJSON says the same, one object a window."""
+        name, vid = metric
+        engine.commit({(vid, 10, ten_seconds_ago(1)): {"=eu": Row(4)}})
+        accept = {"accept": "application/x-ndjson"}
+        with running.client() as http:
+            lines = http.post("/query", json=asked(name), headers=accept).text.splitlines()
+        assert sum(json.loads(line)["count"] or 0 for line in lines) == 4
+        assert len(lines) == 30
+
+    @pytest.mark.parametrize(
+        ("wrong", "status", "code"),
+        [
+            ({"metric": "nothing_like_it"}, 404, "metric_unknown"),
+            ({"aggregate": "p99"}, 422, "query_invalid"),
+            ({"by": ["planet"]}, 422, "query_invalid"),
+            ({"step": "7s"}, 422, "query_invalid"),
+            ({"tenant": "other"}, 422, "unknown_field"),
+            ({"range": {"last": "24h"}, "step": "1s"}, 422, "query_invalid"),
+            ({"after": "x"}, 422, "query_invalid"),
+        ],
+    )
+    def test_what_cannot_be_answered_is_refused_by_name(
+        self, running: Any, metric: tuple[str, int], wrong: dict[str, Any], status: int, code: str
+    ) -> None:
+        """Each wrong query gets its status and code, and says what would do."""
+        with running.client() as http:
+            refused = http.post("/query", json=asked(metric[0], **wrong))
+        assert (refused.status_code, refused.json()["code"]) == (status, code)
+
+    def test_after_waits_until_it_is_counted(
+        self, running: Any, engine: Any, metric: tuple[str, int]
+    ) -> None:
+        """A query after a position answers once that position is counted."""
+        name, vid = metric
+        engine.commit({(vid, 10, ten_seconds_ago(1)): {"=eu": Row(3)}}, received=3)
+        with running.client() as http:
+            body = http.post("/query", json=asked(name, after="0:2")).json()
+        assert total(body, "eu") == 3
+
+    def test_another_tenant_has_no_such_metric(self, running: Any, metric: tuple[str, int]) -> None:
+        """Another tenant's metric is as unknown as one that does not exist."""
+        key = running.key_for("elsewhere", ["read"])
+        with running.client(key) as http:
+            theirs = http.post("/query", json=asked(metric[0]))
+            none = http.post("/query", json=asked("nothing_like_it"))
+        assert theirs.status_code == none.status_code == 404
+        assert theirs.json()["code"] == none.json()["code"] == "metric_unknown"
+
+
+class TestWatching:
+    def test_a_commit_reaches_the_client_as_a_delta(
+        self, running: Any, engine: Any, metric: tuple[str, int]
+    ) -> None:
+        """What a batch adds is seen well within a second, as a small difference."""
+        name, vid = metric
+        pane = (vid, 10, ten_seconds_ago(2))
+        engine.commit({pane: {"=eu": Row(1)}})
+        watcher = Watcher(running, asked(name))
+        watcher.listen(lambda answer: total(answer, "eu") == 1)
+        begun = time.monotonic()
+        engine.commit({pane: {"=eu": Row(2), "=us": Row(7)}})
+        watcher.listen(lambda answer: (total(answer, "eu"), total(answer, "us")) == (3, 7))
+        assert time.monotonic() - begun < 2
+        assert watcher.deltas >= 1
+
+    def test_time_alone_makes_deltas(
+        self, running: Any, engine: Any, metric: tuple[str, int]
+    ) -> None:
+        """With nothing but ticks, windows become known, then final."""
+        name, vid = metric
+        start_s = ten_seconds_ago(2)
+        now_ms = int(time.time() * 1000)
+        engine.commit({(vid, 10, start_s): {"=eu": Row(1)}}, through_ms=start_s * 1000)
+        watcher = Watcher(running, asked(name))
+        watcher.listen(lambda answer: total(answer, "eu") == 1)
+        assert watcher.answer is not None
+        assert set(watcher.answer["series"][0]["state"]) <= {"p", "f"}
+        engine.commit(ticks=1, through_ms=now_ms + 120_000)
+        watcher.listen(lambda answer: set(answer["series"][0]["state"]) == {"f"})
+        assert watcher.deltas >= 1
+
+    def test_model_equals_snapshot_after_reconnects(
+        self, running: Any, engine: Any, metric: tuple[str, int]
+    ) -> None:
+        """A client that is cut off again and again ends where a fresh one stands."""
+        name, vid = metric
+        seed = random.randrange(2**32)  # noqa: S311
+        dice = random.Random(seed)  # noqa: S311
+        engine.commit({(vid, 10, ten_seconds_ago(1)): {"=r0": Row(1)}})
+        watcher = Watcher(running, asked(name))
+        watcher.listen(lambda _: True)
+        for _ in range(25):
+            pane = (vid, 10, ten_seconds_ago(dice.randint(0, 5)))
+            engine.commit({pane: {f"=r{dice.randint(0, 6)}": Row(dice.randint(1, 9))}})
+            if dice.random() < 0.3:
+                watcher.close()
+                engine.commit({pane: {"=r0": Row(1)}})
+                watcher.open()
+            elif dice.random() < 0.5:
+                self._hear_what_is_there(watcher)
+        fresh = Watcher(running, asked(name))
+        fresh.listen(lambda answer: answer["rev"] >= engine.rev)
+        last = fresh.answer
+        assert last is not None
+        sums = {f"r{i}": total(last, f"r{i}") for i in range(7)}
+        watcher.listen(lambda a: {f"r{i}": total(a, f"r{i}") for i in range(7)} == sums)
+        wait_until(lambda: self._agree(watcher, fresh), timeout_s=10, what=f"equal, seed {seed}")
+
+    def _agree(self, one: Watcher, other: Watcher) -> bool:
+        self._hear_what_is_there(one)
+        self._hear_what_is_there(other)
+        assert one.answer is not None
+        assert other.answer is not None
+        return same(one.answer, other.answer)
+
+    def _hear_a_heartbeat(self, watcher: Watcher, rev: int) -> None:
+        """Fold what comes before the second heartbeat of a revision."""
+        beats = 0
+        while beats < 2:
+            frame = json.loads(watcher.socket.recv(timeout=10))
+            watcher.fold(frame)
+            beats += frame["op"] == "heartbeat" and frame["rev"] == rev
+
+    def _hear_what_is_there(self, watcher: Watcher) -> None:
+        try:
+            while True:
+                watcher.fold(json.loads(watcher.socket.recv(timeout=0.05)))
+        except (TimeoutError, ConnectionClosed):
+            return
+
+    def test_resume_brings_a_delta_not_a_snapshot(
+        self, running: Any, engine: Any, metric: tuple[str, int]
+    ) -> None:
+        """A client that comes back with its position is told only what changed."""
+        name, vid = metric
+        pane = (vid, 10, ten_seconds_ago(1))
+        engine.commit({pane: {"=eu": Row(1)}})
+        watcher = Watcher(running, asked(name))
+        watcher.listen(lambda answer: total(answer, "eu") == 1)
+        watcher.close()
+        engine.commit({pane: {"=eu": Row(1)}})
+        watcher.open()
+        watcher.listen(lambda answer: total(answer, "eu") == 2)
+        assert watcher.deltas == 1
+
+    def test_a_new_epoch_brings_a_snapshot(
+        self, running: Any, engine: Any, metric: tuple[str, int]
+    ) -> None:
+        """After a rebuild nothing of the old state counts."""
+        name, vid = metric
+        pane = (vid, 10, ten_seconds_ago(1))
+        engine.commit({pane: {"=eu": Row(1)}})
+        watcher = Watcher(running, asked(name))
+        watcher.listen(lambda answer: total(answer, "eu") == 1)
+        second = type(engine)(running)
+        second.commit({pane: {"=eu": Row(1)}})
+        watcher.listen(lambda answer: answer["epoch"] == second.epoch)
+        assert watcher.deltas == 0
+
+    def test_equal_questions_share_one_key(self, running: Any, metric: tuple[str, int]) -> None:
+        """However they are spelled, equal queries of a tenant are one feed."""
+        name, _ = metric
+        one, other = Watcher(running, asked(name)), Watcher(running, asked(name, step="10s"))
+        keys = {self._key(one), self._key(other)}
+        assert len(keys) == 1
+
+    def _key(self, watcher: Watcher) -> str:
+        while True:
+            frame = json.loads(watcher.socket.recv(timeout=5))
+            if frame["op"] == "subscribed":
+                return str(frame["key"])
+
+    def test_paused_then_the_newest(
+        self, running: Any, engine: Any, metric: tuple[str, int]
+    ) -> None:
+        """A paused client hears nothing; then one delta brings it to the newest state."""
+        name, vid = metric
+        pane = (vid, 10, ten_seconds_ago(1))
+        engine.commit({pane: {"=eu": Row(1)}})
+        watcher = Watcher(running, asked(name))
+        watcher.listen(lambda answer: total(answer, "eu") == 1)
+        watcher.socket.send(json.dumps({"op": "pace", "hz": 0}))
+        for _ in range(3):
+            engine.commit({pane: {"=eu": Row(1)}})
+        self._hear_a_heartbeat(watcher, engine.rev)
+        assert watcher.answer is not None
+        assert total(watcher.answer, "eu") == 1
+        watcher.socket.send(json.dumps({"op": "pace", "hz": 4}))
+        watcher.listen(lambda answer: total(answer, "eu") == 4)
+        assert watcher.deltas == 1
