@@ -112,11 +112,8 @@ class Driver:
             opened = epoch is None
             offset = len(self.world.definitions)
             self.epoch = offset if epoch is None else epoch
-            self.floor = activation_floor(
-                last.offsets if last else None, self.world.ends(), opens_epoch=opened
-            )
-            start = Definition("start", epoch=self.epoch, offsets=self.floor)
-            self.world.append_definition(start)
+            self.floor = activation_floor(self.world.ends(), first_start=last is None)
+            self.world.append_definition(Definition("start", epoch=self.epoch))
             self.fence = Fence(offset, DEFINITIONS_ID)
             yield
             yield from self._raise_fence()

@@ -21,6 +21,8 @@ from .commit_world import (
 )
 
 CORRECT = Rules()
+MOST_DRIVERS = 3
+MOST_VERSIONS = 3
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,15 @@ class Run:
         self.drivers: list[tuple[Driver, Iterator[None]]] = []
         self.asleep: dict[int, int] = {}
         self.late: list[Iterator[None]] = []
+        self._faults = (
+            (self._crash, faults.crash),
+            (self._second, faults.second),
+            (self._pause, faults.pause),
+            (self._lose_tail, faults.tail),
+            (self._wipe, faults.wipe),
+            (self._break_checkpoint, faults.checkpoint),
+            (self._define, faults.version),
+        )
 
     def wrongs(self) -> list[str]:
         """Do the run and return everything that was wrong."""
@@ -108,25 +119,35 @@ class Run:
 
     # ── faults ──────────────────────────────────────────────────────────────
     def _break(self, step: int) -> None:
-        world, faults, rng = self.world, self.faults, self.world.rng
-        if self.drivers and rng.random() < faults.crash:
-            del self.drivers[int(rng.random() * len(self.drivers))]
-        if len(self.drivers) < 3 and rng.random() < faults.second:
-            self._start_driver()
-        if self.drivers and rng.random() < faults.pause:
-            driver, _ = self.drivers[int(rng.random() * len(self.drivers))]
-            self.asleep[id(driver)] = step + int(rng.random() * 120)
-        if world.before and rng.random() < faults.tail:
-            self._lose_tail()
-        if rng.random() < faults.wipe:
-            self._wipe()
-        if rng.random() < faults.checkpoint:
-            self._break_checkpoint()
-        if rng.random() < faults.version and len(world.versions()) < 3:
-            world.append_definition(Definition("version"))
+        """Do at most one fault."""
+        chance = self.world.rng.random()
+        for fault, likely in self._faults:
+            if chance < likely:
+                fault(step)
+                return
+            chance -= likely
 
-    def _lose_tail(self) -> None:
+    def _crash(self, _: int) -> None:
+        if self.drivers:
+            del self.drivers[int(self.world.rng.random() * len(self.drivers))]
+
+    def _second(self, _: int) -> None:
+        if len(self.drivers) < MOST_DRIVERS:
+            self._start_driver()
+
+    def _pause(self, step: int) -> None:
+        if self.drivers:
+            driver, _ = self.drivers[int(self.world.rng.random() * len(self.drivers))]
+            self.asleep[id(driver)] = step + int(self.world.rng.random() * 120)
+
+    def _define(self, _: int) -> None:
+        if len(self.world.versions()) < MOST_VERSIONS:
+            self.world.append_definition(Definition("version"))
+
+    def _lose_tail(self, _: int) -> None:
         world, rng = self.world, self.world.rng
+        if not world.before:
+            return
         world.lossless = False
         back = min(len(world.before), 1 + int(rng.random() ** 2 * self.faults.tail_writes))
         shards, stream = world.before[-back]
@@ -140,7 +161,7 @@ class Run:
         else:
             world.stream = stream
 
-    def _wipe(self) -> None:
+    def _wipe(self, _: int) -> None:
         world, rng = self.world, self.world.rng
         world.lossless = False
         if rng.random() < 0.5:
@@ -149,7 +170,7 @@ class Run:
         else:
             world.put(int(rng.random() * SHARDS), Image())
 
-    def _break_checkpoint(self) -> None:
+    def _break_checkpoint(self, _: int) -> None:
         world, rng = self.world, self.world.rng
         kind = rng.random()
         if kind < 0.35 or not world.old_plans:
@@ -212,7 +233,7 @@ class Run:
         for (vid, pane, shard), value in world.final.items():
             if world.activations()[vid].backfill:
                 continue  # a backfill changes panes without corrections, until its takeover
-            now = world.shards[shard].panes[vid, pane]
+            now = world.shards[shard].panes.get((vid, pane), 0)
             if value + published(world, (vid, pane, shard)) != now:
                 world.wrongs.append("I9: the corrections do not add up to the value now")
 

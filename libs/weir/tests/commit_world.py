@@ -80,6 +80,8 @@ class World:
         self.now = 0
         self.seen: list[dict[int, int]] = [{} for _ in range(PARTITIONS)]
         self.definitions: list[Definition] = []
+        self._folded, self._latest = 0, -1
+        self._active: dict[int, Definition] = {}
         self.shards: list[Image] = [Image() for _ in range(SHARDS)]
         self.stream: tuple[Record, ...] = ()
         self.before: list[tuple[tuple[Image, ...], tuple[Record, ...]]] = []
@@ -143,13 +145,13 @@ class World:
 
     def activations(self) -> dict[int, Definition]:
         """Return by version its first activation that had the right to be written."""
-        latest, active = -1, dict[int, Definition]()
-        for offset, record in enumerate(self.definitions):
+        for record in self.definitions[self._folded :]:
             if record.kind == "start":
-                latest = offset
-            elif record.kind == "activation" and record.fence == latest:
-                active.setdefault(record.vid, record)
-        return active
+                self._latest = self._folded
+            elif record.kind == "activation" and record.fence == self._latest:
+                self._active.setdefault(record.vid, record)
+            self._folded += 1
+        return self._active
 
     def versions(self) -> list[int]:
         """Return all versions defined so far."""

@@ -201,11 +201,9 @@ class TestForeign:
 
 
 def test_activation_floor() -> None:
-    """The first epoch has none, a later one the log's end at its start, kept by restarts."""
-    assert activation_floor(None, {0: 9}, opens_epoch=True) == {}
-    assert activation_floor({}, {0: 9}, opens_epoch=False) == {}
-    assert activation_floor({0: 4}, {0: 9}, opens_epoch=False) == {0: 4}
-    assert activation_floor({0: 4}, {0: 9}, opens_epoch=True) == {0: 9}
+    """The first driver ever activates from where it is, a later one not below the log's end."""
+    assert activation_floor({0: 9}, first_start=True) == {}
+    assert activation_floor({0: 9}, first_start=False) == {0: 9}
 
 
 def test_incomplete_before() -> None:

@@ -165,26 +165,23 @@ def reconcile(found: Found) -> Recovery:
     return _level(found, ends)
 
 
-def activation_floor(
-    before: Offsets | None, log_end: Offsets, *, opens_epoch: bool
-) -> dict[int, int]:
+def activation_floor(log_end: Offsets, *, first_start: bool) -> dict[int, int]:
     """Return the offsets below which a driver may activate no version.
 
     A version counts from its activation on, so no image of a shard may ever come back
-    that stands beyond an activation and has not counted the version. Within an epoch
-    the end of the batch planned last is enough. An epoch that goes back in the log
-    (LOST, or all shards BEHIND) must also be safe from what a restored Redis may still
-    hold of the one before: it activates nothing below the log's end at its start. The
-    simulation finds wrong runs without this.
+    that stands beyond an activation and has not counted the version. Activations at
+    the end of the batch planned last are safe from that as long as nobody goes back in
+    the log. A recount does, and then a Redis that loses its tail, or is restored, may
+    still bring back a shard of the time before; but none that stands beyond what was
+    the end of the log when the driver started. The simulation finds wrong runs without
+    this.
 
     Args:
-        before: The floor in the latest start record; None if this is the first ever.
-        log_end: The end of the log now.
-        opens_epoch: Whether the start record about to be written opens an epoch.
+        log_end: The end of the log when the driver started.
+        first_start: No start record was there before the driver's: there is nothing
+            that could come back.
     """
-    if before is None:
-        return {}
-    return dict(log_end if opens_epoch else before)
+    return {} if first_start else dict(log_end)
 
 
 def incomplete_before_ms(first_received_ms: int, horizon_ms: int, start: Offsets) -> int:

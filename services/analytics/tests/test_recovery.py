@@ -72,6 +72,9 @@ class TestFence:
         shards.raise_fence(NEWER, 10)
 
         assert shards.newest_fence() == NEWER
+        shards.check_fence(NEWER)
+        with pytest.raises(VerdictError, match="must be the newest, got 7 and 9"):
+            shards.check_fence(FENCE)
         with pytest.raises(VerdictError, match="must have fence 7 or below, got 9") as caught:
             shards.raise_fence(FENCE, 10)
         assert caught.value.verdict is Verdict.FENCED

@@ -86,6 +86,20 @@ class Shards:
         fences = [_FENCE.decode(text) for text in found if text is not None]
         return max(fences, key=lambda fence: fence.fence, default=None)
 
+    def check_fence(self, fence: Fence) -> None:
+        """Do nothing while no newer driver has a shard.
+
+        The stream of records has no fence of its own: ask this before a new epoch is
+        begun because of it, or two drivers would take turns.
+
+        Raises:
+            VerdictError: FENCED if a shard has a newer fence.
+        """
+        found = self.newest_fence()
+        if found is not None and found.topic_id == fence.topic_id and found.fence > fence.fence:
+            msg = f"fence must be the newest, got {fence.fence} and {found.fence}: exit"
+            raise VerdictError(Verdict.FENCED, msg)
+
     def read_outboxes(self) -> dict[int, list[OutboxEntry]]:
         """Return the entries of each shard's outbox in order: what no record holds yet."""
         keys = [names.outbox_key(shard) for shard in range(self._count)]
