@@ -1,0 +1,76 @@
+/** A chart that follows its queries: lines, states and words for whatever the server says. */
+import { useMemo } from "preact/hooks";
+import { Empty, Refused } from "../components/notes";
+import { startsAtZero, unitOf } from "../lib/numbers";
+import { shownNowMs } from "../lib/pause";
+import { lostMs, staleMs, staleText, throughMs } from "../lib/shown";
+import { asTable, range, zone } from "../lib/view";
+import type { Followeds } from "../live/use";
+import { words } from "../messages.en";
+import { Chart } from "./chart";
+import { Legend } from "./legend";
+import { type Plot, plotOf } from "./plot";
+
+/** Returns the plot of what was answered; null before the first answer. */
+export function usePlot(followed: Followeds, aggregates: readonly string[]): Plot | null {
+  const through = throughMs.value;
+  const models = followed.feeds.map((feed) => feed.model);
+  const grain = models[0]?.metric.resolution_ms ?? 1_000;
+  const edge = through === null ? null : Math.floor(through / grain) * grain;
+  // models are compared one by one
+  return useMemo(() => {
+    const asked = models.flatMap((model, at) =>
+      model ? [{ model, aggregate: aggregates[at] ?? "" }] : [],
+    );
+    return asked.length > 0 ? plotOf(asked, edge) : null;
+  }, [...models, aggregates.join(), edge]);
+}
+
+interface LiveChartProps {
+  readonly title: string;
+  readonly metric: string;
+  readonly aggregates: readonly string[];
+  readonly followed: Followeds;
+  readonly plot: Plot | null;
+  readonly height: number;
+}
+
+/** The chart with its legend; in its place a refusal, or why it is empty. */
+export function LiveChart(props: LiveChartProps) {
+  const { followed, plot, aggregates } = props;
+  const problem = followed.feeds.find((feed) => feed.problem !== null)?.problem;
+  if (problem) return <Refused problem={problem} />;
+  const aggregate = aggregates[0] ?? "count";
+  const unit = unitOf(aggregate, followed.feeds[0]?.model?.metric.unit ?? null);
+  const empty = plot?.lines.every((line) => line.value.every(Number.isNaN));
+  return (
+    <>
+      <div class="chart-box">
+        <Chart
+          title={props.title}
+          metric={props.metric}
+          plot={plot}
+          unit={unit}
+          fromZero={startsAtZero(aggregate)}
+          rangeMs={range.value.ms}
+          rangeWords={range.value.words}
+          nowMs={shownNowMs.value}
+          staleMs={staleMs.value}
+          staleText={staleText.value}
+          dimmed={followed.old || lostMs.value !== null}
+          zone={zone.value}
+          height={props.height}
+          asTable={asTable.value}
+        />
+        {empty && (
+          <div class="chart-empty">
+            <Empty title={words.chart.empty(range.value.words)}>
+              <span class="s">{words.chart.emptyHint}</span>
+            </Empty>
+          </div>
+        )}
+      </div>
+      {plot && empty === false && !asTable.value && <Legend plot={plot} />}
+    </>
+  );
+}

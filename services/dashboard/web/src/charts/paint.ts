@@ -1,0 +1,284 @@
+/** How a chart is painted on a canvas: grounds behind, bands, lines, corrections, labels. */
+
+import { change, short } from "../lib/numbers";
+import { color } from "../lib/palette";
+import { span } from "../lib/time";
+import { words } from "../messages.en";
+import { type Line, lastKnown, type Plot, provisionalFrom, spansIn } from "./plot";
+
+/** Where things are on the canvas, in CSS pixels. */
+export interface Area {
+  readonly left: number;
+  readonly top: number;
+  readonly width: number;
+  readonly height: number;
+  x(tMs: number): number;
+  y(value: number): number;
+}
+
+/** What is painted besides the lines. */
+export interface Scene {
+  readonly plot: Plot;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly unit: string;
+  /** Since when nothing new is known; null while all is well. */
+  readonly staleMs: number | null;
+  readonly staleText: string;
+  readonly labelled: boolean;
+}
+
+type Pen = CanvasRenderingContext2D;
+
+export const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+const BOLD = `600 ${FONT}`;
+const LABEL_PX = 15;
+
+/** Paints what lies behind the lines: provisional, incomplete, rebuilding and unknown time. */
+export function paintGrounds(pen: Pen, area: Area, scene: Scene): void {
+  for (const span of spansIn(scene.plot, "i")) ground(pen, area, span, color("warn-soft"));
+  for (const span of spansIn(scene.plot, "r")) ground(pen, area, span, color("fill"));
+  const openMs = provisionalFrom(scene.plot);
+  const endMs = scene.staleMs ?? scene.toMs;
+  if (openMs !== null && openMs < endMs) {
+    hatch(pen, area, Math.max(openMs, scene.fromMs), endMs);
+    if (scene.staleMs === null) above(pen, area, words.chart.provisional);
+  }
+  if (scene.staleMs !== null && scene.staleMs < scene.toMs) {
+    ground(pen, area, [scene.staleMs, scene.toMs], color("warn-soft"));
+    above(pen, area, scene.staleText);
+  }
+}
+
+function ground(pen: Pen, area: Area, [from, to]: readonly [number, number], fill: string): void {
+  const left = Math.max(area.left, area.x(from));
+  const right = Math.min(area.left + area.width, area.x(to));
+  pen.fillStyle = fill;
+  if (right > left) pen.fillRect(left, area.top, right - left, area.height);
+}
+
+function above(pen: Pen, area: Area, text: string): void {
+  pen.font = FONT;
+  pen.fillStyle = color("text-2");
+  pen.textAlign = "right";
+  pen.textBaseline = "alphabetic";
+  pen.fillText(text, area.left + area.width, area.top - 5);
+}
+
+/** Fills a span with the diagonal lines that mean "may still change". */
+function hatch(pen: Pen, area: Area, fromMs: number, toMs: number): void {
+  const left = Math.max(area.left, area.x(fromMs));
+  const right = Math.min(area.left + area.width, area.x(toMs));
+  if (right - left < 1) return;
+  pen.save();
+  pen.beginPath();
+  pen.rect(left, area.top, right - left, area.height);
+  pen.clip();
+  pen.strokeStyle = color("hatch-c");
+  pen.globalAlpha = 0.7;
+  pen.lineWidth = 1;
+  pen.beginPath();
+  // Fixed to the canvas, not to the span: the hatch must not swim as time goes on.
+  for (let x = Math.floor((left - area.height) / 6) * 6; x < right; x += 6) {
+    pen.moveTo(x, area.top + area.height);
+    pen.lineTo(x + area.height, area.top);
+  }
+  pen.stroke();
+  pen.restore();
+}
+
+/** Paints bands, lines, corrections and, at the right, what each line is called. */
+export function paintLines(pen: Pen, area: Area, scene: Scene): void {
+  const { plot } = scene;
+  pen.save();
+  pen.beginPath();
+  pen.rect(area.left, area.top - 6, area.width, area.height + 7);
+  pen.clip();
+  pen.lineJoin = "round";
+  for (const line of plot.lines) paintBand(pen, area, plot, line);
+  for (const line of plot.lines) paintLine(pen, area, plot, line);
+  for (const line of plot.lines) paintCorrections(pen, area, plot, line);
+  pen.restore();
+  if (scene.labelled) paintLabels(pen, area, scene);
+}
+
+function paintBand(pen: Pen, area: Area, plot: Plot, line: Line): void {
+  const below = line.fillTo ? plot.lines.find((other) => other.id === line.fillTo) : undefined;
+  if (!below && !line.banded) return;
+  const high = below ? line.value : line.high;
+  const low = below ? below.value : line.low;
+  pen.fillStyle = color(line.stroke.token);
+  pen.globalAlpha = below ? 0.1 : 0.16;
+  for (const [from, to] of runs(plot, high, low)) {
+    pen.beginPath();
+    for (let at = from; at <= to; at += 1) pen.lineTo(area.x(t(plot, at)), area.y(v(high, at)));
+    for (let at = to; at >= from; at -= 1) pen.lineTo(area.x(t(plot, at)), area.y(v(low, at)));
+    pen.fill();
+  }
+  pen.globalAlpha = 1;
+}
+
+const t = (plot: Plot, at: number) => plot.tMs[at] ?? 0;
+const v = (column: Float64Array, at: number) => column[at] ?? Number.NaN;
+
+/** Runs of windows in which all columns are known. */
+function runs(plot: Plot, ...columns: Float64Array[]): [number, number][] {
+  const found: [number, number][] = [];
+  for (let at = 0; at < plot.tMs.length; at += 1) {
+    if (columns.some((column) => Number.isNaN(column[at]))) continue;
+    const last = found.at(-1);
+    if (last && last[1] === at - 1) last[1] = at;
+    else found.push([at, at]);
+  }
+  return found;
+}
+
+function paintLine(pen: Pen, area: Area, plot: Plot, line: Line): void {
+  const ink = color(line.stroke.token);
+  pen.strokeStyle = ink;
+  pen.fillStyle = ink;
+  pen.lineWidth = line.ghost ? 1.5 : 1.75;
+  pen.setLineDash([...line.stroke.dash]);
+  for (const [from, to] of runs(plot, line.value)) {
+    if (from === to) {
+      dot(pen, area.x(t(plot, from)), area.y(v(line.value, from)));
+      continue;
+    }
+    const open = line.state.indexOf("p", from);
+    const split = open < 0 || open > to ? to : Math.max(from, open - 1);
+    stroke(pen, area, plot, line, from, split);
+    pen.globalAlpha = 0.5;
+    stroke(pen, area, plot, line, split, to);
+    pen.globalAlpha = 1;
+  }
+  pen.setLineDash([]);
+}
+
+function stroke(pen: Pen, area: Area, plot: Plot, line: Line, from: number, to: number): void {
+  if (from >= to) return;
+  pen.beginPath();
+  for (let at = from; at <= to; at += 1) pen.lineTo(area.x(t(plot, at)), area.y(v(line.value, at)));
+  pen.stroke();
+}
+
+function dot(pen: Pen, x: number, y: number): void {
+  pen.beginPath();
+  pen.arc(x, y, 2, 0, 2 * Math.PI);
+  pen.fill();
+}
+
+function paintCorrections(pen: Pen, area: Area, plot: Plot, line: Line): void {
+  for (const one of line.corrections) {
+    if (one.is === null || one.t_ms < t(plot, 0)) continue;
+    const x = area.x(one.t_ms);
+    const y = area.y(one.is);
+    pen.strokeStyle = color("fix");
+    pen.lineWidth = 1.25;
+    if (one.was !== null) {
+      const y0 = area.y(one.was);
+      pen.beginPath();
+      pen.moveTo(x, y0);
+      pen.lineTo(x, y);
+      pen.stroke();
+      pen.beginPath();
+      pen.arc(x, y0, 2.5, 0, 2 * Math.PI);
+      pen.fillStyle = color("surface");
+      pen.fill();
+      pen.stroke();
+    }
+    diamond(pen, x, y);
+    const by = one.was === null ? short(one.is) : change(one.is - one.was);
+    halo(pen, words.chart.correction(by, one.events, span(one.late_ms)), x - 9, y - 8);
+  }
+}
+
+function diamond(pen: Pen, x: number, y: number): void {
+  pen.beginPath();
+  pen.moveTo(x, y - 5);
+  pen.lineTo(x + 5, y);
+  pen.lineTo(x, y + 5);
+  pen.lineTo(x - 5, y);
+  pen.closePath();
+  pen.fillStyle = color("fix");
+  pen.fill();
+  pen.strokeStyle = color("surface");
+  pen.stroke();
+}
+
+function halo(pen: Pen, text: string, x: number, y: number): void {
+  pen.font = BOLD;
+  pen.textAlign = "right";
+  pen.textBaseline = "alphabetic";
+  pen.strokeStyle = color("surface");
+  pen.lineWidth = 4;
+  pen.strokeText(text, x, y);
+  pen.fillStyle = color("fix");
+  pen.fillText(text, x, y);
+}
+
+interface Label {
+  readonly line: Line;
+  readonly text: string;
+  y: number;
+}
+
+/** Names the lines at their ends; where they would overlap they move apart, newest value first. */
+function paintLabels(pen: Pen, area: Area, scene: Scene): void {
+  const room = Math.max(1, Math.floor(area.height / LABEL_PX));
+  const labels = scene.plot.lines
+    .filter((line) => !line.ghost)
+    .map((line): Label | null => {
+      const at = lastKnown(line);
+      if (at < 0) return null;
+      const value = v(line.value, at);
+      return { line, text: short(value), y: area.y(value) };
+    })
+    .filter((label) => label !== null)
+    .slice(0, room)
+    .sort((a, b) => a.y - b.y);
+  spreadOut(labels, area);
+  const left = area.left + area.width + 6;
+  const right = pen.canvas.clientWidth - 2;
+  for (const label of labels) paintLabel(pen, label, left, right);
+}
+
+function spreadOut(labels: Label[], area: Area): void {
+  for (let at = 1; at < labels.length; at += 1) {
+    const before = labels[at - 1];
+    const label = labels[at];
+    if (before && label) label.y = Math.max(label.y, before.y + LABEL_PX);
+  }
+  let floor = area.top + area.height;
+  for (const label of [...labels].reverse()) {
+    label.y = Math.min(label.y, floor);
+    floor = label.y - LABEL_PX;
+  }
+}
+
+function paintLabel(pen: Pen, label: Label, left: number, right: number): void {
+  pen.strokeStyle = color(label.line.stroke.token);
+  pen.lineWidth = 2.25;
+  pen.setLineDash([...label.line.stroke.dash]);
+  pen.beginPath();
+  pen.moveTo(left, label.y);
+  pen.lineTo(left + 12, label.y);
+  pen.stroke();
+  pen.setLineDash([]);
+  pen.font = BOLD;
+  pen.fillStyle = color("text");
+  pen.textBaseline = "middle";
+  const wide = right - left > 64;
+  const value = wide ? label.text : "";
+  const space = right - left - 16 - (value ? pen.measureText(value).width + 8 : 0);
+  pen.textAlign = "left";
+  pen.fillText(fitted(pen, label.line.name, space), left + 16, label.y + 0.5);
+  pen.textAlign = "right";
+  if (value) pen.fillText(value, right, label.y + 0.5);
+}
+
+function fitted(pen: Pen, text: string, width: number): string {
+  if (pen.measureText(text).width <= width) return text;
+  let length = text.length;
+  while (length > 1 && pen.measureText(`${text.slice(0, length)}…`).width > width) length -= 1;
+  return `${text.slice(0, length)}…`;
+}

@@ -1,0 +1,260 @@
+/**
+ * From answers to lines: what a chart draws, decided without a canvas. Pure.
+ *
+ * Gaps are gaps: what is not known is NaN and breaks the line. A window that is not over
+ * yet is left out for what only grows in it (count, rate, sum, distinct), because half a
+ * window drawn beside whole ones looks like a drop; its number is on the tile.
+ */
+
+import { DASHES, type Stroke, strokeOf } from "../lib/palette";
+import type { Model, Series } from "../live/model";
+import type { Correction } from "../live/wire";
+import { words } from "../messages.en";
+
+/** One line with its error band. */
+export interface Line {
+  readonly id: string;
+  readonly name: string;
+  readonly stroke: Stroke;
+  readonly value: Float64Array;
+  readonly low: Float64Array;
+  readonly high: Float64Array;
+  readonly count: Float64Array;
+  /** A letter a window: n r i p f. */
+  readonly state: string;
+  /** Whether low and high say more than the value. */
+  readonly banded: boolean;
+  /** Earlier time, drawn dotted and gray. */
+  readonly ghost: boolean;
+  /** The line down to which a percentile band is filled. */
+  readonly fillTo: string | null;
+  readonly corrections: readonly Correction[];
+}
+
+/** All lines of a chart over the same instants. */
+export interface Plot {
+  readonly tMs: Float64Array;
+  readonly lines: readonly Line[];
+  readonly of: number;
+}
+
+/** An answer and the aggregate that was asked. */
+export interface Asked {
+  readonly model: Model;
+  readonly aggregate: string;
+}
+
+const GROWS = /^(count|rate|sum|distinct)/;
+
+/** Returns what a series is called: its values, or the aggregate where it has no dimensions. */
+export function nameOf(series: Series, aggregate: string): string {
+  if (series.other) return words.chart.other;
+  if (series.by.length === 0) return aggregate;
+  return series.by.map(([, value]) => value ?? "–").join(" · ");
+}
+
+/** Returns the lines of one answer, or of several percentiles of one metric. */
+export function plotOf(asked: readonly Asked[], throughMs: number | null): Plot {
+  const tMs = unionOf(asked.map(({ model }) => model.tMs));
+  const several = asked.length > 1;
+  const lines = asked.flatMap(({ model, aggregate }, nth) =>
+    [...model.series.values()].sort(bySlot).flatMap((series) => {
+      const name = several ? aggregate : nameOf(series, aggregate);
+      const stroke = several ? bandStroke(nth) : strokeOf(series.slot);
+      const before = several && nth > 0 ? `${asked[nth - 1]?.aggregate}:${series.k}` : null;
+      const line = lineOf(series, {
+        model,
+        aggregate,
+        tMs,
+        throughMs,
+        name,
+        stroke,
+        fillTo: before,
+      });
+      return [...ghostsOf(series, line, model.tMs, tMs), line];
+    }),
+  );
+  return { tMs, lines, of: asked[0]?.model.of ?? 0 };
+}
+
+function bySlot(a: Series, b: Series): number {
+  return Number(a.other) - Number(b.other) || a.slot - b.slot || a.k - b.k;
+}
+
+/** Percentiles of one metric share a hue and differ by dash and fill. */
+function bandStroke(nth: number): Stroke {
+  return { token: "s1", dash: DASHES[nth % 4] ?? [] };
+}
+
+interface Wanted {
+  readonly model: Model;
+  readonly aggregate: string;
+  readonly tMs: Float64Array;
+  readonly throughMs: number | null;
+  readonly name: string;
+  readonly stroke: Stroke;
+  readonly fillTo: string | null;
+}
+
+function lineOf(series: Series, wanted: Wanted): Line {
+  const { model, tMs } = wanted;
+  const state = aligned(series.state, model.tMs, tMs);
+  const shown = (at: number) => drawn(at, state, wanted);
+  const numbers = (column: Float64Array) => spread(column, model.tMs, tMs, shown);
+  const value = numbers(series.value);
+  const low = numbers(series.low);
+  const high = numbers(series.high);
+  return {
+    id: `${wanted.aggregate}:${series.k}`,
+    name: wanted.name,
+    stroke: wanted.stroke,
+    value,
+    low,
+    high,
+    count: spread(series.count, model.tMs, tMs, () => true),
+    state,
+    banded: value.some((v, at) => (high[at] ?? v) > v || (low[at] ?? v) < v),
+    ghost: false,
+    fillTo: wanted.fillTo,
+    corrections: model.corrections.filter((c) => c.k === series.k),
+  };
+}
+
+/** Tells whether a window is drawn: rebuilding and not kept ones are not, nor half ones that grow. */
+function drawn(at: number, state: string, wanted: Wanted): boolean {
+  const letter = state[at];
+  if (letter === "r" || letter === "n") return false;
+  if (letter !== "p" || !GROWS.test(wanted.aggregate) || wanted.throughMs === null) return true;
+  return (wanted.tMs[at] ?? 0) <= wanted.throughMs;
+}
+
+function ghostsOf(series: Series, line: Line, from: Float64Array, tMs: Float64Array): Line[] {
+  return series.compare.map((earlier) => {
+    const value = spread(earlier.value, from, tMs, () => true);
+    const id = `${line.id}@${earlier.offset}`;
+    const none = new Float64Array(tMs.length).fill(Number.NaN);
+    return {
+      ...line,
+      id,
+      name: `${line.name} ${earlier.offset}`,
+      stroke: { token: "text-3", dash: [1.5, 3.5] },
+      value,
+      low: none,
+      high: none,
+      count: none,
+      state: aligned(earlier.state, from, tMs),
+      banded: false,
+      ghost: true,
+      fillTo: null,
+      corrections: [],
+    };
+  });
+}
+
+function unionOf(columns: readonly Float64Array[]): Float64Array {
+  const first = columns[0] ?? new Float64Array();
+  if (columns.every((c) => c.length === first.length && c.every((t, at) => t === first[at]))) {
+    return first;
+  }
+  return Float64Array.from(new Set(columns.flatMap((c) => [...c]))).sort();
+}
+
+function spread(
+  column: Float64Array,
+  from: Float64Array,
+  to: Float64Array,
+  shown: (at: number) => boolean,
+): Float64Array {
+  const place = from === to ? null : new Map(Array.from(from, (t, at) => [t, at]));
+  return Float64Array.from(to, (t, at) => {
+    const source = place ? place.get(t) : at;
+    return source === undefined || !shown(at) ? Number.NaN : (column[source] ?? Number.NaN);
+  });
+}
+
+function aligned(state: string, from: Float64Array, to: Float64Array): string {
+  if (from === to) return state;
+  const place = new Map(Array.from(from, (t, at) => [t, at]));
+  return Array.from(to, (t) => state[place.get(t) ?? -1] ?? "n").join("");
+}
+
+/** Returns the instant from which windows may still change, or null. */
+export function provisionalFrom(plot: Plot): number | null {
+  let first = plot.tMs.length;
+  for (const line of plot.lines) {
+    if (line.ghost) continue;
+    const at = line.state.indexOf("p");
+    if (at >= 0 && at < first) first = at;
+  }
+  if (first === plot.tMs.length) return null;
+  return first > 0 ? (plot.tMs[first - 1] ?? null) : (plot.tMs[0] ?? null);
+}
+
+/** Spans of windows in a state, `[from, to]` in instants, any line counting. */
+export function spansIn(plot: Plot, letter: string): (readonly [number, number])[] {
+  const spans: [number, number][] = [];
+  const stepMs = plot.tMs.length > 1 ? (plot.tMs[1] ?? 0) - (plot.tMs[0] ?? 0) : 0;
+  for (let at = 0; at < plot.tMs.length; at += 1) {
+    if (!plot.lines.some((line) => !line.ghost && line.state[at] === letter)) continue;
+    const t = plot.tMs[at] ?? 0;
+    const last = spans.at(-1);
+    if (last && last[1] >= t - stepMs) last[1] = t;
+    else spans.push([t - stepMs, t]);
+  }
+  return spans;
+}
+
+/** A scale: its ends and the step of its marks. */
+export interface Scale {
+  readonly low: number;
+  readonly high: number;
+  readonly step: number;
+}
+
+/** Returns a step of 1, 2, 2.5 or 5 times a power of ten that makes about `marks` marks. */
+export function niceStep(width: number, marks: number): number {
+  const rough = width / Math.max(1, marks);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const size = rough / power;
+  const nice = size <= 1 ? 1 : size <= 2 ? 2 : size <= 2.5 ? 2.5 : size <= 5 ? 5 : 10;
+  return nice * power;
+}
+
+/** Returns the scale that shows all lines with their bands; from zero where asked or where it costs little. */
+export function scaleOf(plot: Plot, fromZero: boolean, marks = 4): Scale {
+  let low = Number.POSITIVE_INFINITY;
+  let high = Number.NEGATIVE_INFINITY;
+  for (const line of plot.lines) {
+    for (const column of [line.value, line.low, line.high]) {
+      for (const v of column) {
+        if (v < low) low = v;
+        if (v > high) high = v;
+      }
+    }
+  }
+  if (low > high) return { low: 0, high: 1, step: 0.25 };
+  const nearZero = low >= 0 && low < 0.6 * high;
+  if (fromZero || nearZero) low = Math.min(0, low);
+  if (high <= 0 && low === 0) return { low: 0, high: 1, step: 0.25 };
+  if (high === low) {
+    low -= Math.abs(low) * 0.1 || 1;
+    high += Math.abs(high) * 0.1 || 1;
+  }
+  const margin = (high - low) * 0.06;
+  const step = niceStep(high - low + margin, marks);
+  const bottom = low === 0 ? 0 : Math.floor((low - margin) / step) * step;
+  return { low: bottom, high: Math.ceil((high + margin) / step) * step, step };
+}
+
+/** Returns the marks of a scale. */
+export function marksOf(scale: Scale): number[] {
+  const count = Math.round((scale.high - scale.low) / scale.step);
+  return Array.from({ length: count + 1 }, (_, at) => scale.low + at * scale.step);
+}
+
+/** Returns the last window of a line that has a value, or -1. */
+export function lastKnown(line: Line): number {
+  let at = line.value.length - 1;
+  while (at >= 0 && Number.isNaN(line.value[at])) at -= 1;
+  return at;
+}

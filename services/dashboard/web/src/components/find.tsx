@@ -1,0 +1,118 @@
+/** Find: one field for pages, boards, metrics and event types (ARIA combobox). */
+import { useMemo, useState } from "preact/hooks";
+import { useLoad } from "../api/load";
+import type { Board, Metric, Page, SeenType } from "../api/shapes";
+import { navigate } from "../lib/router";
+import { to } from "../lib/view";
+import { words } from "../messages.en";
+
+interface Hit {
+  readonly name: string;
+  readonly kind: string;
+  readonly path: string;
+}
+
+const PAGES: readonly Hit[] = [
+  { name: words.nav.boards, kind: words.find.page, path: "/" },
+  { name: words.nav.metrics, kind: words.find.page, path: "/metrics" },
+  { name: words.nav.live, kind: words.find.page, path: "/live" },
+  { name: words.nav.ledger, kind: words.find.page, path: "/ledger" },
+  { name: words.nav.status, kind: words.find.page, path: "/status" },
+  { name: words.nav.definitions, kind: words.find.page, path: "/definitions" },
+  { name: words.make.title, kind: words.find.action, path: "/metrics/new" },
+];
+const MOST = 12;
+
+/** Returns what matches, best first: beginnings before middles, short before long. */
+export function ranked(hits: readonly Hit[], text: string): readonly Hit[] {
+  const wanted = text.trim().toLowerCase();
+  return hits
+    .map((hit) => ({ hit, at: hit.name.toLowerCase().indexOf(wanted) }))
+    .filter(({ at }) => at >= 0)
+    .sort((a, b) => Math.sign(a.at) - Math.sign(b.at) || a.hit.name.length - b.hit.name.length)
+    .map(({ hit }) => hit)
+    .slice(0, MOST);
+}
+
+/** The field with its list. */
+export function Find({ close }: { close: () => void }) {
+  const [text, setText] = useState("");
+  const [at, setAt] = useState(0);
+  const boards = useLoad<Page<Board>>("/boards");
+  const metrics = useLoad<Page<Metric>>("/metrics");
+  const types = useLoad<Page<SeenType>>("/discovery/types");
+  const hits = useMemo(
+    () =>
+      ranked(
+        [
+          ...PAGES,
+          ...(boards.body?.items ?? []).map((b) =>
+            hit(b.title || b.name, words.find.board, `/b/${b.name}`),
+          ),
+          ...(metrics.body?.items ?? []).map((m) => hit(m.name, words.find.metric, `/m/${m.name}`)),
+          ...(types.body?.items ?? []).map((t) =>
+            hit(t.type, words.make.title, `/metrics/new?type=${encodeURIComponent(t.type)}`),
+          ),
+        ],
+        text,
+      ),
+    [boards.body, metrics.body, types.body, text],
+  );
+  const chosen = Math.min(at, hits.length - 1);
+  const go = (one: Hit | undefined) => {
+    if (!one) return;
+    close();
+    navigate(one.path.includes("?") ? one.path : to(one.path));
+  };
+  const pressed = (key: KeyboardEvent) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[key.key];
+    if (step !== undefined) {
+      key.preventDefault();
+      setAt((chosen + step + hits.length) % Math.max(1, hits.length));
+    } else if (key.key === "Enter") go(hits[chosen]);
+  };
+  return (
+    <div class="find">
+      <input
+        class="field"
+        type="text"
+        role="combobox"
+        aria-label={words.find.hint}
+        aria-expanded="true"
+        aria-controls="find-list"
+        aria-activedescendant={hits[chosen] ? `find-${chosen}` : undefined}
+        autocomplete="off"
+        placeholder={words.find.hint}
+        // the dialog was opened to type here
+        autofocus
+        value={text}
+        onInput={(input) => {
+          setText(input.currentTarget.value);
+          setAt(0);
+        }}
+        onKeyDown={pressed}
+      />
+      <div id="find-list" role="listbox" aria-label={words.find.title}>
+        {hits.map((one, nth) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: keys are handled by the field
+          <div
+            key={one.path}
+            id={`find-${nth}`}
+            role="option"
+            tabIndex={-1}
+            aria-selected={nth === chosen}
+            onClick={() => go(one)}
+          >
+            <span>{one.name}</span>
+            <span class="t3 s">{one.kind}</span>
+          </div>
+        ))}
+      </div>
+      {hits.length === 0 && <p class="t3">{words.find.none(text)}</p>}
+    </div>
+  );
+}
+
+function hit(name: string, kind: string, path: string): Hit {
+  return { name, kind, path };
+}

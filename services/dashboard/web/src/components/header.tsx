@@ -1,0 +1,191 @@
+/** The head of every page: where one is, where one can go, how old the numbers are. */
+import { useState } from "preact/hooks";
+import { pausedMs } from "../lib/pause";
+import { current } from "../lib/router";
+import { session, signOut } from "../lib/session";
+import { type Zone, zoneName } from "../lib/time";
+import { setZone, to, zone } from "../lib/view";
+import { live, nowMs } from "../live/live";
+import { words } from "../messages.en";
+import { openDialog } from "./dialogs";
+import { FreshnessPill } from "./freshness";
+import { Icon, type IconName, Mark } from "./icon";
+import { Seg } from "./seg";
+
+interface Entry {
+  readonly name: string;
+  readonly path: string;
+  readonly icon: IconName;
+  /** Paths that belong to it. */
+  readonly under: RegExp;
+}
+
+const NAV: readonly Entry[] = [
+  { name: words.nav.boards, path: "/", icon: "board", under: /^\/($|b\/)/ },
+  { name: words.nav.metrics, path: "/metrics", icon: "metric", under: /^\/(metrics|m\/)/ },
+  { name: words.nav.live, path: "/live", icon: "live", under: /^\/live/ },
+  { name: words.nav.ledger, path: "/ledger", icon: "table", under: /^\/ledger/ },
+  { name: words.nav.status, path: "/status", icon: "flow", under: /^\/status/ },
+  {
+    name: words.nav.definitions,
+    path: "/definitions",
+    icon: "copy",
+    under: /^\/(definitions|d\/)/,
+  },
+];
+const ON_PHONE = [0, 1, 2, 4];
+
+/** Header and, on a phone, the tab bar. */
+export function Header() {
+  return (
+    <>
+      <a class="skip" href="#main">
+        {words.skip}
+      </a>
+      <header class="top">
+        <a class="brand" href={to("/")}>
+          <Mark />
+          {words.brand}
+        </a>
+        <span class="tenant">{session.value?.tenant ?? ""}</span>
+        <nav class="nav" aria-label={words.nav.label}>
+          {NAV.map((entry) => (
+            <Link key={entry.path} entry={entry} />
+          ))}
+        </nav>
+        <span class="grow" />
+        <button type="button" class="search" onClick={() => openDialog("find")}>
+          <Icon name="search" small />
+          <span class="grow">{words.find.button}</span>
+          <kbd>/</kbd>
+        </button>
+        <FreshnessPill pausedMs={pausedMs.value} />
+        <ZoneSwitch />
+        <ThemeSwitch />
+        <Menu />
+      </header>
+      <nav class="tabbar" aria-label={words.nav.label}>
+        {ON_PHONE.map((at) => NAV[at]).map(
+          (entry) => entry && <Link key={entry.path} entry={entry} icon />,
+        )}
+        <button type="button" onClick={() => openDialog("more")}>
+          <Icon name="more" />
+          {words.nav.more}
+        </button>
+      </nav>
+    </>
+  );
+}
+
+function Link({ entry, icon = false }: { entry: Entry; icon?: boolean }) {
+  const here = entry.under.test(current.value.path);
+  return (
+    <a href={to(entry.path)} aria-current={here ? "page" : undefined}>
+      {icon && <Icon name={entry.icon} />}
+      {entry.name}
+    </a>
+  );
+}
+
+/** Local time or UTC. */
+export function ZoneSwitch() {
+  const local = zoneName("local", nowMs.value);
+  const choices: { value: Zone; text: string }[] = [
+    { value: "local", text: local === "UTC" ? "Local" : local },
+    { value: "utc", text: "UTC" },
+  ];
+  return (
+    <Seg
+      class="zone"
+      label={words.zone.label}
+      choices={choices}
+      value={zone.value}
+      onPick={setZone}
+    />
+  );
+}
+
+/** Light or dark, kept in this browser. */
+export function ThemeSwitch() {
+  const [dark, setDark] = useState(isDark);
+  const turn = () => {
+    const theme = dark ? "light" : "dark";
+    document.documentElement.dataset.theme = theme;
+    setDark(!dark);
+    try {
+      localStorage.setItem("weir.theme", theme);
+    } catch {
+      // Storage can be forbidden; then it holds until the page is left.
+    }
+  };
+  return (
+    <button
+      type="button"
+      class="iconbtn theme"
+      aria-label={dark ? words.theme.toLight : words.theme.toDark}
+      onClick={turn}
+    >
+      <Icon name="sun" />
+    </button>
+  );
+}
+
+function isDark(): boolean {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+function Menu() {
+  return (
+    <button
+      type="button"
+      class="iconbtn"
+      aria-label={words.settings.menu}
+      onClick={() => openDialog("more")}
+    >
+      <Icon name="gear" />
+    </button>
+  );
+}
+
+/** What does not fit into the header: on a phone most of it. */
+export function MoreMenu({ close }: { close: () => void }) {
+  return (
+    <div class="more">
+      <nav class="more-nav" aria-label={words.nav.more}>
+        {NAV.filter((_, at) => !ON_PHONE.includes(at)).map((entry) => (
+          <a key={entry.path} href={to(entry.path)} onClick={close}>
+            <Icon name={entry.icon} />
+            {entry.name}
+          </a>
+        ))}
+      </nav>
+      <div class="row wrap">
+        <ZoneSwitch />
+        <ThemeSwitch />
+        <button type="button" class="btn" onClick={() => openDialog("find")}>
+          <Icon name="search" small />
+          {words.find.button}
+        </button>
+        <button type="button" class="btn" onClick={() => openDialog("keys")}>
+          {words.settings.keys}
+        </button>
+      </div>
+      {session.value?.signed_in && (
+        <button
+          type="button"
+          class="btn quiet"
+          onClick={() => {
+            close();
+            signOut();
+          }}
+        >
+          {words.settings.signOut}
+        </button>
+      )}
+      <span class="t3 s" data-testid="revision">
+        {live.link.value.scopes.join(" · ")}
+      </span>
+    </div>
+  );
+}

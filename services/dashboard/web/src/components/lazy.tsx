@@ -1,0 +1,49 @@
+/** Pages that are fetched when they are first shown, with the shape of a page meanwhile. */
+import type { ComponentType } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { words } from "../messages.en";
+import { Empty } from "./notes";
+
+/** What every page is given: the names in its address. */
+export interface PageProps {
+  readonly names: ReadonlyMap<string, string>;
+}
+
+type Module = { readonly default: ComponentType<PageProps> };
+
+/** Returns a component that fetches its code once. */
+export function lazy(load: () => Promise<Module>): ComponentType<PageProps> {
+  let found: ComponentType<PageProps> | null = null;
+  return function Lazy(props: PageProps) {
+    const [state, setState] = useState<"waiting" | "there" | "failed">(found ? "there" : "waiting");
+    useEffect(() => {
+      if (found) return;
+      load().then(
+        (module) => {
+          found = module.default;
+          setState("there");
+        },
+        () => setState("failed"),
+      );
+    }, []);
+    if (found) {
+      const Page = found;
+      return <Page {...props} />;
+    }
+    if (state === "waiting") return null;
+    return (
+      <Empty icon="alert" title={words.errors.pageFailed}>
+        <button type="button" class="btn" onClick={() => location.reload()}>
+          {words.errors.retry}
+        </button>
+      </Empty>
+    );
+  };
+}
+
+/** Sets the title of the window. */
+export function useTitle(title: string): void {
+  useEffect(() => {
+    document.title = title ? `${title} · ${words.brand}` : words.brand;
+  }, [title]);
+}

@@ -1,0 +1,90 @@
+/** What a page says when it has nothing else to show: refusals, emptiness, notes. */
+import type { ComponentChildren } from "preact";
+import type { Problem } from "../live/wire";
+import { words } from "../messages.en";
+import { copyText } from "./copy";
+import { Icon, type IconName } from "./icon";
+
+interface RefusedProps {
+  readonly problem: Problem;
+  readonly retry?: () => void;
+}
+
+/** A refusal, in the server's words: what was required, what came, what to do. */
+export function Refused({ problem, retry }: RefusedProps) {
+  return (
+    <div class="note bad-b" role="alert" data-testid="problem">
+      <span class="bad">
+        <Icon name="alert" />
+      </span>
+      <div class="grow">
+        <b class="said">{problem.message}</b>
+        <Places problem={problem} />
+        <div class="row note-acts">
+          {retry && (
+            <button type="button" class="btn sm" onClick={retry}>
+              {words.errors.retry}
+            </button>
+          )}
+          <button
+            type="button"
+            class="btn sm quiet"
+            onClick={() => copyText(JSON.stringify(problem, null, 2))}
+          >
+            {words.errors.copy}
+          </button>
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Places({ problem }: { problem: Problem }) {
+  const places = problem.errors ?? [];
+  if (places.length === 0) return <p class="t2 mono s">{problem.code}</p>;
+  return (
+    <ul>
+      {places.map((place) => (
+        <li key={place.pointer} class="t2">
+          <code>{place.pointer}</code> {words.errors.required(place.required, place.got)};{" "}
+          {place.mend}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+interface EmptyProps {
+  readonly icon?: IconName;
+  readonly title: string;
+  readonly children?: ComponentChildren;
+}
+
+/** Nothing to show: why, and the next step. */
+export function Empty({ icon = "nodata", title, children }: EmptyProps) {
+  return (
+    <div class="empty" data-testid="empty">
+      <Icon name={icon} />
+      <span class="b">{title}</span>
+      {children}
+    </div>
+  );
+}
+
+interface NoteProps {
+  readonly tone: "warn" | "bad" | "good";
+  readonly icon: IconName;
+  readonly children: ComponentChildren;
+}
+
+/** A remark above a page. */
+export function Note({ tone, icon, children }: NoteProps) {
+  return (
+    <div class={`note ${tone}-b`} role="status">
+      <span class={tone}>
+        <Icon name={icon} />
+      </span>
+      <div class="grow">{children}</div>
+    </div>
+  );
+}

@@ -1,0 +1,99 @@
+/** A metric that is being made: the form's fields, and the definition that they spell. Pure. */
+
+export interface Draft {
+  readonly name: string;
+  readonly type: string;
+  readonly where: string;
+  readonly value: string;
+  readonly unit: string;
+  readonly by: string;
+  readonly aggregates: readonly string[];
+  readonly resolution: string;
+}
+
+export const EMPTY_DRAFT: Draft = {
+  name: "",
+  type: "",
+  where: "",
+  value: "",
+  unit: "",
+  by: "",
+  aggregates: ["count", "rate"],
+  resolution: "10s",
+};
+
+export const RESOLUTIONS = ["1s", "10s", "1m", "1h"] as const;
+
+/** Aggregates that need a value. */
+const OF_VALUE = ["avg", "sum", "min", "max", "p50", "p95", "p99"];
+const COUNTING = ["count", "rate"];
+
+/** Returns the aggregates that a draft can choose from, with what it has chosen by itself. */
+export function choicesOf(draft: Draft): readonly string[] {
+  const own = draft.aggregates.filter((one) => !OF_VALUE.includes(one) && !COUNTING.includes(one));
+  return [...COUNTING, ...(draft.value.trim() ? OF_VALUE : []), ...own];
+}
+
+/** Returns the draft with aggregates that fit: without a value nothing can be averaged. */
+export function fitting(draft: Draft): Draft {
+  if (draft.value.trim()) return draft;
+  const kept = draft.aggregates.filter((one) => !OF_VALUE.includes(one));
+  return { ...draft, aggregates: kept.length > 0 ? kept : ["count"] };
+}
+
+/** Returns the fields by which a draft splits. */
+export function dimensionsOf(draft: Draft): readonly string[] {
+  return draft.by
+    .split(",")
+    .map((one) => one.trim())
+    .filter(Boolean);
+}
+
+/** Returns a scalar as YAML: plain where nothing can be misread, else in double quotes. */
+export function scalar(text: string): string {
+  // A JSON string is a YAML string; words such as `no` and `1` would be read as something else.
+  return /^[A-Za-z_][\w./()-]*$/.test(text) && !/^(true|false|null|yes|no|on|off|y|n)$/i.test(text)
+    ? text
+    : JSON.stringify(text);
+}
+
+const list = (items: readonly string[]) => `[${items.map(scalar).join(", ")}]`;
+
+/** Returns the definition that a draft spells. */
+export function yamlOf(draft: Draft): string {
+  const by = dimensionsOf(draft);
+  const lines = [
+    "kind: metric",
+    `name: ${scalar(draft.name.trim() || "unnamed")}`,
+    draft.type.trim() && `events: {type: ${scalar(draft.type.trim())}}`,
+    draft.where.trim() && `where: ${scalar(draft.where.trim())}`,
+    draft.value.trim() && `value: ${scalar(draft.value.trim())}`,
+    draft.unit.trim() && `unit: ${scalar(draft.unit.trim())}`,
+    by.length > 0 && `by: ${list(by)}`,
+    `aggregates: ${list(draft.aggregates)}`,
+    `resolution: ${draft.resolution}`,
+  ];
+  return `${lines.filter(Boolean).join("\n")}\n`;
+}
+
+/** Returns a name made from a type and a field, within what names may be. */
+export function nameFor(type: string, field: string): string {
+  const last = (text: string) => text.split(".").at(-1) ?? "";
+  const words = [type.split(".").slice(-2).join("_"), field ? last(field) : ""];
+  const name = words
+    .filter(Boolean)
+    .join("_")
+    .toLowerCase()
+    .replace(/[^a-z0-9_]+/g, "_");
+  return name
+    .replace(/^[^a-z]+/, "")
+    .replace(/_+/g, "_")
+    .slice(0, 64);
+}
+
+/** Returns the field of the form that an error of the check belongs to. */
+export function fieldOf(pointer: string): keyof Draft | null {
+  const first = pointer.split("/")[1] ?? "";
+  if (first === "events") return "type";
+  return first in EMPTY_DRAFT ? (first as keyof Draft) : null;
+}

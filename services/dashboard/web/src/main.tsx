@@ -1,0 +1,26 @@
+/** The web UI of Weir: one connection, one address bar, one page at a time. */
+import "./styles/tokens.css";
+import "./styles/base.css";
+import "./styles/frame.css";
+import "./styles/controls.css";
+import "./styles/panels.css";
+import "./styles/charts.css";
+import "./styles/pages.css";
+import "./styles/narrow.css";
+import { render } from "preact";
+import { App } from "./app";
+import { startKeys } from "./lib/keys";
+import { watchTheme } from "./lib/palette";
+import { startRouter } from "./lib/router";
+import { whoAmI } from "./lib/session";
+import { startLive } from "./live/live";
+
+startRouter();
+startKeys();
+watchTheme();
+startLive();
+// Who nobody is signs in; a server that does not answer is told by the pill.
+whoAmI().catch(() => undefined);
+
+const root = document.getElementById("app");
+if (root) render(<App />, root);

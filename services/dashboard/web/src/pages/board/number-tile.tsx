@@ -1,0 +1,125 @@
+/** A number with its accuracy, its state and its shape over the range. */
+import { useMemo } from "preact/hooks";
+import type { Tile } from "../../api/shapes";
+import { plotOf } from "../../charts/plot";
+import { Spark } from "../../charts/spark";
+import { Icon, type IconName } from "../../components/icon";
+import { type NumberView, numberView, type TileState } from "../../lib/number-view";
+import { exact, startsAtZero } from "../../lib/numbers";
+import { shownNowMs } from "../../lib/pause";
+import { aggregatesOf, askingOf, queryOf, windowLength } from "../../lib/query";
+import { lostMs, staleMs, throughMs } from "../../lib/shown";
+import { lengthOf } from "../../lib/time";
+import { range, to, zone } from "../../lib/view";
+import { useQueries, useVisible } from "../../live/use";
+import { words } from "../../messages.en";
+
+const MARKS: Readonly<Partial<Record<TileState, readonly [string, IconName, string]>>> = {
+  stale: ["warn", "stale", words.tile.stale],
+  error: ["bad", "alert", words.tile.error],
+  incomplete: ["warn", "alert", words.tile.incomplete],
+  rebuilding: ["none", "replay", words.tile.rebuilding],
+};
+
+/** One tile. */
+export function NumberTile({ tile }: { tile: Tile }) {
+  const [element, visible] = useVisible<HTMLAnchorElement>();
+  const aggregate = aggregatesOf(tile)[0] ?? "count";
+  const length = windowLength(tile);
+  const query = queryOf(askingOf(tile, aggregate), range.value.value);
+  const { feeds, old } = useQueries([query], visible);
+  const feed = feeds[0] ?? { model: null, problem: null, partial: null, nextPart: 1 };
+  const view = numberView(feed, {
+    aggregate,
+    windowMs: length === null ? null : lengthOf(length),
+    rangeWords: range.value.words,
+    zone: zone.value,
+    nowMs: shownNowMs.value,
+    throughMs: throughMs.value,
+    staleMs: staleMs.value,
+    lostMs: lostMs.value,
+  });
+  return (
+    <a
+      ref={element}
+      href={to(`/m/${tile.metric}`)}
+      class={`panel tile size-${tile.size ?? "S"} is-${view.state}${old ? " dimmed" : ""}`}
+      data-testid="tile"
+      data-metric={tile.metric}
+      data-state={view.state}
+    >
+      <span class="name">
+        <span>{tile.title || tile.metric}</span>
+        <Mark state={view.state} />
+      </span>
+      <Value view={view} />
+      <span class="err" title={view.detail}>
+        {view.detail}
+      </span>
+      <TileSpark feed={feed} aggregate={aggregate} />
+    </a>
+  );
+}
+
+function Mark({ state }: { state: TileState }) {
+  const mark = MARKS[state];
+  if (!mark) return null;
+  const [tone, icon, word] = mark;
+  return (
+    <span class={`state ${tone}`}>
+      <Icon name={icon} />
+      <span class="w">{word}</span>
+    </span>
+  );
+}
+
+function Value({ view }: { view: NumberView }) {
+  if (view.state === "loading") return <span class="skel skel-value" />;
+  return (
+    <span class="val">
+      <b
+        class={view.open ? "open" : undefined}
+        title={exact(view.exact)}
+        data-testid="tile-value"
+        data-value={view.exact ?? ""}
+      >
+        {view.value}
+      </b>
+      <span class="u">{view.unit}</span>
+      {view.change && (
+        <span class="d" title={view.versus}>
+          {view.change}
+        </span>
+      )}
+    </span>
+  );
+}
+
+function TileSpark({
+  feed,
+  aggregate,
+}: {
+  feed: Parameters<typeof numberView>[0];
+  aggregate: string;
+}) {
+  const { model } = feed;
+  const through = throughMs.value;
+  // Once a pane is often enough to decide which window is over.
+  const grain = model?.metric.resolution_ms ?? 1_000;
+  const edge = through === null ? null : Math.floor(through / grain) * grain;
+  const plot = useMemo(
+    () => (model ? plotOf([{ model, aggregate }], edge) : null),
+    [model, aggregate, edge],
+  );
+  if (!plot) return <span class="skel skel-spark" />;
+  const stepMs = Math.max(1_000, range.value.ms / 400);
+  const toMs = Math.ceil(shownNowMs.value / stepMs) * stepMs;
+  return (
+    <Spark
+      plot={plot}
+      fromMs={toMs - range.value.ms}
+      toMs={toMs}
+      fromZero={startsAtZero(aggregate)}
+    />
+  );
+}

@@ -1,0 +1,65 @@
+/** What the server's check says about a text, while it is written. */
+import { useEffect, useState } from "preact/hooks";
+import { post } from "../../api/client";
+import type { Validation } from "../../api/shapes";
+import { Icon } from "../../components/icon";
+import { words } from "../../messages.en";
+
+const PAUSE_MS = 250;
+
+interface Draft {
+  readonly kind: string;
+  readonly name: string;
+  readonly text: string;
+}
+
+/** Checks a draft a moment after the last change; null before the first answer. */
+export function useValidation({ kind, name, text }: Draft): Validation | null {
+  const [found, setFound] = useState<Validation | null>(null);
+  useEffect(() => {
+    const abort = new AbortController();
+    const timer = setTimeout(() => {
+      const draft = { kind, ...(name && { name }), text };
+      post<Validation>("/definitions/validate", draft, abort.signal).then(
+        setFound,
+        () => undefined,
+      );
+    }, PAUSE_MS);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [kind, name, text]);
+  return found;
+}
+
+/** The check's words: each place with what it required, what came and the mend. */
+export function Verdict({ validation }: { validation: Validation | null }) {
+  if (validation === null) return null;
+  if (validation.ok) {
+    return (
+      <p class="row good">
+        <Icon name="ok" small />
+        {words.definitions.checked}
+      </p>
+    );
+  }
+  return (
+    <div class="said" role="status">
+      <p class="row bad b">
+        <Icon name="alert" small />
+        {validation.message}
+      </p>
+      <ul>
+        {validation.errors.map((place) => (
+          <li key={place.pointer}>
+            <code>{place.pointer}</code>{" "}
+            <span class="t2">
+              {words.errors.required(place.required, place.got)}; {place.mend}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}

@@ -1,0 +1,108 @@
+/** First run and live tail: send an event, see it arrive, make a metric of it. */
+import { useMemo, useState } from "preact/hooks";
+import { Icon } from "../../components/icon";
+import { type PageProps, useTitle } from "../../components/lazy";
+import { type Draft, EMPTY_DRAFT, nameFor } from "../../lib/draft";
+import { type Field, fieldsOf } from "../../lib/fields";
+import { EMPTY_TAIL } from "../../live/tail";
+import { words } from "../../messages.en";
+import { MetricForm } from "../make/form";
+import { Checks } from "./checks";
+import { FieldsPanel } from "./fields-panel";
+import { Send } from "./send";
+import { TailPanel } from "./tail-panel";
+import { useTail } from "./use-tail";
+
+export default function LivePage(_: PageProps) {
+  useTitle(words.live.title);
+  const [filter, setFilter] = useState("");
+  const tail = useTail(filter);
+  const rows = tail.state.rows;
+  const types = useMemo(() => [...new Set(rows.map((row) => row.event.type))], [rows]);
+  const [chosen, setChosen] = useState<string | null>(null);
+  const type = chosen ?? types[0] ?? null;
+  const events = useMemo(
+    () => rows.map((row) => row.event).filter((event) => event.type === type),
+    [rows, type],
+  );
+  const fields = useMemo(() => fieldsOf(events), [events]);
+  const [draft, setDraft] = useState<Draft | null>(null);
+  const [opened, setOpened] = useState(0);
+  const make = (field: Field | null) => {
+    setDraft(draftOf(type ?? "", field, draft));
+    setOpened((n) => n + 1);
+  };
+  return (
+    <>
+      <div class="bar">
+        <h1>{words.live.title}</h1>
+        <Steps at={draft ? 1 : tail.state === EMPTY_TAIL ? 0 : 1} />
+      </div>
+      <div class="cols">
+        <div class="stack">
+          <Send firstMs={tail.firstMs} />
+          <FieldsPanel
+            types={types}
+            type={type}
+            fields={fields}
+            events={events.length}
+            chosen={draft?.value || draft?.by || null}
+            onType={setChosen}
+            onMake={make}
+          />
+          <Checks />
+        </div>
+        <div class="stack">
+          <TailPanel tail={tail} filter={filter} onFilter={setFilter} />
+          {(draft || type) && (
+            <MetricForm
+              key={opened}
+              draft={draft ?? { ...EMPTY_DRAFT, type: type ?? "", name: nameFor(type ?? "", "") }}
+              fields={fields.map((field) => field.path)}
+              onChange={setDraft}
+            />
+          )}
+        </div>
+      </div>
+    </>
+  );
+}
+
+/** Returns the draft that a field suggests; a second text field joins the dimensions. */
+export function draftOf(type: string, field: Field | null, before: Draft | null): Draft {
+  const base: Draft = { ...EMPTY_DRAFT, type, name: nameFor(type, "") };
+  if (field === null) return base;
+  const going = before && before.type === type ? before : base;
+  if (field.type === "number") {
+    const aggregates = ["count", "avg", "sum", "p95"];
+    return { ...going, value: field.path, name: nameFor(type, field.path), aggregates };
+  }
+  if (field.distinct > 20) {
+    const aggregate = `distinct(${field.path})`;
+    const aggregates = [...going.aggregates.filter((one) => one !== aggregate), aggregate];
+    return { ...going, aggregates };
+  }
+  const known = going.by
+    .split(",")
+    .map((one) => one.trim())
+    .filter(Boolean);
+  const by = known.includes(field.path) ? known : [...known, field.path];
+  return { ...going, by: by.join(", ") };
+}
+
+function Steps({ at }: { at: number }) {
+  return (
+    <ol class="steps">
+      {words.live.steps.map((text, nth) => (
+        <li
+          key={text}
+          class={nth < at ? "done" : nth === at ? "now" : undefined}
+          aria-current={nth === at ? "step" : undefined}
+        >
+          <span class="n">{nth < at ? <Icon name="check" small /> : nth + 1}</span>
+          {text}
+        </li>
+      ))}
+    </ol>
+  );
+}

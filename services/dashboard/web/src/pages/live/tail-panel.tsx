@@ -1,0 +1,118 @@
+/** Events as they arrive, each with what became of it. */
+import { Icon } from "../../components/icon";
+import { Empty, Refused } from "../../components/notes";
+import { may } from "../../lib/session";
+import { clock, span } from "../../lib/time";
+import { zone } from "../../lib/view";
+import { fresh, nowMs } from "../../live/live";
+import { type TailRow, tailRate } from "../../live/tail";
+import { words } from "../../messages.en";
+import type { FollowedTail } from "./use-tail";
+
+const SHOWN = 40;
+const NEW_MS = 1_500;
+
+interface TailPanelProps {
+  readonly tail: FollowedTail;
+  readonly filter: string;
+  onFilter(text: string): void;
+}
+
+/** The panel. */
+export function TailPanel({ tail, filter, onFilter }: TailPanelProps) {
+  const rate = tailRate(tail.state, nowMs.value);
+  const rows = tail.state.rows.slice(0, SHOWN);
+  return (
+    <section class="panel tail" aria-label={words.live.arriving}>
+      <header>
+        <h2>{words.live.arriving}</h2>
+        <span class="sub" data-testid="tail-rate">
+          {words.live.rate(rate.shown, rate.of)}
+        </span>
+        <span class="grow" />
+        <input
+          class="field sm"
+          type="search"
+          data-testid="tail-filter"
+          aria-label={words.live.filterLabel}
+          placeholder={words.live.filter}
+          value={filter}
+          onInput={(input) => onFilter(input.currentTarget.value)}
+        />
+        <button
+          type="button"
+          class="btn sm"
+          aria-pressed={tail.held}
+          data-testid="tail-pause"
+          onClick={() => tail.setHeld(!tail.held)}
+        >
+          <Icon name={tail.held ? "play" : "pause"} small />
+          {tail.held ? words.pause.goOn : words.pause.pause}
+        </button>
+      </header>
+      {tail.problem && <Refused problem={tail.problem} />}
+      {!may("tail") && <p class="body t3">{words.live.tailScope}</p>}
+      <div class="tail-rows" role="log" aria-live="off" data-testid="tail">
+        {rows.map((row) => (
+          <Row key={row.at} row={row} />
+        ))}
+      </div>
+      {rows.length === 0 && !tail.problem && (
+        <Empty icon="live" title={filter ? words.live.nothingMatches(filter) : words.live.waiting}>
+          <span class="s">{words.live.waitingHint}</span>
+        </Empty>
+      )}
+      <footer>
+        <Ages />
+        <span class="grow" />
+        <span>{tail.held ? words.live.newer(tail.newer) : words.live.masked}</span>
+      </footer>
+    </section>
+  );
+}
+
+function Ages() {
+  const told = fresh.value;
+  const age = (ms: number | null | undefined) =>
+    ms === null || ms === undefined ? "–" : span(nowMs.value - ms);
+  return (
+    <>
+      <span>{words.live.received(age(told?.received_ms))}</span>
+      <span>{words.live.counted(age(told?.processed_through_ms))}</span>
+    </>
+  );
+}
+
+function Row({ row }: { row: TailRow }) {
+  const { event, fate } = row;
+  const what = fate?.fate ?? "counting";
+  const said = whyOf(row);
+  const isNew = nowMs.value - event.received_ms < NEW_MS;
+  return (
+    <div
+      class={isNew ? "ev new" : "ev"}
+      data-testid="tail-row"
+      data-id={event.id}
+      data-type={event.type}
+      data-fate={what}
+    >
+      <span class="t3">{clock(event.received_ms, zone.value, "tenth")}</span>
+      <span class={said ? "ty warn" : "ty"} title={event.type}>
+        {event.type || words.live.untyped}
+      </span>
+      <span class="mono data" title={event.data}>
+        {said ?? event.data}
+      </span>
+      <span class={`fate ${what}`}>{words.live.fates[what] ?? what}</span>
+    </div>
+  );
+}
+
+/** Returns why an event, or a metric's use of it, was refused; null if all is well. */
+export function whyOf({ event, fate }: TailRow): string | null {
+  const reason = fate?.reason ?? event.reason;
+  if (reason) return `${reason}: ${event.data}`;
+  const refused = fate?.refused ?? [];
+  if (refused.length === 0) return null;
+  return `${refused.map((r) => `${r.metric}: ${r.code}`).join(", ")} · ${event.data}`;
+}

@@ -1,0 +1,239 @@
+/** The form of a new metric: fields or YAML, checked and tried as one types. */
+import { useState } from "preact/hooks";
+import { call, problemOf } from "../../api/client";
+import type { Definition, Validation } from "../../api/shapes";
+import { Refused } from "../../components/notes";
+import { Seg, Toggles } from "../../components/seg";
+import { choicesOf, type Draft, fieldOf, fitting, RESOLUTIONS, yamlOf } from "../../lib/draft";
+import { navigate } from "../../lib/router";
+import { may } from "../../lib/session";
+import { to } from "../../lib/view";
+import type { Problem, ProblemPlace } from "../../live/wire";
+import { words } from "../../messages.en";
+import { useValidation } from "../definitions/verdict";
+import { Preview } from "./preview";
+
+interface MetricFormProps {
+  readonly draft: Draft;
+  /** Paths to suggest. */
+  readonly fields: readonly string[];
+  onChange(draft: Draft): void;
+}
+
+/** Form, preview and the button that makes the metric. */
+export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
+  const [yaml, setYaml] = useState<string | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [busy, setBusy] = useState(false);
+  const text = yaml ?? yamlOf(draft);
+  const named = draft.name.trim() !== "" || yaml !== null;
+  const validation = useValidation({ kind: "metric", name: "", text });
+  const create = () => {
+    const name = nameIn(text) ?? draft.name.trim();
+    setBusy(true);
+    setProblem(null);
+    const path = `/definitions/metric/${encodeURIComponent(name)}`;
+    call<Definition>({
+      method: "PUT",
+      path,
+      body: { text },
+      headers: { "if-none-match": "*" },
+    }).then(
+      () => navigate(to(`/m/${name}`)),
+      (error: unknown) => {
+        setBusy(false);
+        setProblem(problemOf(error));
+      },
+    );
+  };
+  return (
+    <form
+      class="panel make"
+      data-testid="metric-form"
+      onSubmit={(submit) => {
+        submit.preventDefault();
+        create();
+      }}
+    >
+      <header>
+        <h2>{words.make.title}</h2>
+        {draft.value && <span class="sub">{words.make.from(draft.value)}</span>}
+        <span class="grow" />
+        <Seg
+          label={words.make.yaml}
+          value={yaml === null ? "form" : "yaml"}
+          choices={[
+            { value: "form", text: words.make.form },
+            { value: "yaml", text: words.make.yaml },
+          ]}
+          onPick={(view) => setYaml(view === "yaml" ? text : null)}
+        />
+        <button
+          type="submit"
+          class="btn go"
+          data-testid="metric-create"
+          disabled={busy || !named || !may("define")}
+          title={may("define") ? undefined : words.make.scope}
+        >
+          {busy ? words.make.creating : words.make.create}
+        </button>
+      </header>
+      <div class="body">
+        {problem && <Refused problem={problem} />}
+        {yaml === null ? (
+          <Fields draft={draft} fields={fields} validation={validation} onChange={onChange} />
+        ) : (
+          <YamlField text={yaml} validation={validation} onChange={setYaml} />
+        )}
+        <Preview text={text} />
+      </div>
+    </form>
+  );
+}
+
+/** Returns the name in a definition's text, or null. */
+export function nameIn(text: string): string | null {
+  return /^\s*"?name"?\s*:\s*"?([a-z][a-z0-9_]*)"?/m.exec(text)?.[1] ?? null;
+}
+
+interface FieldsProps {
+  readonly draft: Draft;
+  readonly fields: readonly string[];
+  readonly validation: Validation | null;
+  onChange(draft: Draft): void;
+}
+
+const TEXTS = [
+  ["name", words.make.nameHint],
+  ["type", words.make.typeHint],
+  ["value", words.make.valueHint],
+  ["unit", ""],
+  ["where", words.make.whereHint],
+  ["by", words.make.byHint],
+] as const;
+
+function Fields({ draft, fields, validation, onChange }: FieldsProps) {
+  const faults = faultsOf(validation, draft);
+  const set = (change: Partial<Draft>) => onChange(fitting({ ...draft, ...change }));
+  return (
+    <div class="form-grid">
+      <datalist id="metric-fields">
+        {fields.map((path) => (
+          <option key={path} value={path} />
+        ))}
+      </datalist>
+      {TEXTS.map(([name, hint]) => (
+        <TextField
+          key={name}
+          name={name}
+          hint={hint}
+          value={draft[name]}
+          fault={faults.get(name)}
+          suggest={name === "value" || name === "by"}
+          onInput={(value) => set({ [name]: value })}
+        />
+      ))}
+      <div class="form-row wide">
+        <span id="label-aggregates">{words.make.aggregates}</span>
+        <Toggles
+          label={words.make.aggregates}
+          testid="metric-aggregates"
+          choices={choicesOf(draft)}
+          chosen={draft.aggregates}
+          onChange={(aggregates) => set({ aggregates })}
+        />
+        <Fault place={faults.get("aggregates")} />
+      </div>
+      <div class="form-row">
+        <span>{words.make.resolution}</span>
+        <Seg
+          label={words.make.resolution}
+          value={draft.resolution}
+          choices={RESOLUTIONS.map((value) => ({ value: value as string, text: value }))}
+          onPick={(resolution) => set({ resolution })}
+        />
+        <Fault place={faults.get("resolution")} />
+      </div>
+    </div>
+  );
+}
+
+interface TextFieldProps {
+  readonly name: (typeof TEXTS)[number][0];
+  readonly hint: string;
+  readonly value: string;
+  readonly fault: ProblemPlace | undefined;
+  readonly suggest: boolean;
+  onInput(value: string): void;
+}
+
+function TextField({ name, hint, value, fault, suggest, onInput }: TextFieldProps) {
+  const id = `metric-${name}`;
+  return (
+    <div class={name === "where" ? "form-row wide" : "form-row"}>
+      <label for={id}>{words.make[name]}</label>
+      <input
+        id={id}
+        class={fault ? "field mono wrong" : "field mono"}
+        type="text"
+        data-testid={id}
+        autocomplete="off"
+        spellcheck={false}
+        placeholder={hint}
+        aria-invalid={fault !== undefined}
+        aria-describedby={fault ? `${id}-fault` : undefined}
+        list={suggest ? "metric-fields" : undefined}
+        value={value}
+        onInput={(input) => onInput(input.currentTarget.value)}
+      />
+      <Fault place={fault} id={`${id}-fault`} />
+    </div>
+  );
+}
+
+function Fault({ place, id }: { place: ProblemPlace | undefined; id?: string }) {
+  if (!place) return null;
+  return (
+    <span class="bad s said" id={id} data-testid="field-fault">
+      {words.errors.required(place.required, place.got)}; {place.mend}
+    </span>
+  );
+}
+
+/** An empty name is no mistake yet; everything else is told at its field. */
+function faultsOf(validation: Validation | null, draft: Draft): Map<keyof Draft, ProblemPlace> {
+  const faults = new Map<keyof Draft, ProblemPlace>();
+  for (const place of validation?.errors ?? []) {
+    const field = fieldOf(place.pointer);
+    if (field !== null && !(field === "name" && draft.name === "")) faults.set(field, place);
+  }
+  return faults;
+}
+
+interface YamlFieldProps {
+  readonly text: string;
+  readonly validation: Validation | null;
+  onChange(text: string): void;
+}
+
+function YamlField({ text, validation, onChange }: YamlFieldProps) {
+  return (
+    <>
+      <textarea
+        class="editor small"
+        rows={11}
+        spellcheck={false}
+        aria-label={words.make.yamlLabel}
+        data-testid="metric-yaml"
+        value={text}
+        onInput={(input) => onChange(input.currentTarget.value)}
+      />
+      {(validation?.errors ?? []).map((place) => (
+        <p key={place.pointer} class="bad s said">
+          <code>{place.pointer}</code> {words.errors.required(place.required, place.got)};{" "}
+          {place.mend}
+        </p>
+      ))}
+    </>
+  );
+}

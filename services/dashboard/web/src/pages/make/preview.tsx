@@ -1,0 +1,121 @@
+/** What a draft makes of the newest events: for each, matched or not, value, series or the reason. */
+import { useEffect, useState } from "preact/hooks";
+import { post, Refusal } from "../../api/client";
+import type { PreviewEvent, Preview as Tried } from "../../api/shapes";
+import { Icon } from "../../components/icon";
+import { VirtualTable } from "../../components/virtual-table";
+import { exact, NONE, short } from "../../lib/numbers";
+import { may } from "../../lib/session";
+import { clock } from "../../lib/time";
+import { zone } from "../../lib/view";
+import { words } from "../../messages.en";
+
+const PAUSE_MS = 250;
+const AGAIN_MS = 3_000;
+const LAST = 200;
+
+/** Tries the text on the tail, a moment after each change and every few seconds. */
+export function Preview({ text }: { text: string }) {
+  const [tried, setTried] = useState<Tried | null>(null);
+  const allowed = may("tail");
+  useEffect(() => {
+    if (!allowed) return;
+    const abort = new AbortController();
+    let timer = 0;
+    const attempt = () =>
+      post<Tried>("/preview", { text, last: LAST }, abort.signal)
+        .then(setTried)
+        .catch((error: unknown) => {
+          // A draft that does not pass the check is told at its fields; the last trial stays.
+          if (error instanceof Refusal) return;
+        })
+        .finally(() => {
+          if (!abort.signal.aborted) timer = window.setTimeout(attempt, AGAIN_MS);
+        });
+    timer = window.setTimeout(attempt, PAUSE_MS);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [text, allowed]);
+  if (!allowed) return <p class="t3 s">{words.live.tailScope}</p>;
+  return (
+    <section class="preview" aria-label={words.make.preview}>
+      <div class="row wrap preview-head">
+        <h3>{words.make.preview}</h3>
+        {tried && <span class="t3 s">{words.make.previewSub(tried.seen)}</span>}
+        <span class="grow" />
+        {tried && tried.seen > 0 && <Sums tried={tried} />}
+      </div>
+      {tried?.seen === 0 && <p class="t3 s">{words.make.previewNone}</p>}
+      {tried && tried.seen > 0 && <Rows events={tried.events} />}
+    </section>
+  );
+}
+
+function Sums({ tried }: { tried: Tried }) {
+  return (
+    <span class="s" data-testid="preview-sums" data-matched={tried.matched} data-seen={tried.seen}>
+      <b>{words.make.matched(tried.matched, tried.seen)}</b>
+      {tried.refused > 0 && <span class="warn"> · {words.make.refused(tried.refused)}</span>}
+    </span>
+  );
+}
+
+function Rows({ events }: { events: readonly PreviewEvent[] }) {
+  const head = words.make.head;
+  return (
+    <VirtualTable
+      label={words.make.preview}
+      rows={events}
+      head={
+        <tr>
+          <th>{head.time}</th>
+          <th>{head.type}</th>
+          <th>{head.matched}</th>
+          <th class="num">{head.value}</th>
+          <th>{head.series}</th>
+        </tr>
+      }
+      row={(event) => <Row key={event.id + event.time_ms} event={event} />}
+    />
+  );
+}
+
+function Row({ event }: { event: PreviewEvent }) {
+  const refused = event.reason !== null;
+  return (
+    <tr
+      class={event.matched ? undefined : "t3"}
+      data-testid="preview-row"
+      data-matched={event.matched}
+      data-reason={event.reason ?? ""}
+    >
+      <td>{event.time_ms === null ? NONE : clock(event.time_ms, zone.value, "second")}</td>
+      <td>{event.type}</td>
+      <td>
+        {refused ? (
+          <span class="row warn">
+            <Icon name="alert" small />
+            {event.reason}
+          </span>
+        ) : (
+          <span class={event.matched ? "row good" : "row"}>
+            {event.matched && <Icon name="check" small />}
+            {event.matched ? words.make.yes : words.make.no}
+          </span>
+        )}
+      </td>
+      <td class="num" title={exact(event.value)}>
+        {event.matched && !refused ? short(event.value) : NONE}
+      </td>
+      <td class="mono s">{seriesText(event)}</td>
+    </tr>
+  );
+}
+
+function seriesText({ matched, series, reason }: PreviewEvent): string {
+  if (!matched || reason !== null || series === null) return NONE;
+  const parts = Object.entries(series).map(([name, value]) => `${name}=${value ?? NONE}`);
+  return parts.join(" ") || words.make.whole;
+}

@@ -1,0 +1,54 @@
+/** The text of a metric's definition, and who changed it when. */
+import type { Definition, MetricDetail } from "../../api/shapes";
+import { Copy } from "../../components/copy";
+import { clockOn } from "../../lib/time";
+import { to, zone } from "../../lib/view";
+import { nowMs } from "../../live/live";
+import { words } from "../../messages.en";
+
+interface DefinitionTabProps {
+  readonly metric: MetricDetail;
+  readonly definition: Definition | null;
+}
+
+/** Definition and history side by side. */
+export function DefinitionTab({ metric, definition }: DefinitionTabProps) {
+  const text = definition?.text ?? "";
+  return (
+    <div class="grid">
+      <section class="panel c8">
+        <header>
+          <h2>{words.metric.tabs.definition}</h2>
+          <span class="sub">{words.metric.version(metric.version)}</span>
+          <span class="grow" />
+          <a class="btn sm quiet" href={to(`/d/metric/${metric.name}`)}>
+            {words.metric.edit}
+          </a>
+          <Copy class="quiet" text={text} />
+        </header>
+        <div class="body">
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
+          <pre class="code" tabIndex={0} data-testid="definition-text">
+            {text}
+          </pre>
+        </div>
+      </section>
+      <section class="panel c4">
+        <header>
+          <h2>{words.metric.history}</h2>
+        </header>
+        <ul class="alist">
+          {metric.versions.map((change) => (
+            <li key={change.version}>
+              <span class="who">{words.metric.version(change.version)}</span>
+              <span class="what">{clockOn(change.at_ms, nowMs.value, zone.value)}</span>
+              <span class="what">
+                {change.op === "delete" ? words.metric.deleted : words.metric.changed(change.by)}
+              </span>
+            </li>
+          ))}
+        </ul>
+      </section>
+    </div>
+  );
+}

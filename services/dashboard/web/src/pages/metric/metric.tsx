@@ -1,0 +1,227 @@
+/** One metric: any of its aggregates, over any window, by any of its dimensions. */
+import { useMemo } from "preact/hooks";
+import { useLoad } from "../../api/load";
+import type { Definition, MetricDetail } from "../../api/shapes";
+import { LiveChart, usePlot } from "../../charts/live-chart";
+import { ParamNotes, TimeControls } from "../../components/controls";
+import { Icon } from "../../components/icon";
+import { type PageProps, useTitle } from "../../components/lazy";
+import { Refused } from "../../components/notes";
+import { Seg } from "../../components/seg";
+import { queryOf } from "../../lib/query";
+import { current, replaceParams } from "../../lib/router";
+import { session } from "../../lib/session";
+import { lengthOf, lengthText, lengthWords } from "../../lib/time";
+import { range } from "../../lib/view";
+import { useQueries } from "../../live/use";
+import { words } from "../../messages.en";
+import { chosenOf, windowsFor } from "./choice";
+import { DefinitionTab } from "./definition-tab";
+import { SeriesPanel } from "./series-panel";
+
+const CHART_PX = 330;
+
+export default function MetricPage({ names }: PageProps) {
+  const name = names.get("name") ?? "";
+  useTitle(name);
+  const ready = session.value?.signed_in ?? false;
+  const path = ready ? `/metrics/${encodeURIComponent(name)}` : null;
+  const detail = useLoad<MetricDetail>(path);
+  const definition = useLoad<Definition>(
+    ready ? `/definitions/metric/${encodeURIComponent(name)}` : null,
+  );
+  const metric = detail.body;
+  return (
+    <>
+      <div class="bar tight">
+        <h1 class="mono name">{name}</h1>
+        {metric?.unit && <span class="chip">{metric.unit}</span>}
+        {metric && <span class="chip">{words.metric.version(metric.version)}</span>}
+        {metric?.capped && (
+          <span class="state warn" title={words.metrics.cappedWhy}>
+            <Icon name="alert" />
+            {words.metric.capped}
+          </span>
+        )}
+        <span class="grow" />
+        <TimeControls />
+      </div>
+      <ParamNotes />
+      {definition.body && metric && <Summary definition={definition.body} metric={metric} />}
+      {detail.problem && <Refused problem={detail.problem} retry={detail.reload} />}
+      {metric && <Body metric={metric} definition={definition.body} />}
+    </>
+  );
+}
+
+/** What the metric counts, as its definition says it. */
+function Summary({ definition, metric }: { definition: Definition; metric: MetricDetail }) {
+  const { events, where, value } = definition.parsed as {
+    events?: { type?: string | readonly string[] };
+    where?: string;
+    value?: string;
+  };
+  const types = events?.type === undefined ? [] : [events.type].flat();
+  return (
+    <p class="summary t3 s">
+      {types.length > 0 && (
+        <span>
+          {words.metric.from} <code>{types.join(", ")}</code>
+        </span>
+      )}
+      {where && (
+        <span>
+          {words.metric.where} <code>{where}</code>
+        </span>
+      )}
+      {value && (
+        <span>
+          {words.metric.value} <code>{value}</code>
+        </span>
+      )}
+      <span>{words.metric.panes(lengthWords(metric.resolution_ms))}</span>
+      <span>{words.metric.lateness(lengthWords(metric.lateness_ms))}</span>
+    </p>
+  );
+}
+
+interface BodyProps {
+  readonly metric: MetricDetail;
+  readonly definition: Definition | null;
+}
+
+function Body({ metric, definition }: BodyProps) {
+  const tab = current.value.params.get("tab") === "definition" ? "definition" : "chart";
+  return (
+    <>
+      <div class="bar tight">
+        <Seg
+          label={words.metric.tabs.label}
+          value={tab}
+          choices={[
+            { value: "chart", text: words.metric.tabs.chart },
+            { value: "definition", text: words.metric.tabs.definition },
+          ]}
+          onPick={(next) => replaceParams({ tab: next === "chart" ? null : next })}
+        />
+        {tab === "chart" && <Pickers metric={metric} />}
+      </div>
+      {tab === "chart" ? (
+        <ChartTab metric={metric} />
+      ) : (
+        <DefinitionTab metric={metric} definition={definition} />
+      )}
+    </>
+  );
+}
+
+/** Aggregate, window and dimensions. */
+function Pickers({ metric }: { metric: MetricDetail }) {
+  const chosen = chosenOf(metric, current.value.params);
+  return (
+    <>
+      <Seg
+        class="wrap"
+        label={words.metric.aggregates}
+        value={chosen.aggregate}
+        choices={metric.aggregates.map((one) => ({ value: one, text: one }))}
+        onPick={(agg) => replaceParams({ agg })}
+      />
+      <label class="row t2">
+        {words.metric.window}
+        <select
+          class="sel"
+          value={chosen.window ?? ""}
+          onChange={(c) => replaceParams({ win: c.currentTarget.value || null })}
+        >
+          <option value="">{words.metric.windowAuto}</option>
+          {windowsFor(metric.resolution_ms, range.value.ms).map((length) => (
+            <option key={length} value={length}>
+              {words.metric.sliding(lengthWords(lengthOf(length) ?? 0))}
+            </option>
+          ))}
+        </select>
+      </label>
+      {metric.by.map((dimension) => {
+        const on = chosen.by.includes(dimension);
+        const next = on ? chosen.by.filter((d) => d !== dimension) : [...chosen.by, dimension];
+        return (
+          <button
+            type="button"
+            key={dimension}
+            class="chip press"
+            aria-pressed={on}
+            onClick={() => replaceParams({ by: next.length > 0 ? next.join(",") : "-" })}
+          >
+            {words.metric.by} {dimension}
+          </button>
+        );
+      })}
+    </>
+  );
+}
+
+function ChartTab({ metric }: { metric: MetricDetail }) {
+  const chosen = chosenOf(metric, current.value.params);
+  const query = useMemo(
+    () =>
+      queryOf(
+        {
+          metric: metric.name,
+          aggregate: chosen.aggregate,
+          by: chosen.by,
+          window: chosen.window === null ? null : { kind: "sliding", length: chosen.window },
+          top: 20,
+        },
+        range.value.value,
+        chosen.window === null ? undefined : stepFor(metric.resolution_ms),
+      ),
+    [
+      metric.name,
+      metric.resolution_ms,
+      chosen.aggregate,
+      chosen.by.join(),
+      chosen.window,
+      range.value.value,
+    ],
+  );
+  const followed = useQueries([query], true);
+  const aggregates = [chosen.aggregate];
+  const plot = usePlot(followed, aggregates);
+  const title = [
+    metric.name,
+    chosen.aggregate,
+    chosen.by.length ? `${words.metric.by} ${chosen.by.join(", ")}` : "",
+  ]
+    .filter(Boolean)
+    .join(" ");
+  return (
+    <div class="grid">
+      <section class="panel size-L">
+        <div class="body pad-top">
+          <LiveChart
+            title={title}
+            metric={metric.name}
+            aggregates={aggregates}
+            followed={followed}
+            plot={plot}
+            height={CHART_PX}
+          />
+        </div>
+      </section>
+      <SeriesPanel
+        metric={metric}
+        aggregate={chosen.aggregate}
+        plot={plot}
+        query={query}
+        of={plot?.of ?? 0}
+      />
+    </div>
+  );
+}
+
+/** Sliding windows move by whole panes, about a hundred and twenty in a range. */
+function stepFor(resolutionMs: number): string {
+  const rough = range.value.ms / 120;
+  return lengthText(Math.max(1, Math.ceil(rough / resolutionMs)) * resolutionMs);
+}

@@ -1,0 +1,166 @@
+/** All metrics: the last hour's line, the newest value, series. */
+import { useMemo, useState } from "preact/hooks";
+import { useLoad } from "../../api/load";
+import type { Metric, Page } from "../../api/shapes";
+import { plotOf } from "../../charts/plot";
+import { Spark } from "../../charts/spark";
+import { Icon } from "../../components/icon";
+import { useTitle } from "../../components/lazy";
+import { Empty, Refused } from "../../components/notes";
+import { VirtualTable } from "../../components/virtual-table";
+import { numberView } from "../../lib/number-view";
+import { exact, integer, NONE, startsAtZero } from "../../lib/numbers";
+import { shownNowMs } from "../../lib/pause";
+import { queryOf } from "../../lib/query";
+import { session } from "../../lib/session";
+import { lostMs, staleMs, throughMs } from "../../lib/shown";
+import { lengthWords } from "../../lib/time";
+import { to, zone } from "../../lib/view";
+import { useQueries, useVisible } from "../../live/use";
+import { words } from "../../messages.en";
+
+const HOUR_MS = 3_600_000;
+const RELOAD_MS = 15_000;
+
+export default function Metrics() {
+  useTitle(words.metrics.title);
+  const ready = session.value?.signed_in ?? false;
+  const { body, problem, reload } = useLoad<Page<Metric>>(ready ? "/metrics" : null, RELOAD_MS);
+  const [text, setText] = useState("");
+  const rows = useMemo(() => matching(body?.items ?? [], text), [body, text]);
+  return (
+    <>
+      <div class="bar">
+        <h1>{words.metrics.title}</h1>
+        <span class="sub">{body && words.metrics.sub(body.items.length)}</span>
+        <span class="grow" />
+        <input
+          class="field"
+          type="search"
+          aria-label={words.metrics.findLabel}
+          placeholder={words.metrics.find}
+          value={text}
+          onInput={(input) => setText(input.currentTarget.value)}
+        />
+        <a class="btn go" href={to("/metrics/new")}>
+          <Icon name="plus" small />
+          {words.metrics.make}
+        </a>
+      </div>
+      {problem && <Refused problem={problem} retry={reload} />}
+      {body && body.items.length === 0 && (
+        <Empty icon="metric" title={words.metrics.none}>
+          <span class="s">{words.metrics.noneHint}</span>
+          <a class="btn" href={to("/live")}>
+            {words.nav.live}
+          </a>
+        </Empty>
+      )}
+      {rows.length > 0 && <MetricTable rows={rows} />}
+      {body && body.items.length > 0 && rows.length === 0 && (
+        <Empty icon="search" title={words.metrics.noMatch(text)}>
+          <button type="button" class="btn sm" onClick={() => setText("")}>
+            {words.metrics.clear}
+          </button>
+        </Empty>
+      )}
+    </>
+  );
+}
+
+function matching(items: readonly Metric[], text: string): readonly Metric[] {
+  const wanted = text.trim().toLowerCase();
+  const said = (m: Metric) => [m.name, m.unit ?? "", ...m.by].join(" ").toLowerCase();
+  return items
+    .filter((metric) => said(metric).includes(wanted))
+    .sort((a, b) => a.name.localeCompare(b.name));
+}
+
+function MetricTable({ rows }: { rows: readonly Metric[] }) {
+  const head = words.metrics.head;
+  return (
+    <div class="panel">
+      <VirtualTable
+        label={words.metrics.title}
+        tall
+        rows={rows}
+        head={
+          <tr>
+            <th>{head.name}</th>
+            <th>{head.line}</th>
+            <th class="num">{head.now}</th>
+            <th class="num">{head.series}</th>
+            <th>{head.by}</th>
+            <th class="num">{head.version}</th>
+          </tr>
+        }
+        row={(metric) => <MetricRow key={metric.name} metric={metric} />}
+      />
+    </div>
+  );
+}
+
+function MetricRow({ metric }: { metric: Metric }) {
+  const [element, visible] = useVisible<HTMLTableRowElement>();
+  const aggregate = metric.aggregates[0] ?? "count";
+  const { feeds } = useQueries([queryOf({ metric: metric.name, aggregate }, "1h")], visible);
+  const feed = feeds[0];
+  const model = feed?.model ?? null;
+  const through = throughMs.value;
+  const edge =
+    through === null ? null : Math.floor(through / metric.resolution_ms) * metric.resolution_ms;
+  const plot = useMemo(
+    () => (model ? plotOf([{ model, aggregate }], edge) : null),
+    [model, aggregate, edge],
+  );
+  const view = feed && numberView(feed, contextOf(aggregate));
+  const toMs = Math.ceil(shownNowMs.value / 20_000) * 20_000;
+  return (
+    <tr ref={element} data-testid="metric-row" data-metric={metric.name}>
+      <td>
+        <a class="mono b" href={to(`/m/${metric.name}`)}>
+          {metric.name}
+        </a>{" "}
+        {metric.capped && (
+          <span class="state warn" title={words.metrics.cappedWhy}>
+            <Icon name="alert" />
+            {words.metrics.capped}
+          </span>
+        )}
+        {!metric.active && <span class="tag-prov">{words.metrics.starting}</span>}
+      </td>
+      <td class="cell-spark">
+        {plot && (
+          <Spark
+            plot={plot}
+            fromMs={toMs - HOUR_MS}
+            toMs={toMs}
+            fromZero={startsAtZero(aggregate)}
+          />
+        )}
+      </td>
+      <td class="num" title={view ? exact(view.exact) : undefined}>
+        <b>{view?.value || NONE}</b> <span class="t3">{view?.unit}</span>{" "}
+        <span class="t3 s">{aggregate}</span>
+      </td>
+      <td class="num">{integer(metric.series)}</td>
+      <td class="mono s t2">{metric.by.join(", ") || NONE}</td>
+      <td class="num t2">
+        {metric.version} · {lengthWords(metric.resolution_ms)}
+      </td>
+    </tr>
+  );
+}
+
+function contextOf(aggregate: string) {
+  return {
+    aggregate,
+    windowMs: null,
+    rangeWords: words.metrics.lastHour,
+    zone: zone.value,
+    nowMs: shownNowMs.value,
+    throughMs: throughMs.value,
+    staleMs: staleMs.value,
+    lostMs: lostMs.value,
+  };
+}
