@@ -69,7 +69,7 @@ def items(draw: st.DrawFn) -> bytes:
 
 
 class TestQuickWay:
-    @settings(max_examples=600, deadline=None)
+    @settings(max_examples=200, deadline=None)
     @given(st.lists(items(), min_size=1, max_size=4), st.sampled_from([LENIENT, STRICT, TYPED]))
     def test_equals_the_careful_way(self, found: list[bytes], terms: Terms) -> None:
         """The quick way gives what the careful way gives, to the byte."""

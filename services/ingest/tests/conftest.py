@@ -60,7 +60,7 @@ class Stored:
 
 
 def _headers(message: Message) -> list[tuple[str, bytes]]:
-    pairs: list[tuple[str, Any]] = list(message.headers() or [])
+    pairs: Any = message.headers() or []
     return [(name, bytes(value)) for name, value in pairs]
 
 
@@ -234,3 +234,35 @@ def log_reader(kafka: str) -> Iterator[LogReader]:
     reader = LogReader(kafka)
     yield reader
     reader.close()
+
+
+@pytest.fixture(name="wait_for")
+def wait_for_fixture() -> Callable[..., Any]:
+    """Return the function that polls until a claim holds."""
+    return wait_for
+
+
+@pytest.fixture(name="new_key")
+def new_key_fixture() -> Callable[..., str]:
+    """Return the function that defines a key."""
+    return new_key
+
+
+@pytest.fixture(name="define_key")
+def define_key_fixture() -> Callable[..., None]:
+    """Return the function that changes a key's definition."""
+    return define_key
+
+
+@pytest.fixture
+def reader_of() -> Iterator[Callable[[str], LogReader]]:
+    """Return a function that makes a reader of another broker's log."""
+    readers: list[LogReader] = []
+
+    def make(bootstrap: str) -> LogReader:
+        readers.append(LogReader(bootstrap))
+        return readers[-1]
+
+    yield make
+    for reader in readers:
+        reader.close()

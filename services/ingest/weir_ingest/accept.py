@@ -27,7 +27,7 @@ from weir.quick import admit_all
 
 from weir_ingest import encodings, protocols
 from weir_ingest.answers import Accepted, Answer, Item, encode, json_answer, problem_answer
-from weir_ingest.body import BodyLimits, Budget, ClientGoneError, holding, read_body
+from weir_ingest.body import BodyLimits, Budget, ClientGoneError, check_framing, holding, read_body
 from weir_ingest.cors import cors_headers
 from weir_ingest.event_log import EventLog, Record, RecordHeaders
 from weir_ingest.head import Head, Receive, Scope, Send
@@ -74,6 +74,7 @@ class Accept:
         head = Head(scope, parts.clock.now_ms())
         try:
             with holding(parts.budget) as held:
+                check_framing(head)
                 caller = parts.keys.caller(head)
                 body = await read_body(head, receive, parts.body_limits, held)
                 parts.instruments.body_bytes.inc(len(body))

@@ -13,8 +13,15 @@ Headers = list[tuple[bytes, bytes]]
 
 JSON = b"application/json"
 PROBLEM = b"application/problem+json"
-# After these the rest of the body is not read, so the connection cannot go on.
-_CLOSING = frozenset({408, 413})
+# After these the rest of the body is not read, or not known, so the connection ends.
+_CLOSING = frozenset(
+    {
+        Reason.REQUEST_TIMEOUT,
+        Reason.BODY_TOO_LARGE,
+        Reason.BODY_TRUNCATED,
+        Reason.BAD_ENCODING,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,7 @@ def problem_answer(problem: ProblemError) -> Answer:
         headers.append((b"retry-after", str(problem.retry_after_s).encode()))
     if problem.reason is Reason.UNSUPPORTED_ENCODING:
         headers.append((b"accept-encoding", b"gzip, zstd, deflate"))
-    if problem.status in _CLOSING:
+    if problem.reason in _CLOSING:
         headers.append((b"connection", b"close"))
     return Answer(problem.status, body, headers)
 

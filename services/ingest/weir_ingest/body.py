@@ -131,6 +131,20 @@ async def read_body(head: Head, receive: Receive, limits: BodyLimits, held: Held
     return body
 
 
+def check_framing(head: Head) -> None:
+    """Refuse a request that says its length in two ways: a proxy may have read the other.
+
+    Raises:
+        ProblemError: 400 `bad_encoding`.
+    """
+    if b"content-length" in head.headers and b"transfer-encoding" in head.headers:
+        raise ProblemError(
+            400,
+            Reason.BAD_ENCODING,
+            "a request must declare its length once, got content-length and transfer-encoding",
+        )
+
+
 async def _collect(receive: Receive, limits: BodyLimits, held: Held) -> bytes:
     loop = asyncio.get_running_loop()
     start_s = loop.time()
