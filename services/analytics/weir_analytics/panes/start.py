@@ -51,7 +51,8 @@ class Footing:
         events_id: Kafka's id of `weir.events`.
         target: Where live counting goes on if the checkpoint is new.
         levels: What single shards count first.
-        empty: The log held no record when the state began.
+        empty: Counting begins at the start of the log: nothing lies before it, and what
+            was appended since this driver came up (its own ticks) is still to be counted.
     """
 
     fence: Fence
@@ -106,7 +107,7 @@ def take_over(stores: Stores, settings: Settings, clock: Clock) -> Footing:
         events_id=events_id,
         target=dict(recovery.target),
         levels=recovery.levels,
-        empty=not any(bounds.end.values()),
+        empty=not any(recovery.target.values()),
     )
 
 
