@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from weir.clock import SystemClock
 
 from weir_local.process import Part, PartError
+from weir_local.readiness import obituary
 from weir_local.stack import Stack, limit_log
 
 if TYPE_CHECKING:
@@ -87,9 +88,9 @@ class Keeper:
             limit_log(self._stack.parts[name])
             return
         if restarts.due_s is None:
-            obituary = self._stack.obituary(name)
+            ended = obituary(self._stack.parts[name])
             pause_s = restarts.ended(now_s)
-            self._note(f"{obituary}. It starts again in {pause_s:g} s.")
+            self._note(f"{ended}. It starts again in {pause_s:g} s.")
         elif now_s >= restarts.due_s:
             self._start(name, restarts, now_s)
 

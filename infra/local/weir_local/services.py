@@ -38,17 +38,29 @@ class Service:
             return self.part.pid() is not None
         return probe(self.ops_port, "/readyz") == http.client.OK
 
+    def doing(self) -> str:
+        """Return what it answers on `/readyz` when it is not ready; empty if nothing."""
+        return ask(self.ops_port, "/readyz")[1].strip() if self.ops_port else ""
+
 
 def probe(
     port: int, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
 ) -> int:
     """Return the HTTP status of a request without a body, 0 if nothing answers."""
+    return ask(port, path, method=method, headers=headers)[0]
+
+
+def ask(
+    port: int, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
+) -> tuple[int, str]:
+    """Return status and text of the answer to a request without a body; (0, "") if none."""
     connection = http.client.HTTPConnection(ports.HOST, port, timeout=PROBE_TIMEOUT_S)
     try:
         connection.request(method, path, headers=dict(headers or {}))
-        return connection.getresponse().status
+        response = connection.getresponse()
+        return response.status, response.read().decode("utf-8", "replace")
     except (OSError, http.client.HTTPException):
-        return 0
+        return 0, ""
     finally:
         connection.close()
 

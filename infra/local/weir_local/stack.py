@@ -8,7 +8,6 @@ come first, then all services at once; each waits by itself for what it needs.
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
@@ -16,20 +15,19 @@ from http import HTTPStatus
 import psutil
 
 from weir_local import ports
-from weir_local.diagnosis import explain
 from weir_local.home import Home
 from weir_local.kafka import Broker
 from weir_local.process import Part, PartError
+from weir_local.readiness import Readiness, Say
 from weir_local.redis import RedisServer
 from weir_local.services import Service, addresses, probe, services
 from weir_local.topics import TOPICS
 from weir_local.waiting import wait_until
 
-Say = Callable[[str], None]
-
 CORE = ("kafka", "redis", "ingest", "panes", "dashboard")
+# Those that serve clients; the panes job only follows them.
+FRONT = ("ingest", "dashboard")
 DEMO = (*CORE, "feeder")
-READY_TIMEOUT_S = 180.0
 KEY_TIMEOUT_S = 30.0
 MIN_DISK_BYTES = 1_000_000_000
 MIN_MEMORY_BYTES = 1_500_000_000
@@ -57,12 +55,20 @@ class Stack:
             **{name: service.part for name, service in self.services.items()},
         }
 
-    def start(self, names: tuple[str, ...] = CORE, say: Say = lambda _: None) -> None:
+    def start(
+        self,
+        names: tuple[str, ...] = CORE,
+        say: Say = lambda _: None,
+        *,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> None:
         """Start what of `names` does not run, and return when all of it is ready.
 
         Args:
             names: Parts, of `DEMO`.
             say: Told each step, with its time.
+            meanwhile: Called when ingest and dashboard serve; the panes job, which is
+                the slowest to start, may not yet.
 
         Raises:
             PartError: If a port is taken, space or memory is missing, or a part ended
@@ -71,16 +77,18 @@ class Stack:
         self.check_room()
         self.check_ports(names)
         self.home.write_env(addresses(self.home))
-        began = time.monotonic()
+        readiness = Readiness(self.parts, self.is_ready, self.doing, say)
         self.launch("redis")
         self.launch("kafka")
-        self._await(("redis", "kafka"), began, say)
+        readiness.wait(("redis", "kafka"))
         self.broker.create_topics(TOPICS)
         for name in names:
             self.launch(name)
-        self._await(tuple(name for name in names if name in self.services), began, say)
-        if {"ingest", "dashboard"} <= set(names):
+        readiness.wait(tuple(name for name in FRONT if name in names))
+        if set(FRONT) <= set(names):
             wait_until(self._key_is_known, timeout_s=KEY_TIMEOUT_S, what="the API key accepted")
+        meanwhile()
+        readiness.wait(tuple(n for n in names if n in self.services and n not in FRONT))
 
     def launch(self, name: str) -> None:
         """Start one part without waiting for it; do nothing if it runs."""
@@ -101,6 +109,10 @@ class Stack:
         if name == "redis":
             return self.redis.serves()
         return self.services[name].is_ready()
+
+    def doing(self, name: str) -> str:
+        """Return what a part that is not ready says that it is doing; empty if it does not."""
+        return self.services[name].doing() if name in self.services else ""
 
     def stop(self) -> None:
         """Stop every part cleanly: first who reads and writes, then the stores."""
@@ -155,27 +167,6 @@ class Stack:
                 f"found {available / 1e9:.1f} GB; close other programs"
             )
             raise PartError(msg)
-
-    def _await(self, names: tuple[str, ...], began: float, say: Say) -> None:
-        pending = list(names)
-        while pending:
-            for name in list(pending):
-                took_s = time.monotonic() - began
-                if self.is_ready(name):
-                    pending.remove(name)
-                    say(f"{name:<10} ready   {took_s:5.1f} s")
-                elif self.parts[name].pid() is None:
-                    raise PartError(self.obituary(name))
-                elif took_s > READY_TIMEOUT_S:
-                    log = self.parts[name].log_path
-                    msg = f"{name} was not ready after {took_s:.0f} s: {explain(log)}; see {log}"
-                    raise PartError(msg)
-            time.sleep(0.1)
-
-    def obituary(self, name: str) -> str:
-        """Return one sentence on why a part ended and where to read more."""
-        log = self.parts[name].log_path
-        return f"{name} has ended: {explain(log)}; see {log}"
 
 
 def limit_log(part: Part) -> None:

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, NoReturn
 
 from weir_local.console import say
-from weir_local.demo.prepare import prepare_demo
+from weir_local.demo.prepare import put_definitions, wait_until_counting
 from weir_local.keeper import keeper_part, notes_path
 from weir_local.lock import only_one
 from weir_local.notes import Follower
@@ -74,10 +74,7 @@ def _start(home: Home, demo: bool) -> None:
         before = [name for name, part in stack.parts.items() if part.pid() is not None]
         say(f"starting Weir in {home.folder}, ports from {home.port_base}")
         try:
-            stack.start(CORE, lambda line: say(f"  {line}"))
-            if demo:
-                prepare_demo(home, lambda line: say(f"  {line}"))
-                stack.launch("feeder")
+            _start_parts(stack, demo)
         except PartError:
             if not before:
                 stack.stop()
@@ -85,6 +82,19 @@ def _start(home: Home, demo: bool) -> None:
         runs = [name for name in stack.parts if stack.parts[name].pid() is not None]
         home.want(runs)
         keeper_part(home).start()
+
+
+def _start_parts(stack: Stack, demo: bool) -> None:
+    def tell(line: str) -> None:
+        say(f"  {line}")
+
+    if not demo:
+        stack.start(CORE, tell)
+        return
+    # The definitions are put while Spark starts, so that its first plan has them all.
+    stack.start(CORE, tell, meanwhile=lambda: put_definitions(stack.home, tell))
+    wait_until_counting(stack.home)
+    stack.launch("feeder")
 
 
 def _greet(home: Home) -> None:

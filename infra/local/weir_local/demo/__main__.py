@@ -30,7 +30,9 @@ REPORT_EVERY = 60
 
 def main() -> int:
     """Feed until told to stop; return the exit code."""
-    structlog.configure(processors=[structlog.processors.TimeStamper(fmt="iso", key="at"), _as_json])
+    structlog.configure(
+        processors=[structlog.processors.TimeStamper(fmt="iso", key="at"), _as_json]
+    )
     log = structlog.get_logger()
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())

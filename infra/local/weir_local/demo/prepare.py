@@ -6,7 +6,8 @@ numbers cover the whole hour that the feeder sends first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -22,30 +23,44 @@ from weir_local.waiting import wait_until
 ACTIVE_TIMEOUT_S = 60.0
 
 
-def prepare_demo(home: Home, say: Callable[[str], None]) -> None:
-    """Put every definition of the demo that is not there yet, and wait until all count.
+def put_definitions(home: Home, say: Callable[[str], None]) -> None:
+    """Put every definition of the demo that is not there yet.
 
     A definition that somebody has changed since is left as it is.
 
     Raises:
         ApiError: If the API refused one.
-        TimeoutError: If the panes job did not begin to count one.
     """
-    known = addresses(home)
-    client = ApiClient(known["WEIR_DASHBOARD_URL"], known["WEIR_API_KEY"], patience_s=60)
-    try:
+    with _client(home) as client:
         texts = read_definitions(DEFINITIONS)
         new = [name for name, text in texts.items() if put_new(client, name, text)]
-        metrics = [name for name in texts if name.startswith("metric/")]
+    say(f"{'demo':<10} {len(texts)} definitions, {len(new)} of them new")
+
+
+def wait_until_counting(home: Home) -> None:
+    """Return when the panes job counts every metric of the demo.
+
+    Raises:
+        TimeoutError: If it did not begin in time.
+    """
+    metrics = [name for name in read_definitions(DEFINITIONS) if name.startswith("metric/")]
+    with _client(home) as client:
         wait_until(
             lambda: all(is_active(client, name) for name in metrics),
             timeout_s=ACTIVE_TIMEOUT_S,
             what="the demo's metrics counting",
             every_s=0.2,
         )
+
+
+@contextmanager
+def _client(home: Home) -> Iterator[ApiClient]:
+    known = addresses(home)
+    client = ApiClient(known["WEIR_DASHBOARD_URL"], known["WEIR_API_KEY"], patience_s=60)
+    try:
+        yield client
     finally:
         client.close()
-    say(f"{'demo':<10} {len(texts)} definitions, {len(new)} of them new")
 
 
 def read_definitions(folder: Path) -> dict[str, str]:
