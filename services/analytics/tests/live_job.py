@@ -1,0 +1,283 @@
+"""The panes job as a process of its own, for tests that kill it, and a recount of the log.
+
+The recount is a plain loop over the records; it shares no code with the engine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import redis
+from confluent_kafka import Consumer, Producer, TopicPartition
+from weir import names, rows
+from weir.admission import Admitted, Terms, admit
+from weir.batches import BatchRecord, Opening, decode
+from weir.definitions.records import Edit, delete_record, put_record
+from weir_analytics.panes.definitions_log import DefinitionsLog
+from weir_local.repository import SPARK_JARS
+
+EVENT: list[tuple[str, str | bytes | None]] = [
+    ("content-type", b"application/cloudevents+json; charset=UTF-8")
+]
+HORIZON_MS = 3_600_000
+
+Panes = dict[tuple[int, int, str], tuple[int, float]]
+
+
+@dataclass
+class Job:
+    """One life after the other of the job on one state folder."""
+
+    bootstrap: str
+    redis_url: str
+    folder: Path
+    name: str = "job"
+    settings: dict[str, str] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> Path:
+        """Where its log lines go."""
+        return self.folder / f"{self.name}.log"
+
+    def start(self) -> None:
+        """Start the process in a session of its own: it is a tree."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        given = {
+            "KAFKA_BOOTSTRAP": self.bootstrap,
+            "REDIS_URL": self.redis_url,
+            "STATE_DIR": str(self.folder / "state"),
+            "JARS_DIR": str(SPARK_JARS),
+            "OPS_PORT": "0",
+            "DRIVER_MEMORY": "512m",
+            "INSTANCE": self.name,
+            **self.settings,
+        }
+        environment = os.environ | {f"WEIR_ANALYTICS_{k}": v for k, v in given.items()}
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "weir_analytics.panes"],
+                env=environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def kill(self) -> None:
+        """End the whole tree as a power cut would."""
+        if self.process is not None and self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(30)
+
+    def stop(self) -> int:
+        """Ask it to end; return its exit code."""
+        assert self.process is not None
+        self.process.terminate()
+        return self.process.wait(60)
+
+    def lines(self, event: str) -> list[dict[str, Any]]:
+        """Return its log lines of one kind."""
+        text = self.log.read_text(encoding="utf-8", errors="replace")
+        found = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        return [line for line in found if line.get("event") == event]
+
+
+def wait_for(claim: Callable[[], bool], what: str, timeout_s: float = 240) -> None:
+    """Poll until a claim holds.
+
+    Raises:
+        AssertionError: If it does not within the time.
+    """
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if claim():
+            return
+        time.sleep(0.2)
+    msg = f"waited {timeout_s:.0f} s for {what}"
+    raise AssertionError(msg)
+
+
+@dataclass
+class World:
+    """The log and the store of a test, as clients and readers see them."""
+
+    bootstrap: str
+    redis_url: str
+
+    def __post_init__(self) -> None:
+        config = {"bootstrap.servers": self.bootstrap, "partitioner": "murmur2_random"}
+        self.producer = Producer(config)
+        self.redis: Any = redis.Redis.from_url(self.redis_url)
+
+    def define(self, name: str, text: str, based_on: int | None = None) -> None:
+        """Write a version of a metric."""
+        edit = Edit("default", "metric", name, based_on, "test", 0)
+        record = put_record(edit, text)
+        self.producer.produce(names.DEFINITIONS, record.value, record.key)
+        self.producer.flush(10)
+
+    def delete(self, name: str, based_on: int) -> None:
+        """Delete a metric."""
+        record = delete_record(Edit("default", "metric", name, based_on, "test", 0))
+        self.producer.produce(names.DEFINITIONS, record.value, record.key)
+        self.producer.flush(10)
+
+    def fold(self) -> Any:
+        """Return the fold of the definitions as they are now."""
+        log = DefinitionsLog(self.bootstrap)
+        log.read_to(log.end())
+        log.close()
+        return log.fold
+
+    def vid(self, name: str) -> int:
+        """Return the id of a metric's current version."""
+        return int(self.fold().get("default", "metric", name).vid)
+
+    def wait_active(self, name: str) -> int:
+        """Return the id of a metric's current version once it is counted."""
+        vid = self.vid(name)
+        wait_for(lambda: vid in self.fold().activations, f"{name} to be counted")
+        return vid
+
+    def send(self, event_id: str, at_ms: int | None = None, **data: Any) -> None:
+        """Produce an event as ingest does."""
+        at_ms = at_ms if at_ms is not None else time.time_ns() // 1_000_000
+        moment = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()
+        item = {"specversion": "1.0", "id": event_id, "source": "s", "type": "t", "time": moment}
+        found = admit(
+            json.dumps(item | {"data": data}).encode(), 0, Terms("default", "web", at_ms, "test")
+        )
+        assert isinstance(found, Admitted)
+        self.producer.produce(names.EVENTS, found.value, found.key, headers=EVENT)
+
+    def raw(self, value: bytes | None, headers: list[tuple[str, str | bytes | None]]) -> None:
+        """Produce any record."""
+        self.producer.produce(names.EVENTS, value, b"raw", headers=headers)
+
+    def records(self) -> list[tuple[str, BatchRecord | Opening]]:
+        """Return the batch records."""
+        return [(i.decode(), decode(f[b"r"])) for i, f in self.redis.xrange(names.BATCHES)]
+
+    def counted_to(self) -> dict[int, int]:
+        """Return the end of the newest batch record."""
+        last = [r for _i, r in self.records()[-1:] if isinstance(r, BatchRecord)]
+        return dict(last[0].to_offsets) if last else {}
+
+    def wait_counted(self) -> None:
+        """Wait until everything that is in the log now has been counted."""
+        self.producer.flush(30)
+        ends = self.ends()
+
+        def done() -> bool:
+            at = self.counted_to()
+            return all(at.get(p, 0) >= n for p, n in ends.items())
+
+        wait_for(done, f"the log to be counted up to {ends}")
+
+    def ends(self) -> dict[int, int]:
+        """Return the end of each partition of the log."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "ends"})
+        found = consumer.list_topics(names.EVENTS, timeout=10).topics[names.EVENTS].partitions
+        ends = {
+            p: consumer.get_watermark_offsets(TopicPartition(names.EVENTS, p), timeout=10)[1]
+            for p in found
+        }
+        consumer.close()
+        return ends
+
+    def log(self, topic: str = names.EVENTS) -> list[Any]:
+        """Return all records of a topic, partition by partition."""
+        config = {"bootstrap.servers": self.bootstrap, "group.id": "log"}
+        consumer = Consumer(config | {"enable.auto.commit": False})
+        found: list[Any] = []
+        for partition in consumer.list_topics(topic, timeout=10).topics[topic].partitions:
+            place = TopicPartition(topic, partition, 0)
+            _start, end = consumer.get_watermark_offsets(place, timeout=10)
+            consumer.assign([place])
+            at = 0
+            while at < end:
+                message = consumer.poll(10)
+                assert message is not None
+                assert message.error() is None
+                at = (message.offset() or 0) + 1
+                found.append(message)
+        consumer.close()
+        return found
+
+    def panes(self, vid: int, res_s: int) -> Panes:
+        """Return (start, series) -> (count, sum) as Redis holds them, of one shard."""
+        texts = self.redis.hgetall(names.names_key(0, vid))
+        found: Panes = {}
+        for key in self.redis.keys(f"{names.shard_prefix(0)}p:{vid}:{res_s}:*"):
+            start_s = int(key.decode().rpartition(":")[2])
+            for short, packed in self.redis.hgetall(key).items():
+                row = rows.decode(packed)
+                found[start_s, 0, texts[short].decode()] = (row.n, row.sum or 0.0)
+        return found
+
+    def ledger(self) -> Counter[str]:
+        """Return the served account: events by disposition over all minutes."""
+        tally: Counter[str] = Counter()
+        for (_start, _zero, series), (n, _sum) in self.panes(-1, 60).items():
+            tally[series.rpartition("|=")[2]] += n
+        return tally
+
+
+def recount(
+    log: list[Any], res_s: int, begin: dict[int, int] | None = None
+) -> tuple[Panes, Counter[str]]:
+    """Count a log the slow way: panes of value `x` by `k`, and events by disposition.
+
+    Args:
+        log: Its records.
+        res_s: Length of a pane.
+        begin: Only records at or after these offsets are in panes.
+    """
+    panes: dict[Any, list[float]] = {}
+    tally: Counter[str] = Counter()
+    latest: dict[tuple[int, bytes], int] = {}
+    received: dict[int, int] = {}
+    for message in log:
+        partition, headers = message.partition(), message.headers() or []
+        at_ms = max(received.get(partition, 0), message.timestamp()[1])
+        received[partition] = at_ms
+        first = headers[0][0] if headers else None
+        if first == "weir-tick":
+            continue
+        try:
+            event = json.loads(message.value())
+            assert first != "weir-reason"
+            identity = _identity(event)
+        except (ValueError, TypeError, KeyError, AssertionError):
+            tally["quarantined"] += 1
+            continue
+        before = latest.get((partition, identity))
+        latest[partition, identity] = at_ms
+        if before is not None and at_ms - before <= HORIZON_MS:
+            tally["duplicate"] += 1
+            continue
+        tally["counted"] += 1
+        x = event.get("data", {}).get("x")
+        if message.offset() < (begin or {}).get(partition, 0) or not isinstance(x, int):
+            continue
+        start_s = int(datetime.fromisoformat(event["time"]).timestamp()) // res_s * res_s
+        panes.setdefault((start_s, 0, f"={event['data']['k']}"), []).append(x)
+    return {key: (len(xs), float(sum(xs))) for key, xs in panes.items()}, tally
+
+
+def _identity(event: dict[str, Any]) -> bytes:
+    words = (event.get("weirtenant", "default"), event["source"], event["id"])
+    raw = [word.encode() for word in words]
+    return hashlib.md5(b"".join(len(r).to_bytes(4, "big") + r for r in raw)).digest()  # noqa: S324

@@ -1,0 +1,136 @@
+"""The job's own state as others see it, and the checkpoint as the driver reads it."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+import redis
+from weir import names
+from weir.clock import ManualClock
+from weir.commit_recovery import Planned
+from weir_analytics.panes.checkpoint import last_planned, set_aside, starting_offsets
+from weir_analytics.panes.heartbeat import Heartbeat
+from weir_analytics.panes.ops import Figures, OpsServer, answer
+from weir_analytics.panes.vitals import BEHIND_MS, Vitals
+
+
+class TestVitals:
+    @pytest.mark.parametrize(
+        ("now_s", "now_ms", "status"),
+        [
+            (1.0, BEHIND_MS, "ok"),
+            (1.0, BEHIND_MS + 1, "behind"),
+            (10.0, 0, "ok"),
+            (10.1, 0, "stalled"),
+        ],
+    )
+    def test_status_by_age(self, now_s: float, now_ms: int, status: str) -> None:
+        """Numbers too old are behind; no batch at all, not even of ticks, is a stall."""
+        vitals = Vitals(ready=True, last_batch_s=0.0)
+
+        assert vitals.status(now_s, now_ms, 10_000) == status
+
+    def test_before_the_first_batch_it_starts(self) -> None:
+        """Warming up is neither behind nor stalled."""
+        assert Vitals().status(99, 99, 1) == "starting"
+
+
+class TestOps:
+    def test_ready_only_after_the_first_batch(self) -> None:
+        """Readiness says what the job is at; a dead thread ends liveness."""
+        vitals, figures = Vitals(doing="warming up"), Figures()
+
+        assert answer("/readyz", vitals, figures)[::2] == (503, b"warming up\n")
+        assert answer("/livez", vitals, figures)[0] == 200
+        vitals.ready, vitals.failed = True, "ticks"
+        assert answer("/readyz", vitals, figures)[0] == 200
+        assert answer("/livez", vitals, figures)[0] == 503
+        assert b"weir_panes_lag_records" in answer("/metrics", vitals, figures)[2]
+
+    def test_it_answers_on_its_port(self) -> None:
+        """The server serves, and says what it serves where it does not."""
+        import threading
+
+        server = OpsServer(("127.0.0.1", 0), Vitals(), Figures())
+        threading.Thread(target=server.run, daemon=True).start()
+        base = f"http://127.0.0.1:{server.port}"
+        with urllib.request.urlopen(base + "/livez", timeout=5) as found:  # noqa: S310
+            assert found.read() == b"ok\n"
+        with pytest.raises(urllib.error.HTTPError, match="404") as refused:
+            urllib.request.urlopen(base + "/x", timeout=5)  # noqa: S310
+        refused.value.close()
+        server.close()
+
+
+@pytest.mark.redis
+def test_heartbeat_tells_the_state(redis_url: str) -> None:
+    """The heartbeat has the members of the contract and expires by itself."""
+    import threading
+
+    stop = threading.Event()
+    vitals = Vitals(ready=True, last_batch_s=0.0, epoch=3, rev=4, processed_through_ms=900)
+    beat = Heartbeat(redis_url, "i1", ManualClock(1_000), 10_000)
+    client = redis.Redis.from_url(redis_url)
+    body = json.loads(beat.text(vitals))
+    assert body["status"] == "ok"
+    assert (body["lag_ms"], body["detail"]["epoch"], body["detail"]["rev"]) == (100, 3, 4)
+    thread = threading.Thread(target=lambda: beat.run(vitals, stop))
+    thread.start()
+    key = names.part_key("panes", "i1")
+    while client.ttl(key) <= 0:
+        stop.wait(0.01)
+    stop.set()
+    thread.join(5)
+
+    assert client.get(key) is None
+    client.close()
+
+
+class TestCheckpoint:
+    def _write(self, folder: Path, batch: int, offsets: dict[str, int], topic: str = "t") -> None:
+        (folder / "offsets").mkdir(parents=True, exist_ok=True)
+        text = f'v1\n{{"batchWatermarkMs":0}}\n{json.dumps({topic: offsets})}'
+        (folder / "offsets" / str(batch)).write_text(text.replace(": ", ":"))
+
+    def _begin(self, folder: Path) -> None:
+        (folder / "sources" / "0").mkdir(parents=True)
+        (folder / "sources" / "0" / "0").write_bytes(b'\x00v1\n{"t":{"0":3}}')
+
+    def test_the_first_batch_begins_where_the_source_began(self, tmp_path: Path) -> None:
+        """Batch 0 has no batch before it; its start is the source's."""
+        self._begin(tmp_path)
+        self._write(tmp_path, 0, {"0": 7})
+
+        assert last_planned(tmp_path, "t") == Planned(0, {0: 3}, {0: 7}, committed=False)
+
+    def test_a_batch_begins_where_the_last_ended(self, tmp_path: Path) -> None:
+        """The range of batch N lies between the files N-1 and N."""
+        self._begin(tmp_path)
+        for batch, offset in enumerate((7, 9, 12)):
+            self._write(tmp_path, batch, {"0": offset})
+        (tmp_path / "commits").mkdir()
+        (tmp_path / "commits" / "2").write_text("v1")
+
+        assert last_planned(tmp_path, "t") == Planned(2, {0: 9}, {0: 12}, committed=True)
+
+    @pytest.mark.parametrize("text", ["", "v1\n", 'v1\n{"t":{"0":'])
+    def test_a_cut_file_is_no_checkpoint(self, tmp_path: Path, text: str) -> None:
+        """A file that was cut off by a full disk is not guessed at."""
+        self._begin(tmp_path)
+        self._write(tmp_path, 0, {"0": 7})
+        (tmp_path / "offsets" / "0").write_text(text)
+
+        assert last_planned(tmp_path, "t") is None
+
+    def test_set_aside_keeps_a_few(self, tmp_path: Path) -> None:
+        """Old checkpoints are kept for people, the oldest ones go."""
+        for name in range(6):
+            self._begin(tmp_path / "checkpoint")
+            set_aside(tmp_path / "checkpoint", str(name))
+
+        assert len(list(tmp_path.iterdir())) == 3
+        assert starting_offsets("t", {1: 2, 0: 5}) == '{"t": {"0": 5, "1": 2}}'

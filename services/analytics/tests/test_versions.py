@@ -1,0 +1,112 @@
+"""Which panes and which offsets a version counts."""
+
+from __future__ import annotations
+
+import pytest
+from weir_analytics.panes.activation import cut_after, is_over
+from weir_analytics.panes.batch import Batch
+from weir_analytics.panes.versions import Version, versions_from_json, versions_to_json
+
+
+def version(**members: object) -> Version:
+    """Return a version with two resolutions."""
+    return Version(7, "acme", "m", ((10, 3_600), (60, 86_400)), **members)  # type: ignore[arg-type]
+
+
+class TestPanes:
+    def test_a_finest_pane_is_part_of_each_kept_resolution(self) -> None:
+        """What happened at 125 s lies in the panes from 120 s on."""
+        assert version().panes(120, 120) == [(10, 120), (60, 120)]
+        assert version().panes(130, 120) == [(10, 130), (60, 120)]
+
+    @pytest.mark.parametrize(
+        ("received_s", "kept"), [(3_610, [(10, 0), (60, 0)]), (3_611, [(60, 0)]), (90_000, [])]
+    )
+    def test_edge_of_what_is_kept(self, received_s: int, kept: list[tuple[int, int]]) -> None:
+        """A pane is written until exactly `keep` after its end, by the received time."""
+        assert version().panes(0, received_s) == kept
+
+    def test_cuts_give_each_pane_to_one_version(self) -> None:
+        """The first pane at the cut is the successor's, the one before the predecessor's."""
+        cut = {10: 130, 60: 180}
+        old, new = version(cut_until=cut), version(cut_from=cut)
+
+        assert old.panes(120, 120) == [(10, 120), (60, 120)]
+        assert new.panes(120, 120) == []
+        assert old.panes(130, 120) == [(60, 120)]
+        assert new.panes(130, 120) == [(10, 130)]
+        assert new.panes(180, 180) == [(10, 180), (60, 180)]
+
+    def test_a_predecessor_is_over_when_no_pane_before_the_cut_is_kept(self) -> None:
+        """Late events are counted for the old version until its last pane is too old."""
+        old = version(cut_until={10: 130, 60: 180})
+
+        assert not is_over(old, 180 + 60 + 86_400)
+        assert is_over(old, 180 + 60 + 86_401)
+        assert not is_over(version(cut_until={10: 130}), 10**9)
+
+
+class TestCovers:
+    @pytest.mark.parametrize(
+        ("start", "end", "covered"),
+        [
+            ({0: 5, 1: 5}, {0: 9, 1: 9}, True),
+            ({0: 4, 1: 5}, {0: 9, 1: 9}, None),
+            ({0: 0, 1: 0}, {0: 5, 1: 5}, False),
+            ({0: 5, 1: 5}, {0: 20, 1: 20}, True),
+            ({0: 5, 1: 5}, {0: 21, 1: 20}, None),
+            ({0: 20, 1: 20}, {0: 30, 1: 30}, False),
+            ({0: 5, 1: 5}, {0: 9, 1: 9, 2: 3}, True),
+        ],
+    )
+    def test_a_range_lies_within_beside_or_across(
+        self, start: dict[int, int], end: dict[int, int], covered: bool | None
+    ) -> None:
+        """Each partition has its own edges; one that was added later begins at 0."""
+        spanned = version(begin={0: 5, 1: 5}, finish={0: 20, 1: 20, 2: 20})
+
+        assert spanned.covers(start, end) is covered
+
+
+class TestCut:
+    def test_the_first_pane_after_everything_received(self) -> None:
+        """Panes that may hold an event from before the activation stay with the old version."""
+        assert cut_after([10, 60], 125_000, {}) == {10: 130, 60: 180}
+        assert cut_after([10], 129_999, {}) == {10: 130}
+        assert cut_after([10], 130_000, {}) == {10: 140}
+
+    def test_panes_of_the_future_stay_whole(self) -> None:
+        """If clients' clocks were ahead, the cut comes after their last pane."""
+        assert cut_after([10, 60], 125_000, {10: 300}) == {10: 310, 60: 180}
+
+
+def test_versions_survive_their_way_to_the_tasks() -> None:
+    """What a task reads is what the driver wrote, keys as numbers."""
+    one = version(begin={0: 1}, finish={0: 2}, cut_from={10: 30}, max_series=5)
+
+    assert versions_from_json(versions_to_json([one]))[7] == one
+
+
+def test_a_batch_survives_its_way_to_the_tasks() -> None:
+    """What a task reads is what the driver wrote, keys as numbers."""
+    batch = Batch(
+        topic="t",
+        topic_id="i",
+        definitions_id="d",
+        epoch=1,
+        fence=2,
+        number=3,
+        start={0: 4},
+        end={0: 9, 1: 5},
+        shards=2,
+        horizon_ms=1,
+        kafka_bootstrap="k",
+        redis_url="r",
+        dedup_dir="f",
+        only=(1,),
+        trim_outbox={0: 7},
+    )
+
+    assert Batch.from_json(batch.to_json()) == batch
+    assert batch.records == 10
+    assert batch.committed_shards() == (1,)
