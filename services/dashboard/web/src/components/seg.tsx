@@ -60,6 +60,7 @@ export function Toggles({ label, choices, chosen, testid, onChange }: TogglesPro
   const toggled = (choice: string) =>
     onChange(chosen.includes(choice) ? chosen.filter((c) => c !== choice) : [...chosen, choice]);
   return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out as a row everywhere
     <div class="seg wrap" role="group" aria-label={label} data-testid={testid}>
       {choices.map((choice) => (
         <button

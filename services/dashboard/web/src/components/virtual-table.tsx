@@ -51,6 +51,7 @@ export function VirtualTable<T>(props: VirtualTableProps<T>) {
 function Space({ rows }: { rows: number }) {
   if (rows === 0) return null;
   return (
+    // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a spacer, which takes no focus
     <tr class="space" aria-hidden="true">
       <td style={{ height: `${rows * ROW_PX}px` }} />
     </tr>

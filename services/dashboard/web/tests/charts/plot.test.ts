@@ -1,0 +1,126 @@
+import { describe, expect, it } from "vitest";
+import { describe as sentence } from "../../src/charts/describe";
+import { marksOf, plotOf, provisionalFrom, scaleOf, spansIn } from "../../src/charts/plot";
+import { modelOf } from "../../src/live/model";
+import type { Cell, WireAnswer } from "../../src/live/wire";
+
+/** Returns a model with a window a minute, one series a row of values. */
+function model(rows: readonly (readonly Cell[])[], state = "fffp") {
+  const answer: WireAnswer = {
+    metric: { name: "m", version: 1, unit: "ms", resolution_ms: 10_000, lateness_ms: 0 },
+    epoch: 1,
+    rev: 1,
+    final_to_ms: null,
+    of: rows.length,
+    t_ms: Array.from(state, (_, at) => (at + 1) * 60_000),
+    series: rows.map((value, k) => ({
+      k,
+      by: { region: `r${k}` },
+      slot: k,
+      value,
+      low: value,
+      high: value.map((v) => (v === null ? null : v + 5)),
+      count: value.map(() => 1),
+      state,
+    })),
+  };
+  return modelOf(answer);
+}
+
+describe("plotOf", () => {
+  it("breaks the line where nothing is known", () => {
+    // Gaps are gaps, never 0.
+    const plot = plotOf([{ model: model([[1, null, 3, 4]]), aggregate: "avg" }], null);
+    expect([...(plot.lines[0]?.value ?? [])]).toEqual([1, Number.NaN, 3, 4]);
+  });
+
+  it("draws no rebuilding and no dropped windows", () => {
+    // A shard being recounted has no line.
+    const plot = plotOf([{ model: model([[1, 2, 3, 4]], "fnrp"), aggregate: "avg" }], null);
+    expect([...(plot.lines[0]?.value ?? [])]).toEqual([1, Number.NaN, Number.NaN, 4]);
+  });
+
+  it.each([
+    ["rate", [1, 2, 3, Number.NaN]],
+    ["distinct(subject)", [1, 2, 3, Number.NaN]],
+    ["p95", [1, 2, 3, 4]],
+  ])(
+    "of %s leaves out a window that is not over where half of it would mislead",
+    (name, expected) => {
+      // What only grows in a window looks like a drop until the window is over.
+      const plot = plotOf([{ model: model([[1, 2, 3, 4]]), aggregate: name }], 230_000);
+      expect([...(plot.lines[0]?.value ?? [])]).toEqual(expected);
+    },
+  );
+
+  it("puts several percentiles over the same instants and fills between them", () => {
+    // Percentile bands: one hue, a dash each.
+    const plot = plotOf(
+      [
+        { model: model([[1, 1, 1, 1]]), aggregate: "p50" },
+        { model: model([[2, 2, 2]], "fff"), aggregate: "p95" },
+      ],
+      null,
+    );
+    expect(plot.tMs).toHaveLength(4);
+    expect(plot.lines.map((line) => [line.name, line.fillTo, line.stroke.token])).toEqual([
+      ["p50", null, "s1"],
+      ["p95", "p50:0", "s1"],
+    ]);
+    expect(plot.lines[1]?.value[3]).toBeNaN();
+  });
+
+  it("gives thirty-two slots strokes that all differ", () => {
+    // Color and dash: the same line for everybody.
+    const rows = Array.from({ length: 32 }, () => [1]);
+    const plot = plotOf([{ model: model(rows, "f"), aggregate: "avg" }], null);
+    const strokes = plot.lines.map(({ stroke }) => `${stroke.token} ${stroke.dash.join()}`);
+    expect(new Set(strokes).size).toBe(32);
+  });
+});
+
+describe("scaleOf", () => {
+  it("shows everything, bands included, between round marks", () => {
+    // No line ever leaves the chart.
+    const plot = plotOf([{ model: model([[120, 480, 617, 300]]), aggregate: "p95" }], null);
+    const scale = scaleOf(plot, false);
+    expect(scale).toEqual({ low: 0, high: 800, step: 200 });
+    expect(marksOf(scale)).toEqual([0, 200, 400, 600, 800]);
+  });
+
+  it("starts at zero for counts even where all are large", () => {
+    // A count's height is its meaning.
+    const plot = plotOf([{ model: model([[1_000, 1_001, 1_002, 1_003]]), aggregate: "avg" }], null);
+    expect(scaleOf(plot, true).low).toBe(0);
+    expect(scaleOf(plot, false).low).toBeGreaterThan(900);
+  });
+
+  it("stands without any data and with one value", () => {
+    // An empty chart has an axis, too.
+    expect(scaleOf(plotOf([], null), true)).toEqual({ low: 0, high: 1, step: 0.25 });
+    const flat = scaleOf(plotOf([{ model: model([[0, 0, 0, 0]]), aggregate: "avg" }], null), true);
+    expect(flat.high).toBeGreaterThan(flat.low);
+  });
+});
+
+describe("states", () => {
+  it("are found as spans of time", () => {
+    // The hatch begins where the last settled window ends.
+    const plot = plotOf([{ model: model([[1, 2, 3, 4, 5]], "fiipp"), aggregate: "avg" }], null);
+    expect(provisionalFrom(plot)).toBe(180_000);
+    expect(spansIn(plot, "i")).toEqual([[60_000, 180_000]]);
+  });
+});
+
+describe("sentence", () => {
+  it("says what a chart shows", () => {
+    // Who does not see the chart hears its point.
+    const plot = plotOf(
+      [{ model: model([[100, 300, 200, null]], "ffff"), aggregate: "p95" }],
+      null,
+    );
+    expect(sentence("Latency", "the last hour", plot, "ms")).toBe(
+      "Latency over the last hour: r0 is 200 ms, between 100 ms and 300 ms",
+    );
+  });
+});

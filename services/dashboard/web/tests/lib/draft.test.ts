@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest";
+import {
+  choicesOf,
+  EMPTY_DRAFT,
+  fieldOf,
+  fitting,
+  nameFor,
+  scalar,
+  yamlOf,
+} from "../../src/lib/draft";
+
+describe("yamlOf", () => {
+  it("spells a definition as people write it", () => {
+    // The form and the text are the same thing.
+    const draft = {
+      ...EMPTY_DRAFT,
+      name: "order_total",
+      type: "order.placed",
+      where: "data.total > 10 and data.channel = 'web'",
+      value: "data.total",
+      unit: "EUR",
+      by: "data.channel, data.country",
+      aggregates: ["count", "p95", "distinct(subject)"],
+    };
+    expect(yamlOf(draft)).toBe(
+      [
+        "kind: metric",
+        "name: order_total",
+        "events: {type: order.placed}",
+        "where: \"data.total > 10 and data.channel = 'web'\"",
+        "value: data.total",
+        "unit: EUR",
+        "by: [data.channel, data.country]",
+        "aggregates: [count, p95, distinct(subject)]",
+        "resolution: 10s",
+        "",
+      ].join("\n"),
+    );
+  });
+
+  it("quotes whatever YAML would read as something else", () => {
+    // `no` is a word here, not false; a colon or a brace must not open anything.
+    for (const text of ["no", "true", "1.5", "a: b", "{x}", "*ref", "%", 'say "hi"', "a\nb"]) {
+      expect(scalar(text)).toBe(JSON.stringify(text));
+    }
+    expect(scalar("web.request")).toBe("web.request");
+  });
+});
+
+describe("fitting", () => {
+  it("drops averages when there is no value to average", () => {
+    // The form cannot ask for what the check would refuse.
+    const draft = { ...EMPTY_DRAFT, value: "", aggregates: ["avg", "p95"] };
+    expect(fitting(draft).aggregates).toEqual(["count"]);
+    expect(choicesOf(draft)).not.toContain("avg");
+  });
+});
+
+describe("nameFor", () => {
+  it.each([
+    ["order.placed", "data.total", "order_placed_total"],
+    ["com.acme.http.request", "", "http_request"],
+    ["9lives.Cat-Came", "", "lives_cat_came"],
+  ])("makes of %s and %s the name %s", (type, field, name) => {
+    // A name is [a-z][a-z0-9_]{0,63}.
+    expect(nameFor(type, field)).toBe(name);
+    expect(name).toMatch(/^[a-z][a-z0-9_]{0,63}$/);
+  });
+});
+
+describe("fieldOf", () => {
+  it("finds the field that an error belongs to", () => {
+    // A fault is told where it was typed.
+    expect(fieldOf("/where")).toBe("where");
+    expect(fieldOf("/events/type")).toBe("type");
+    expect(fieldOf("/aggregates/1")).toBe("aggregates");
+    expect(fieldOf("/keep/10s")).toBeNull();
+  });
+});

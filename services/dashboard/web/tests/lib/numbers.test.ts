@@ -1,0 +1,59 @@
+import { describe, expect, it } from "vitest";
+import { bounds, change, exact, percent, short, unitOf, withUnit } from "../../src/lib/numbers";
+
+describe("short", () => {
+  it.each([
+    [617.2, "617"],
+    [1.624, "1.62"],
+    [0, "0"],
+    [8_123, "8,120"],
+    [18_240, "18.2 k"],
+    [999_999, "1 M"],
+    [9_999.6, "10 k"],
+    [2_340_000_000, "2.34 G"],
+    [-45_000, "-45 k"],
+    [0.000_123_4, "0.000123"],
+  ])("tells %d as %s", (value, text) => {
+    // Three digits, whatever the size.
+    expect(short(value)).toBe(text);
+  });
+
+  it.each([null, undefined, Number.NaN, Number.POSITIVE_INFINITY])("shows a dash for %s", (v) => {
+    // What is not known is a dash, never 0.
+    expect(short(v)).toBe("–");
+  });
+});
+
+describe("exact", () => {
+  it("keeps every digit", () => {
+    // The tooltip is where one reads the number itself.
+    expect(exact(11_402.25)).toBe("11,402.25");
+  });
+});
+
+describe("units", () => {
+  it("belong to the aggregate first, then to the metric", () => {
+    // A count of milliseconds is a count.
+    expect(unitOf("p95", "ms")).toBe("ms");
+    expect(unitOf("rate", "ms")).toBe("/s");
+    expect(unitOf("distinct(subject)", "ms")).toBe("");
+    expect(unitOf("avg", null)).toBe("");
+  });
+
+  it("stand after a space, except a slash", () => {
+    // "214/s", but "617 ms"; a dash has no unit.
+    expect(withUnit(214, "/s")).toBe("214/s");
+    expect(withUnit(617, "ms")).toBe("617 ms");
+    expect(withUnit(null, "ms")).toBe("–");
+    expect(bounds(592, 648, "ms")).toBe("592 – 648 ms");
+  });
+});
+
+describe("change and percent", () => {
+  it("carry a sign and a percent sign", () => {
+    // A true minus, not a hyphen.
+    expect(change(56)).toBe("+56");
+    expect(change(-1.5)).toBe("−1.5");
+    expect(percent(0.5812)).toBe("58.1 %");
+  });
+});
