@@ -362,6 +362,21 @@ class TestIds:
         assert stored(client)["=same"].n == 6
         assert client.hlen(names.names_key(0, VID)) == 7
 
+    def test_a_warm_process_forgets_the_ids_of_a_cleared_shard(
+        self, client: redis.Redis, redis_url: str
+    ) -> None:
+        """After a recount began, ids are given anew, and by whoever comes first."""
+        one, two = ShardStore(redis_url, 0), ShardStore(redis_url, 0)
+        one.commit(job(0, 1), [part("=a")])
+        client.flushall()
+        raise_fence(client, FENCE)
+        set_mark(client, {0: 0})
+
+        two.commit(job(0, 1), [part("=b")])
+        one.commit(job(1, 2), [part("=a")])
+
+        assert {series: row.n for series, row in stored(client).items()} == {"=a": 1, "=b": 1}
+
     def test_ids_beyond_two_bytes(self, client: redis.Redis, shard: ShardStore) -> None:
         """The series after number 65,535 gets four bytes."""
         client.hset(names.ids_key(0, VID), b"", (65_534).to_bytes(4, "big"))

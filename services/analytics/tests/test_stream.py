@@ -122,6 +122,7 @@ def test_the_newest_record_stays_however_old(
     restarted = BatchStream(redis_url)
 
     assert restarted.append(record(12, 2, at_ms=10 * KEPT_MS)) is Verdict.OK
+    assert [i for i, _ in read_records(client)] == ["12-1", "12-2"]
     assert restarted.append(record(12, 3, at_ms=10 * KEPT_MS)) is Verdict.OK
     assert [i for i, _ in read_records(client)] == ["12-2", "12-3"]
 
