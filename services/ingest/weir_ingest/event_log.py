@@ -73,7 +73,8 @@ class Delivery:
         self._remaining = count
         self._last: dict[int | None, Message] = {}
         self._on_closed = on_closed
-        self.done: asyncio.Future[None] = loop.create_future()
+        # True once every record is reported on, False if that takes too long.
+        self.done: asyncio.Future[bool] = loop.create_future()
         self.error: KafkaError | None = None
         self.size = size
         self.started_s = loop.time()
@@ -96,8 +97,13 @@ class Delivery:
 
     def _close(self) -> None:
         self._on_closed(self)
-        if not self.done.done():  # an answer that timed out has cancelled it
-            self.done.set_result(None)
+        if not self.done.done():
+            self.done.set_result(True)
+
+    def expire(self) -> None:
+        """Let the request be answered; the reports are still awaited."""
+        if not self.done.done():
+            self.done.set_result(False)
 
     def with_hook(self, hook: Callable[[Message], None]) -> Callable[[Any, Message], None]:
         """Return a report that also hands a stored record on."""
@@ -146,11 +152,8 @@ class EventLog:
         await self._wait_for_room(len(records), size, deadline_s)
         delivery = Delivery(len(records), size, self._closed)
         self._send(records, delivery)
-        try:
-            async with asyncio.timeout_at(deadline_s):
-                await delivery.done
-        except TimeoutError:
-            raise _unconfirmed(why="Kafka did not acknowledge in time") from None
+        if not await delivery.done:
+            raise _unconfirmed(why="Kafka did not acknowledge in time")
         if delivery.error is not None:
             self._instruments.delivery_failures.inc()
             raise _unconfirmed(delivery.error.str())
@@ -215,6 +218,12 @@ class EventLog:
     def _poll(self) -> None:
         self._timer = None
         self._producer.poll(0)
+        # One timer for all requests: a timer each costs more than the record.
+        overdue_s = asyncio.get_running_loop().time() - self._limits.timeout_s
+        for delivery in self._open:
+            if delivery.started_s > overdue_s:
+                break  # the rest are younger
+            delivery.expire()
         self._watch()
 
     @property

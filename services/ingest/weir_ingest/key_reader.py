@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import structlog
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 from weir import names
+from weir.definitions.fold import Definitions, Outcome
+from weir.definitions.history import Definition
+from weir.definitions.key import Key
+from weir.problems import ProblemError
 
 from weir_ingest.keys import StoredKey
 
@@ -34,8 +36,7 @@ class KeyReader:
         """
         self._bootstrap = bootstrap
         self._on_change = on_change
-        self._keys: dict[bytes, StoredKey] = {}
-        self._versions: dict[bytes, int] = {}
+        self._definitions = Definitions()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="keys", daemon=True)
 
@@ -82,7 +83,7 @@ class KeyReader:
     def _follow(self, consumer: Consumer, end: int) -> None:
         at_end = end == 0
         if at_end:
-            self._on_change(list(self._keys.values()), True)
+            self._on_change(self._keys(), True)
         while not self._stopping.is_set():
             changed = False
             for message in consumer.consume(_BATCH, _WAIT_S):
@@ -93,39 +94,36 @@ class KeyReader:
                 at_end = at_end or (message.offset() or 0) + 1 >= end
                 changed |= at_end
             if changed:
-                self._on_change(list(self._keys.values()), at_end)
+                self._on_change(self._keys(), at_end)
 
     def _fold(self, message: Message) -> bool:
         """Apply one record; say whether it changed a key."""
-        name = message.key() or b""
-        if b"/key/" not in name:
+        change = self._definitions.apply(
+            message.offset() or 0, message.key() or b"", message.value()
+        )
+        if change is None:
             return False
-        try:
-            record: dict[str, Any] = json.loads(message.value() or b"")
-            version = self._versions.get(name, 0)
-            if (record.get("based_on") or 0) != version:
-                return False  # lost against another writer
-            self._versions[name] = int(record["version"])
-            if record["op"] == "delete":
-                return self._keys.pop(name, None) is not None
-            self._keys[name] = read_key(record)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            _log.error("definition_unreadable", offset=message.offset(), error=repr(error))
-            return False
-        return True
+        if not change.applied and change.outcome is not Outcome.CONFLICT:
+            _log.warning("definition_ignored", offset=change.offset, note=change.note)
+        return isinstance(change.what, Definition) and change.what.kind == "key"
+
+    def _keys(self) -> list[StoredKey]:
+        """Return the keys that hold now; one that cannot be read opens nothing."""
+        found = []
+        for definition in self._definitions.current(kind="key"):
+            try:
+                found.append(stored_key(definition))
+            except ProblemError as error:
+                _log.error("key_unreadable", name=definition.name, error=error.message)
+        return found
 
 
-def read_key(record: Mapping[str, Any]) -> StoredKey:
-    """Return the key that a definition's record describes.
+def stored_key(definition: Definition) -> StoredKey:
+    """Return the key that a definition describes.
 
     Raises:
-        ValueError, KeyError, TypeError: If its text is no definition of a key.
+        ProblemError: If it is no definition of a key.
     """
-    text = json.loads(record["text"]) if isinstance(record["text"], str) else record["text"]
-    return StoredKey(
-        id=str(record["name"]),
-        tenant=str(record["tenant"]),
-        hash=str(text["hash"]),
-        scopes=frozenset(text["scopes"]),
-        source=str(text["source"]),
-    )
+    key = definition.model
+    assert isinstance(key, Key)  # noqa: S101 - the kind says so
+    return StoredKey(key.name, definition.tenant, key.hash, frozenset(key.scopes), key.source)
