@@ -195,7 +195,7 @@ def main() -> None:
             ):
                 stack.define(kind, name, text)
             progress = "/definitions/metric/probes/progress"
-            stack.wait_until(lambda: stack.api("GET", progress).body["state"] == "serving")
+            stack.wait_until(lambda: stack.api("GET", progress).body["active"])
             figures = measure(stack, options)
         finally:
             stack.stop()

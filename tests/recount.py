@@ -15,6 +15,7 @@ import json
 import math
 import sys
 import urllib.request
+from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -166,7 +167,7 @@ class MetricSpec:
 
 @dataclass
 class ExactPane:
-    """Everything of one pane of one series, nothing thrown away."""
+    """Everything of one pane of one series, nothing thrown away; `values` ascend."""
 
     count: int = 0
     values: list[float] = field(default_factory=list)
@@ -188,7 +189,7 @@ def panes_of(events: Iterable[dict[str, Any]], spec: MetricSpec, pane_ms: int) -
         pane = panes[time_ms - time_ms % pane_ms, series]
         pane.count += 1
         if spec.value is not None:
-            pane.values.append(spec.value(event))
+            insort(pane.values, spec.value(event))
         if spec.distinct is not None:
             pane.members.add(spec.distinct(event))
     return panes
@@ -209,11 +210,10 @@ def expected(pane: ExactPane, aggregate: str, pane_ms: int) -> float:
 
 
 def ranks(values: Sequence[float], percentile: str) -> tuple[float, float]:
-    """Return the two neighbors that any usual definition of a percentile chooses from."""
-    ordered = sorted(values)
-    rank = float(percentile[1:]) / 100 * len(ordered)
+    """Return the two neighbors, of ascending values, that a percentile may be taken from."""
+    rank = float(percentile[1:]) / 100 * len(values)
     low = max(0, math.ceil(rank) - 1)
-    return ordered[low], ordered[min(len(ordered) - 1, math.floor(rank))]
+    return values[low], values[min(len(values) - 1, math.floor(rank))]
 
 
 # ── what Weir serves ─────────────────────────────────────────────────────────
@@ -329,7 +329,7 @@ def compare_ledger(api: Api, account: Account) -> Comparison:
     for row in api.call("GET", "/ledger?limit=500")["items"]:
         for name in ("counted", "duplicate", "quarantined", "beyond_horizon", "erased"):
             served[row["minute_ms"]][name] += row[name]
-        result.note(row["difference"] == 0, f"ledger difference: {row}")
+        result.note(not row["difference"], f"ledger difference: {row}")
     for minute, tally in account.minutes.items():
         got = Counter({k: v for k, v in served[minute].items() if v})
         result.note(got == tally, f"minute {minute}: {got}, is {tally}")

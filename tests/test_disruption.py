@@ -41,9 +41,7 @@ def seed() -> int:
 def begin(stack: TestStack, seed: int) -> Load:
     """Define the metric, and return a load that is not running yet."""
     stack.define("metric", "load", DEFINITION)
-    stack.wait_until(
-        lambda: stack.api("GET", "/definitions/metric/load/progress").body["state"] == "serving"
-    )
+    stack.wait_until(lambda: stack.api("GET", "/definitions/metric/load/progress").body["active"])
     return Load(stack.ingest_url, stack.key, str(seed))
 
 

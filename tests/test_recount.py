@@ -57,8 +57,8 @@ def define(stack: TestStack) -> None:
 
 def is_counted(stack: TestStack, name: str) -> bool:
     """Return whether a metric's version has been activated."""
-    state = stack.api("GET", f"/definitions/metric/{name}/progress").body
-    return bool(state["state"] == "serving")
+    progress = stack.api("GET", f"/definitions/metric/{name}/progress").body
+    return bool(progress["active"])
 
 
 @pytest.mark.stack
