@@ -43,6 +43,7 @@ def parse_texts(text: str) -> list[dict[str, Any]]:
     """
     if len(text.encode(errors="replace")) > MAX_BYTES:
         raise unreadable(required=f"have at most {MAX_BYTES} bytes", mend="split it")
+    _check_brackets(text)
     parsed = _from_json(text) if text.lstrip().startswith("{") else _from_yaml(text)
     for one in parsed:
         if not isinstance(one, dict) or not all(isinstance(name, str) for name in one):
@@ -91,8 +92,17 @@ def _from_yaml(text: str) -> list[Any]:
         raise unreadable(
             required=f"be YAML or JSON{_line(error)}: {echo(what)}", mend="mend that line"
         ) from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise unreadable(required=f"be YAML or JSON: {echo(str(error))}", mend="mend it") from None
+
+
+def _check_brackets(text: str) -> None:
+    # ruamel takes seconds for a thousand brackets in a row before it tells of the first.
+    nested = 0
+    for sign in text:
+        nested = max(0, nested + (sign in "[{") - (sign in "]}"))
+        if nested > MAX_DEPTH:
+            raise unreadable(required=f"be at most {MAX_DEPTH} levels deep", mend="flatten it")
 
 
 def _check_events(text: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from sqlglot import exp
 
@@ -146,6 +146,13 @@ def _kind(syntax: Any) -> Kind | None:
         return next((found for found in kinds if found), None)
     if kind in _CALLS:
         return FUNCTIONS[_CALLS[kind][0]].gives
+    return Kind.BOOL if kind is exp.Boolean else _kind_of_operator(syntax)
+
+
+def _kind_of_operator(syntax: Any) -> Kind:
+    """Return what an operator yields: all but arithmetic are conditions."""
+    if _builder(syntax) is _refuse:
+        _refuse(syntax, Kind.BOOL)
     return Kind.BOOL
 
 
@@ -263,9 +270,11 @@ def _is_null(syntax: Any, _want: Kind) -> Node:
 
 
 def _one_of(syntax: Any, _want: Kind) -> Node:
+    if syntax.args.get("query"):
+        raise not_allowed(said(syntax), "write the values out: in ('a', 'b')", position(syntax))
     options = [_literal(option.unnest()) for option in syntax.expressions]
     literals = [option for option in options if option is not None]
-    if len(literals) != len(options) or not literals or syntax.args.get("query"):
+    if len(literals) != len(options) or not literals:
         raise wrong(said(syntax), "a list of literals after in", "write in ('a', 'b')")
     kind = literals[0].kind
     if any(literal.kind is not kind for literal in literals):
@@ -322,7 +331,7 @@ def _is_count(node: Node, *, at_least: int) -> bool:
     return node.value.is_integer() and at_least <= node.value < 2**31
 
 
-def _refuse(syntax: Any, _want: Kind) -> Node:
+def _refuse(syntax: Any, _want: Kind) -> NoReturn:
     name = str(syntax.this if isinstance(syntax, exp.Anonymous) else syntax.key).lower()
     if not isinstance(syntax, exp.Func):
         raise not_allowed(said(syntax), "see docs/definitions.md", position(syntax))

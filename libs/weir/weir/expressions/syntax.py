@@ -6,16 +6,19 @@ takes what its allow-list names.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
-from weir.expressions.errors import ExpressionError, too_large, wrong
+from weir.expressions.errors import ExpressionError, not_allowed, too_large, wrong
 
 MAX_BYTES: Final = 4096
 MAX_DEPTH: Final = 20
 MAX_NODES: Final = 200
+_QUOTED: Final = re.compile("'[^']*'" + '|"[^"]*"')
+_STATEMENT: Final = re.compile(r"[;`]|(?<![.\w])select\b", re.IGNORECASE)
 # Prefix operators and brackets are what makes a parser recurse.
 _MAX_RECURSING: Final = 120
 
@@ -31,6 +34,7 @@ def syntax_of(text: str) -> Any:
     size = len(text.encode(errors="replace"))
     if size > MAX_BYTES:
         raise too_large(str(size), f"at most {MAX_BYTES} bytes", "split the metric")
+    _check_statement(text)
     _check_nesting(text)
     try:
         return parse_one(text, into=exp.Condition)
@@ -52,6 +56,14 @@ def position(node: Any) -> int | None:
 def said(node: Any) -> str:
     """Return a node as SQL, to say it back."""
     return str(node.sql())
+
+
+def _check_statement(text: str) -> None:
+    """Refuse statements, subqueries and file relations, also where they are no right SQL."""
+    found = _STATEMENT.search(_QUOTED.sub(lambda quoted: " " * len(quoted[0]), text))
+    if found:
+        mend = "write one condition on members of the event"
+        raise not_allowed(text[found.start() :], mend, found.start())
 
 
 def _check_nesting(text: str) -> None:

@@ -1,0 +1,332 @@
+"""The language: what can be said, what is refused and how, and what it means."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from weir.expressions import (
+    ExpressionError,
+    Kind,
+    evaluate,
+    parse_number,
+    parse_path,
+    parse_where,
+)
+from weir.expressions.functions import FUNCTIONS
+from weir.expressions.numbers import as_double, number_text, scalar_text
+from weir.expressions.parse import _CALLS
+from weir.expressions.paths import Path
+from weir.problems import Reason
+
+EVENT: dict[str, Any] = {
+    "id": "1",
+    "type": "order",
+    "subject": "ann",
+    "weirms": "+001700000000123",
+    "data": {
+        "total": 12.5,
+        "items": 3,
+        "code": "AbC-1",
+        "paid": True,
+        "none": None,
+        "seven": "7",
+        "list": [1],
+        "cart": {"size": 2},
+        "user-agent": "curl",
+        "big": 2**53 + 1,
+    },
+}
+
+
+WORDS = (
+    *("data", ".", "a", "'x'", "1", "(", ")", "and", "or", "not", "in", "like", "is", "null"),
+    *("+", "-", "*", "/", "%", "=", "<", ",", "select", "case", "when", "lower", "coalesce"),
+    *('"q"', "between", "::", "[", "]", ";", "--", "true", "interval", "cast", "as"),
+)
+
+
+def where(text: str) -> Any:
+    """Return what a condition yields for the event above."""
+    return evaluate(parse_where(text), EVENT)
+
+
+def refusal(text: str) -> ExpressionError:
+    """Return the error of a condition that is refused."""
+    with pytest.raises(ExpressionError) as caught:
+        parse_where(text)
+    return caught.value
+
+
+class TestMeaning:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("data.total > 12", True),
+            ("data.total >= 12.5 and data.items = 3", True),
+            ("data.seven = 7", None),
+            ("data.seven = '7'", True),
+            ("data.items = '3'", None),
+            ("data.paid = 1", None),
+            ("data.paid", True),
+            ("not data.paid", False),
+            ("data.missing = 1", None),
+            ("not (data.missing = 1)", None),
+            ("data.missing = 1 or data.items = 3", True),
+            ("data.missing = 1 and data.items = 4", False),
+            ("data.missing = 1 and data.items = 3", None),
+            ("data.missing is null", True),
+            ("data.none is null", True),
+            ("data.list is not null", True),
+            ("data.list = 1", None),
+            ("data.cart.size = 2", True),
+            ("data.code.size = 2", None),
+            ("data.\"user-agent\" = 'curl'", True),
+            ("data.Total > 1", None),
+            ("data.items in (1, 2, 3)", True),
+            ("data.code not in ('x', 'y')", True),
+            ("data.items between 3 and 4", True),
+            ("data.items not between 3 and 4", False),
+            ("data.code like 'A%1'", True),
+            ("data.code like 'a%'", False),
+            ("data.code not like '%z%'", True),
+            ("data.seven like '%'", True),
+            ("data.items like '%'", None),
+            ("data.total / 0 > 1", None),
+            ("(data.total / 0) is null", True),
+            ("data.items % 2 = 1", True),
+            ("-data.items % 2 = -1", True),
+            ("data.total * 1e308 * 10 > 0", None),
+            ("lower(data.code) = 'abc-1'", True),
+            ("upper(subject) = 'ANN'", True),
+            ("length(data.code) = 5", True),
+            ("substr(data.code, 1, 3) = 'AbC'", True),
+            ("substr(data.code, 4) = '-1'", True),
+            ("starts_with(data.code, 'Ab')", True),
+            ("ends_with(data.code, '-2')", False),
+            ("contains(data.code, 'C-')", True),
+            ("coalesce(data.none, data.items) = 3", True),
+            ("coalesce(data.none, 'x') = 'x'", True),
+            ("round(data.total) = 12", True),
+            ("floor(-data.total) = -13 and ceil(data.total) = 13", True),
+            ("abs(-data.total) = 12.5", True),
+            ("time = 1700000000123", True),
+            ("type = 'order' and subject = 'ann'", True),
+            ("data.big = 9007199254740992", True),
+        ],
+    )
+    def test_conditions(self, text: str, expected: bool | None) -> None:
+        """Conditions have SQL's three values, and read a path as the literal's type only."""
+        assert where(text) is expected
+
+    @given(st.text(alphabet="ab", max_size=12), st.text(alphabet="ab%", max_size=6))
+    def test_like_equals_the_slow_way(self, text: str, pattern: str) -> None:
+        """`like` finds what trying every split of the text finds."""
+        node = parse_where(f"data.x like '{pattern}'")
+        assert evaluate(node, {"data": {"x": text}}) is slow_like(text, pattern)
+
+    @given(st.floats(), st.floats())
+    def test_arithmetic_is_finite_or_null(self, left: float, right: float) -> None:
+        """No operator yields NaN or infinity, whatever the operands are."""
+        for op in "+-*/%":
+            node = parse_number(f"data.a {op} data.b")
+            result = evaluate(node, {"data": {"a": left, "b": right}})
+            assert result is None or as_double(result) is not None
+
+    def test_every_function_has_an_example_that_parses(self) -> None:
+        """The examples in error texts are right themselves."""
+        for name, function in FUNCTIONS.items():
+            parse = parse_number if function.gives is Kind.NUMBER else parse_where
+            text = function.example
+            parse(f"{text} = 'x'" if function.gives is Kind.TEXT else text)
+            assert name in {called for called, _members in _CALLS.values()}
+
+
+def slow_like(text: str, pattern: str) -> bool:
+    """Match a pattern by trying every way to spend its first `%`."""
+    head, wildcard, rest = pattern.partition("%")
+    if not wildcard:
+        return text == pattern
+    if not text.startswith(head):
+        return False
+    tail = text[len(head) :]
+    return any(slow_like(tail[at:], rest) for at in range(len(tail) + 1))
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("text", "reason", "words"),
+        [
+            ("status < 500", Reason.EXPRESSION_INVALID, "write data.status"),
+            ("data = 1", Reason.EXPRESSION_INVALID, "name the member: data.amount"),
+            ("subject.x = 'a'", Reason.EXPRESSION_INVALID, "subject has no members"),
+            ("id > 5", Reason.EXPRESSION_INVALID, "must be text"),
+            ("data.a = data.b", Reason.EXPRESSION_INVALID, "add 0 to compare numbers"),
+            ("data.a = null", Reason.EXPRESSION_INVALID, 'write "is null"'),
+            ("data.a > true", Reason.EXPRESSION_INVALID, "use = or !="),
+            ("data.a in (1, 'x')", Reason.EXPRESSION_INVALID, "literals of one type"),
+            ("data.a in (data.b)", Reason.EXPRESSION_INVALID, "a list of literals"),
+            ("data.a like 'x_'", Reason.EXPRESSION_INVALID, "write \\_ for the sign"),
+            ("data.a like data.b", Reason.EXPRESSION_INVALID, "pattern as a literal"),
+            ("data.a + 'x' > 1", Reason.EXPRESSION_INVALID, "this is text"),
+            ("data.select = 1", Reason.EXPRESSION_INVALID, 'double quotes: data."select"'),
+            ("data.a > 1 and", Reason.EXPRESSION_INVALID, "SQL's spelling"),
+            ("data.a = 1e999", Reason.EXPRESSION_INVALID, "write a smaller one"),
+            ("round(data.a, 2) = 1", Reason.EXPRESSION_INVALID, "like round(data.price)"),
+            ("substr(data.a, data.b) = 'x'", Reason.EXPRESSION_INVALID, "whole numbers from 1"),
+            ("substr(data.a, 0) = 'x'", Reason.EXPRESSION_INVALID, "whole numbers from 1"),
+            ("", Reason.EXPRESSION_INVALID, "leave the member out"),
+            ("data.a = 1; drop table x", Reason.FUNCTION_NOT_ALLOWED, "write one condition"),
+            ("lowr(data.a) = 'x'", Reason.FUNCTION_NOT_ALLOWED, 'did you mean "lower"?'),
+            ("reflect('java.lang.System', 'exit')", Reason.FUNCTION_NOT_ALLOWED, "functions are"),
+            ("java_method('a', 'b')", Reason.FUNCTION_NOT_ALLOWED, "the functions are"),
+            ("exists(select 1)", Reason.FUNCTION_NOT_ALLOWED, "must be made of"),
+            ("(select 1)", Reason.FUNCTION_NOT_ALLOWED, "must be made of"),
+            ("data.a in (select 1)", Reason.FUNCTION_NOT_ALLOWED, "write one condition"),
+            ("exists(select * from csv.`/etc/passwd`)", Reason.FUNCTION_NOT_ALLOWED, "write one"),
+            ("csv.`/etc/passwd` = 1", Reason.FUNCTION_NOT_ALLOWED, "write one condition"),
+            ("rand() > 0.5", Reason.FUNCTION_NOT_ALLOWED, "the functions are"),
+            ("now() > 1", Reason.FUNCTION_NOT_ALLOWED, "the functions are"),
+            ("data.a::int = 1", Reason.FUNCTION_NOT_ALLOWED, "must be made of"),
+            ("data.a rlike '(a+)+$'", Reason.FUNCTION_NOT_ALLOWED, "must be made of"),
+            ("data.a[0] = 1", Reason.FUNCTION_NOT_ALLOWED, "must be made of"),
+            ("case when data.a = 1 then true end", Reason.FUNCTION_NOT_ALLOWED, "must be made of"),
+            ("data.a is true", Reason.FUNCTION_NOT_ALLOWED, 'write "= true"'),
+            ("data.* = 1", Reason.FUNCTION_NOT_ALLOWED, "name one member"),
+            ('data."a\'b" = 1', Reason.EXPRESSION_INVALID, "without quotes"),
+        ],
+    )
+    def test_refusals(self, text: str, reason: Reason, words: str) -> None:
+        """What cannot be said is refused with a code, and with what to do instead."""
+        error = refusal(text)
+        assert error.reason is reason
+        assert words in str(error)
+
+    def test_error_names_the_place(self) -> None:
+        """The character at which the fault stands is told."""
+        error = refusal("data.a = 1 and status = 2")
+        assert error.at == 15
+        assert 'got "status" at character 16' in str(error)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "data.a = '" + "x" * 4090 + "'",
+            "(" * 21 + "data.a" + ")" * 21,
+            "(" * 2000 + "data.a" + ")" * 2000,
+            "not " * 1000 + "data.a",
+            "+".join(["data.a"] * 21) + " = 1",
+            "- " * 2000 + "data.a = 1",
+            "data.a in (" + ",".join(["1"] * 200) + ")",
+            " and ".join(["data.a = 1"] * 67),
+            "lower(" * 300 + "data.a" + ")" * 300,
+            "data.a = " + "- " * 500 + "1",
+        ],
+    )
+    def test_large_ones_are_refused_at_once(self, text: str) -> None:
+        """Beyond 4 KB, 20 levels or 200 nodes the answer is a refusal, within half a second."""
+        start = time.process_time()
+        error = refusal(text)
+        assert error.reason is Reason.EXPRESSION_TOO_LARGE
+        assert time.process_time() - start < 0.5
+
+    def test_largest_that_are_allowed(self) -> None:
+        """Just inside each limit an expression is taken."""
+        parse_where(" and ".join(["data.a = 1"] * 66))
+        parse_where("(" * 20 + "data.a" + ")" * 20)
+        parse_where("+".join(["data.a"] * 19) + " = 1")
+
+    @given(st.text(max_size=60))
+    def test_any_text_is_parsed_or_refused(self, text: str) -> None:
+        """No text makes the parser raise anything but its own error."""
+        with contextlib.suppress(ExpressionError):
+            parse_where(text)
+
+    @given(st.lists(st.sampled_from(WORDS), max_size=14))
+    def test_any_words_of_sql_are_parsed_or_refused(self, words: list[str]) -> None:
+        """No sequence of SQL's words makes the parser raise anything but its own error."""
+        try:
+            tree = parse_where(" ".join(words))
+        except ExpressionError:
+            return
+        assert evaluate(tree, EVENT) in (True, False, None)
+
+
+class TestPaths:
+    def test_text_reads_back(self) -> None:
+        """A path written out is the same path when read."""
+        for text in ("data.a", 'data."a b".c', "subject", 'data."1x"'):
+            path = parse_path(text)
+            assert parse_path(str(path)) == path
+        assert parse_path('data."a b"') == Path(("data", "a b"))
+
+    @pytest.mark.parametrize("name", ["user", "date", "time", "values", "order", "group", "end"])
+    def test_common_names_need_no_quotes(self, name: str) -> None:
+        """Names that are words of SQL in some places are read as names below data."""
+        assert parse_path(f"data.{name}") == Path(("data", name))
+
+    def test_time_of_a_record_without_one_is_null(self) -> None:
+        """A record that lacks the time, or has nonsense there, has no time."""
+        assert Path(("time",)).read({}) is None
+        assert Path(("time",)).read({"weirms": "x"}) is None
+
+    def test_only_paths_are_paths(self) -> None:
+        """`by` and `distinct` take a path, no expression."""
+        with pytest.raises(ExpressionError, match="must be a path"):
+            parse_path("lower(data.a)")
+
+
+class TestNumbers:
+    @pytest.mark.parametrize(
+        ("json_text", "text"),
+        [
+            ("1", "1"),
+            ("1.0", "1"),
+            ("1e2", "100"),
+            ("-0", "0"),
+            ("-0.0", "0"),
+            ("1.10", "1.1"),
+            ("0.1", "0.1"),
+            ("1E-7", "1e-7"),
+            ("0.0001", "0.0001"),
+            ("123456789.125", "123456789.125"),
+            ("9007199254740993", "9007199254740993"),
+            ("18446744073709551615", "18446744073709551615"),
+            ("1e16", "10000000000000000"),
+            ("1e19", "1e19"),
+            ("1.5e300", "1.5e300"),
+            ("5e-324", "0"),
+            ("1e400", None),
+            ("NaN", None),
+        ],
+    )
+    def test_number_text(self, json_text: str, text: str | None) -> None:
+        """Equal numbers have one text; these are the vectors of docs/interfaces.md 3."""
+        assert number_text(json.loads(json_text)) == text
+
+    @given(st.floats(allow_nan=False, allow_infinity=False).filter(lambda x: abs(x) > 1e-300))
+    def test_number_text_reads_back(self, number: float) -> None:
+        """The text of a double is that double again."""
+        assert float(str(number_text(number))) == number
+
+    def test_huge_integers_are_no_doubles(self) -> None:
+        """An integer beyond every double is null, as Spark reads it."""
+        assert as_double(10**400) is None
+        assert as_double(True) is None
+
+    def test_scalars(self) -> None:
+        """Strings are themselves, booleans their JSON, and an object is no text."""
+        assert [scalar_text(v) for v in ("x", True, False, None, 2)] == [
+            "x",
+            "true",
+            "false",
+            None,
+            "2",
+        ]
+        with pytest.raises(TypeError, match="got list"):
+            scalar_text([])
