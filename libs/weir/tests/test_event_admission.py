@@ -57,14 +57,24 @@ MEMBERS = {
 }
 
 
+EVENT: dict[str, Any] = {
+    "specversion": "1.0",
+    "id": "1",
+    "source": "/s",
+    "type": "t",
+    "data": {"a": 1},
+}
+BARE: dict[str, Any] = {"user": "u", "timestamp": "2026-03-01T09:00:00Z"}
+
+
 @st.composite
 def items(draw: st.DrawFn) -> bytes:
-    """Draw an object with some members of an event, in any order."""
-    names = draw(st.lists(st.sampled_from(sorted(MEMBERS)), unique=True))
-    usual = draw(st.booleans())
-    if usual:
-        names = [*names, *(n for n in ("id", "type", "data", "time") if n not in names)]
-    value = {name: draw(MEMBERS[name]) for name in names}
+    """Draw an object with members of an event: mostly a usual one with something odd about it."""
+    usual = draw(st.sampled_from([{}, BARE, EVENT, EVENT]))
+    odd = draw(st.lists(st.sampled_from(sorted(MEMBERS)), unique=True, max_size=2 if usual else 9))
+    value = {**usual, **{name: draw(MEMBERS[name]) for name in odd}}
+    if usual is EVENT and draw(st.booleans()):
+        value["time"] = draw(st.sampled_from(TIMES))
     return json.dumps(value, ensure_ascii=draw(st.booleans())).encode()
 
 
@@ -140,6 +150,15 @@ class TestAdmit:
 
         if isinstance(first, Admitted) and first.retry_safe and isinstance(second, Admitted):
             assert (first.key, first.digest) == (second.key, second.digest)
+
+    def test_names_of_ours_are_dropped(self) -> None:
+        """What a client sends under a name that starts with `weir` is not kept."""
+        found = admit(
+            b'{"type":"t","id":"1","data":1,"weirtenant":"x","WeirOther":"x"}', 0, LENIENT
+        )
+
+        assert isinstance(found, Admitted)
+        assert b'"x"' not in found.value
 
     def test_idempotency_key_makes_ids_repeat(self) -> None:
         """Items without an id get the same one under the same key, place and bytes only."""
