@@ -203,8 +203,9 @@ class TestHostileFrames:
     def test_a_flood_closes(self, running: Any) -> None:
         """More than 20 messages a second for five seconds close with 4429."""
         with greeted(running) as client:
-            for _ in range(130):
-                client.say("pace", hz=1)
+            with suppress(ConnectionClosed):
+                for _ in range(20_000):
+                    client.say("pace", hz=1)
             assert client.close_code() == 4429
 
     def test_others_are_served_meanwhile(self, running: Any) -> None:

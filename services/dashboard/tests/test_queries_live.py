@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import random
+import socket
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
 from websockets.exceptions import ConnectionClosed
+from websockets.frames import Frame, Opcode
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 from weir.live import apply, same
 from weir.rows import Row
+from weir_dashboard.live import client
 from weir_local.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.redis]
@@ -62,6 +65,7 @@ class Watcher:
         self._running, self._query = running, query
         self.answer: dict[str, Any] | None = None
         self.deltas = 0
+        self._parts: list[dict[str, Any]] = []
         self._stack = ExitStack()
         self.open()
 
@@ -85,7 +89,7 @@ class Watcher:
             )
         )
 
-    def listen(self, until: Any, timeout_s: float = 10) -> None:
+    def listen(self, until: Any, timeout_s: float = 30) -> None:
         """Fold frames until a condition holds of the answer."""
         deadline = time.monotonic() + timeout_s
         while self.answer is None or not until(self.answer):
@@ -97,7 +101,10 @@ class Watcher:
         """Fold one frame."""
         assert frame["op"] != "error", frame
         if frame["op"] == "snapshot":
-            self.answer = frame["answer"]
+            earlier = self._parts if frame["part"] > 1 else []
+            self._parts = [*earlier, *frame["answer"]["series"]]
+            if frame["part"] == frame["parts"]:
+                self.answer = {**frame["answer"], "series": self._parts}
         elif frame["op"] == "delta":
             self.deltas += 1
             assert self.answer is not None
@@ -327,3 +334,53 @@ class TestWatching:
         watcher.socket.send(json.dumps({"op": "pace", "hz": 4}))
         watcher.listen(lambda answer: total(answer, "eu") == 4)
         assert watcher.deltas == 1
+
+
+class TestSlowClients:
+    def test_who_never_reads_is_closed_and_others_go_on(
+        self,
+        running: Any,
+        engine: Any,
+        metric: tuple[str, int],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """A client that reads nothing is cut off; meanwhile another gets every number."""
+        monkeypatch.setattr(client, "UNDRAINED_S", 1.0)
+        name, vid = metric
+        pane = (vid, 10, ten_seconds_ago(1))
+        engine.commit({pane: {f"=r{i:03}": Row(1) for i in range(150)}})
+        query = asked(name, range={"last": "1h"})
+        other = Watcher(running, query)
+        other.listen(lambda answer: total(answer, "r000") == 1)
+        with closing(self._open_and_never_read(running, query)):
+            hub = running.dashboard.hub
+            wait_until(lambda: self._stuck(hub), timeout_s=20, what="the slow one full")
+            engine.commit({pane: {"=r000": Row(1)}})
+            other.listen(lambda answer: total(answer, "r000") == 2)
+            wait_until(lambda: not self._stuck(hub), timeout_s=20, what="the slow one closed")
+            engine.commit({pane: {"=r000": Row(1)}})
+            other.listen(lambda answer: total(answer, "r000") == 3)
+        other.close()
+
+    def _stuck(self, hub: Any) -> bool:
+        return any(c.socket.unsent_bytes > client.MAX_UNSENT_BYTES for c in [*hub.clients.values()])
+
+    def _open_and_never_read(self, running: Any, query: dict[str, Any]) -> socket.socket:
+        host, port = running.url.removeprefix("http://").split(":")
+        raw = socket.socket()
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        raw.connect((host, int(port)))
+        raw.sendall(
+            f"GET /api/v1/live HTTP/1.1\r\nHost: {host}:{port}\r\nUpgrade: websocket\r\n"
+            "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+            "Sec-WebSocket-Protocol: weir.v1\r\n\r\n".encode()
+        )
+        assert raw.recv(4096).startswith(b"HTTP/1.1 101")
+        for message in (
+            {"op": "hello", "v": 1, "auth": running.key},
+            {"op": "subscribe", "id": 1, "to": "query", "query": query},
+        ):
+            text = json.dumps(message).encode()
+            raw.sendall(Frame(Opcode.TEXT, text).serialize(mask=True))
+        return raw

@@ -10,7 +10,7 @@ import json
 from redis.exceptions import RedisError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from weir.problems import ProblemError, Reason
+from weir.problems import ProblemError, Reason, echo
 
 from weir_dashboard.auth import scopes
 from weir_dashboard.auth.callers import Caller, KeyRing, bearer, unauthorized
@@ -66,6 +66,8 @@ class Guard:
             if caller is None:
                 raise unauthorized()
             caller.require(entry.scope)
+        if scope["method"] not in SAFE_METHODS:
+            _json_only(headers)
         scope.setdefault("state", {})["caller"] = caller
 
     async def _caller(self, scope: Scope, headers: Headers) -> Caller | None:
@@ -99,6 +101,15 @@ class Guard:
         }:
             msg = "writes are taken from this installation's own pages only"
             raise ProblemError(403, Reason.ORIGIN_REFUSED, msg)
+
+
+def _json_only(headers: Headers) -> None:
+    """Refuse a body that a form or a foreign page could send without asking."""
+    has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if has_body and kind != "application/json":
+        msg = f'a body must be application/json, got "{echo(kind)}"; set Content-Type'
+        raise ProblemError(415, Reason.UNSUPPORTED_MEDIA_TYPE, msg)
 
 
 def store_unavailable() -> ProblemError:

@@ -114,7 +114,10 @@ class Follower:
         consumer.assign([TopicPartition(names.DEFINITIONS, 0, OFFSET_BEGINNING)])
         while not self._stopping.is_set():
             try:
-                self._hand_over(consumer.consume(READ_COUNT, timeout=0.2))
+                # `consume` alone would wait for a full batch: a change is seen at once.
+                first = consumer.poll(0.2)
+                if first is not None:
+                    self._hand_over([first, *consumer.consume(READ_COUNT, timeout=0)])
             except KafkaException as error:
                 log.warning("definitions_read_failed", error=str(error.args[0].code()))
                 self._stopping.wait(0.5)

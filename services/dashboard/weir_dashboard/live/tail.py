@@ -27,6 +27,7 @@ from weir_dashboard.store.redis import newest_entries, read_streams
 EVENTS_PER_S = 20
 BLOCK_MS = 500
 RETRY_S = 0.5
+IDLE_S = 30.0
 READ_COUNT = 50
 # Events whose fate may still come, and fates whose event may still come.
 REMEMBERED = 5_000
@@ -132,7 +133,12 @@ class Tails:
 
     async def _follow(self, tenant: str, last: str | None) -> None:
         key = names.tail_key(tenant)
+        watched_s = asyncio.get_running_loop().time()
         while True:
+            now_s = asyncio.get_running_loop().time()
+            watched_s = now_s if self._of_tenant(tenant) else watched_s
+            if now_s - watched_s > IDLE_S:
+                return  # whoever opened it has gone before joining
             try:
                 last = last or await self._newest(tenant)
                 found = await read_streams(
