@@ -10,11 +10,13 @@ import "./styles/narrow.css";
 import { render } from "preact";
 import { App } from "./app";
 import { startKeys } from "./lib/keys";
+import { mendLanguage } from "./lib/locale";
 import { watchTheme } from "./lib/palette";
 import { startRouter } from "./lib/router";
 import { whoAmI } from "./lib/session";
 import { startLive } from "./live/live";
 
+mendLanguage();
 startRouter();
 startKeys();
 watchTheme();

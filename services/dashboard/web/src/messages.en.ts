@@ -126,6 +126,7 @@ export const words = {
   chart: {
     provisional: "provisional",
     provisionalLegend: "provisional, still counting",
+    countedTo: (time: string) => `counted to ${time}`,
     nothingSince: (time: string) => `nothing since ${time}`,
     incomplete: "incomplete",
     rebuilding: "rebuilding",
@@ -239,7 +240,7 @@ export const words = {
     keyScope: "Making keys needs the scope admin; put your own key in place of WEIR_API_KEY.",
     keyShown: (id: string) => `key ${id}, shown this once`,
     answer: '# {"accepted":1, …}  stored: Kafka has it',
-    firstEvent: (ago: string) => `first event ${ago} ago`,
+    newest: (ago: string) => `newest event ${ago} ago`,
     arriving: "Arriving now",
     rate: (shown: number, of: number) => `shown ${shown} of ${of} a second`,
     filter: "type, field, text",
@@ -250,7 +251,7 @@ export const words = {
     nothingMatches: (filter: string) => `Nothing that arrived matches "${filter}" yet.`,
     received: (ago: string) => `received ${ago} ago`,
     counted: (ago: string) => `counted ${ago} ago`,
-    masked: "masked fields show as ***",
+    kept: (shown: number, kept: number) => `newest ${shown} of ${kept} kept here`,
     newer: (n: number) => `${n} newer`,
     tailScope: "Seeing events needs the scope tail.",
     fates: {
@@ -264,6 +265,7 @@ export const words = {
     fieldsOf: (n: number, events: number) =>
       `${n} ${plural(n, "field")} from ${events} ${plural(events, "event")}, sampled`,
     fields: "Fields",
+    fieldTable: "Table of fields",
     untyped: "no type",
     allTypes: "Types",
     noFields: "Fields appear with the first event.",
@@ -309,6 +311,7 @@ export const words = {
     create: "Create metric",
     creating: "Creating",
     preview: "Preview",
+    previewRows: "Newest events",
     previewSub: (seen: number) => `the last ${seen} ${plural(seen, "event")} of the tail`,
     previewNone: "No event in the tail yet; send one and it is tried here.",
     matched: (n: number, of: number) => `${n} of ${of} match`,

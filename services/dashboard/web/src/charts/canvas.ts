@@ -1,7 +1,7 @@
 /** The canvas of a chart: uPlot keeps scales, axes and the cursor, `paint.ts` paints. */
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { short } from "../lib/numbers";
+import { label } from "../lib/numbers";
 import { color } from "../lib/palette";
 import { clock, tickStep, ticks } from "../lib/time";
 import type { Newest } from "./chart";
@@ -10,7 +10,7 @@ import { lastKnown, marksOf, scaleOf } from "./plot";
 
 const WIDE_PX = 480;
 const X_AXIS_PX = 24;
-const Y_AXIS_PX = 44;
+const Y_AXIS_PX = 48;
 const TOP_PX = 18;
 
 /** A chart on the page. */
@@ -112,7 +112,7 @@ function optionsOf({ width, height, newest, onCursor }: Setup): uPlot.Options {
         },
       },
     },
-    axes: [xAxis(newest), yAxis(scale)],
+    axes: [xAxis(newest), yAxis(newest, scale)],
     series: [{}, ...Array.from({ length: Math.max(1, plot.lines.length) }, () => bare())],
     hooks: {
       drawClear: [(u) => withPen(u, (pen, area) => paintGrounds(pen, area, newest().scene))],
@@ -177,7 +177,7 @@ function xAxis(newest: () => Newest): uPlot.Axis {
   };
 }
 
-function yAxis(scale: () => ReturnType<typeof scaleOf>): uPlot.Axis {
+function yAxis(newest: () => Newest, scale: () => ReturnType<typeof scaleOf>): uPlot.Axis {
   return {
     size: Y_AXIS_PX,
     font: FONT,
@@ -186,7 +186,7 @@ function yAxis(scale: () => ReturnType<typeof scaleOf>): uPlot.Axis {
     ticks: { show: false },
     gap: 8,
     splits: () => marksOf(scale()),
-    values: (_, splits) => splits.map((v) => short(Number(v.toPrecision(12)))),
+    values: (_, splits) => splits.map((v) => label(Number(v.toPrecision(12)), newest().scene.unit)),
   };
 }
 

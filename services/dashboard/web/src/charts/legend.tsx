@@ -7,7 +7,7 @@ import { provisionalFrom } from "./plot";
 /** A short piece of a line: color and dash. */
 export function LineKey({ stroke, width = 16 }: { stroke: Stroke; width?: number }) {
   return (
-    <svg class={`key stroke-${stroke.token}`} width={width} height="8" aria-hidden="true">
+    <svg class={`line-key stroke-${stroke.token}`} width={width} height="8" aria-hidden="true">
       <path d={`M0 4H${width}`} stroke-width="2" stroke-dasharray={stroke.dash.join(" ")} />
     </svg>
   );
@@ -21,7 +21,12 @@ export function Legend({ plot }: { plot: Plot }) {
     <div class="legend">
       {banded && (
         <span class="k">
-          <svg class={`key stroke-${banded.stroke.token}`} width="22" height="8" aria-hidden="true">
+          <svg
+            class={`line-key stroke-${banded.stroke.token}`}
+            width="22"
+            height="8"
+            aria-hidden="true"
+          >
             <rect class="band" width="22" height="8" rx="1" />
             <path d="M0 4H22" stroke-width="1.75" />
           </svg>

@@ -1,6 +1,6 @@
 /** How a chart is painted on a canvas: grounds behind, bands, lines, corrections, labels. */
 
-import { change, short } from "../lib/numbers";
+import { change, label, short } from "../lib/numbers";
 import { color } from "../lib/palette";
 import { span } from "../lib/time";
 import { words } from "../messages.en";
@@ -231,49 +231,49 @@ function paintLabels(pen: Pen, area: Area, scene: Scene): void {
       const at = lastKnown(line);
       if (at < 0) return null;
       const value = v(line.value, at);
-      return { line, text: short(value), y: area.y(value) };
+      return { line, text: label(value, scene.unit), y: area.y(value) };
     })
-    .filter((label) => label !== null)
+    .filter((end) => end !== null)
     .slice(0, room)
     .sort((a, b) => a.y - b.y);
   spreadOut(labels, area);
   const left = area.left + area.width + 6;
   const right = pen.canvas.clientWidth - 2;
-  for (const label of labels) paintLabel(pen, label, left, right);
+  for (const one of labels) paintLabel(pen, one, left, right);
 }
 
 function spreadOut(labels: Label[], area: Area): void {
   for (let at = 1; at < labels.length; at += 1) {
     const before = labels[at - 1];
-    const label = labels[at];
-    if (before && label) label.y = Math.max(label.y, before.y + LABEL_PX);
+    const here = labels[at];
+    if (before && here) here.y = Math.max(here.y, before.y + LABEL_PX);
   }
   let floor = area.top + area.height;
-  for (const label of [...labels].reverse()) {
-    label.y = Math.min(label.y, floor);
-    floor = label.y - LABEL_PX;
+  for (const here of [...labels].reverse()) {
+    here.y = Math.min(here.y, floor);
+    floor = here.y - LABEL_PX;
   }
 }
 
-function paintLabel(pen: Pen, label: Label, left: number, right: number): void {
-  pen.strokeStyle = color(label.line.stroke.token);
+function paintLabel(pen: Pen, end: Label, left: number, right: number): void {
+  pen.strokeStyle = color(end.line.stroke.token);
   pen.lineWidth = 2.25;
-  pen.setLineDash([...label.line.stroke.dash]);
+  pen.setLineDash([...end.line.stroke.dash]);
   pen.beginPath();
-  pen.moveTo(left, label.y);
-  pen.lineTo(left + 12, label.y);
+  pen.moveTo(left, end.y);
+  pen.lineTo(left + 12, end.y);
   pen.stroke();
   pen.setLineDash([]);
   pen.font = BOLD;
   pen.fillStyle = color("text");
   pen.textBaseline = "middle";
   const wide = right - left > 64;
-  const value = wide ? label.text : "";
+  const value = wide ? end.text : "";
   const space = right - left - 16 - (value ? pen.measureText(value).width + 8 : 0);
   pen.textAlign = "left";
-  pen.fillText(fitted(pen, label.line.name, space), left + 16, label.y + 0.5);
+  pen.fillText(fitted(pen, end.line.name, space), left + 16, end.y + 0.5);
   pen.textAlign = "right";
-  if (value) pen.fillText(value, right, label.y + 0.5);
+  if (value) pen.fillText(value, right, end.y + 0.5);
 }
 
 function fitted(pen: Pen, text: string, width: number): string {

@@ -49,7 +49,7 @@ const GROWS = /^(count|rate|sum|distinct)/;
 /** Returns what a series is called: its values, or the aggregate where it has no dimensions. */
 export function nameOf(series: Series, aggregate: string): string {
   if (series.other) return words.chart.other;
-  if (series.by.length === 0) return aggregate;
+  if (series.by.length === 0) return aggregate.replace(/\(.*\)$/, "");
   return series.by.map(([, value]) => value ?? "–").join(" · ");
 }
 

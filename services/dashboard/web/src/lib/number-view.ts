@@ -2,7 +2,7 @@
 import type { Feed } from "../live/feed";
 import type { Model, Series } from "../live/model";
 import { words } from "../messages.en";
-import { bounds, change, integer, NONE, percent, short, unitOf } from "./numbers";
+import { bounds, change, integer, NONE, percent, pieces, short, unitOf } from "./numbers";
 import { clock, span, type Zone } from "./time";
 
 /** State of a tile, as in DASHBOARD 1.1. */
@@ -90,10 +90,11 @@ function shown(
   const count = series.count[at] ?? Number.NaN;
   const few = Number.isNaN(value) && count > 0;
   const compared = changeOf(model, series, at, context.windowMs);
+  const told = pieces(value, context.unit);
   return {
     state: stateOf(letter, context),
-    value: few ? words.tile.few : short(value),
-    unit: few ? "" : context.unit,
+    value: few ? words.tile.few : told.text,
+    unit: told.unit,
     open: letter === "p" && context.staleMs === null,
     detail: detailOf(model, series, at, context),
     change: compared.text,

@@ -53,16 +53,39 @@ export function percent(share: number): string {
   return `${three.format(share * 100)} %`;
 }
 
+const BYTES = /^(B|bytes)(\/s)?$/;
+
+/** A value in two pieces, as a tile draws them. */
+export interface Pieces {
+  readonly text: string;
+  readonly unit: string;
+}
+
+/** Returns a value apart from its unit; of bytes the thousands belong to the unit: `172`, `kB`. */
+export function pieces(value: number | null | undefined, unit: string): Pieces {
+  const text = short(value);
+  if (text === NONE) return { text, unit: "" };
+  const bytes = BYTES.exec(unit);
+  if (!bytes) return { text, unit };
+  const [digits = "", suffix = ""] = text.split(" ");
+  return { text: digits, unit: `${suffix}B${bytes[2] ?? ""}` };
+}
+
 /** Returns a value and its unit as one text, such as `617 ms`. */
 export function withUnit(value: number | null | undefined, unit: string): string {
-  const text = short(value);
-  if (text === NONE || unit === "") return text;
-  return unit.startsWith("/") ? `${text}${unit}` : `${text} ${unit}`;
+  const told = pieces(value, unit);
+  if (told.unit === "") return told.text;
+  return told.unit.startsWith("/") ? `${told.text}${told.unit}` : `${told.text} ${told.unit}`;
+}
+
+/** Returns a value for an axis or a line's end, where the unit stands elsewhere: only bytes keep it. */
+export function label(value: number | null | undefined, unit: string): string {
+  return BYTES.test(unit) ? withUnit(value, unit) : short(value);
 }
 
 /** Returns the bounds of a value, such as `592 – 648 ms`. */
 export function bounds(low: number, high: number, unit: string): string {
-  return `${short(low)} – ${withUnit(high, unit)}`;
+  return `${label(low, unit)} – ${withUnit(high, unit)}`;
 }
 
 /** Returns the unit that an aggregate of a metric is told in. */

@@ -26,5 +26,7 @@ export const lostMs = computed(() => {
 export const staleText = computed(() =>
   staleMs.value === null
     ? ""
-    : words.chart.nothingSince(clock(staleMs.value, zone.value, "second")),
+    : (fresh.value?.status === "behind" ? words.chart.countedTo : words.chart.nothingSince)(
+        clock(staleMs.value, zone.value, "second"),
+      ),
 );

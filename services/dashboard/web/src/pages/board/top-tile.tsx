@@ -2,7 +2,7 @@
 import type { Metric, Tile } from "../../api/shapes";
 import { nameOf } from "../../charts/plot";
 import { Empty, Refused } from "../../components/notes";
-import { exact, short, unitOf } from "../../lib/numbers";
+import { exact, short, unitOf, withUnit } from "../../lib/numbers";
 import { aggregatesOf, askingOf, queryOf, windowLength } from "../../lib/query";
 import { lostMs } from "../../lib/shown";
 import { lengthOf, lengthText } from "../../lib/time";
@@ -85,7 +85,7 @@ export function TopTile({ tile, metric }: { tile: Tile; metric: Metric | undefin
                     </span>
                   </td>
                   <td class="num b" title={exact(row.value)}>
-                    {short(row.value)} {unit && <span class="t3">{unit}</span>}
+                    {withUnit(row.value, unit)}
                   </td>
                   {aggregate !== "count" && <td class="num t2">{short(row.count)}</td>}
                 </tr>

@@ -50,7 +50,7 @@ export function FieldsPanel(props: FieldsPanelProps) {
       </header>
       {fields.length > 0 && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
-        <section class="body flush scroll fields" tabIndex={0} aria-label={words.live.fields}>
+        <section class="body flush scroll fields" tabIndex={0} aria-label={words.live.fieldTable}>
           <table class="t">
             <thead>
               <tr>

@@ -1,5 +1,5 @@
 /** First run and live tail: send an event, see it arrive, make a metric of it. */
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { Icon } from "../../components/icon";
 import { type PageProps, useTitle } from "../../components/lazy";
 import { type Draft, EMPTY_DRAFT, nameFor } from "../../lib/draft";
@@ -20,7 +20,12 @@ export default function LivePage(_: PageProps) {
   const rows = tail.state.rows;
   const types = useMemo(() => [...new Set(rows.map((row) => row.event.type))], [rows]);
   const [chosen, setChosen] = useState<string | null>(null);
-  const type = chosen ?? types[0] ?? null;
+  // What came first stays chosen: the page must not jump with every event.
+  const first = types.at(-1) ?? null;
+  useEffect(() => {
+    if (chosen === null && first !== null) setChosen(first);
+  }, [chosen, first]);
+  const type = chosen ?? first;
   const events = useMemo(
     () => rows.map((row) => row.event).filter((event) => event.type === type),
     [rows, type],
@@ -40,7 +45,7 @@ export default function LivePage(_: PageProps) {
       </div>
       <div class="cols">
         <div class="stack">
-          <Send firstMs={tail.firstMs} />
+          <Send newestMs={rows[0]?.event.received_ms ?? null} />
           <FieldsPanel
             types={types}
             type={type}

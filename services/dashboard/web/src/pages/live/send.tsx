@@ -18,7 +18,7 @@ import { CLIENTS, type Client, commandOf, KEY_PLACE, tokensOf } from "./command"
 const NO_KEY_YET = "wk_…";
 
 /** The panel. */
-export function Send({ firstMs }: { firstMs: number | null }) {
+export function Send({ newestMs }: { newestMs: number | null }) {
   const [client, setClient] = useState<Client>("curl");
   const ready = session.value?.signed_in ?? false;
   const address = useLoad<IngestAddress>(ready ? "/discovery/ingest" : null);
@@ -32,10 +32,10 @@ export function Send({ firstMs }: { firstMs: number | null }) {
         <h2>{words.live.send}</h2>
         <span class="sub">{words.live.sendSub}</span>
         <span class="grow" />
-        {firstMs !== null && (
+        {newestMs !== null && (
           <span class="row good s b">
             <Icon name="ok" small />
-            {words.live.firstEvent(span(nowMs.value - firstMs))}
+            {words.live.newest(span(nowMs.value - newestMs))}
           </span>
         )}
       </header>

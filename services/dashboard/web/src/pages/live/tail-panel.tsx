@@ -10,7 +10,7 @@ import { words } from "../../messages.en";
 import type { FollowedTail } from "./use-tail";
 
 const SHOWN = 40;
-const NEW_MS = 1_500;
+const NEW_MS = 1_000;
 
 interface TailPanelProps {
   readonly tail: FollowedTail;
@@ -52,7 +52,8 @@ export function TailPanel({ tail, filter, onFilter }: TailPanelProps) {
       </header>
       {tail.problem && <Refused problem={tail.problem} />}
       {!may("tail") && <p class="body t3">{words.live.tailScope}</p>}
-      <div class="tail-rows" role="log" aria-live="off" data-testid="tail">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
+      <div class="tail-rows" role="log" aria-live="off" tabIndex={0} data-testid="tail">
         {rows.map((row) => (
           <Row key={row.at} row={row} />
         ))}
@@ -65,7 +66,11 @@ export function TailPanel({ tail, filter, onFilter }: TailPanelProps) {
       <footer>
         <Ages />
         <span class="grow" />
-        <span>{tail.held ? words.live.newer(tail.newer) : words.live.masked}</span>
+        <span>
+          {tail.held
+            ? words.live.newer(tail.newer)
+            : words.live.kept(rows.length, tail.state.rows.length)}
+        </span>
       </footer>
     </section>
   );

@@ -11,7 +11,6 @@ export interface FollowedTail {
   /** Events that arrived while the tail was held. */
   readonly newer: number;
   readonly held: boolean;
-  readonly firstMs: number | null;
   readonly problem: Problem | null;
   setHeld(held: boolean): void;
 }
@@ -40,7 +39,6 @@ function literal(text: string): unknown {
 export function useTail(filter: string): FollowedTail {
   const [state, setState] = useState(EMPTY_TAIL);
   const [held, setHeld] = useState(false);
-  const [firstMs, setFirstMs] = useState<number | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const newest = useRef(EMPTY_TAIL);
   const still = useRef(held);
@@ -61,7 +59,6 @@ export function useTail(filter: string): FollowedTail {
           if (told.op === "error") setProblem(told.problem);
           if (told.op !== "tail") return;
           newest.current = tailAfter(newest.current, told, nowMs.value);
-          if (told.events.length > 0) setFirstMs((before) => before ?? nowMs.value);
           if (frame === 0) frame = requestAnimationFrame(draw);
         });
       },
@@ -77,7 +74,6 @@ export function useTail(filter: string): FollowedTail {
     state,
     newer: held ? newest.current.total - state.total : 0,
     held,
-    firstMs,
     problem,
     setHeld: (next) => {
       setHeld(next);

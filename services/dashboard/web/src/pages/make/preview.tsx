@@ -66,7 +66,7 @@ function Rows({ events }: { events: readonly PreviewEvent[] }) {
   const head = words.make.head;
   return (
     <VirtualTable
-      label={words.make.preview}
+      label={words.make.previewRows}
       rows={events}
       head={
         <tr>
