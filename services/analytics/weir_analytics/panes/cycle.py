@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from weir import names
 from weir.batches import BatchRecord
 from weir.clock import Clock
-from weir.commit import Verdict
+from weir.commit import Verdict, not_after
 from weir.definitions.history import Definition
 from weir.definitions.records import Counting, activation_record
 
@@ -29,6 +29,7 @@ from weir_analytics.panes.plan import Plan
 from weir_analytics.panes.plans import Plans, run
 from weir_analytics.panes.recovery import VerdictError, changed_panes, last_entries
 from weir_analytics.panes.start import Footing, Stores
+from weir_analytics.panes.states import received_before
 from weir_analytics.panes.versions import versions_from_json, versions_to_json
 from weir_analytics.panes.writer import Report, commit
 from weir_analytics.settings import Settings
@@ -61,13 +62,15 @@ class Cycle:
     footing: Footing
     plans: Plans
     clock: Clock
-    received_ms: dict[int, int] = field(default_factory=dict)
-    through_ms: int = 0
+    received_ms: dict[int, int] = field(init=False)
+    through_ms: int = field(init=False)
     _had_events: bool = field(init=False)
     _trim: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._had_events = not self.footing.empty
+        self.through_ms = self.footing.through_ms
+        self.received_ms = received_before(self.range_of(self.footing.target, {}, -1))
 
     def on_batch(self, log: DataFrame, number: int) -> Done:
         """Count one batch of the stream, S1 to S6.
@@ -87,7 +90,9 @@ class Cycle:
         self.received_ms.update(outcome.received_ms)
         self.through_ms = processed_through(self.received_ms, batch.end, self.through_ms)
         self.stores.definitions.poll()
-        self._record_changes(batch.end)
+        self._check_fence()
+        if not_after(self.footing.may_activate_from, batch.end):
+            self._record_changes(batch.end)
         record = self._record(batch, outcome)
         return Done(batch, outcome, record, self.clock.monotonic_s() - began_s)
 
@@ -178,10 +183,15 @@ class Cycle:
                 at_ms=self.clock.now_ms(),
             )
         )
-        if definitions.fold.fence() != fence:
-            msg = f"fence must be {fence}, got {definitions.fold.fence()}; another driver started"
-            raise VerdictError(Verdict.FENCED, msg)
+        self._check_fence()
         LOG.info("version_" + op, vid=definition.vid, name=definition.name, offset=offset)
+
+    def _check_fence(self) -> None:
+        """End if a newer start record is in the log: every reader ignores us from there on."""
+        fence, newest = self.footing.fence.fence, self.stores.definitions.fold.fence()
+        if newest != fence:
+            msg = f"fence must be {fence}, the newest start record is {newest}: another driver runs"
+            raise VerdictError(Verdict.FENCED, msg)
 
     # ── S5 ──────────────────────────────────────────────────────────────────
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import structlog
 from confluent_kafka import KafkaException
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from redis.exceptions import RedisError
@@ -31,6 +32,7 @@ from weir_analytics.panes.plan import Plan
 from weir_analytics.panes.plans import SCHEMA, Plans, run
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.session import source_options
+from weir_analytics.panes.shard_wire import StoreError
 from weir_analytics.panes.start import Stores, take_over
 from weir_analytics.panes.stream import BatchStream
 from weir_analytics.panes.ticks import Ticker
@@ -44,11 +46,28 @@ EXIT_FENCED = 3
 EXIT_FOREIGN = 4
 EXIT_BROKEN = 70
 
-WARM_UPS = 3
+WARM_UPS = 2
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 5.0
 # Failures one after the other without a batch between them; then a fresh process tries.
 MOST_FAILURES = 60
+
+
+class StreamEndedError(Exception):
+    """The stream ended for a reason that may pass: begin again at S0."""
+
+
+# What may pass by itself: a part outside is away, or refuses for now.
+PASSING = (
+    KafkaException,
+    RedisError,
+    StoreError,
+    TimeoutError,
+    OSError,
+    Py4JError,
+    PySparkException,
+    StreamEndedError,
+)
 
 
 class StoppingError(Exception):
@@ -73,6 +92,7 @@ class Driver:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _failure: BaseException | None = None
     _failures: int = 0
+    _plans: dict[tuple[object, ...], Plan] = field(default_factory=dict)
 
     def run(self) -> int:
         """Count until told to stop; return the exit code."""
@@ -89,7 +109,7 @@ class Driver:
                     return EXIT_FENCED
                 if error.verdict is Verdict.FOREIGN:
                     return EXIT_FOREIGN
-            except (KafkaException, RedisError, TimeoutError, OSError, StreamEndedError) as error:
+            except PASSING as error:
                 self._failures += 1
                 LOG.warning("counting_interrupted", error=_first_line(error))
                 if self._failures > MOST_FAILURES or self._jvm_is_gone():
@@ -105,7 +125,7 @@ class Driver:
         """Run empty batches: the first of a JVM take seconds, most of it compiling."""
         self.vitals.doing = "warming up"
         fold = DefinitionsLog(self.settings.kafka_bootstrap)
-        plans = Plans(fold.fold, self.settings.beyond_ms, self._warm)
+        plans = Plans(fold.fold, self.settings.beyond_ms, self._warm, self._plans)
         plan = plans.for_range({}, {}, 0)
         for _ in range(WARM_UPS):
             self._warm(plan)
@@ -116,7 +136,7 @@ class Driver:
     def _life(self, stores: Stores) -> None:
         self.vitals.doing = "taking over"
         footing = take_over(stores, self.settings, self.clock)
-        plans = Plans(stores.definitions.fold, self.settings.beyond_ms, self._warm)
+        plans = Plans(stores.definitions.fold, self.settings.beyond_ms, self._warm, self._plans)
         cycle = Cycle(self.spark, self.settings, stores, footing, plans, self.clock)
         for level in footing.levels:
             self._level(cycle, level)
@@ -244,12 +264,8 @@ class Driver:
             return True
 
 
-class StreamEndedError(Exception):
-    """The stream ended for a reason that may pass: begin again at S0."""
-
-
 def _is_told(error: Exception) -> bool:
-    return isinstance(error, (VerdictError, KafkaException, RedisError, TimeoutError))
+    return isinstance(error, (VerdictError, *PASSING))
 
 
 def _slices(level: Level, most: int) -> list[tuple[dict[int, int], dict[int, int]]]:

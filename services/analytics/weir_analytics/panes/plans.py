@@ -33,12 +33,13 @@ class Plans:
     Attributes:
         beyond_ms: Events older than this when received are beyond the horizon.
         warm: Called with a new plan before the first batch that uses it.
+        made: Plans by what they count; outlives a driver's lives.
     """
 
     definitions: Definitions
     beyond_ms: int
     warm: Callable[[Plan], None]
-    _made: dict[tuple[object, ...], Plan] = field(default_factory=dict)
+    made: dict[tuple[object, ...], Plan] = field(default_factory=dict)
 
     def for_range(self, start: Offsets, end: Offsets, through_s: int) -> Plan:
         """Return the plan for a range of the log."""
@@ -53,14 +54,14 @@ class Plans:
 
     def _plan(self, versions: list[Counted], *, guarded: bool) -> Plan:
         key = (guarded, *(repr(one.version) for one in versions))
-        found = self._made.get(key)
+        found = self.made.get(key)
         if found is None:
             found = make_plan(versions, self.beyond_ms, guarded=guarded)
             LOG.info("plan_made", versions=[one.version.vid for one in versions], guarded=guarded)
             self.warm(found)
-            while len(self._made) >= KEPT:
-                self._made.pop(next(iter(self._made)))
-            self._made[key] = found
+            while len(self.made) >= KEPT:
+                self.made.pop(next(iter(self.made)))
+            self.made[key] = found
         return found
 
 

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import redis
 import structlog
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from weir import names
-from weir.batches import Opening
+from weir.batches import FIELD, BatchRecord, Opening, decode
 from weir.clock import Clock
 from weir.commit import Fence, Mark, Verdict
 from weir.commit_recovery import Found, Level, LogBounds, Recovery, incomplete_before_ms, reconcile
@@ -53,6 +54,11 @@ class Footing:
         levels: What single shards count first.
         empty: Counting begins at the start of the log: nothing lies before it, and what
             was appended since this driver came up (its own ticks) is still to be counted.
+        through_ms: Processed-through of the epoch's last record; 0 in a new epoch.
+        may_activate_from: No version starts or stops before these offsets, the log's ends
+            at this start: a version activated while the log is counted again, and a
+            shard restored from before that, would make a hole. Nothing for the first
+            driver ever, before which nothing was counted.
     """
 
     fence: Fence
@@ -61,6 +67,8 @@ class Footing:
     target: Offsets
     levels: tuple[Level, ...]
     empty: bool
+    through_ms: int
+    may_activate_from: Offsets
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,7 @@ def take_over(stores: Stores, settings: Settings, clock: Clock) -> Footing:
     stores.definitions.read_to(stores.definitions.end())
     events_id = topic_id(settings.kafka_bootstrap, names.EVENTS)
     definitions_id = topic_id(settings.kafka_bootstrap, names.DEFINITIONS)
+    first_ever = stores.definitions.fold.start() is None
     start = _Start(stores, settings, clock, definitions_id)
     fence = start.append("start", stores.definitions.fold.epoch(), 0)
     bounds = log_bounds(settings.kafka_bootstrap, names.EVENTS, events_id)
@@ -108,6 +117,8 @@ def take_over(stores: Stores, settings: Settings, clock: Clock) -> Footing:
         target=dict(recovery.target),
         levels=recovery.levels,
         empty=not any(recovery.target.values()),
+        may_activate_from={} if first_ever else dict(bounds.end),
+        through_ms=0 if recovery.new_epoch else processed_through(settings.redis_url),
     )
 
 
@@ -161,6 +172,17 @@ class _Start:
             return 0
         first_ms = first_received_ms(self.settings.kafka_bootstrap, bounds)
         return incomplete_before_ms(first_ms, self.settings.horizon_ms, bounds.start)
+
+
+def processed_through(redis_url: str) -> int:
+    """Return what the newest batch record says: within an epoch it never falls."""
+    client: Any = redis.Redis.from_url(
+        redis_url, retry=None, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S
+    )
+    newest = client.xrevrange(names.BATCHES, count=1)
+    client.close()
+    last = decode(newest[0][1][FIELD]) if newest else None
+    return last.processed_through_ms if isinstance(last, BatchRecord) else 0
 
 
 def log_bounds(bootstrap: str, topic: str, events_id: str) -> LogBounds:

@@ -51,6 +51,16 @@ def state_before(batch: Batch, partition: int, first_at_ms: int) -> PartitionSta
     return PartitionState.after(chain, start, batch.horizon_ms)
 
 
+def received_before(batch: Batch) -> dict[int, int]:
+    """Return R at the start of a range, of the partitions whose runs tell it."""
+    found: dict[int, int] = {}
+    for partition, start in batch.start.items():
+        chain = chain_before(dedup_folder(batch, partition), start, batch.horizon_ms)
+        if chain:
+            found[partition] = chain[0].received_end
+    return found
+
+
 def _replay(state: PartitionState, messages: Sequence[Message]) -> None:
     received = state.advance(np.array([m.timestamp()[1] for m in messages], np.int64))
     places: list[int] = []
