@@ -166,7 +166,7 @@ class TestRecount:
         of=known(),
         order=st.randoms(use_true_random=False),
     )
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=60, deadline=None)
     def test_every_cell(
         self, seen: list[Event], asked: dict[str, Any], of: Facts, order: random.Random
     ) -> None:
@@ -194,7 +194,7 @@ class TestRecount:
         asked=queries(),
         moves=st.lists(st.integers(0, 240_000), min_size=1, max_size=4),
     )
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=30, deadline=None)
     def test_moving_on(self, seen: list[Event], asked: dict[str, Any], moves: list[int]) -> None:
         """An evaluator that follows time reads only new panes, and equals the recount."""
         asked = {**asked, "range": {"last": "10m"}}

@@ -104,7 +104,7 @@ class _Answering:
         shown, rest = self._choose(named)
         if REST in matching:
             rest = rest | {REST}
-        check_series(len(shown) + bool(rest), self._plan.windows.count * len(self._lines))
+        check_series(len(shown), self._plan.windows.count * len(self._lines))
         series = [self._series(group) for group in shown]
         if rest and (self._plan.query.limit is None or self._plan.query.limit.other):
             series.append(self._rest(rest))

@@ -88,7 +88,9 @@ class CellLine:
 
 
 def _counted(side: Windowed, facts: Facts) -> list[_Counted]:
-    windows, pane_ms = side.reading.windows, side.reading.pane_ms
+    windows = side.reading.windows
+    # Of less than a pane a rate would jump with every event.
+    least_ms = min(side.reading.served.newest.metric.keep_ms)
     through_ms = facts.processed_through_ms
     length_ms, found = windows.length_ms, []
     for end_ms in windows.ends_ms:
@@ -96,5 +98,5 @@ def _counted(side: Windowed, facts: Facts) -> list[_Counted]:
         # The open window has not lasted its length yet: divided by all of it, a rate
         # would seem to fall at the edge of every chart.
         done_ms = length_ms if whole or through_ms is None else through_ms - (end_ms - length_ms)
-        found.append(_Counted(whole, min(length_ms, max(pane_ms, done_ms)) / 1000))
+        found.append(_Counted(whole, min(length_ms, max(least_ms, done_ms)) / 1000))
     return found

@@ -34,7 +34,8 @@ def windows_of(query: Query, keeps: Sequence[Keep], now_ms: int) -> Windows:
     """
     grain_ms = math.lcm(*(min(keep) for keep in keeps))
     step_ms, length_ms = _step_and_length(query, keeps, now_ms)
-    check_multiple("/window/length", length_ms, grain_ms)
+    written = query.window is not None and query.window.length is not None
+    check_multiple("/window/length" if written else "/step", length_ms, grain_ms)
     check_multiple("/step", step_ms, grain_ms)
     if query.range.from_ms is not None and query.range.to_ms is not None:
         # Instants are typed by hand or read off a cursor: the span grows to whole panes.

@@ -133,13 +133,15 @@ class Windowed:
     def _replace(self, number: int) -> None:
         before, after = self._blocks.get(number) or _Block(), self._merge(number)
         self._blocks[number] = after
-        same_cap = before.capped == after.capped and before.present == after.present
+        capped = before.capped or after.capped
         for group in before.parts.keys() | after.parts.keys():
             one, other = before.parts.get(group), after.parts.get(group)
-            # Rows only ever gain events, so an equal count is an equal row.
-            if one is None or other is None or one[0] != other[0]:
+            # Rows only ever gain events, so an equal count is an equal row; only a cap
+            # moves rows, into `other`.
+            if capped or one is None or other is None or one[0] != other[0]:
                 self._forget(group, number)
-        if not same_cap:
+        if capped:
+            # What a group's window says then depends on `other`, too.
             for results in self._results.values():
                 self._drop(results, number)
         if self._merged is not None:
@@ -149,11 +151,7 @@ class Windowed:
     def _forget(self, group: Group, number: int) -> None:
         if group in self._sliding:
             self._sliding[group].touch(number)
-            self._drop(self._results[group], number)
-        # Widened bounds of every group hold what `other` holds.
-        if group is REST:
-            for results in self._results.values():
-                self._drop(results, number)
+            self._drop(self._results.get(group, {}), number)
 
     def _drop(self, results: dict[int, Result], number: int) -> None:
         for end in range(number + 1, number + self._width + 1):

@@ -1,0 +1,170 @@
+"""Plans: windows, panes, versions, and refusals that say what fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from weir.problems import ProblemError, Reason
+from weir.query import Plan, Served, Version, parse_query, plan
+
+from .query_world import NOW_MS, PANE_MS, facts, metric, served
+
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+
+
+def planned(change: dict[str, Any] | None = None, metrics: Any = None) -> Plan:
+    """Return the plan of a query about the one metric."""
+    asked = {"metric": "latency", "aggregate": "count", **(change or {})}
+    return plan(parse_query(asked), metrics or served(), facts())
+
+
+def refused(change: dict[str, Any], metrics: Any = None) -> ProblemError:
+    """Return the refusal of a query about the one metric."""
+    with pytest.raises(ProblemError) as caught:
+        planned(change, metrics)
+    return caught.value
+
+
+def pane_ms(made: Plan) -> int:
+    """Return the length of the panes that a plan reads."""
+    return made.lines[0].readings[0].pane_ms
+
+
+class TestWindows:
+    def test_the_default(self) -> None:
+        """Left out, windows are tumbling, 1/120 of the last hour, aligned to the epoch."""
+        windows = planned().windows
+        assert (windows.length_ms, windows.step_ms, windows.count) == (30_000, 30_000, 120)
+        assert windows.last_end_ms % 30_000 == 0
+        assert windows.last_end_ms - 30_000 <= NOW_MS < windows.last_end_ms
+
+    def test_the_default_step_is_whole_panes(self) -> None:
+        """1/120 of 50 minutes is 25 s, rounded up to panes of 10 s."""
+        assert planned({"range": {"last": "50m"}}).windows.step_ms == 30_000
+
+    def test_an_instant_within_a_pane(self) -> None:
+        """A span from one instant to another grows to whole panes and aligns to its start."""
+        from_ms = NOW_MS - HOUR
+        span = {"from": from_ms + 1, "to": from_ms + MINUTE - 1}
+        windows = planned({"range": span, "step": "20s"}).windows
+        start = from_ms // PANE_MS * PANE_MS
+        assert list(windows.ends_ms) == [start + 20_000 * i for i in (1, 2, 3)]
+
+    @pytest.mark.parametrize(
+        ("change", "pointer", "says"),
+        [
+            ({"window": {"kind": "sliding", "length": "15s"}}, "/window/length", "10s or 20s"),
+            ({"step": "25s"}, "/step", "20s or 30s"),
+            ({"compare": ["61s"]}, "/compare/0", "1m or 1m10s"),
+            (
+                {"window": {"kind": "tumbling", "length": "1m"}, "step": "30s"},
+                "/step",
+                "the length of tumbling windows",
+            ),
+            ({"window": {"kind": "hopping", "length": "30s"}, "step": "30s"}, "/step", "shorter"),
+            ({"range": {"from": 0, "to": 9000}, "step": "1m"}, "/step", "at most the range, 10s"),
+        ],
+    )
+    def test_refusals(self, change: dict[str, Any], pointer: str, says: str) -> None:
+        """Lengths that do not fit are refused at their place, with what would fit."""
+        problem = refused(change)
+        assert problem.reason == Reason.QUERY_INVALID
+        assert problem.errors[0]["pointer"] == pointer
+        assert says in problem.message
+
+    def test_too_many_points(self) -> None:
+        """Over 11,000 points the step that fits is named, and it does fit."""
+        problem = refused({"range": {"last": "2d"}, "step": "10s"})
+        assert problem.reason == Reason.QUERY_TOO_LARGE
+        assert problem.message == (
+            "query must have at most 11,000 points a series, got 17,280; a step of 20s fits"
+        )
+        assert planned({"range": {"last": "2d"}, "step": "20s"}).windows.count == 8640
+
+
+class TestPanesRead:
+    def test_exactly_those_of_the_windows(self) -> None:
+        """The keys are the panes that some window covers, as Redis names them."""
+        made = planned({"range": {"last": "1m"}, "step": "30s"})
+        start_s = made.windows.start_ms // 1000
+        assert made.keys == {(7, 10, start_s + 10 * i) for i in range(6)}
+
+    def test_coarser_panes_where_the_finer_are_gone(self) -> None:
+        """Beyond the hour that panes of 10 s are kept, those of a minute are read, and said."""
+        made = planned({"range": {"last": "6h"}, "step": "5m"})
+        assert pane_ms(made) == MINUTE
+        assert [note.code for note in made.notes] == ["coarser"]
+        assert "panes of 10s are kept for 1h" in made.notes[0].message
+
+    def test_windows_that_coarser_panes_cannot_make(self) -> None:
+        """Windows of 30 s stay windows of 30 s; the oldest are not kept, and that is said."""
+        made = planned({"range": {"last": "2h"}, "step": "30s"})
+        assert pane_ms(made) == PANE_MS
+        assert [note.code for note in made.notes] == ["not_kept"]
+        assert len(made.keys) < 2 * 360
+
+    def test_comparison_reads_the_same_windows_earlier(self) -> None:
+        """An offset moves every window back, here into panes that only minutes keep."""
+        made = planned({"range": {"last": "10m"}, "step": "1m", "compare": ["3h"]})
+        earlier = made.lines[1].readings[0]
+        assert earlier.windows.last_end_ms == made.windows.last_end_ms - 3 * HOUR
+        assert earlier.pane_ms == MINUTE
+
+
+class TestVersions:
+    CUT_S = (NOW_MS - 20 * MINUTE) // 60_000 * 60
+
+    def two(self, **changes: Any) -> dict[str, Served]:
+        """Return a metric whose second version took over 20 minutes ago."""
+        old = Version(vid=7, number=1, metric=metric(**changes))
+        cut = {10: self.CUT_S, 60: self.CUT_S}
+        return {"latency": Served((old, Version(vid=9, number=2, metric=metric(), cut=cut)))}
+
+    def test_each_pane_belongs_to_one(self) -> None:
+        """Panes before the cut are the old version's, from the cut on the new one's."""
+        made = planned({"range": {"last": "40m"}, "step": "1m"}, self.two())
+        old = {start for vid, _, start in made.keys if vid == 7}
+        new = {start for vid, _, start in made.keys if vid == 9}
+        assert max(old) < self.CUT_S == min(new)
+        assert len(old) + len(new) == 40
+
+    def test_one_alone(self) -> None:
+        """A version that is asked for by number has all panes to itself."""
+        made = planned({"version": 2, "range": {"last": "40m"}, "step": "1m"}, self.two())
+        assert {vid for vid, _, _ in made.keys} == {9}
+
+    def test_one_that_cannot_answer(self) -> None:
+        """Panes of a version without the dimension are left out, and that is said."""
+        asked = {"by": ["route"], "range": {"last": "40m"}, "step": "1m"}
+        made = planned(asked, self.two(by=["data.region"]))
+        assert {vid for vid, _, _ in made.keys} == {9}
+        assert [note.code for note in made.notes] == ["version_differs"]
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("change", "pointer", "says"),
+        [
+            ({"aggregate": "p90"}, "/aggregate", "count, rate, sum, avg, min, max, p50, p95, p99"),
+            ({"aggregate": "median"}, "/aggregate", '"median"'),
+            ({"by": ["country"]}, "/by", "region, route"),
+            ({"where": [["country", "=", "x"]]}, "/where", "region, route"),
+        ],
+    )
+    def test_refusals(self, change: dict[str, Any], pointer: str, says: str) -> None:
+        """What the metric does not keep is refused with what it keeps."""
+        problem = refused(change)
+        assert (problem.reason, problem.errors[0]["pointer"]) == (Reason.QUERY_INVALID, pointer)
+        assert says in problem.message
+
+    @pytest.mark.parametrize("change", [{"metric": "other"}, {"version": 2}])
+    def test_unknown(self, change: dict[str, Any]) -> None:
+        """A metric or version that is not served is 404."""
+        problem = refused(change)
+        assert (problem.status, problem.reason) == (404, Reason.METRIC_UNKNOWN)
+
+    def test_both_names_of_a_dimension(self) -> None:
+        """`data.region` may be written `region`."""
+        planned({"by": ["region"], "where": [["data.route", "=", None]]})
