@@ -6,6 +6,7 @@ if a test asks for them.
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,11 @@ from weir_local.topics import TOPICS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+
+def pytest_configure() -> None:
+    """Turn SIGTERM into Ctrl-C, so that a run that is cut short stops its servers too."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from weir_local.process import Part, PartError
 
 Say = Callable[[str], None]
 
-READY_TIMEOUT_S = 180.0
+READY_TIMEOUT_S = 300.0
 SAY_EVERY_S = 10.0
 
 

@@ -18,7 +18,7 @@ from weir_local.services import addresses
 from weir_local.stack import CORE, Stack
 from weir_local.waiting import T, wait_until
 
-READY_TIMEOUT_S = 120.0
+READY_TIMEOUT_S = 300.0
 
 
 def free_port_base() -> int:
