@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from weir_local.client import ApiClient
 from weir_local.services import addresses
@@ -11,8 +12,8 @@ if TYPE_CHECKING:
     from weir_local.home import Home
 
 
-def sign_in_link(home: Home) -> str:
-    """Return an address that signs in once, within 10 minutes.
+def sign_in_link(home: Home, page: str | None = None) -> str:
+    """Return an address that signs in once, within 10 minutes, and goes on to a page.
 
     The token is in the fragment: browsers do not send it, so no log has it.
 
@@ -26,4 +27,5 @@ def sign_in_link(home: Home) -> str:
         answer = client.call("POST", "/api/v1/session/once", {})
     finally:
         client.close()
-    return f"{known['WEIR_DASHBOARD_URL']}/login#once={answer.body['once']}"
+    to = f"?to={quote(page)}" if page else ""
+    return f"{known['WEIR_DASHBOARD_URL']}/login{to}#once={answer.body['once']}"

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from weir_local.home import Home
 
+# The board of the demo that is worth looking at first.
+BOARD = "/b/web"
+
 
 def up(home: Home, *, demo: bool = False, detach: bool = False) -> int:
     """Start the stack and, unless `detach`, stay in the foreground until Ctrl-C.
@@ -39,7 +42,7 @@ def up(home: Home, *, demo: bool = False, detach: bool = False) -> int:
     notes = Follower(notes_path(home), from_end=True)
     try:
         _start(home, demo)
-        _greet(home)
+        _greet(home, BOARD if demo else None)
         if detach:
             return 0
         say("Ctrl-C stops the stack; what was accepted is kept.\n")
@@ -97,11 +100,11 @@ def _start_parts(stack: Stack, demo: bool) -> None:
     stack.launch("feeder")
 
 
-def _greet(home: Home) -> None:
+def _greet(home: Home, page: str | None) -> None:
     address = f"http://127.0.0.1:{home.ports['ingest']}"
     key = home.api_key()
     say(f"""
-Open      {sign_in_link(home)}
+Open      {sign_in_link(home, page)}
           (signs in once, within 10 minutes; later: `make link`)
 API key   {key}
 Try       curl -sS {address}/v1/events -H 'Authorization: Bearer {key}' \\
