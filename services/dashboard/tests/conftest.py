@@ -20,9 +20,10 @@ from weir.clock import SystemClock
 from weir.rows import Row, merge_packed
 from weir.series import OTHER, series_digest
 from weir_dashboard.__main__ import Server, public_server
-from weir_dashboard.app import Dashboard, build
+from weir_dashboard.app import build
 from weir_dashboard.auth.callers import hash_key_text
 from weir_dashboard.definitions.writer import Expected
+from weir_dashboard.running import Dashboard
 from weir_dashboard.settings import Settings
 from weir_local.ports import free_port
 from weir_local.redis import RedisServer

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import time
 from typing import Any
 
 import httpx
 import pytest
-from weir import names
-from weir.batches import LedgerRow
-from weir.rows import Row
-from weir.series import encode_series
 from weir_dashboard.auth.scopes import TABLE, Scope, find
 from weir_dashboard.openapi import described
 
@@ -352,65 +347,3 @@ class TestPages:
         """No path climbs out of the folder of pages."""
         answer = httpx.get(running.url + path)
         assert answer.status_code == 404 or "<title>Weir</title>" in answer.text
-
-
-class TestFlow:
-    def test_the_ledger_adds_up_and_shows_what_does_not(self, running: Any, engine: Any) -> None:
-        """Difference 0 where panes and batch records agree; else by how much they do not."""
-        minute_s = int(time.time()) // 60 * 60 - 60
-        texts = {d: encode_series(["default", "http", d]) for d in ("counted", "duplicate")}
-        engine.commit(through_ms=(minute_s - 60) * 1000)
-        row = LedgerRow("default", "http", minute_s * 1000, counted=5, duplicate=2)
-        rows = {(-1, 60, minute_s): {texts["counted"]: Row(5), texts["duplicate"]: Row(2)}}
-        engine.commit(rows, ledger=[row], received=7, through_ms=(minute_s + 60) * 1000)
-        with running.client() as http:
-            minute = self._minute(http, minute_s)
-            assert (minute["counted"], minute["duplicate"], minute["received"]) == (5, 2, 7)
-            assert (minute["difference"], minute["open"]) == (0, False)
-            engine.commit(
-                {(-1, 60, minute_s): {texts["counted"]: Row(3)}}, through_ms=(minute_s + 61) * 1000
-            )
-            assert self._minute(http, minute_s)["difference"] == -3
-
-    def _minute(self, http: httpx.Client, minute_s: int) -> dict[str, Any]:
-        items = http.get("/ledger").json()["items"]
-        return next(dict(item) for item in items if item["minute_ms"] == minute_s * 1000)
-
-    def test_types_are_discovered(self, running: Any, engine: Any) -> None:
-        """What was received in the last hour is listed, a tenant's own only."""
-        minute_s = int(time.time()) // 60 * 60
-        mine = encode_series(["default", "http", "order.placed"])
-        other = encode_series(["elsewhere", "http", "their.type"])
-        engine.commit({(-2, 60, minute_s): {mine: Row(9), other: Row(1)}})
-        with running.client() as http:
-            items = http.get("/discovery/types").json()["items"]
-        assert [(seen["type"], seen["count"]) for seen in items] == [("order.placed", 9)]
-
-    def test_status_lists_the_parts(self, running: Any) -> None:
-        """Every heartbeat is shown; the dashboard's own says its memory."""
-        with running.client() as http:
-            parts = http.get("/status").json()["parts"]
-        own = next(part for part in parts if part["name"] == "dashboard")
-        assert own["running"] is True
-        assert own["rss_bytes"] > 10_000_000
-
-    def test_preview_says_what_a_draft_makes_of_each_event(self, running: Any) -> None:
-        """Matched or not, value, series, or the reason: by the reference evaluator."""
-        rows = [
-            ("a", "order.placed", {"total": 12.5, "region": "eu"}),
-            ("b", "order.placed", {"total": "n/a", "region": "eu"}),
-            ("c", "page.seen", {"total": 1}),
-            ("d", "order.placed", {"region": "us"}),
-        ]
-        events = [{"id": i, "type": t, "data": json.dumps(d), "at": [0, 1]} for i, t, d in rows]
-        running.redis.delete(names.tail_key("default"))
-        running.redis.xadd(names.tail_key("default"), {"e": json.dumps(events), "of": "4"})
-        text = METRIC.format(name="draft", rest="value: data.total\nby: [data.region]")
-        with running.client() as http:
-            body = http.post("/preview", json={"text": text}).json()
-        told = {event["id"]: event for event in body["events"]}
-        assert (told["a"]["value"], told["a"]["series"]) == (12.5, {"region": "eu"})
-        assert told["b"]["reason"] == "value_invalid"
-        assert (told["c"]["matched"], told["c"]["reason"]) == (False, None)
-        assert told["d"]["reason"] == "value_missing"
-        assert (body["seen"], body["matched"], body["refused"]) == (4, 3, 2)

@@ -16,9 +16,10 @@ from pydantic import ValidationError
 from weir.clock import SystemClock
 
 from weir_dashboard import log as logs
-from weir_dashboard.app import Dashboard, api, build
+from weir_dashboard.app import api, build
 from weir_dashboard.live.socket import live_protocol
 from weir_dashboard.ops import ops_app
+from weir_dashboard.running import Dashboard
 from weir_dashboard.settings import Settings
 
 GRACE_S = 5

@@ -12,13 +12,8 @@ it says hello itself. To add a route: a function in `api/`, a row in `auth/scope
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
-import structlog
 from fastapi import APIRouter, FastAPI
 from weir.clock import Clock
 
@@ -43,7 +38,6 @@ from weir_dashboard.auth.guard import Guard
 from weir_dashboard.auth.scopes import API
 from weir_dashboard.auth.sessions import Sessions
 from weir_dashboard.context import Context
-from weir_dashboard.definitions.bootstrap import store_first_key
 from weir_dashboard.definitions.catalog import Catalog
 from weir_dashboard.definitions.follower import Follower
 from weir_dashboard.definitions.producer import Appender
@@ -54,6 +48,7 @@ from weir_dashboard.live.hub import Hub
 from weir_dashboard.live.tail import Tails
 from weir_dashboard.observer import Observer
 from weir_dashboard.queries import Queries
+from weir_dashboard.running import Dashboard, running
 from weir_dashboard.settings import Settings
 from weir_dashboard.store.batches import Batches
 from weir_dashboard.store.parts import Parts
@@ -73,23 +68,6 @@ ROUTERS = (
     status.router,
     docs.router,
 )
-
-log = structlog.get_logger()
-
-
-@dataclass(frozen=True)
-class Dashboard:
-    """The service, put together and not yet started."""
-
-    context: Context
-    follower: Follower
-    appender: Appender
-    hub: Hub
-    feeds: Feeds
-
-    def is_ready(self) -> bool:
-        """Tell whether definitions were read to their end once."""
-        return self.follower.caught_up.is_set()
 
 
 def build(settings: Settings, clock: Clock) -> Dashboard:
@@ -171,35 +149,3 @@ def api(dashboard: Dashboard) -> FastAPI:
         origins=context.settings.allowed_origins,
     )
     return app
-
-
-@asynccontextmanager
-async def running(dashboard: Dashboard) -> AsyncIterator[None]:
-    """Run the followers and the hub while the service is up."""
-    context = dashboard.context
-    dashboard.follower.start()
-    work: list[Coroutine[Any, Any, None]] = [
-        context.batches.follow(),
-        context.parts.follow(lambda: {"sockets": len(dashboard.hub.clients)}),
-        dashboard.hub.run(),
-        _first_key(dashboard),
-    ]
-    tasks = [asyncio.create_task(one) for one in work]
-    try:
-        yield
-    finally:
-        await dashboard.hub.stop()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await dashboard.follower.stop()
-        await asyncio.to_thread(dashboard.appender.close)
-        await context.redis.aclose()
-
-
-async def _first_key(dashboard: Dashboard) -> None:
-    context = dashboard.context
-    await dashboard.follower.caught_up.wait()
-    log.info("definitions_read", next_offset=dashboard.follower.next_offset)
-    key = context.settings.secret("bootstrap_key")
-    await store_first_key(context.catalog, context.writer, key, context.hash_key)

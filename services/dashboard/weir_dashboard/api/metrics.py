@@ -11,7 +11,8 @@ from weir.problems import ProblemError, Reason, echo
 from weir.series import OTHER, decode_series, fit
 
 from weir_dashboard.api.definitions import change_of
-from weir_dashboard.api.models import Board, Metric, MetricDetail, NamedSeries, Page
+from weir_dashboard.api.models import Page
+from weir_dashboard.api.read_models import Board, Metric, MetricDetail, NamedSeries
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
 

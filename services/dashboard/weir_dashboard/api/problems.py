@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from weir.problems import ProblemError, Reason, echo
 
+from weir_dashboard import instruments
 from weir_dashboard.auth.guard import store_unavailable
 
 log = structlog.get_logger()
@@ -20,6 +21,7 @@ _BY_STATUS = {404: Reason.NOT_FOUND, 405: Reason.METHOD_NOT_ALLOWED}
 
 def problem_response(problem: ProblemError) -> Response:
     """Return the answer of a refusal."""
+    instruments.refused.labels(problem.reason.value).inc()
     headers = {}
     if problem.retry_after_s is not None:
         headers["retry-after"] = str(problem.retry_after_s)

@@ -13,7 +13,7 @@ from weir.problems import ProblemError, Reason
 from weir.query.model import Query
 
 from weir_dashboard.api.exports import as_csv, as_ndjson
-from weir_dashboard.api.models import Answer
+from weir_dashboard.api.read_models import Answer
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
 

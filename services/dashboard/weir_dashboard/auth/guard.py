@@ -12,6 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from weir.problems import ProblemError, Reason, echo
 
+from weir_dashboard import instruments
 from weir_dashboard.auth import scopes
 from weir_dashboard.auth.callers import Caller, KeyRing, bearer, unauthorized
 from weir_dashboard.auth.sessions import Sessions, cookie_of
@@ -46,17 +47,18 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        sender = _with_headers(send)
+        entry, known = scopes.find(scope["method"], scope["path"])
+        sender = _with_headers(send, entry.template if entry is not None else "other")
         try:
             if scope["path"].startswith("/api/"):
-                await self._admit(scope)
+                await self._admit(scope, entry, known=known)
             await self._app(scope, _limited(receive, Headers(scope=scope)), sender)
         except ProblemError as problem:
+            instruments.refused.labels(problem.reason.value).inc()
             await send_problem(problem, sender)
 
-    async def _admit(self, scope: Scope) -> None:
+    async def _admit(self, scope: Scope, entry: scopes.Entry | None, *, known: bool) -> None:
         headers = Headers(scope=scope)
-        entry, known = scopes.find(scope["method"], scope["path"])
         caller = await self._caller(scope, headers)
         if entry is None and known:
             raise ProblemError(405, Reason.METHOD_NOT_ALLOWED, "this path has no such method")
@@ -133,9 +135,12 @@ async def send_problem(problem: ProblemError, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def _with_headers(send: Send) -> Send:
+def _with_headers(send: Send, route: str) -> Send:
+    """Add the headers of every answer, and count it by its route."""
+
     async def sender(message: Message) -> None:
         if message["type"] == "http.response.start":
+            instruments.requests.labels(route, str(message["status"])).inc()
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers[name] = value

@@ -18,6 +18,7 @@ from weir.clock import Clock
 from weir.live import Answer, Track
 from weir.problems import ProblemError, Reason
 
+from weir_dashboard import instruments
 from weir_dashboard.live import frames
 from weir_dashboard.live.client import MAX_HZ, Subscription
 
@@ -66,17 +67,21 @@ class Feed:
         """Return the frames that lead from `rev` (None: from nothing) to the newest answer."""
         if self.track is None:
             return []
-        if rev == self.track.floor_rev - 1:
-            # Who resumes is taken one revision back; before the first there is nothing.
-            rev = self.track.floor_rev
-        if rev not in self._frames:
-            change = self.track.since(rev) if rev is not None else None
-            self._frames[rev] = (
-                frames.snapshot(self.key, self.track.answer)
-                if change is None
-                else [frames.delta(self.key, change)]
-            )
-        return self._frames[rev]
+        found = self._frames.get(rev)
+        if found is not None:
+            return found
+        return self._made(rev, self.track)
+
+    def _made(self, rev: int | None, track: Track) -> list[bytes]:
+        # Who resumes is taken one revision back; before the first there is nothing.
+        since = track.floor_rev if rev == track.floor_rev - 1 else rev
+        change = track.since(since) if since is not None else None
+        if change is None:
+            made = frames.snapshot(self.key, track.answer)
+        else:
+            made = [frames.delta(self.key, change)]
+        self._frames[rev] = made
+        return made
 
     def forget_frames(self) -> None:
         """Drop the serialised frames, since the answer has moved on."""
@@ -132,6 +137,7 @@ class Feeds:
     def drop_idle(self, older_than_s: float) -> None:
         """Forget feeds that nobody has followed for so long."""
         now = self._clock.monotonic_s()
+        instruments.feeds.set(len(self._feeds))
         for key, feed in list(self._feeds.items()):
             if feed.left_s is not None and now - feed.left_s > older_than_s:
                 del self._feeds[key]
@@ -173,7 +179,8 @@ class Feeds:
         if self.overdue_s is None:
             self.overdue_s = self._clock.monotonic_s()
         try:
-            answer = await feed.question.answer()
+            with instruments.evaluation_seconds.time():
+                answer = await feed.question.answer()
         except ProblemError as problem:
             self._refuse(feed, problem)
             return False
@@ -205,15 +212,24 @@ class Feeds:
             return
         now_s = asyncio.get_running_loop().time()
         epoch, rev = track.answer["epoch"], track.rev
+        # One loop over all clients, counted once: with 500 of them every call shows.
+        written = {True: 0, False: 0}
+        held_back = 0
         for subscription in feed.subscriptions:
             known = subscription.last_sent_rev if subscription.epoch == epoch else None
             if known is not None and known >= rev:
                 continue
             client = subscription.client
             if not client.can_take(now_s) or not client.wants(subscription, now_s):
+                held_back += 1
                 continue
+            write = client.socket.write
             for one in feed.frames_since(known):
-                client.socket.write(one)
+                write(one)
+            written[known is None] += 1
             subscription.epoch, subscription.sent_s = epoch, now_s
             # A snapshot may say a later revision; a delta from before it is as good.
             subscription.last_sent_rev = rev
+        instruments.frames.labels("snapshot").inc(written[True])
+        instruments.frames.labels("delta").inc(written[False])
+        instruments.held_back.inc(held_back)

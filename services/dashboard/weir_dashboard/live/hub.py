@@ -19,6 +19,7 @@ from weir.live import Hello, UnknownOpError, read_message
 from weir.live.messages import ClientMessage
 from weir.problems import ProblemError
 
+from weir_dashboard import instruments
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.definitions.catalog import Place
 from weir_dashboard.live import frames
@@ -197,6 +198,8 @@ class Hub:
     def _beat(self, now_s: float) -> None:
         """Send the heartbeat each 2 s, and at once when freshness changes."""
         fresh = self._observer.fresh()
+        instruments.sockets.set(len(self.clients))
+        instruments.processed_through.set((fresh.processed_through_ms or 0) / 1000)
         state = (fresh.status, fresh.part)
         if now_s - self._beat_s >= HEARTBEAT_S - EVERY_S / 2 or state != self._told:
             self._beat_s, self._told = now_s, state

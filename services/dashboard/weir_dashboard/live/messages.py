@@ -10,7 +10,8 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict
 from weir.live import Delta
 
-from weir_dashboard.api.models import Answer, Fresh, Problem
+from weir_dashboard.api.models import Fresh, Problem
+from weir_dashboard.api.read_models import Answer
 
 
 class Limits(TypedDict):

@@ -22,6 +22,8 @@ from websockets.server import ServerProtocol
 from websockets.typing import Origin, Subprotocol
 from weir import live
 
+from weir_dashboard import instruments
+
 PATH = "/api/v1/live"
 MAX_FRAME_BYTES = 65_536
 # Kernel buffers hide a client that does not read; small ones show it sooner.
@@ -58,6 +60,7 @@ class LiveSocket(asyncio.Protocol):
         cookie_header: The request's `Cookie`; empty where no origin vouches for it.
         address: The client's address.
         pong_s: Loop time of the newest pong, or of the opening.
+        is_open: Whether frames can be written; kept, since every write looks at it.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class LiveSocket(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._fragments: list[bytes] = []
         self._loop = asyncio.get_running_loop()
+        self.is_open = False
         self.origin: str | None = None
         self.cookie_header = ""
         self.address = ""
@@ -82,18 +86,13 @@ class LiveSocket(asyncio.Protocol):
     # ── what the hub calls ──────────────────────────────────────────────────
 
     @property
-    def is_open(self) -> bool:
-        """Tell whether frames can be written."""
-        return self._conn.state is State.OPEN and self._transport is not None
-
-    @property
     def unsent_bytes(self) -> int:
         """Return how much was written that the kernel has not yet taken."""
         return self._transport.get_write_buffer_size() if self._transport else 0
 
     def write(self, frame: bytes) -> None:
         """Write a frame made by `framed`; after the close nothing is written."""
-        if self._conn.state is State.OPEN and self._transport is not None:
+        if self.is_open and self._transport is not None:
             self._transport.write(frame)
 
     def ping(self) -> None:
@@ -110,6 +109,7 @@ class LiveSocket(asyncio.Protocol):
             self._conn.send_close(code, reason)
         except InvalidState:
             return
+        instruments.sockets_closed.labels(str(code)).inc()
         self._flush()
         self._loop.call_later(CLOSE_TIMEOUT_S, self._abort)
 
@@ -148,7 +148,7 @@ class LiveSocket(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Forget the connection."""
         self._connections.discard(self)
-        self._transport = None
+        self._transport, self.is_open = None, False
         self._listener.closed(self)
 
     # ── inside ──────────────────────────────────────────────────────────────
@@ -166,6 +166,7 @@ class LiveSocket(asyncio.Protocol):
         if self.origin is not None:
             self.cookie_header = request.headers.get("Cookie", "")
         self.pong_s = self._loop.time()
+        self._flush()
         self._listener.opened(self)
 
     def _frame(self, frame: Frame) -> None:
@@ -186,11 +187,13 @@ class LiveSocket(asyncio.Protocol):
             text = message.decode()
         except UnicodeDecodeError:
             self._conn.fail(1007, "invalid UTF-8")
+            self._flush()
             return
         self._listener.received(self, text)
 
     def _flush(self) -> None:
         transport = self._transport
+        self.is_open = self._conn.state is State.OPEN and transport is not None
         if transport is None:
             return
         for data in self._conn.data_to_send():

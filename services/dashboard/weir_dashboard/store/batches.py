@@ -45,7 +45,6 @@ class Batches:
         self._clock = clock
         self._last_id = "0-0"
         self._listeners: list[Callable[[BatchRecord], None]] = []
-        self._openings: list[Callable[[int], None]] = []
         self.epoch = 0
         self.rev = 0
         self.processed_through_ms: int | None = None
@@ -62,10 +61,6 @@ class Batches:
     def listen(self, listener: Callable[[BatchRecord], None]) -> None:
         """Call `listener` with each new record, in order."""
         self._listeners.append(listener)
-
-    def on_epoch(self, listener: Callable[[int], None]) -> None:
-        """Call `listener` with each new epoch, before its records."""
-        self._openings.append(listener)
 
     async def follow(self) -> None:
         """Follow the stream until cancelled."""
@@ -120,5 +115,3 @@ class Batches:
         log.info("epoch", epoch=epoch, before=self.epoch)
         self.epoch, self.rev = epoch, 0
         self.records.clear()
-        for listener in self._openings:
-            listener(epoch)

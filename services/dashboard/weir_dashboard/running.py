@@ -1,0 +1,67 @@
+"""The service while it runs: the followers and the hub, started and stopped together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from weir_dashboard.context import Context
+from weir_dashboard.definitions.bootstrap import store_first_key
+from weir_dashboard.definitions.follower import Follower
+from weir_dashboard.definitions.producer import Appender
+from weir_dashboard.live.feeds import Feeds
+from weir_dashboard.live.hub import Hub
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Dashboard:
+    """The service, put together and not yet started."""
+
+    context: Context
+    follower: Follower
+    appender: Appender
+    hub: Hub
+    feeds: Feeds
+
+    def is_ready(self) -> bool:
+        """Tell whether definitions were read to their end once."""
+        return self.follower.caught_up.is_set()
+
+
+@asynccontextmanager
+async def running(dashboard: Dashboard) -> AsyncIterator[None]:
+    """Run the followers and the hub while the service is up."""
+    context = dashboard.context
+    dashboard.follower.start()
+    work: list[Coroutine[Any, Any, None]] = [
+        context.batches.follow(),
+        context.parts.follow(lambda: {"sockets": len(dashboard.hub.clients)}),
+        dashboard.hub.run(),
+        _first_key(dashboard),
+    ]
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        yield
+    finally:
+        await dashboard.hub.stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await dashboard.follower.stop()
+        await asyncio.to_thread(dashboard.appender.close)
+        await context.redis.aclose()
+
+
+async def _first_key(dashboard: Dashboard) -> None:
+    context = dashboard.context
+    await dashboard.follower.caught_up.wait()
+    log.info("definitions_read", next_offset=dashboard.follower.next_offset)
+    key = context.settings.secret("bootstrap_key")
+    await store_first_key(context.catalog, context.writer, key, context.hash_key)
