@@ -116,6 +116,7 @@ export const words = {
     few: "few",
     fewWhy: (n: string) => `${n} events are too few for it`,
     stale: "Stale",
+    behind: "Behind",
     error: "Error",
     incomplete: "Incomplete",
     rebuilding: "Rebuilding",
@@ -197,6 +198,7 @@ export const words = {
   },
   metric: {
     version: (n: number) => `version ${n}`,
+    starting: "Counting starts with the next batch; the history follows.",
     capped: "capped",
     from: "from",
     where: "where",
@@ -300,6 +302,7 @@ export const words = {
     value: "Value",
     valueHint: "empty: events are counted",
     unit: "Unit",
+    unitHint: "ms, EUR, B, …",
     by: "By",
     byHint: "up to 5 fields, comma between them",
     aggregates: "Aggregates",

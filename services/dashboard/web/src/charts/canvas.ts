@@ -72,7 +72,7 @@ function dataOf({ scene }: Newest): uPlot.AlignedData {
     ];
   // uPlot knows gaps as null only.
   const columns = plot.lines.map((line) =>
-    Array.from(line.value, (v) => (Number.isNaN(v) ? null : v)),
+    Array.from(line.value, (v, at) => (Number.isNaN(v) || at >= line.drawn ? null : v)),
   );
   return [Array.from(plot.tMs), ...columns];
 }
@@ -147,10 +147,13 @@ function tokenAt({ scene }: Newest, series: number): string {
 /** Room at the right for the names of the lines. */
 function rightPad(width: number, { scene }: Newest): number {
   const named = scene.plot.lines.filter((line) => !line.ghost && lastKnown(line) >= 0);
-  const longest = Math.max(3, ...named.map((line) => line.name.length));
-  const most = width < WIDE_PX ? 64 : 150;
-  const least = width < WIDE_PX ? 56 : 88;
-  return Math.min(most, Math.max(least, 24 + longest * 6.5 + 44));
+  const wide = width >= WIDE_PX;
+  const longest = named.map((line) => {
+    const value = wide ? label(line.value[lastKnown(line)], scene.unit).length + 1 : 0;
+    return line.name.length + value;
+  });
+  const needed = 28 + Math.max(3, ...longest) * 7;
+  return wide ? Math.min(170, Math.max(88, needed)) : Math.min(72, Math.max(56, needed));
 }
 
 function xAxis(newest: () => Newest): uPlot.Axis {
@@ -164,7 +167,7 @@ function xAxis(newest: () => Newest): uPlot.Axis {
     splits: (u) => {
       const { scene, props } = newest();
       const across = u.bbox.width / uPlot.pxRatio;
-      const step = tickStep(scene.toMs - scene.fromMs, across / 72);
+      const step = tickStep(scene.toMs - scene.fromMs, across / 60);
       const edgeMs = ((scene.toMs - scene.fromMs) * 16) / across;
       return ticks(scene.fromMs + edgeMs, scene.toMs - edgeMs, step, props.zone);
     },

@@ -109,7 +109,7 @@ function paintBand(pen: Pen, area: Area, plot: Plot, line: Line): void {
   const low = below ? below.value : line.low;
   pen.fillStyle = color(line.stroke.token);
   pen.globalAlpha = below ? 0.1 : 0.16;
-  for (const [from, to] of runs(plot, high, low)) {
+  for (const [from, to] of runs(line.drawn, high, low)) {
     pen.beginPath();
     for (let at = from; at <= to; at += 1) pen.lineTo(area.x(t(plot, at)), area.y(v(high, at)));
     for (let at = to; at >= from; at -= 1) pen.lineTo(area.x(t(plot, at)), area.y(v(low, at)));
@@ -122,9 +122,9 @@ const t = (plot: Plot, at: number) => plot.tMs[at] ?? 0;
 const v = (column: Float64Array, at: number) => column[at] ?? Number.NaN;
 
 /** Runs of windows in which all columns are known. */
-function runs(plot: Plot, ...columns: Float64Array[]): [number, number][] {
+function runs(length: number, ...columns: Float64Array[]): [number, number][] {
   const found: [number, number][] = [];
-  for (let at = 0; at < plot.tMs.length; at += 1) {
+  for (let at = 0; at < length; at += 1) {
     if (columns.some((column) => Number.isNaN(column[at]))) continue;
     const last = found.at(-1);
     if (last && last[1] === at - 1) last[1] = at;
@@ -139,7 +139,7 @@ function paintLine(pen: Pen, area: Area, plot: Plot, line: Line): void {
   pen.fillStyle = ink;
   pen.lineWidth = line.ghost ? 1.5 : 1.75;
   pen.setLineDash([...line.stroke.dash]);
-  for (const [from, to] of runs(plot, line.value)) {
+  for (const [from, to] of runs(line.drawn, line.value)) {
     if (from === to) {
       dot(pen, area.x(t(plot, from)), area.y(v(line.value, from)));
       continue;

@@ -2,8 +2,8 @@
  * From answers to lines: what a chart draws, decided without a canvas. Pure.
  *
  * Gaps are gaps: what is not known is NaN and breaks the line. A window that is not over
- * yet is left out for what only grows in it (count, rate, sum, distinct), because half a
- * window drawn beside whole ones looks like a drop; its number is on the tile.
+ * yet is not drawn of what only grows in it (count, rate, sum, distinct), because half a
+ * window drawn beside whole ones looks like a drop; tables and tiles have its number.
  */
 
 import { DASHES, type Stroke, strokeOf } from "../lib/palette";
@@ -22,6 +22,8 @@ export interface Line {
   readonly count: Float64Array;
   /** A letter a window: n r i p f. */
   readonly state: string;
+  /** How many windows are drawn: all, or those that are over. */
+  readonly drawn: number;
   /** Whether low and high say more than the value. */
   readonly banded: boolean;
   /** Earlier time, drawn dotted and gray. */
@@ -99,7 +101,7 @@ interface Wanted {
 function lineOf(series: Series, wanted: Wanted): Line {
   const { model, tMs } = wanted;
   const state = aligned(series.state, model.tMs, tMs);
-  const shown = (at: number) => drawn(at, state, wanted);
+  const shown = (at: number) => state[at] !== "r" && state[at] !== "n";
   const numbers = (column: Float64Array) => spread(column, model.tMs, tMs, shown);
   const value = numbers(series.value);
   const low = numbers(series.low);
@@ -113,6 +115,7 @@ function lineOf(series: Series, wanted: Wanted): Line {
     high,
     count: spread(series.count, model.tMs, tMs, () => true),
     state,
+    drawn: drawnOf(state, wanted),
     banded: value.some((v, at) => (high[at] ?? v) > v || (low[at] ?? v) < v),
     ghost: false,
     fillTo: wanted.fillTo,
@@ -120,12 +123,12 @@ function lineOf(series: Series, wanted: Wanted): Line {
   };
 }
 
-/** Tells whether a window is drawn: rebuilding and not kept ones are not, nor half ones that grow. */
-function drawn(at: number, state: string, wanted: Wanted): boolean {
-  const letter = state[at];
-  if (letter === "r" || letter === "n") return false;
-  if (letter !== "p" || !GROWS.test(wanted.aggregate) || wanted.throughMs === null) return true;
-  return (wanted.tMs[at] ?? 0) <= wanted.throughMs;
+/** Returns how many windows are drawn: half ones of what grows are not. */
+function drawnOf(state: string, { tMs, aggregate, throughMs }: Wanted): number {
+  let count = tMs.length;
+  if (!GROWS.test(aggregate) || throughMs === null) return count;
+  while (count > 0 && state[count - 1] === "p" && (tMs[count - 1] ?? 0) > throughMs) count -= 1;
+  return count;
 }
 
 function ghostsOf(series: Series, line: Line, from: Float64Array, tMs: Float64Array): Line[] {
@@ -226,7 +229,7 @@ export function scaleOf(plot: Plot, fromZero: boolean, marks = 4): Scale {
   let high = Number.NEGATIVE_INFINITY;
   for (const line of plot.lines) {
     for (const column of [line.value, line.low, line.high]) {
-      for (const v of column) {
+      for (const v of column.subarray(0, line.drawn)) {
         if (v < low) low = v;
         if (v > high) high = v;
       }
@@ -252,9 +255,9 @@ export function marksOf(scale: Scale): number[] {
   return Array.from({ length: count + 1 }, (_, at) => scale.low + at * scale.step);
 }
 
-/** Returns the last window of a line that has a value, or -1. */
+/** Returns the last window of a line that is drawn and has a value, or -1. */
 export function lastKnown(line: Line): number {
-  let at = line.value.length - 1;
+  let at = line.drawn - 1;
   while (at >= 0 && Number.isNaN(line.value[at])) at -= 1;
   return at;
 }

@@ -57,7 +57,7 @@ function paint(host: HTMLCanvasElement, { plot, fromMs, toMs, fromZero }: SparkP
 function ends(line: Line, fromZero: boolean): [number, number] {
   let low = Number.POSITIVE_INFINITY;
   let high = Number.NEGATIVE_INFINITY;
-  for (const v of line.value) {
+  for (const v of line.value.subarray(0, line.drawn)) {
     if (v < low) low = v;
     if (v > high) high = v;
   }
@@ -69,7 +69,7 @@ function ends(line: Line, fromZero: boolean): [number, number] {
 
 function runsOf(line: Line): [number, number][] {
   const runs: [number, number][] = [];
-  line.value.forEach((v, at) => {
+  line.value.subarray(0, line.drawn).forEach((v, at) => {
     if (Number.isNaN(v)) return;
     const last = runs.at(-1);
     if (last && last[1] === at - 1) last[1] = at;

@@ -1,7 +1,7 @@
 /** A chart as a table: value, bounds, count and state of every window, newest first. */
 import { useMemo } from "preact/hooks";
 import { VirtualTable } from "../components/virtual-table";
-import { exact, integer, short, withUnit } from "../lib/numbers";
+import { bounds, exact, integer, NONE, withUnit } from "../lib/numbers";
 import { clock, type Zone } from "../lib/time";
 import { words } from "../messages.en";
 import { LineKey } from "./legend";
@@ -47,12 +47,12 @@ export function ChartTable({ plot, unit, zone, title }: ChartTableProps) {
           <td class="num b" title={exact(line.value[at])}>
             {valueText(line, at, unit)}
           </td>
-          <td class="num t3">
-            {line.banded ? `${short(line.low[at])} – ${short(line.high[at])}` : words.tile.exact}
-          </td>
+          <td class="num t3">{within(line, at, unit)}</td>
           <td class="num">{integer(line.count[at])}</td>
-          <td class={line.state[at] === "p" ? "tag-prov" : "t2"}>
-            {words.chart.states[line.state[at] ?? "n"]}
+          <td>
+            <span class={line.state[at] === "p" ? "tag-prov" : "t2"}>
+              {words.chart.states[line.state[at] ?? "n"]}
+            </span>
           </td>
         </tr>
       )}
@@ -65,6 +65,12 @@ function valueText(line: Line, at: number, unit: string): string {
   const counted = line.count[at] ?? Number.NaN;
   if (Number.isNaN(value) && counted > 0 && line.state[at] !== "p") return words.tile.few;
   return withUnit(value, unit);
+}
+
+function within(line: Line, at: number, unit: string): string {
+  const { low, high, value } = { low: line.low[at], high: line.high[at], value: line.value[at] };
+  if (value === undefined || Number.isNaN(value)) return NONE;
+  return low === high ? words.tile.exact : bounds(low ?? value, high ?? value, unit);
 }
 
 function rowsOf(plot: Plot): readonly Row[] {

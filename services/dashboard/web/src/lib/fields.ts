@@ -73,7 +73,9 @@ function fieldOf(path: string, values: readonly unknown[], events: number): Fiel
 
 function typeOf(values: readonly unknown[]): FieldType {
   const every = (kind: string) => values.every((value) => typeof value === kind);
-  if (every("number")) return "number";
+  const numbers = values.filter((value) => typeof value === "number").length;
+  // One stray text among many numbers does not make a text of them.
+  if (numbers > values.length / 2) return "number";
   if (every("boolean")) return "truth";
   return values.some((value) => typeof value === "object") ? "list" : "text";
 }

@@ -106,7 +106,8 @@ export function lengthWords(ms: number): string {
 }
 
 const TICKS = [
-  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400,
+  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200,
+  86_400,
 ].map((s) => s * SECOND);
 
 /** Returns a step of round clock times that puts at most `most` marks on a span. */

@@ -11,6 +11,7 @@ import { aggregatesOf, askingOf, queryOf, windowLength } from "../../lib/query";
 import { lostMs, staleMs, throughMs } from "../../lib/shown";
 import { lengthOf } from "../../lib/time";
 import { range, to, zone } from "../../lib/view";
+import { fresh } from "../../live/live";
 import { useQueries, useVisible } from "../../live/use";
 import { words } from "../../messages.en";
 
@@ -64,7 +65,9 @@ export function NumberTile({ tile }: { tile: Tile }) {
 function Mark({ state }: { state: TileState }) {
   const mark = MARKS[state];
   if (!mark) return null;
-  const [tone, icon, word] = mark;
+  const [tone, icon, text] = mark;
+  const behind = state === "stale" && fresh.value?.status === "behind";
+  const word = behind ? words.tile.behind : text;
   return (
     <span class={`state ${tone}`}>
       <Icon name={icon} />

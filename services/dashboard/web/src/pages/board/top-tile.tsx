@@ -17,6 +17,7 @@ const MINUTE_MS = 60_000;
 interface TopRow {
   readonly id: string;
   readonly name: string;
+  readonly other: boolean;
   readonly value: number;
   readonly count: number;
 }
@@ -34,7 +35,7 @@ export function TopTile({ tile, metric }: { tile: Tile; metric: Metric | undefin
   const model = feeds[0]?.model ?? null;
   const problem = feeds[0]?.problem;
   const rows = model ? rowsOf(model, aggregate) : [];
-  const most = Math.max(...rows.map((row) => row.value), 0);
+  const most = Math.max(...rows.filter((row) => !row.other).map((row) => row.value), 0);
   const unit = unitOf(aggregate, model?.metric.unit ?? null);
   const dimmed = old || lostMs.value !== null;
   return (
@@ -79,7 +80,9 @@ export function TopTile({ tile, metric }: { tile: Tile; metric: Metric | undefin
               {rows.map((row) => (
                 <tr key={row.id}>
                   <td class="barcell">
-                    <i style={{ width: `${most > 0 ? (row.value / most) * 100 : 0}%` }} />
+                    {!row.other && most > 0 && (
+                      <i style={{ width: `${(row.value / most) * 96}%` }} />
+                    )}
                     <span class="mono" title={row.name}>
                       {row.name}
                     </span>

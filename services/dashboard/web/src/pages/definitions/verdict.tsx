@@ -15,13 +15,13 @@ interface Draft {
 
 /** Checks a draft a moment after the last change; null before the first answer. */
 export function useValidation({ kind, name, text }: Draft): Validation | null {
-  const [found, setFound] = useState<Validation | null>(null);
+  const [found, setFound] = useState<{ text: string; validation: Validation } | null>(null);
   useEffect(() => {
     const abort = new AbortController();
     const timer = setTimeout(() => {
       const draft = { kind, ...(name && { name }), text };
       post<Validation>("/definitions/validate", draft, abort.signal).then(
-        setFound,
+        (validation) => setFound({ text, validation }),
         () => undefined,
       );
     }, PAUSE_MS);
@@ -30,7 +30,9 @@ export function useValidation({ kind, name, text }: Draft): Validation | null {
       abort.abort();
     };
   }, [kind, name, text]);
-  return found;
+  if (found === null) return null;
+  // While a change is being checked, what was wrong stays; what was right is no longer known.
+  return found.text === text ? found.validation : { ...found.validation, ok: false };
 }
 
 /** The check's words: each place with what it required, what came and the mend. */

@@ -38,7 +38,14 @@ export default function LedgerPage() {
 /** Minutes that do not balance come first: they are what one looks for. */
 function sorted(items: readonly LedgerMinute[]): readonly LedgerMinute[] {
   const broken = (m: LedgerMinute) => Number(isBroken(m));
-  return [...items].sort((a, b) => broken(b) - broken(a) || b.minute_ms - a.minute_ms);
+  return items
+    .filter(saysSomething)
+    .sort((a, b) => broken(b) - broken(a) || b.minute_ms - a.minute_ms);
+}
+
+/** Leaves out minutes of which nothing is known and in which nothing was counted. */
+function saysSomething(minute: LedgerMinute): boolean {
+  return minute.received !== null || COLUMNS.some((column) => minute[column] !== 0);
 }
 
 /** Tells whether a minute is closed and its account does not add up. */

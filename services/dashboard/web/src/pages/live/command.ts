@@ -19,7 +19,12 @@ const EVENT = '{"type":"order.placed","subject":"u42","data":{"total":12.5,"chan
 export function commandOf(client: Client, url: string, key: string): string {
   switch (client) {
     case "curl":
-      return curl(url, key, "application/json", `'${EVENT}'`);
+      return curl(
+        url,
+        key,
+        "application/json",
+        `'${EVENT.replace(',"data"', ',\n       "data"')}'`,
+      );
     case "cloudevents":
       return curl(
         url,

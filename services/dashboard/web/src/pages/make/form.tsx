@@ -85,7 +85,7 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
         ) : (
           <YamlField text={yaml} validation={validation} onChange={setYaml} />
         )}
-        <Preview text={text} />
+        <Preview text={text} valid={validation?.ok ?? false} />
       </div>
     </form>
   );
@@ -106,11 +106,14 @@ interface FieldsProps {
 const TEXTS = [
   ["name", words.make.nameHint],
   ["type", words.make.typeHint],
+  ["unit", words.make.unitHint],
   ["value", words.make.valueHint],
-  ["unit", ""],
-  ["where", words.make.whereHint],
   ["by", words.make.byHint],
+  ["where", words.make.whereHint],
 ] as const;
+
+/** Fields that need more than a third of the form. */
+const WIDTHS: Readonly<Record<string, string>> = { where: "wide", by: "two" };
 
 function Fields({ draft, fields, validation, onChange }: FieldsProps) {
   const faults = faultsOf(validation, draft);
@@ -170,7 +173,7 @@ interface TextFieldProps {
 function TextField({ name, hint, value, fault, suggest, onInput }: TextFieldProps) {
   const id = `metric-${name}`;
   return (
-    <div class={name === "where" ? "form-row wide" : "form-row"}>
+    <div class={`form-row ${WIDTHS[name] ?? ""}`}>
       <label for={id}>{words.make[name]}</label>
       <input
         id={id}

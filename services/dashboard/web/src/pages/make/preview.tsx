@@ -15,18 +15,18 @@ const AGAIN_MS = 3_000;
 const LAST = 200;
 
 /** Tries the text on the tail, a moment after each change and every few seconds. */
-export function Preview({ text }: { text: string }) {
+export function Preview({ text, valid }: { text: string; valid: boolean }) {
   const [tried, setTried] = useState<Tried | null>(null);
   const allowed = may("tail");
   useEffect(() => {
-    if (!allowed) return;
+    if (!allowed || !valid) return;
     const abort = new AbortController();
     let timer = 0;
     const attempt = () =>
       post<Tried>("/preview", { text, last: LAST }, abort.signal)
         .then(setTried)
         .catch((error: unknown) => {
-          // A draft that does not pass the check is told at its fields; the last trial stays.
+          // Changed while it was on its way: the check tells at its field; the last trial stays.
           if (error instanceof Refusal) return;
         })
         .finally(() => {
@@ -37,7 +37,7 @@ export function Preview({ text }: { text: string }) {
       clearTimeout(timer);
       abort.abort();
     };
-  }, [text, allowed]);
+  }, [text, allowed, valid]);
   if (!allowed) return <p class="t3 s">{words.live.tailScope}</p>;
   return (
     <section class="preview" aria-label={words.make.preview}>
@@ -48,9 +48,14 @@ export function Preview({ text }: { text: string }) {
         {tried && tried.seen > 0 && <Sums tried={tried} />}
       </div>
       {tried?.seen === 0 && <p class="t3 s">{words.make.previewNone}</p>}
-      {tried && tried.seen > 0 && <Rows events={tried.events} />}
+      {tried && tried.seen > 0 && <Rows events={sorted(tried.events)} />}
     </section>
   );
+}
+
+/** What matched comes first, the newest on top: it is what one looks for. */
+function sorted(events: readonly PreviewEvent[]): readonly PreviewEvent[] {
+  return [...events].sort((a, b) => Number(b.matched) - Number(a.matched));
 }
 
 function Sums({ tried }: { tried: Tried }) {

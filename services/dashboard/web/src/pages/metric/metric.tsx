@@ -1,12 +1,12 @@
 /** One metric: any of its aggregates, over any window, by any of its dimensions. */
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { useLoad } from "../../api/load";
 import type { Definition, MetricDetail } from "../../api/shapes";
 import { LiveChart, usePlot } from "../../charts/live-chart";
 import { ParamNotes, TimeControls } from "../../components/controls";
 import { Icon } from "../../components/icon";
 import { type PageProps, useTitle } from "../../components/lazy";
-import { Refused } from "../../components/notes";
+import { Note, Refused } from "../../components/notes";
 import { Seg } from "../../components/seg";
 import { queryOf } from "../../lib/query";
 import { current, replaceParams } from "../../lib/router";
@@ -20,13 +20,17 @@ import { DefinitionTab } from "./definition-tab";
 import { SeriesPanel } from "./series-panel";
 
 const CHART_PX = 330;
+const STARTING_MS = 2_000;
 
 export default function MetricPage({ names }: PageProps) {
   const name = names.get("name") ?? "";
   useTitle(name);
   const ready = session.value?.signed_in ?? false;
   const path = ready ? `/metrics/${encodeURIComponent(name)}` : null;
-  const detail = useLoad<MetricDetail>(path);
+  const [starting, setStarting] = useState(true);
+  const detail = useLoad<MetricDetail>(path, starting ? STARTING_MS : undefined);
+  const active = detail.body?.active ?? false;
+  useEffect(() => setStarting(!active), [active]);
   const definition = useLoad<Definition>(
     ready ? `/definitions/metric/${encodeURIComponent(name)}` : null,
   );
@@ -47,6 +51,11 @@ export default function MetricPage({ names }: PageProps) {
         <TimeControls />
       </div>
       <ParamNotes />
+      {metric && !metric.active && (
+        <Note tone="warn" icon="stale">
+          {words.metric.starting}
+        </Note>
+      )}
       {definition.body && metric && <Summary definition={definition.body} metric={metric} />}
       {detail.problem && <Refused problem={detail.problem} retry={detail.reload} />}
       {metric && <Body metric={metric} definition={definition.body} />}
