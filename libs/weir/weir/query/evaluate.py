@@ -110,7 +110,8 @@ class _Answering:
             series.append(self._rest(rest))
         finals = [final_to(windowed.reading, self._facts) for windowed in self._main.sides]
         final_to_ms = min((f for f in finals if f is not None), default=None)
-        return Answer(self._plan, self._facts, final_to_ms, len(named), self._notes(), series)
+        notes = self._notes(series)
+        return Answer(self._plan, self._facts, final_to_ms, len(named), notes, series)
 
     def _choose(self, named: set[Group]) -> tuple[list[Group], set[Group]]:
         """Return the series to show, in order, and those that go into `other`."""
@@ -147,12 +148,12 @@ class _Answering:
         compare = [Compared(of.offset or "", then, line.states) for of, then, line in planned]
         return AnsweredSeries(group, cells, self._main.states, compare)
 
-    def _notes(self) -> list[Note]:
+    def _notes(self, series: Iterable[AnsweredSeries]) -> list[Note]:
         notes = list(self._plan.notes)
         if any(windowed.capped() for line in self._lines for windowed in line.sides):
             message = "more series than the metric keeps; those without a row of their own are "
             notes.append(Note("capped", message + 'in "other" and not known one by one'))
-        if self._main.few:
+        if any(self._main.has_few(one.cells) for one in series):
             message = "windows with too few events for the percentile, or too many for its sketch, "
             notes.append(Note("few", message + "have a count and no value"))
         return notes

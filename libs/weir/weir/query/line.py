@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from typing import NamedTuple
 
 from weir.query.aggregates import Percentile
 from weir.query.cells import UNKNOWN, ZERO, Cell, combined
@@ -21,31 +20,16 @@ from weir.query.windowed import Result, Windowed
 from weir.sketches import Bounded
 
 
-class _Counted(NamedTuple):
-    """How far one window is counted.
-
-    Attributes:
-        whole: Whether processed-through has passed its end.
-        seconds: How much of it is counted; what a rate is divided by.
-    """
-
-    whole: bool
-    seconds: float
-
-
 class CellLine:
     """The cells of one side, or of both sides of an expression combined."""
 
     def __init__(self, sides: Sequence[Windowed], facts: Facts, query: Query) -> None:
         """Take the sides as they are; the states of all windows are worked out here."""
-        self.sides = sides
-        self.few = False
-        """Whether some window had events and no percentile to be said of them."""
-        self._op = query.expr.op if query.expr else None
-        self._fill = query.fill == "auto"
         letters = [window_states(side.reading, facts) for side in sides]
+        self.sides = sides
         self.states = "".join(reduce(worst, of) for of in zip(*letters, strict=True))
-        self._counted = [_counted(side, facts) for side in sides]
+        self._op = query.expr.op if query.expr else None
+        self._sides = [_Side(side, self.states, facts, fill=query.fill == "auto") for side in sides]
 
     def groups(self) -> set[Group]:
         """Return every group of any side."""
@@ -62,41 +46,77 @@ class CellLine:
 
     def cell_at(self, group: Group, at: int) -> Cell:
         """Return one cell of a group."""
-        return self._cell([side.result_at(group, at) for side in self.sides], at)
+        results = [side.result_at(group, at) for side in self.sides]
+        cells = [of.cell(result, at) for of, result in zip(self._sides, results, strict=True)]
+        return cells[0] if self._op is None else combined(self._op, *cells)
+
+    def has_few(self, cells: Sequence[Cell]) -> bool:
+        """Tell whether some window has events, but too few for the percentile."""
+        if not any(isinstance(side.reading.aggregate, Percentile) for side in self.sides):
+            return False
+        return any(cell.events and cell.value is None for cell in cells)
 
     def _combined(self, results: Sequence[Sequence[Result]]) -> list[Cell]:
-        return [self._cell(of, at) for at, of in enumerate(zip(*results, strict=True))]
+        cells = [side.cells(of) for side, of in zip(self._sides, results, strict=True)]
+        if self._op is None:
+            return cells[0]
+        return [combined(self._op, left, right) for left, right in zip(*cells, strict=True)]
 
-    def _cell(self, results: Sequence[Result], at: int) -> Cell:
-        if self.states[at] in SILENT:
+
+class _Side:
+    """What the results of one side mean now.
+
+    What an empty window means depends on the window alone, so it is worked out once and
+    not for every series: a live query is mostly windows that did not change.
+    """
+
+    def __init__(self, side: Windowed, states: str, facts: Facts, *, fill: bool) -> None:
+        aggregate = side.reading.aggregate
+        through_ms = facts.processed_through_ms
+        nothing = Cell(0, ZERO if aggregate.zero and fill else None)
+        self._silent = [letter in SILENT for letter in states]
+        self._empty = [
+            nothing
+            if letter in COMPLETE and through_ms is not None and end_ms <= through_ms
+            else UNKNOWN
+            for letter, end_ms in zip(states, side.reading.windows.ends_ms, strict=True)
+        ]
+        self._seconds = _seconds(side, through_ms) if aggregate.per_second else None
+
+    def cells(self, results: Sequence[Result]) -> list[Cell]:
+        """Return the cell of each window."""
+        cells = [
+            UNKNOWN if silent else result.cell or (empty if result.known else UNKNOWN)
+            for result, empty, silent in zip(results, self._empty, self._silent, strict=True)
+        ]
+        if self._seconds is None:
+            return cells
+        return [_rate(cell, s) for cell, s in zip(cells, self._seconds, strict=True)]
+
+    def cell(self, result: Result, at: int) -> Cell:
+        """Return the cell of one window."""
+        if self._silent[at]:
             return UNKNOWN
-        cells = [self._of_side(side, result, at) for side, result in enumerate(results)]
-        return cells[0] if self._op is None else combined(self._op, cells[0], cells[1])
-
-    def _of_side(self, side: int, result: Result, at: int) -> Cell:
-        aggregate = self.sides[side].reading.aggregate
-        counted = self._counted[side][at]
-        if result.part is None:
-            empty = result.known and counted.whole and self.states[at] in COMPLETE
-            return Cell(0, ZERO if aggregate.zero and self._fill else None) if empty else UNKNOWN
-        events, value = result.part[0], result.value
-        if value is None:
-            self.few = self.few or isinstance(aggregate, Percentile)
-        elif aggregate.per_second:
-            value = Bounded(*(end / counted.seconds for end in value))
-        return Cell(events, value)
+        cell = result.cell or (self._empty[at] if result.known else UNKNOWN)
+        return cell if self._seconds is None else _rate(cell, self._seconds[at])
 
 
-def _counted(side: Windowed, facts: Facts) -> list[_Counted]:
+def _rate(cell: Cell, seconds: float) -> Cell:
+    if cell.value is None:
+        return cell
+    return Cell(cell.events, Bounded(*(end / seconds for end in cell.value)))
+
+
+def _seconds(side: Windowed, through_ms: int | None) -> list[float]:
+    """Return how many seconds of each window are counted: what a rate is divided by.
+
+    The open window has not lasted its length yet; divided by all of it, a rate would
+    seem to fall at the edge of every chart. Of less than a pane it would jump with
+    every event.
+    """
     windows = side.reading.windows
-    # Of less than a pane a rate would jump with every event.
-    least_ms = min(side.reading.served.newest.metric.keep_ms)
-    through_ms = facts.processed_through_ms
-    length_ms, found = windows.length_ms, []
-    for end_ms in windows.ends_ms:
-        whole = through_ms is not None and end_ms <= through_ms
-        # The open window has not lasted its length yet: divided by all of it, a rate
-        # would seem to fall at the edge of every chart.
-        done_ms = length_ms if whole or through_ms is None else through_ms - (end_ms - length_ms)
-        found.append(_Counted(whole, min(length_ms, max(least_ms, done_ms)) / 1000))
-    return found
+    length_ms, least_ms = windows.length_ms, min(side.reading.served.newest.metric.keep_ms)
+    if through_ms is None:
+        return [length_ms / 1000] * windows.count
+    starts_ms = (end_ms - length_ms for end_ms in windows.ends_ms)
+    return [min(length_ms, max(least_ms, through_ms - at)) / 1000 for at in starts_ms]

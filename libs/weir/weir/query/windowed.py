@@ -14,26 +14,24 @@ from functools import reduce
 from typing import NamedTuple
 
 from weir.query.aggregates import Part
+from weir.query.cells import Cell
 from weir.query.facts import PaneRows
 from weir.query.grouping import REST, Group, Grouping
 from weir.query.reading import Reading
 from weir.query.sliding import Sliding, joined
 from weir.rows import Row
-from weir.sketches import Bounded
 
 
 class Result(NamedTuple):
     """What the panes of one window say about one group.
 
     Attributes:
-        part: All its rows, merged; None if there is none.
-        value: What the aggregate reads from it; None also if it is too little.
+        cell: How many events, and what the aggregate reads from them; None of no rows.
         known: Whether every pane has told everything about the group. A pane with a row
             `other` tells only of those series that have a row of their own.
     """
 
-    part: Part | None
-    value: Bounded | None
+    cell: Cell | None
     known: bool
 
 
@@ -238,8 +236,7 @@ class Windowed:
         _, sliding, results = self._merged
         for end in self._ends:
             if end not in results:
-                part = sliding.window(end)
-                results[end] = Result(part, None if part is None else self._value(part), True)
+                results[end] = Result(self._cell(sliding.window(end)), True)
         return [results[end] for end in self._ends]
 
     def _union_of(self, members: frozenset[Group]) -> Sliding:
@@ -252,20 +249,22 @@ class Windowed:
         return Sliding(self._width, block, join)
 
     def _result(self, group: Group, end: int) -> Result:
-        part = self._part(group, end)
-        value = None if part is None else self._value(part)
+        cell = self._cell(self._part(group, end))
         if group is REST or self._all_told(group, end):
-            return Result(part, value, True)
-        if self._leaf:
-            return Result(None, None, False)
+            return Result(cell, True)
+        if self._leaf or cell is None:
+            return Result(None, False)
         unassigned = self._part(REST, end)
-        if value is not None and unassigned is not None:
-            value = self.reading.aggregate.widen(value, unassigned)
-        return Result(part, value, False)
+        if cell.value is not None and unassigned is not None:
+            cell = Cell(cell.events, self.reading.aggregate.widen(cell.value, unassigned))
+        return Result(cell, False)
 
-    def _value(self, part: Part) -> Bounded | None:
+    def _cell(self, part: Part | None) -> Cell | None:
+        if part is None:
+            return None
         value = self.reading.aggregate.read(part)
-        return value if value is not None and all(map(math.isfinite, value)) else None
+        finite = value is not None and all(map(math.isfinite, value))
+        return Cell(part[0], value if finite else None)
 
     def _all_told(self, group: Group, end: int) -> bool:
         for number in range(end - self._width, end):
