@@ -88,7 +88,7 @@ function Rows({ events }: { events: readonly PreviewEvent[] }) {
 }
 
 function Row({ event }: { event: PreviewEvent }) {
-  const refused = event.reason !== null;
+  const refused = Boolean(event.reason);
   return (
     <tr
       class={event.matched ? undefined : "t3"}
@@ -96,7 +96,11 @@ function Row({ event }: { event: PreviewEvent }) {
       data-matched={event.matched}
       data-reason={event.reason ?? ""}
     >
-      <td>{event.time_ms === null ? NONE : clock(event.time_ms, zone.value, "second")}</td>
+      <td>
+        {event.time_ms === null || event.time_ms === undefined
+          ? NONE
+          : clock(event.time_ms, zone.value, "second")}
+      </td>
       <td>{event.type}</td>
       <td>
         {refused ? (
@@ -120,7 +124,7 @@ function Row({ event }: { event: PreviewEvent }) {
 }
 
 function seriesText({ matched, series, reason }: PreviewEvent): string {
-  if (!matched || reason !== null || series === null) return NONE;
+  if (!matched || reason || !series) return NONE;
   const parts = Object.entries(series).map(([name, value]) => `${name}=${value ?? NONE}`);
   return parts.join(" ") || words.make.whole;
 }
