@@ -22,7 +22,7 @@ from weir_local.stack import CORE, Stack
 from weir_local.testing import TestStack, free_port_base
 from weir_local.waiting import wait_until
 
-UP_TIMEOUT_S = 240
+UP_TIMEOUT_S = 400
 pytestmark = pytest.mark.stack
 
 
