@@ -82,11 +82,13 @@ def test_every_jar_is_locked_by_hash() -> None:
 
 @pytest.mark.parametrize("suffix", sorted(CODE))
 def test_no_file_is_too_long(suffix: str) -> None:
-    """No source file has more than 600 lines."""
+    """No source file that people write has more than 600 lines; `.d.ts` are generated."""
     long = {
         str(path.relative_to(ROOT)): lines
         for path in tracked()
-        if path.suffix == suffix and (lines := len(text_of(path).splitlines())) > MAX_LINES
+        if path.suffix == suffix
+        and not path.name.endswith(".d.ts")
+        and (lines := len(text_of(path).splitlines())) > MAX_LINES
     }
     assert long == {}
 
