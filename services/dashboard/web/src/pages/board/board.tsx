@@ -40,7 +40,7 @@ export default function BoardPage({ names }: PageProps) {
       <div class="grid" data-testid="board">
         {board?.tiles.map((tile, at) => (
           // a tile is its place on the board
-          <AnyTile key={at} tile={tile} metrics={metrics.body?.items ?? []} />
+          <AnyTile key={at} tile={tile} metrics={metrics.body?.items ?? null} />
         ))}
       </div>
       {board?.tiles.length === 0 && (
@@ -54,14 +54,14 @@ export default function BoardPage({ names }: PageProps) {
   );
 }
 
-function AnyTile({ tile, metrics }: { tile: Tile; metrics: readonly Metric[] }) {
+function AnyTile({ tile, metrics }: { tile: Tile; metrics: readonly Metric[] | null }) {
   switch (tile.type) {
     case "number":
-      return <NumberTile tile={tile} />;
+      return <NumberTile tile={tile} metrics={metrics} />;
     case "chart":
       return <ChartTile tile={tile} />;
     case "top":
-      return <TopTile tile={tile} metric={metrics.find((one) => one.name === tile.metric)} />;
+      return <TopTile tile={tile} metric={metrics?.find((one) => one.name === tile.metric)} />;
     case "note":
       return (
         <section class={`panel size-${tile.size ?? "M"}`}>

@@ -1,13 +1,13 @@
 /** A number with its accuracy, its state and its shape over the range. */
 import { useMemo } from "preact/hooks";
-import type { Tile } from "../../api/shapes";
+import type { Metric, Tile } from "../../api/shapes";
 import { plotOf } from "../../charts/plot";
 import { Spark } from "../../charts/spark";
 import { Icon, type IconName } from "../../components/icon";
 import { type NumberView, numberView, type TileState } from "../../lib/number-view";
 import { exact, startsAtZero } from "../../lib/numbers";
 import { shownNowMs } from "../../lib/pause";
-import { aggregatesOf, askingOf, queryOf, windowLength } from "../../lib/query";
+import { aggregatesOf, askingOf, numberStep, queryOf, windowLength } from "../../lib/query";
 import { lostMs, staleMs, throughMs } from "../../lib/shown";
 import { lengthOf } from "../../lib/time";
 import { range, to, zone } from "../../lib/view";
@@ -22,13 +22,21 @@ const MARKS: Readonly<Partial<Record<TileState, readonly [string, IconName, stri
   rebuilding: ["none", "replay", words.tile.rebuilding],
 };
 
+interface NumberTileProps {
+  readonly tile: Tile;
+  /** All metrics; null until they are known. */
+  readonly metrics: readonly Metric[] | null;
+}
+
 /** One tile. */
-export function NumberTile({ tile }: { tile: Tile }) {
+export function NumberTile({ tile, metrics }: NumberTileProps) {
   const [element, visible] = useVisible<HTMLAnchorElement>();
   const aggregate = aggregatesOf(tile)[0] ?? "count";
   const length = windowLength(tile);
-  const query = queryOf(askingOf(tile, aggregate), range.value.value);
-  const { feeds, old } = useQueries([query], visible);
+  const resolutionMs = metrics?.find((one) => one.name === tile.metric)?.resolution_ms;
+  const step = resolutionMs && length ? numberStep(resolutionMs, range.value.ms) : undefined;
+  const query = queryOf(askingOf(tile, aggregate), range.value.value, step);
+  const { feeds, old } = useQueries([query], visible && metrics !== null);
   const feed = feeds[0] ?? { model: null, problem: null, partial: null, nextPart: 1 };
   const view = numberView(feed, {
     aggregate,
