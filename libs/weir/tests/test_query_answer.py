@@ -48,6 +48,40 @@ def values(found: Answer, at: int = 0) -> list[float | None]:
     return [None if c.value is None else c.value.value for c in found.series[at].cells]
 
 
+def users(*names: str) -> Row:
+    """Return a row of events, one of each user."""
+    sketch = ds.hll_sketch(12, ds.HLL_8)
+    for name in names:
+        sketch.update(name)
+    return Row(len(names), hll=bytes(sketch.serialize_compact()))
+
+
+class TestWindowsOfSeveralPanes:
+    TWO = {"window": {"kind": "sliding", "length": "20s"}}  # noqa: RUF012  read only
+
+    def test_counts_overlap(self) -> None:
+        """Each pane counts in every window over it."""
+        found = answered(self.TWO, pane(4, eu=1), pane(3, eu=2), pane(1, eu=4))
+        assert values(found) == [3.0, 2.0, 4.0, 4.0]
+
+    def test_distinct_users_of_two_panes(self) -> None:
+        """A user of both panes counts once in their window."""
+        panes = pane(3, eu=users("a", "b")), pane(2, eu=users("b", "c", "d"))
+        found = answered({**self.TWO, "aggregate": "distinct"}, *panes)
+        assert values(found) == [2.0, 4.0, 3.0, None]
+
+    def test_windows_that_start_between_the_epochs_minutes(self) -> None:
+        """Windows of a minute from 14:00:20 on count from 14:00:20 to 14:01:20."""
+        from_ms = NOW_MS // 60_000 * 60_000 - 600_000 + 20_000
+        span = {"range": {"from": from_ms, "to": from_ms + 120_000}, "step": "1m"}
+        panes = {
+            (7, 10, (from_ms + after) // 1000): {"~|~": Row(n)}
+            for after, n in ((-10_000, 1), (0, 10), (50_000, 100), (60_000, 1000))
+        }
+        made = plan(parse_query({**ASKED, **span}), served(), facts())
+        assert values(answer(made, panes, facts())) == [110.0, 1000.0]
+
+
 class TestEmptyWindows:
     def test_no_events_are_a_known_zero_once_counted(self) -> None:
         """Windows that processed-through has passed count 0; the open one says nothing."""
@@ -93,7 +127,7 @@ class TestStates:
 
     def test_a_version_that_began_in_the_middle(self) -> None:
         """Panes from before a version was counted are incomplete."""
-        begun = Version(vid=7, number=3, metric=metric(), complete_from_ms=OPEN_S * 1000 - 15_000)
+        begun = Version(vid=7, number=3, metric=metric(), complete_from_ms=OPEN_S * 1000 - 10_000)
         made = plan(parse_query(ASKED), {"latency": Served((begun,))}, facts())
         assert answer(made, {}, facts()).series[0].state == "iipp"
 
@@ -162,6 +196,12 @@ class TestCapped:
         ]
         assert [note.code for note in found.notes] == ["capped"]
 
+    def test_one_unknown_pane_makes_the_window_unknown(self) -> None:
+        """Of a series whose row is missing in one of two panes the sum is not known."""
+        by = {"by": ["region", "route"], "window": {"kind": "sliding", "length": "20s"}}
+        found = answered(by, pane(3, eu=5, other=7), pane(2, us=1, other=2), pane(1, eu=1))
+        assert values(found, 0) == [5.0, None, None, 1.0]
+
     def test_a_group_of_series_may_have_more_in_other(self) -> None:
         """By one of two dimensions a count's high end holds all of `other`."""
         rows = {"eu": Row(5, 10.0, 1.0, 4.0), "other": Row(7, 7.0, 1.0, 1.0)}
@@ -190,13 +230,6 @@ class TestLimit:
 
     def test_other_merges_sketches(self) -> None:
         """The distinct count of the rest is that of its union, not a sum."""
-
-        def users(*names: str) -> Row:
-            sketch = ds.hll_sketch(12, ds.HLL_8)
-            for name in names:
-                sketch.update(name)
-            return Row(len(names), hll=bytes(sketch.serialize_compact()))
-
         rows = pane(1, a=users("x", "y", "z"), b=users("x", "y"), c=users("y"))
         limit = {"top": 1, "other": True}
         found = answered({"by": ["region"], "aggregate": "distinct", "limit": limit}, rows)
