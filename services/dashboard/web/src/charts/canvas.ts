@@ -87,7 +87,11 @@ interface Setup {
 function optionsOf({ width, height, newest, onCursor }: Setup): uPlot.Options {
   const { plot } = newest().scene;
   const right = rightPad(width, newest());
-  const scale = () => scaleOf(newest().scene.plot, newest().props.fromZero, height < 160 ? 3 : 4);
+  const scale = () => {
+    const { scene, props } = newest();
+    const most = scene.unit === "%" ? 100 : Number.POSITIVE_INFINITY;
+    return scaleOf(scene.plot, props.fromZero, most);
+  };
   return {
     width,
     height,

@@ -51,7 +51,7 @@ export function LiveChart(props: LiveChartProps) {
           metric={props.metric}
           plot={plot}
           unit={unit}
-          fromZero={startsAtZero(aggregate)}
+          fromZero={startsAtZero(aggregate, unit)}
           rangeMs={range.value.ms}
           rangeWords={range.value.words}
           nowMs={shownNowMs.value}

@@ -59,11 +59,13 @@ export function nameOf(series: Series, aggregate: string): string {
 export function plotOf(asked: readonly Asked[], throughMs: number | null): Plot {
   const tMs = unionOf(asked.map(({ model }) => model.tMs));
   const several = asked.length > 1;
+  const banded = several && asked.every(({ aggregate }) => /^p\d/.test(aggregate));
   const lines = asked.flatMap(({ model, aggregate }, nth) =>
     [...model.series.values()].sort(bySlot).flatMap((series) => {
       const name = several ? aggregate : nameOf(series, aggregate);
-      const stroke = several ? bandStroke(nth) : strokeOf(series.slot);
-      const before = several && nth > 0 ? `${asked[nth - 1]?.aggregate}:${series.k}` : null;
+      const own = several ? nth : series.slot;
+      const stroke = banded ? bandStroke(nth) : strokeOf(own);
+      const before = banded && nth > 0 ? `${asked[nth - 1]?.aggregate}:${series.k}` : null;
       const line = lineOf(series, {
         model,
         aggregate,
@@ -223,8 +225,15 @@ export function niceStep(width: number, marks: number): number {
   return nice * power;
 }
 
-/** Returns the scale that shows all lines with their bands; from zero where asked or where it costs little. */
-export function scaleOf(plot: Plot, fromZero: boolean, marks = 4): Scale {
+const MARKS = 4;
+
+/**
+ * Returns the scale that shows all lines with their bands.
+ *
+ * From zero where asked or where it costs little; up to `most` where no value can be
+ * above it, such as 100 %.
+ */
+export function scaleOf(plot: Plot, fromZero: boolean, most = Number.POSITIVE_INFINITY): Scale {
   let low = Number.POSITIVE_INFINITY;
   let high = Number.NEGATIVE_INFINITY;
   for (const line of plot.lines) {
@@ -243,8 +252,9 @@ export function scaleOf(plot: Plot, fromZero: boolean, marks = 4): Scale {
     low -= Math.abs(low) * 0.1 || 1;
     high += Math.abs(high) * 0.1 || 1;
   }
+  if (low === 0 && high <= most && high > most / 2) return { low, high: most, step: most / MARKS };
   const margin = (high - low) * 0.06;
-  const step = niceStep(high - low + margin, marks);
+  const step = niceStep(high - low + margin, MARKS);
   const bottom = low === 0 ? 0 : Math.floor((low - margin) / step) * step;
   return { low: bottom, high: Math.ceil((high + margin) / step) * step, step };
 }

@@ -80,7 +80,7 @@ export function withUnit(value: number | null | undefined, unit: string): string
 
 /** Returns a value for an axis or a line's end, where the unit stands elsewhere: only bytes keep it. */
 export function label(value: number | null | undefined, unit: string): string {
-  return BYTES.test(unit) ? withUnit(value, unit) : short(value);
+  return BYTES.test(unit) ? withUnit(value, "B") : short(value);
 }
 
 /** Returns the bounds of a value, such as `592 – 648 ms`. */
@@ -98,6 +98,7 @@ export function unitOf(aggregate: string, unit: string | null): string {
 }
 
 /** Tells whether an axis of this aggregate starts at zero. */
-export function startsAtZero(aggregate: string): boolean {
+export function startsAtZero(aggregate: string, unit = ""): boolean {
+  if (unit === "%") return true;
   return ["count", "rate", "sum"].includes(aggregate) || aggregate.startsWith("distinct");
 }

@@ -71,6 +71,16 @@ describe("plotOf", () => {
     expect(plot.lines[1]?.value[3]).toBeNaN();
   });
 
+  it("tells several aggregates that are no percentiles apart by color, without a fill", () => {
+    // The space between an average and a maximum means nothing.
+    const one = { model: model([[1, 1, 1, 1]]), aggregate: "avg" };
+    const plot = plotOf([one, { ...one, aggregate: "max" }], null);
+    expect(plot.lines.map((line) => [line.fillTo, line.stroke.token])).toEqual([
+      [null, "s1"],
+      [null, "s2"],
+    ]);
+  });
+
   it("gives thirty-two slots strokes that all differ", () => {
     // Color and dash: the same line for everybody.
     const rows = Array.from({ length: 32 }, () => [1]);
@@ -94,6 +104,14 @@ describe("scaleOf", () => {
     const plot = plotOf([{ model: model([[1_000, 1_001, 1_002, 1_003]]), aggregate: "avg" }], null);
     expect(scaleOf(plot, true).low).toBe(0);
     expect(scaleOf(plot, false).low).toBeGreaterThan(900);
+  });
+
+  it("ends at what cannot be exceeded", () => {
+    // There is no 102 percent of a processor.
+    const plot = plotOf([{ model: model([[91, 92, 93, 95]]), aggregate: "avg" }], null);
+    expect(scaleOf(plot, true, 100)).toEqual({ low: 0, high: 100, step: 25 });
+    const small = plotOf([{ model: model([[1, 2, 3, 4]]), aggregate: "avg" }], null);
+    expect(scaleOf(small, true, 100).high).toBeLessThan(20);
   });
 
   it("stands without any data and with one value", () => {

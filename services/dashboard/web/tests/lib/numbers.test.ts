@@ -1,5 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { bounds, change, exact, percent, short, unitOf, withUnit } from "../../src/lib/numbers";
+import {
+  bounds,
+  change,
+  exact,
+  label,
+  percent,
+  pieces,
+  short,
+  unitOf,
+  withUnit,
+} from "../../src/lib/numbers";
 
 describe("short", () => {
   it.each([
@@ -38,6 +48,14 @@ describe("units", () => {
     expect(unitOf("rate", "ms")).toBe("/s");
     expect(unitOf("distinct(subject)", "ms")).toBe("");
     expect(unitOf("avg", null)).toBe("");
+  });
+
+  it("take the thousands along where they are bytes", () => {
+    // 172 kB, not 172 k B; an axis leaves out "per second", its title says it.
+    expect(pieces(172_400, "B")).toEqual({ text: "172", unit: "kB" });
+    expect(withUnit(7_500_000, "B/s")).toBe("7.5 MB/s");
+    expect(label(7_500_000, "B/s")).toBe("7.5 MB");
+    expect(label(617, "ms")).toBe("617");
   });
 
   it("stand after a space, except a slash", () => {
