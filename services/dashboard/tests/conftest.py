@@ -110,7 +110,7 @@ class Engine:
         """Add rows to panes and append the batch record; return it once it was read."""
         changed = []
         for (vid, res_s, start_s), added in (rows or {}).items():
-            self._add(vid, (res_s, start_s), added)
+            self.add(vid, (res_s, start_s), added)
             changed.append((vid, res_s, start_s, 0))
         self.rev += 1
         self.through_ms = through_ms if through_ms is not None else int(time.time() * 1000)
@@ -140,7 +140,8 @@ class Engine:
         )
         return record
 
-    def _add(self, vid: int, pane: tuple[int, int], added: dict[str, Row]) -> None:
+    def add(self, vid: int, pane: tuple[int, int], added: dict[str, Row]) -> None:
+        """Add rows to a pane and tell nobody."""
         key = names.pane_key(0, vid, *pane)
         for text, row in added.items():
             short = self._short(vid, text)

@@ -9,6 +9,7 @@ import time
 from contextlib import ExitStack, closing
 from typing import Any
 
+import msgspec
 import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
@@ -334,6 +335,36 @@ class TestWatching:
         watcher.socket.send(json.dumps({"op": "pace", "hz": 4}))
         watcher.listen(lambda answer: total(answer, "eu") == 4)
         assert watcher.deltas == 1
+
+
+class TestQuestion:
+    def test_a_record_missed_while_answering_is_made_up_for(
+        self,
+        running: Any,
+        engine: Any,
+        metric: tuple[str, int],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """If records were missed while panes were read, the next answer reads all again."""
+        name, vid = metric
+        key = (vid, 10, ten_seconds_ago(1))
+        record = engine.commit({key: {"=eu": Row(1)}})
+        queries = running.dashboard.context.queries
+        question, _ = running.run(queries.ask("default", asked(name)))
+        running.run(question.answer())
+        read = queries.rows
+
+        async def read_and_miss(keys: Any) -> Any:
+            found = await read(keys)
+            question.is_due(msgspec.structs.replace(record, rev=record.rev + 7, changed=[]))
+            return found
+
+        monkeypatch.setattr(queries, "rows", read_and_miss)
+        running.run(question.answer())
+        monkeypatch.undo()
+        engine.add(vid, key[1:], {"=eu": Row(4)})
+        queries.panes.clear()
+        assert total(running.run(question.answer()), "eu") == 5
 
 
 class TestSlowClients:
