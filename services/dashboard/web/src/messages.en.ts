@@ -81,6 +81,7 @@ export const words = {
       part === "panes" || part === null
         ? `Counting stopped at ${time}. Events are kept.`
         : `${PARTS[part] ?? `${part} stands still.`} Since ${time}.`,
+    notBegun: "Counting has not begun yet. Events are kept, and counted when it does.",
     retryNow: "Retry now",
     lost: "This screen has lost the server; what it shows is what it last saw.",
   },

@@ -42,9 +42,10 @@ export function Banner() {
   if (told.state !== "stale") return null;
   const { fresh } = live.link.value;
   const since = clockOn(fresh?.since_ms ?? nowMs.value, nowMs.value, zone.value, "second");
+  const begun = fresh?.processed_through_ms !== null || fresh.part !== "panes";
   return (
     <Note tone="warn" icon="stale">
-      {words.fresh.stoppedAt(fresh?.part ?? null, since)}
+      {!begun ? words.fresh.notBegun : words.fresh.stoppedAt(fresh?.part ?? null, since)}
     </Note>
   );
 }

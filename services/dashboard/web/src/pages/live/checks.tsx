@@ -27,12 +27,13 @@ export function checksOf(parts: readonly StatusPart[] | null, culprit: string | 
   const ingest = part("ingest");
   const panes = part("panes");
   const kafka = culprit !== "kafka" && (ingest?.status === "ok" || panes !== undefined);
+  const counts = panes !== undefined && culprit !== "panes";
   return [
     { ok: ingest !== undefined, text: ingest ? said.ingest : said.ingestDown },
     { ok: kafka, text: kafka ? said.kafka : said.kafkaDown },
     {
-      ok: panes !== undefined && culprit !== "panes",
-      text: panes ? said.panes(span(panes.lag_ms ?? 0)) : said.panesDown,
+      ok: counts,
+      text: counts ? said.panes(span(panes?.lag_ms ?? 0)) : said.panesDown,
     },
     { ok: culprit !== "redis", text: culprit === "redis" ? said.redisDown : said.redis },
   ];

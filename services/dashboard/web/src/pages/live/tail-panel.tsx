@@ -78,12 +78,12 @@ export function TailPanel({ tail, filter, onFilter }: TailPanelProps) {
 
 function Ages() {
   const told = fresh.value;
-  const age = (ms: number | null | undefined) =>
-    ms === null || ms === undefined ? "–" : span(nowMs.value - ms);
+  const received = told?.received_ms ?? null;
+  const counted = told?.processed_through_ms ?? null;
   return (
     <>
-      <span>{words.live.received(age(told?.received_ms))}</span>
-      <span>{words.live.counted(age(told?.processed_through_ms))}</span>
+      {received !== null && <span>{words.live.received(span(nowMs.value - received))}</span>}
+      {counted !== null && <span>{words.live.counted(span(nowMs.value - counted))}</span>}
     </>
   );
 }
