@@ -98,6 +98,7 @@ def test_up_goes_on_after_a_crash_of_everything(commands: Commands) -> None:
     client.wait_until(
         lambda: any(m["type"] == "crash.test" for m in _types(client)), "the event's type"
     )
+    client.close()
 
 
 def test_a_part_that_ends_comes_back(commands: Commands) -> None:

@@ -59,9 +59,13 @@ class TestStack:
 
     def stop(self) -> None:
         """Stop every part cleanly."""
+        self.close()
+        self.stack.stop()
+
+    def close(self) -> None:
+        """Close the connections; the parts go on."""
         self._ingest.close()
         self._api.close()
-        self.stack.stop()
 
     def post(self, events: Sequence[dict[str, Any]]) -> Answer:
         """Post events as one CloudEvents batch; 503 is waited out with the same ids."""
