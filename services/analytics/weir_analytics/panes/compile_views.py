@@ -1,11 +1,9 @@
 """Views: the value at a path, read as one type, as text of a series, or as there at all.
 
 A member of `data` is parsed as a VARIANT, which remembers its JSON type; a view
-then asks for one type and is null for every other. Measured on 200,000 events of
-440 bytes and six paths, two cores: parsing alone 0.40 s with plain STRING and
-DOUBLE members (which would take `"NaN"` for a number and `7` for a text), 0.68 s
-with variants and views. Numbers are read back from the variant's JSON, because
-Spark's own way from its DECIMAL to a double divides, and is off by the last bit.
+then asks for one type and is null for every other. Numbers are read back from the
+variant's JSON, because Spark's own way from its DECIMAL to a double divides, and is
+off by the last bit. What this costs is in docs/decisions/0010-typed-reads.md.
 """
 
 from __future__ import annotations
@@ -93,15 +91,24 @@ def _variant_view(variant: Column, view: View) -> Column:
         return F.when(json_type == "BOOLEAN", F.try_variant_get(variant, "$", "boolean"))
     if view is View.PRESENT:
         return variant.isNotNull() & ~F.is_variant_null(variant)
-    text = F.to_json(variant)
-    mark = F.lit("=")
     return (
-        F.when(json_type == "STRING", F.concat(mark, F.try_variant_get(variant, "$", "string")))
+        F.when(
+            json_type.isin("STRING", "BIGINT", "BOOLEAN"),
+            F.concat(F.lit("="), F.try_variant_get(variant, "$", "string")),
+        )
         .when(json_type.isNull() | (json_type == "VOID"), F.lit("~"))
-        .when(json_type.isin("BIGINT", "BOOLEAN"), F.concat(mark, text))
-        .when(_is_beyond_int64(json_type, text), F.concat(mark, text))
-        .otherwise(F.concat(mark, double_text(text.try_cast("double"))))
+        # As a lambda, which Spark calls and does not inline: 38 KB of bytecode for four
+        # dimensions become 3, which HotSpot compiles, and they cost 0.6 µs each and not 1.5.
+        .otherwise(F.get(F.transform(F.array(variant), _marked_number), 0))
     )
+
+
+def _marked_number(variant: Column) -> Column:
+    """Return the marked text of a number that is no BIGINT, null of anything else."""
+    text = F.to_json(variant)
+    digits = _is_beyond_int64(F.schema_of_variant(variant), text)
+    number = F.when(digits, text).otherwise(double_text(text.try_cast("double")))
+    return F.concat(F.lit("="), number)
 
 
 def _is_beyond_int64(json_type: Column, text: Column) -> Column:
