@@ -94,6 +94,16 @@ class TestChanges:
         assert log.put(2).outcome is Outcome.CONFLICT
         assert log.put(None).outcome is Outcome.CONFLICT
 
+    def test_the_base_decides_and_not_the_number(self) -> None:
+        """A writer that counts right but started from an older version loses."""
+        log = Log()
+        log.put(None)
+        log.put(1)
+        late = put_record(edit(1), TEXT)
+        value = json.loads(late.value) | {"version": 3}
+        change = log.add(NewRecord(late.key, json.dumps(value).encode()))
+        assert change.outcome is Outcome.CONFLICT
+
     def test_zero_and_null_both_mean_there_was_none(self) -> None:
         """A writer that says 0 for "no version" creates as one that says null."""
         record = put_record(edit(None), TEXT)

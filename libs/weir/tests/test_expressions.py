@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from weir.expressions import (
     ExpressionError,
@@ -125,6 +125,8 @@ class TestMeaning:
         assert where(text) is expected
 
     @given(st.text(alphabet="ab", max_size=12), st.text(alphabet="ab%", max_size=6))
+    @example("ba", "%b")
+    @example("aab", "a%a%a")
     def test_like_equals_the_slow_way(self, text: str, pattern: str) -> None:
         """`like` finds what trying every split of the text finds."""
         node = parse_where(f"data.x like '{pattern}'")
