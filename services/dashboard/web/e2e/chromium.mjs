@@ -15,7 +15,7 @@
 import { spawn } from "node:child_process";
 import { accessSync, constants, createReadStream, createWriteStream, existsSync } from "node:fs";
 import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { delimiter, dirname, join } from "node:path";
+import { basename, delimiter, dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { fileURLToPath } from "node:url";
 import { createBrotliDecompress } from "node:zlib";
@@ -46,10 +46,17 @@ async function unpackFile(from, to) {
   await chmod(to, 0o755);
 }
 
-/** Unpacks a brotli-compressed tar into a folder. */
+/**
+ * Unpacks a brotli-compressed tar into a folder, by way of a file: a tar that reads from a
+ * pipe may end before the last padding is written, and the writer would call that an error.
+ */
 async function unpackTar(from, folder) {
-  const tar = spawn("tar", ["-x", "-C", folder], { stdio: ["pipe", "ignore", "inherit"] });
-  const ended = new Promise((resolve, reject) => {
+  const archive = join(folder, `${basename(from)}.tar`);
+  await unpackFile(from, archive);
+  const tar = spawn("tar", ["-x", "-f", archive, "-C", folder], {
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  await new Promise((resolve, reject) => {
     tar.on("error", reject);
     tar.on("exit", (code) =>
       code === 0
@@ -57,8 +64,7 @@ async function unpackTar(from, folder) {
         : reject(new Error(`could not unpack ${from}: tar ended with ${code}`)),
     );
   });
-  await pipeline(createReadStream(from), createBrotliDecompress(), tar.stdin);
-  await ended;
+  await rm(archive);
 }
 
 /** Returns a rule that puts one font in front for a generic family. */
