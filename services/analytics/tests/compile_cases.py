@@ -76,6 +76,8 @@ TEXTS = (
     '"abcab"',
     '"a%b_c"',
     json.dumps("long" * 80),
+    json.dumps("x" * 255),
+    json.dumps("x" * 256),
     json.dumps("é" * 127),
     json.dumps("é" * 128),
     json.dumps("|" * 130),

@@ -101,7 +101,7 @@ class TestAgainstTheReference:
         metrics = [
             metric_of(value="data.x", by=["data.x"], aggregates=["sum"]),
             metric_of(value="data.n.x", by=["data.n.x", "data.x"], aggregates=["max"]),
-            metric_of(aggregates=["distinct(data.x)"]),
+            metric_of(by=["data.x"], aggregates=["distinct(data.x)"]),
             metric_of(by=["data.x"], where="data.x = '7' or data.x = 7 or data.x is null"),
             metric_of(where="data.x != 'eu' and length(data.x) > 1"),
             metric_of(where="data.n.x = true", by=["data.n"]),
