@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import weblog
 from browser import accessibility_faults, signed_in
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
 
@@ -60,11 +60,8 @@ def hit(stack: TestStack, name: str) -> None:
 
 def await_value(page: Page, value: int) -> None:
     """Wait until the tile shows a number."""
-    page.wait_for_function(
-        "value => document.querySelector('[data-testid=tile-value]')?.dataset.value === value",
-        arg=str(value),
-        timeout=20_000,
-    )
+    tile = page.get_by_test_id("tile-value").first
+    expect(tile).to_have_attribute("data-value", str(value), timeout=20_000)
 
 
 def shown(page: Page) -> str:
@@ -75,7 +72,7 @@ def shown(page: Page) -> str:
 def test_an_event_changes_the_number_and_a_restart_leaves_it_right(hits: TestStack) -> None:
     """The number follows each event, sleeps through a restart, and equals a fresh page."""
     with signed_in(hits) as (page, complaints):
-        page.goto(page.url.split("/", 3)[0] + "//" + page.url.split("/")[2] + "/b/hits")
+        page.goto("/".join(page.url.split("/")[:3]) + "/b/hits")
         page.get_by_test_id("tile").first.wait_for()
         hit(hits, "one")
         await_value(page, 1)
@@ -84,10 +81,8 @@ def test_an_event_changes_the_number_and_a_restart_leaves_it_right(hits: TestSta
 
         hits.kill("dashboard")
         hit(hits, "three")
-        page.wait_for_function(
-            "document.querySelector('[data-testid=live-pill]').dataset.state === 'disconnected'",
-            timeout=20_000,
-        )
+        pill = page.get_by_test_id("live-pill").first
+        expect(pill).to_have_attribute("data-state", "disconnected", timeout=20_000)
         hits.restart("dashboard")
         await_value(page, 3)
         slept = shown(page)
