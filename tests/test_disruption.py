@@ -27,7 +27,7 @@ aggregates: [count, sum, min, max]
 resolution: 10s
 """
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(1500)]
 
 
 @pytest.fixture
