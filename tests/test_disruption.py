@@ -85,6 +85,7 @@ def settled(stack: TestStack, api: Api) -> recount.Account | None:
     return account if not compare_ledger(api, account).mismatches else None
 
 
+@pytest.mark.disruption  # seven restarts of a part: minutes
 def test_killed_driver_redis_and_kafka_leave_equal_numbers(own_stack: TestStack, seed: int) -> None:
     """The driver killed five times under load, then Redis, then Kafka: equal to the recount."""
     chance = random.Random(seed)  # noqa: S311
