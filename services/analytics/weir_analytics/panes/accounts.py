@@ -12,7 +12,6 @@ one pass over the log, one action a batch.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -27,26 +26,36 @@ SYSTEM_RES_S = 60
 # The key of a group. A version's use of an event is part of it, and so is the received
 # minute: by it the use is accounted, and by it a pane is kept or not.
 KEYS = ("vid", "series", "start_s", "minute_s", "use")
-_KEY_TYPES = ("bigint", "string", "bigint", "bigint", "tinyint")
 
 GAP = "\x01"
 
+# A row as an event leaves it; what is the same for all metrics is decided afterwards.
+ROW: Mapping[str, str] = {
+    "vid": "bigint",
+    "text": "string",
+    "start_s": "bigint",
+    "minute_s": "bigint",
+    "value": "double",
+    "absent": "boolean",
+    "marked": "string",
+    "sketch": "int",
+    "forgotten": "boolean",
+}
 
-@dataclass(frozen=True)
-class Shape:
-    """The shape of a row: the keys, and those inputs that some metric asks for."""
 
-    inputs: Mapping[str, str]
-
-    def row(self, **fields: Column) -> Column:
-        """Return one row, null where nothing is given."""
-        kinds = dict(zip(KEYS, _KEY_TYPES, strict=True)) | dict(self.inputs)
-        return F.struct(
-            *(fields.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in kinds.items())
-        )
+def row(**fields: Column) -> Column:
+    """Return one row, null where nothing is given."""
+    return F.struct(
+        *(fields.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in ROW.items())
+    )
 
 
-def account_rows(shape: Shape) -> list[Column]:
+def no_row() -> Column:
+    """Return null, of the type of a row."""
+    return F.lit(None).cast(f"struct<{', '.join(f'{n}: {kind}' for n, kind in ROW.items())}>")
+
+
+def account_rows() -> list[Column]:
     """Return the rows that each record leaves besides those of the metrics.
 
     Reads: partition, offset, kind, fate, reason, received_ms, seen, tenant, source, type,
@@ -58,25 +67,25 @@ def account_rows(shape: Shape) -> list[Column]:
     for other in (Fate.DUPLICATE, Fate.QUARANTINED, Fate.BEYOND_HORIZON, Fate.ERASED):
         disposition = F.when(fate == int(other), other.disposition).otherwise(disposition)
     kept_type = F.when(fate == int(Fate.COUNTED), F.col("type")).otherwise("")
-    account = shape.row(
+    account = row(
         vid=F.lit(LEDGER),
-        series=F.concat_ws(GAP, "tenant", "source", disposition, kept_type),
+        text=F.concat_ws(GAP, "tenant", "source", disposition, kept_type),
         minute_s=F.col("minute_s"),
     )
-    progress = shape.row(
+    progress = row(
         vid=F.lit(PROGRESS),
-        series=F.col("partition"),
+        text=F.col("partition"),
         start_s=F.col("received_ms"),
         minute_s=F.col("seen"),
     )
-    fate_of_sampled = shape.row(
+    fate_of_sampled = row(
         vid=F.lit(FATE),
-        series=F.concat_ws(GAP, "partition", disposition, F.coalesce("reason", F.lit(""))),
+        text=F.concat_ws(GAP, "partition", disposition, F.coalesce("reason", F.lit(""))),
         start_s=F.col("offset"),
     )
-    unreadable = shape.row(
+    unreadable = row(
         vid=F.lit(UNREADABLE),
-        series=F.concat_ws(GAP, "reason", "partition", sampled.cast("string")),
+        text=F.concat_ws(GAP, "reason", "partition", sampled.cast("string")),
         start_s=F.col("offset"),
     )
     return [

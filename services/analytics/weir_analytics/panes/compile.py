@@ -124,6 +124,32 @@ class MetricColumns:
     error: Column
 
 
+@dataclass(frozen=True)
+class MetricInputs:
+    """What one metric reads of an event, before it is judged: the least code a metric.
+
+    `error_of`, `series_of` and `member_of` say the rest, the same for every metric, so
+    the engine computes them once, on the rows of all metrics.
+
+    Attributes:
+        selected: See `MetricColumns`.
+        where: See `MetricColumns`.
+        text: Text of the series as long as it is; null if it cannot be told.
+        value: See `MetricColumns`.
+        absent: Whether something that the value reads is absent; null if the metric
+            measures nothing.
+        marked: For the distinct count: `~` if there is nothing to count, `=` and a text,
+            null if it cannot be told.
+    """
+
+    selected: Column
+    where: Column
+    text: Column
+    value: Column
+    absent: Column
+    marked: Column
+
+
 def compile_metric(metric: Metric, schema: EventSchema, views: Column) -> MetricColumns:
     """Return the columns of one metric.
 
@@ -132,6 +158,19 @@ def compile_metric(metric: Metric, schema: EventSchema, views: Column) -> Metric
         schema: A schema made of metrics with this one among them.
         views: The column made by `EventSchema.views`.
     """
+    found = read_metric(metric, schema, views)
+    return MetricColumns(
+        selected=found.selected,
+        where=found.where,
+        series=series_of(found.text),
+        value=found.value,
+        distinct=member_of(found.marked),
+        error=error_of(found.value, found.absent, found.text, found.marked),
+    )
+
+
+def read_metric(metric: Metric, schema: EventSchema, views: Column) -> MetricInputs:
+    """Return what one metric reads; see `compile_metric` for the arguments."""
 
     def read(path: Path, kind: Kind | None) -> Column:
         return schema.view(views, path, View.PRESENT if kind is None else View.of(kind))
@@ -139,23 +178,22 @@ def compile_metric(metric: Metric, schema: EventSchema, views: Column) -> Metric
     where, tree = F.lit(True), metric.value_tree
     if metric.where_tree is not None:
         where = F.coalesce(compile_node(metric.where_tree, read), F.lit(False))
-    value = F.lit(None).cast("double") if tree is None else compile_node(tree, read)
-    marked = None
-    if metric.distinct_path is not None:
-        marked = schema.view(views, metric.distinct_path, View.MARKED)
-    series = _series([schema.view(views, path, View.DIMENSION) for path in metric.dimensions])
-    absent = None
+    value, absent = F.lit(None).cast("double"), F.lit(None).cast("boolean")
     if tree is not None:
+        value = compile_node(tree, read)
         absent = reduce(
             Column.__or__, [~read(path, None) for path in paths_of(tree)] or [F.lit(False)]
         )
-    return MetricColumns(
+    marked = F.lit("~")
+    if metric.distinct_path is not None:
+        marked = schema.view(views, metric.distinct_path, View.MARKED)
+    return MetricInputs(
         selected=_selected(metric, views),
         where=where,
-        series=series,
+        text=_text([schema.view(views, path, View.DIMENSION) for path in metric.dimensions]),
         value=value,
-        distinct=F.lit(None).cast("string") if marked is None else _unmarked(marked),
-        error=_error(value, absent, [series, *([] if marked is None else [marked])]),
+        absent=absent,
+        marked=marked,
     )
 
 
@@ -185,28 +223,30 @@ def _selected(metric: Metric, views: Column) -> Column:
     return F.coalesce(selected, F.lit(False))
 
 
-def _series(dimensions: list[Column]) -> Column:
-    """Return the series text of `weir.series`, null if a dimension has none."""
+def _text(dimensions: list[Column]) -> Column:
+    """Return the dimensions joined as in a series text, null if one has no text."""
     if not dimensions:
         return F.lit("")
     separated = [part for dimension in dimensions for part in (F.lit("|"), dimension)]
-    text = F.concat(*separated[1:]) if len(dimensions) > 1 else dimensions[0]
+    return F.concat(*separated[1:]) if len(dimensions) > 1 else dimensions[0]
+
+
+def series_of(text: Column) -> Column:
+    """Return the series text of `weir.series`: a long one is cut and ends in its MD5."""
     cut = F.concat(F.substring(text, 1, KEPT_CHARACTERS), F.lit("…"), F.md5(text.cast("binary")))
     return F.when(F.octet_length(text) > MAX_BYTES, cut).otherwise(text)
 
 
-def _unmarked(marked: Column) -> Column:
-    """Return the text behind a mark, null if there was none to count."""
+def member_of(marked: Column) -> Column:
+    """Return the text for the distinct count, null if there is none to count."""
     return F.when(marked != "~", F.substring(marked, 2, 2**31 - 1))
 
 
-def _error(value: Column, absent: Column | None, texts: list[Column]) -> Column:
-    untold = reduce(Column.__or__, [text.isNull() for text in texts])
-    if absent is None:
-        return F.when(untold, Reason.VALUE_INVALID.value)
+def error_of(value: Column, absent: Column, text: Column, marked: Column) -> Column:
+    """Return why a matched event cannot be used, null if it can; see `MetricInputs`."""
     missing = F.when(absent, Reason.VALUE_MISSING.value).otherwise(Reason.VALUE_INVALID.value)
     return (
-        F.when(value.isNull(), missing)
+        F.when(absent.isNotNull() & value.isNull(), missing)
         .when(F.abs(value) > MAX_VALUE, Reason.VALUE_RANGE.value)
-        .when(untold, Reason.VALUE_INVALID.value)
+        .when(text.isNull() | marked.isNull(), Reason.VALUE_INVALID.value)
     )

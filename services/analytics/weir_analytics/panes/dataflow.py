@@ -20,7 +20,7 @@ from weir_analytics.panes.accounts import spread
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.decode import classify
 from weir_analytics.panes.dispose import dispose
-from weir_analytics.panes.plan import Plan
+from weir_analytics.panes.plan import Plan, settle
 from weir_analytics.panes.records import judge, parse
 from weir_analytics.panes.writer import REPORT, write
 
@@ -43,7 +43,7 @@ def dataflow(log: DataFrame, plan: Plan, batch: Batch) -> DataFrame:
     # … fate, received_ms, seen, tenant, source; value also of foreign events
     events = judge(parse(disposed, plan), plan)
     # … e (the fields that metrics read), time_ms, reason, type
-    rows = explode(events, plan)
+    rows = settle(explode(events, plan), plan)
     # vid, series, start_s, minute_s, use, value, member, sample_<k>
     groups = aggregate(rows, plan)
     # vid, series, start_s, minute_s, use, n, sum, min, max, hll, kll_<k>
@@ -56,8 +56,12 @@ def dataflow(log: DataFrame, plan: Plan, batch: Batch) -> DataFrame:
 
 def explode(events: DataFrame, plan: Plan) -> DataFrame:
     """Leave a row for the account of each record, and one for each metric it matches."""
-    rows = events.select(F.explode(plan.rows).alias("row"))
-    return rows.where(F.col("row").isNotNull()).select("row.*")
+    # The array is made in a projection of its own: a generator that makes it itself is
+    # evaluated without generated code as soon as that grows beyond one stage.
+    place = ("partition", "offset", "kind")
+    rows = events.select(*place, plan.rows.alias("rows"))
+    rows = rows.select(*place, F.explode("rows").alias("row"))
+    return rows.where(F.col("row").isNotNull()).select(*place, "row.*")
 
 
 def aggregate(rows: DataFrame, plan: Plan) -> DataFrame:

@@ -14,19 +14,47 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import cast
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from weir.definitions.metric import Metric
 from weir.sketches import HLL_LG_K
 
-from weir_analytics.panes.accounts import GAP, KEYS, Shape, account_rows
+from weir_analytics.panes.accounts import GAP, KEYS, account_rows, no_row, row
 from weir_analytics.panes.batch import Offsets
-from weir_analytics.panes.compile import EventSchema, MetricColumns, compile_metric
+from weir_analytics.panes.compile import (
+    ENVELOPE,
+    EventSchema,
+    MetricInputs,
+    error_of,
+    member_of,
+    read_metric,
+    series_of,
+)
 from weir_analytics.panes.kinds import Fate, Kind, Use
 from weir_analytics.panes.versions import Version
 
-EVENT = "e"
+
+class Views:
+    """Stands for the struct of views that `compile_metric` reads: its members as columns.
+
+    A struct would be taken apart by the optimizer and each view written out in every
+    place that reads it, hundreds of times with 20 metrics (measured: 1,200 events a
+    CPU-second). Columns of their own are computed once.
+    """
+
+    def __init__(self) -> None:
+        self.names: set[str] = set(ENVELOPE)
+
+    def __getitem__(self, name: str) -> Column:
+        self.names.add(name)
+        return F.col(VIEW + name)
+
+
+VIEW = "view_"
+
+Keeps = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -44,8 +72,11 @@ class Plan:
     Attributes:
         versions: What is counted.
         schema: Which fields are parsed.
+        views: Which members of the views some metric reads.
         panes: Starts of the finest panes of an event, one column a resolution.
+        forgotten: Whether an event is too old for all resolutions of some metrics.
         rows: Array of the rows that one event leaves.
+        inputs: What the aggregates take of a row.
         aggregates: What is computed of each group.
         outputs: Names of the aggregates after `n`.
         beyond_ms: Events older than this when received are beyond the horizon.
@@ -53,8 +84,11 @@ class Plan:
 
     versions: tuple[Version, ...]
     schema: EventSchema
+    views: tuple[str, ...]
     panes: tuple[Column, ...]
+    forgotten: tuple[Column, ...]
     rows: Column
+    inputs: tuple[Column, ...]
     aggregates: tuple[Column, ...]
     outputs: tuple[str, ...]
     beyond_ms: int
@@ -72,46 +106,56 @@ def make_plan(counted: Sequence[Counted], beyond_ms: int, *, guarded: bool = Fal
             batch is run again after a crash, levelled or recounted.
     """
     schema = EventSchema.of(one.metric for one in counted)
-    shape = Shape(_inputs(counted))
-    by_type = _by_type(counted, schema, shape, guarded=guarded)
-    account = F.array(*account_rows(shape))
-    rows = account
-    if by_type is not None:
-        matched = F.when(F.col("fate") == int(Fate.COUNTED), by_type)
-        rows = F.when(matched.isNull(), account).otherwise(F.concat(account, matched))
-    aggregates = _aggregates(shape.inputs)
+    views = Views()
+    keeps = {keeps: f"forgotten_{i}" for i, keeps in enumerate(_keeps(counted))}
+    rows = F.array(*account_rows())
+    if counted:
+        by_type = _by_type(counted, schema, views, keeps, guarded=guarded)
+        rows = F.concat(rows, by_type)
+    inputs = _inputs(counted)
+    aggregates = _aggregates(inputs)
     return Plan(
         versions=tuple(one.version for one in counted),
         schema=schema,
-        panes=tuple(_pane_start(res_s) for res_s in sorted({c.version.finest_s for c in counted})),
+        views=tuple(sorted(views.names)),
+        panes=tuple(_pane_start(res_s) for res_s in sorted({k[0][0] for k in keeps})),
+        forgotten=tuple(_forgotten(found).alias(name) for found, name in keeps.items()),
         rows=rows,
+        inputs=tuple(column.alias(name) for name, column in inputs.items()),
         aggregates=(F.count(F.lit(1)).alias("n"), *aggregates.values()),
         outputs=tuple(aggregates),
         beyond_ms=beyond_ms,
     )
 
 
-def _inputs(counted: Iterable[Counted]) -> dict[str, str]:
-    """Return the inputs of the aggregates that somebody asks for, with their types."""
+def _keeps(counted: Sequence[Counted]) -> list[Keeps]:
+    """Return the different resolutions and keeps, which most metrics share."""
+    return sorted({one.version.keeps for one in counted})
+
+
+def _inputs(counted: Iterable[Counted]) -> dict[str, Column]:
+    """Return the inputs of the aggregates that somebody asks for, of a row that is used."""
     metrics = [one.metric for one in counted]
-    inputs: dict[str, str] = {}
+    used = F.col("use") == int(Use.USED)
+    inputs: dict[str, Column] = {}
     if any(metric.value is not None for metric in metrics):
-        inputs["value"] = "double"
+        inputs["value"] = F.when(used, F.col("value"))
     if any(metric.needs_hll for metric in metrics):
-        inputs["member"] = "string"
+        inputs["member"] = F.when(used, member_of(F.col("marked")))
     for k in sorted({metric.kll_k for metric in metrics if metric.needs_kll}):
-        inputs[f"sample_{k}"] = "double"
+        inputs[f"sample_{k}"] = F.when(used & (F.col("sketch") == k), F.col("value"))
     return inputs
 
 
-def _aggregates(inputs: Mapping[str, str]) -> dict[str, Column]:
+def _aggregates(inputs: Iterable[str]) -> dict[str, Column]:
     """Return the aggregates by name. A new aggregate is one more entry here."""
     found: dict[str, Column] = {}
+    inputs = set(inputs)
     if "value" in inputs:
         found |= {"sum": F.sum("value"), "min": F.min("value"), "max": F.max("value")}
     if "member" in inputs:
         found["hll"] = F.hll_sketch_agg("member", F.lit(HLL_LG_K))
-    for name in inputs:
+    for name in sorted(inputs):
         if name.startswith("sample_"):
             k = name.removeprefix("sample_")
             found[f"kll_{k}"] = F.kll_sketch_agg_double(name, F.lit(int(k)))
@@ -119,87 +163,100 @@ def _aggregates(inputs: Mapping[str, str]) -> dict[str, Column]:
 
 
 def _by_type(
-    counted: Sequence[Counted], schema: EventSchema, shape: Shape, *, guarded: bool
-) -> Column | None:
+    counted: Sequence[Counted],
+    schema: EventSchema,
+    views: Views,
+    keeps: Mapping[Keeps, str],
+    *,
+    guarded: bool,
+) -> Column:
     """Return one array of rows for each type: a CASE, with the prefixes in its last branch."""
-    if not counted:
-        return None
-    views = F.col(EVENT)
-    columns = {c.version.vid: compile_metric(c.metric, schema, views) for c in counted}
+    struct = cast("Column", views)
+    inputs = {c.version.vid: read_metric(c.metric, schema, struct) for c in counted}
     rows = {
-        c.version.vid: _metric_row(c, columns[c.version.vid], shape, guarded=guarded)
+        c.version.vid: F.when(
+            _matches(c, inputs[c.version.vid], guarded=guarded),
+            _metric_row(c, inputs[c.version.vid], keeps[c.version.keeps]),
+        )
         for c in counted
     }
-    types = sorted({name for c in counted for name in c.metric.events.exact_types})
-    branches: Column | None = None
-    for name in types:
+    branches = F.when(F.col("fate") != int(Fate.COUNTED), F.array(no_row()))
+    for name in sorted({name for c in counted for name in c.metric.events.exact_types}):
         matching = [rows[c.version.vid] for c in counted if c.metric.events.matches_type(name)]
-        test = F.col("type") == name
-        array = F.array(*matching)
-        branches = F.when(test, array) if branches is None else branches.when(test, array)
+        branches = branches.when(F.col("type") == name, F.array(*matching))
     rest = [
-        F.when(columns[c.version.vid].selected, rows[c.version.vid])
+        F.when(inputs[c.version.vid].selected, rows[c.version.vid])
         for c in counted
         if c.metric.events.type_prefixes
     ]
-    if not rest:
-        return branches
-    return F.array(*rest) if branches is None else branches.otherwise(F.array(*rest))
+    return branches.otherwise(F.array(*rest or [no_row()]))
 
 
-def _metric_row(counted: Counted, columns: MetricColumns, shape: Shape, *, guarded: bool) -> Column:
-    """Return the row of one metric, null where the event does not match it."""
+def _matches(counted: Counted, inputs: MetricInputs, *, guarded: bool) -> Column:
+    """Tell whether an event of the right type is one of the metric's."""
     version, metric = counted.version, counted.metric
-    tests = [F.col("tenant") == version.tenant, columns.where]
+    tests = [F.col("tenant") == version.tenant]
+    if metric.where is not None:
+        tests.append(inputs.where)
     if metric.events.source:
         tests.append(F.col("source").isin(*metric.events.source))
     tests += _side_of_cuts(version)
     if guarded:
         tests.append(_in_span(version))
-    matched = reduce(Column.__and__, tests)
-    place = F.concat_ws(
-        GAP, columns.error, "partition", (F.col("kind") == int(Kind.SAMPLED)).cast("string")
-    )
-    vid, minute = F.lit(version.vid), F.col("minute_s")
-    unusable = shape.row(
-        vid=vid,
-        series=place,
-        start_s=F.col("offset"),
-        minute_s=minute,
-        use=F.lit(int(Use.VALUE_QUARANTINED)),
-    )
-    forgotten = shape.row(
-        vid=vid,
-        series=F.lit(""),
-        start_s=F.lit(0),
-        minute_s=minute,
-        use=F.lit(int(Use.PANE_NOT_KEPT)),
-    )
-    used = shape.row(
-        vid=vid,
-        series=columns.series,
-        start_s=F.col(f"start_{version.finest_s}"),
-        minute_s=minute,
-        use=F.lit(int(Use.USED)),
-        **_values(metric, columns),
-    )
-    return (
-        F.when(~matched, F.lit(None))
-        .when(columns.error.isNotNull(), unusable)
-        .when(_is_forgotten(version), forgotten)
-        .otherwise(used)
-    )
+    return reduce(Column.__and__, tests)
 
 
-def _values(metric: Metric, columns: MetricColumns) -> dict[str, Column]:
-    values: dict[str, Column] = {}
+def _metric_row(counted: Counted, inputs: MetricInputs, forgotten: str) -> Column:
+    """Return the row of one metric; the less it holds, the more metrics fit a method."""
+    metric = counted.metric
+    fields = {
+        "vid": F.lit(counted.version.vid),
+        "text": inputs.text,
+        "start_s": F.col(f"start_{counted.version.finest_s}"),
+        "minute_s": F.col("minute_s"),
+        "marked": inputs.marked,
+        "forgotten": F.col(forgotten),
+    }
     if metric.value is not None:
-        values["value"] = columns.value
-    if metric.needs_hll:
-        values["member"] = columns.distinct
+        fields |= {"value": inputs.value, "absent": inputs.absent}
     if metric.needs_kll:
-        values[f"sample_{metric.kll_k}"] = columns.value
-    return values
+        fields["sketch"] = F.lit(metric.kll_k)
+    return row(**fields)
+
+
+def settle(rows: DataFrame, plan: Plan) -> DataFrame:
+    """Judge the rows of all metrics in one way, and give them their keys.
+
+    What a metric cannot use leaves under its reason and its place in the log, to be
+    copied to quarantine; what no resolution keeps leaves to be accounted for.
+    """
+    is_metric = F.col("vid") >= 0
+    error = error_of(*(F.col(name) for name in ("value", "absent", "text", "marked")))
+    judged = rows.select("*", F.when(is_metric, error).alias("error"))
+    wrong, forgotten = F.col("error").isNotNull(), F.coalesce("forgotten", F.lit(False))
+    use = (
+        F.when(wrong, int(Use.VALUE_QUARANTINED))
+        .when(forgotten, int(Use.PANE_NOT_KEPT))
+        .otherwise(int(Use.USED))
+    )
+    judged = judged.select("*", use.cast("tinyint").alias("use"))
+    sampled = (F.col("kind") == int(Kind.SAMPLED)).cast("string")
+    place = F.concat_ws(GAP, "error", "partition", sampled)
+    series = (
+        F.when(~is_metric, F.col("text"))
+        .when(wrong, place)
+        .when(forgotten, F.lit(""))
+        .otherwise(series_of(F.col("text")))
+    )
+    start = F.when(wrong, F.col("offset")).when(forgotten, 0).otherwise(F.col("start_s"))
+    return judged.select(
+        "vid",
+        series.alias("series"),
+        start.alias("start_s"),
+        "minute_s",
+        "use",
+        *plan.inputs,
+    )
 
 
 def _pane_start(res_s: int) -> Column:
@@ -208,14 +265,14 @@ def _pane_start(res_s: int) -> Column:
     return (start_ms / 1000).cast("bigint").alias(f"start_{res_s}")
 
 
-def _is_forgotten(version: Version) -> Column:
+def _forgotten(keeps: Keeps) -> Column:
     """Tell whether no resolution keeps the pane any more; the same test as `Version.panes`."""
-    start, minute = F.col(f"start_{version.finest_s}"), F.col("minute_s")
+    start, minute = F.col(f"start_{keeps[0][0]}"), F.col("minute_s")
     return reduce(
         Column.__and__,
         [
             minute > start - F.pmod(start, F.lit(res_s)) + (res_s + keep_s)
-            for res_s, keep_s in version.keeps
+            for res_s, keep_s in keeps
         ],
     )
 
