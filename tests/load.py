@@ -52,7 +52,7 @@ class Load:
     seed: str
     batch: int = 50
     every_s: float = 0.1
-    at_most: int = 200_000
+    at_most: int = 2_000_000
     acknowledged: int = 0
     unknown: int = 0
     refusals: list[Refusal] = field(default_factory=list)

@@ -355,8 +355,12 @@ class TestOperations:
 
         ingest.post(b'{"type":"t","id":"seen","subject":"s","data":{"a":1}}\nbad\n')
 
-        entries = wait_for(lambda: client.xrange(names.tail_key("default")))
-        shown = json.loads(entries[0][1]["e"])
+        def tail() -> list[dict[str, Any]] | None:
+            entries: Any = client.xrange(names.tail_key("default"))
+            items = [item for _id, fields in entries for item in json.loads(fields["e"])]
+            return items if len(items) == 2 else None
+
+        shown = wait_for(tail)
         stored = {(r.partition, r.offset): r for r in log_reader.since(mark)}
         event = next(entry for entry in shown if entry["id"] == "seen")
         record = stored[tuple(event["at"])]
