@@ -50,7 +50,8 @@ from weir_local.repository import SPARK_JARS
 TYPES = 10
 PARTITIONS = 4
 BASE_MS = 1_800_000_000_000
-SPAN_MS = 600_000
+# Event time moves on as if 10,000 events came a second: a batch touches few panes.
+EVENTS_A_SECOND = 10_000
 EVENT: list[tuple[str, str | bytes | None]] = [
     ("content-type", b"application/cloudevents+json; charset=UTF-8")
 ]
@@ -73,7 +74,7 @@ def events(count: int, series: int) -> Iterator[Admitted]:
             f'"latency_ms":{chance.lognormvariate(3, 1):.3f},"bytes":{chance.randrange(90000)},'
             f'"user":"u{chance.randrange(20000)}","agent":"{"x" * 60}"}}'
         )
-        at_ms = BASE_MS + i * SPAN_MS // count
+        at_ms = BASE_MS + i * 1000 // EVENTS_A_SECOND
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at_ms // 1000))
         item = (
             f'{{"specversion":"1.0","id":"{i}","source":"bench","type":"type.{i % TYPES}",'

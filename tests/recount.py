@@ -2,7 +2,8 @@
 
 A plain script: a Kafka consumer, the standard library and the public HTTP API. It shares no
 code with Weir (a test holds that), so that an error in Weir cannot hide in it. It can be run
-against any installation that serves the metrics named in `WEB_METRICS`:
+against any installation that serves the metrics named in `WEB_METRICS`. Events that arrive
+while it reads show as differences of the newest panes:
 
     python tests/recount.py --bootstrap 127.0.0.1:8085 --api http://localhost:8081 --key wk_…
 """
