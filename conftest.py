@@ -6,9 +6,11 @@ if a test asks for them.
 
 from __future__ import annotations
 
+import os
 import signal
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 import redis as redis_client
 from weir_local import ports
@@ -18,6 +20,12 @@ from weir_local.topics import TOPICS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+# CI draws the same examples for the same code, so that a red run can be repeated; on a
+# desk every run draws new ones and looks further.
+hypothesis.settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    hypothesis.settings.load_profile("ci")
 
 
 def pytest_configure() -> None:

@@ -7,7 +7,7 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from weir import event
 from weir.admission import Admitted, Refused, Terms, admit, admit_foreign, uuid7
@@ -128,6 +128,7 @@ class TestAdmit:
         assert found.retry_safe
 
     @given(items(), st.sampled_from([LENIENT, STRICT]))
+    @example(b'{"data": "", "partitionkey": 1}', LENIENT)
     def test_a_record_reads_back(self, item: bytes, terms: Terms) -> None:
         """Every admitted record is JSON, says one thing only, and tenant is the credential's."""
         found = admit(item, 0, terms)

@@ -149,8 +149,9 @@ def _recheck(value: bytes) -> Admitted | Refused:
         digest = event.identity_digest(said["weirtenant"], said["source"], said["id"])
         time_ms = parse_time(said["time"])
         built = not said["ingestproto"].startswith("cloudevents")
+        own = said.get("partitionkey")  # may be a number, which is keyed by its text
         key = event.partition_key(
-            said["id"], said.get("partitionkey"), said.get("subject"), built=built
+            said["id"], str(own) if own else None, said.get("subject"), built=built
         )
     except ItemRefusedError as error:
         return Refused(error.reason, str(error))
