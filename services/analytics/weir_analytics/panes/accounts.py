@@ -121,7 +121,7 @@ def spread(groups: DataFrame, outputs: Sequence[str]) -> DataFrame:
         F.when(counted, _pane(TYPES, series_text(parts[0], parts[1], parts[3]), None, bare)),
         F.when(F.col("vid") >= 0, _pane(USE, series_text(F.col("vid"), _use()), None, bare)),
     )
-    rows = groups.select(F.explode(derived).alias("row")).where(F.col("row").isNotNull())
+    rows = groups.select(F.explode_outer(derived).alias("row")).where(F.col("row").isNotNull())
     return rows.select("row.*")
 
 

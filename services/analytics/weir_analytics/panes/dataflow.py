@@ -60,7 +60,9 @@ def explode(events: DataFrame, plan: Plan) -> DataFrame:
     # evaluated without generated code as soon as that grows beyond one stage.
     place = ("partition", "offset", "kind")
     rows = events.select(*place, plan.rows.alias("rows"))
-    rows = rows.select(*place, F.explode("rows").alias("row"))
+    # `outer`, although no array is empty: before a plain `explode` the optimizer puts a
+    # filter "is not empty", which makes the array, and parses the event, once more.
+    rows = rows.select(*place, F.explode_outer("rows").alias("row"))
     return rows.where(F.col("row").isNotNull()).select(*place, "row.*")
 
 
