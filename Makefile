@@ -14,7 +14,8 @@ DETACHED := $(if $(DETACH),--detach)
 export WEIR_HOME WEIR_PORT_BASE
 
 .PHONY: help setup demo up down status logs link reset \
-	test test-unit test-disruption lint bench-latency bench-engine bench-rest lock
+	test test-unit test-disruption lint bench-latency bench-engine bench-rest \
+	bench-query bench-rows bench-sketches lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +65,15 @@ bench-engine: setup ## events a second and a core of the engine
 
 bench-rest: setup ## cold start, and what the stack uses at rest and at 1,000 events/s
 	@$(VENV)/python bench/rest.py
+
+bench-query: setup ## the query engine over a day of panes
+	@$(VENV)/python bench/query.py
+
+bench-rows: setup ## bytes and time of a pane's row in Redis
+	@$(VENV)/python bench/rows.py
+
+bench-sketches: setup ## accuracy and cost of the sketches
+	@$(VENV)/python bench/sketches.py
 
 lock: setup ## write the locks of Python packages, jars and Node packages anew
 	@$(VENV)/python -m weir_local.relock

@@ -63,6 +63,7 @@ LINT = (
     Check("codespell", (str(BIN / "codespell"), *SOURCES, "docs", "README.md", "CONTRIBUTING.md")),
     Check("biome", ("npm", "run", "--silent", "lint"), WEB),
     Check("tsc", ("npm", "run", "--silent", "check"), WEB),
+    Check("types of the API", ("node", "tools/types.mjs", "--check"), WEB),
 )
 TESTS = (
     Check("vitest", ("npm", "run", "--silent", "test"), WEB),

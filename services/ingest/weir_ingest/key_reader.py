@@ -86,7 +86,7 @@ class KeyReader:
             self._on_change(self._keys(), True)
         while not self._stopping.is_set():
             changed = False
-            for message in consumer.consume(_BATCH, _WAIT_S):
+            for message in _next(consumer):
                 if message.error() is not None:
                     _log.warning("definitions_read", error=str(message.error()))
                     continue
@@ -116,6 +116,12 @@ class KeyReader:
             except ProblemError as error:
                 _log.error("key_unreadable", name=definition.name, error=error.message)
         return found
+
+
+def _next(consumer: Consumer) -> list[Message]:
+    """Return what is there, and wait only if nothing is: `consume` alone waits till it is full."""
+    first = consumer.poll(_WAIT_S)
+    return [] if first is None else [first, *consumer.consume(_BATCH, timeout=0)]
 
 
 def stored_key(definition: Definition) -> StoredKey:

@@ -25,7 +25,8 @@ def classify(log: DataFrame) -> DataFrame:
     """Say of every record what it is, and cut out what the dedup step needs.
 
     Leaves: partition, offset, at_ms (append time), kind, identity (16 bytes, of
-    events), given (bytes and headers of refused and foreign records), value.
+    events), given and headers (the bytes, and the headers as hexadecimal text, of
+    refused and foreign records), value.
     """
     cut = log.select(
         "partition",
@@ -44,7 +45,8 @@ def classify(log: DataFrame) -> DataFrame:
         "at_ms",
         kind.cast("tinyint").alias("kind"),
         "identity",
-        F.when(unusual, F.struct("value", "headers")).alias("given"),
+        F.when(unusual, F.col("value")).alias("given"),
+        F.when(unusual, _headers_text()).alias("headers"),
         "value",
     )
 
@@ -52,6 +54,19 @@ def classify(log: DataFrame) -> DataFrame:
 def event_time_ms(value: Column) -> Column:
     """Return the corrected event time that stands at the fixed place, null if none does."""
     return F.substring(value, _TIME_AT, _TIME_LENGTH).cast("string").try_cast("bigint")
+
+
+def _headers_text() -> Column:
+    """Return the headers as `<key>=<value>,…` in hexadecimal; of a null value the key alone.
+
+    As a list of structs they would cost the Arrow writer of every record, also of those
+    without, as much as all the rest of the batch: it measures its vectors row by row.
+    """
+    written = F.transform(
+        "headers",
+        lambda header: F.concat_ws("=", F.hex(header["key"]), F.hex(header["value"])),
+    )
+    return F.array_join(written, ",")
 
 
 def _identity() -> Column:

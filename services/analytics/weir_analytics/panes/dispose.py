@@ -55,7 +55,7 @@ _TYPE = pa.struct(
     ]
 )
 
-_SEEN_BY_PYTHON = ("partition", "offset", "at_ms", "kind", "identity", "given")
+_SEEN_BY_PYTHON = ("partition", "offset", "at_ms", "kind", "identity", "given", "headers")
 
 Rows = npt.NDArray[np.intp]
 
@@ -90,7 +90,7 @@ def _fates(*columns: str) -> Column:
 def dispose_rows(slices: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
     """Give each record its fate; runs in a Python worker, one call a task.
 
-    Takes partition, offset, at_ms, kind, identity, given; see `RESULT` for what
+    Takes partition, offset, at_ms, kind, identity, given, headers; see `RESULT` for what
     comes back. `seen` is set on the last record of a partition's range: how many
     records of it the task saw.
     """
@@ -203,12 +203,13 @@ class _Slice:
         kind: pa.Array,
         identity: pa.Array,
         given: pa.Array,
+        headers: pa.Array,
     ) -> None:
         self.partition: npt.NDArray[np.int32] = _numbers(partition)
         self.offset: npt.NDArray[np.int64] = _numbers(offset)
         self.at_ms: npt.NDArray[np.int64] = _numbers(at_ms)
         self.kind: npt.NDArray[np.int8] = _numbers(kind)
-        self._given = given
+        self._given, self._headers = given, headers
         size = len(self.partition)
         self.usable = self.kind <= Kind.SAMPLED
         self.high, self.low = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
@@ -223,13 +224,12 @@ class _Slice:
 
     def bytes_at(self, at: int) -> bytes | None:
         """Return the value of a refused or foreign record."""
-        value: bytes | None = self._given[at]["value"].as_py()
+        value: bytes | None = self._given[at].as_py()
         return value
 
     def headers_at(self, at: int) -> dict[str, Any]:
         """Return the headers of a refused or foreign record; the last of a name wins."""
-        listed = self._given[at]["headers"].as_py() or []
-        return {header["key"]: header["value"] for header in listed}
+        return dict(map(_header, (self._headers[at].as_py() or "").split(",")))
 
     def origin(self, at: int, topic: str) -> Origin:
         """Return where a record stands."""
@@ -260,6 +260,11 @@ class _Slice:
             ],
             fields=list(_TYPE),
         )
+
+
+def _header(text: str) -> tuple[str, bytes | None]:
+    key, present, value = text.partition("=")
+    return bytes.fromhex(key).decode(), bytes.fromhex(value) if present else None
 
 
 def _numbers(column: pa.Array) -> npt.NDArray[Any]:

@@ -79,10 +79,10 @@ def _read(consumer: Consumer, ranges: dict[int, tuple[int, int]]) -> list[Messag
     )
     found: list[Message] = []
     while left:
-        messages = consumer.consume(NEWEST, timeout=TIMEOUT_S)
-        if not messages:
+        first = consumer.poll(TIMEOUT_S)  # `consume` alone waits until it has that many
+        if first is None:
             raise _away()
-        for message in messages:
+        for message in (first, *consumer.consume(NEWEST, timeout=0)):
             error, partition, offset = message.error(), message.partition(), message.offset()
             if error is not None or partition is None or offset is None:
                 raise _away()
