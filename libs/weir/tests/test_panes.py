@@ -107,6 +107,30 @@ class TestWindows:
         expected = {s for end in windows.ends_ms for s in range(end - length, end)}
         assert windows.pane_starts(1) == sorted(expected)
 
+    @given(
+        first=st.integers(-20, 20),
+        step=st.integers(1, 12),
+        length=st.integers(1, 12),
+        count=st.integers(1, 8),
+        since=st.integers(-60, 120),
+        pane=st.integers(1, 3),
+    )
+    def test_panes_are_counted_without_being_listed(
+        self, first: int, step: int, length: int, count: int, since: int, pane: int
+    ) -> None:
+        """The count is that of the list, and what is older than `since` is in neither."""
+        windows = Windows(first * pane, step * pane, length * pane, count)
+        every = windows.pane_starts(pane)
+        assert windows.pane_count(pane) == len(every)
+        kept = [start for start in every if start >= since]
+        assert windows.pane_starts(pane, since) == kept
+        assert windows.pane_count(pane, since) == len(kept)
+
+    def test_a_count_beyond_any_memory(self) -> None:
+        """Windows of a hundred years are counted at once."""
+        windows = Windows(0, DAY, 36_500 * DAY, 11_000)
+        assert windows.pane_count(1) == (36_500 + 10_999) * DAY
+
     def test_earlier_moves_all(self) -> None:
         """Moving windows back keeps their number, step and length."""
         assert list(Windows(100, 10, 20, 3).earlier(60).ends_ms) == [40, 50, 60]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -82,6 +83,62 @@ class TestWindows:
             "query must have at most 11,000 points a series, got 17,280; a step of 20s fits"
         )
         assert planned({"range": {"last": "2d"}, "step": "20s"}).windows.count == 8640
+
+    @pytest.mark.parametrize(
+        ("change", "what"),
+        [
+            (
+                {
+                    "window": {"kind": "sliding", "length": "36500d10s"},
+                    "step": "1d",
+                    "range": {"last": "1d"},
+                },
+                "100,000 steps a window, got 315,360,001",
+            ),
+            (
+                {"window": {"kind": "tumbling", "length": "36500d"}, "range": {"last": "1d"}},
+                "100,000 panes to read, got ",
+            ),
+            (
+                {
+                    "window": {"kind": "sliding", "length": "10000d"},
+                    "step": "20000d",
+                    "range": {"from": NOW_MS, "to": 2**53},
+                },
+                "panes to read, got ",
+            ),
+        ],
+    )
+    def test_more_panes_than_memory_holds(self, change: dict[str, Any], what: str) -> None:
+        """What would be too much is counted and refused, without a list of it."""
+        tracemalloc.start()
+        try:
+            problem = refused(change)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert problem.reason == Reason.QUERY_TOO_LARGE
+        assert what in problem.message
+        assert peak < 5_000_000
+
+    def test_a_long_window_of_short_steps(self) -> None:
+        """Windows longer than anything is kept are planned from the panes that are there."""
+        made = planned({"window": {"kind": "sliding", "length": "300d"}, "step": "1d"})
+        assert pane_ms(made) == MINUTE
+        assert len(made.keys) == made.readings[0].pane_count <= 24 * 60 + 2 * 24 * 60
+
+    @pytest.mark.parametrize("by_s", [-10, 0, 10])
+    def test_the_size_named_as_fitting_fits(self, by_s: int) -> None:
+        """A window of 100,000 steps is planned, one step more is refused."""
+        length = f"{1_000_000 + by_s}s"
+        change = {"window": {"kind": "sliding", "length": length}, "step": "10s"}
+        asked = {**change, "range": {"last": "1m"}}
+        if by_s <= 0:
+            assert planned(asked).windows.length_ms == (1_000_000 + by_s) * 1000
+        else:
+            assert refused(asked).message.endswith(
+                "take a step of at least 20s and a length that is a multiple of it"
+            )
 
 
 class TestPanesRead:

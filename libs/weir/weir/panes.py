@@ -12,7 +12,7 @@ window is named by its END: the window at `t` with length L is [t - L, t).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -114,13 +114,29 @@ class Windows:
         """Return the same windows, moved back in time."""
         return replace(self, first_end_ms=self.first_end_ms - by_ms)
 
-    def pane_starts(self, pane_ms: int) -> list[int]:
-        """Return the start of every pane that some window covers, each once, in order."""
-        if self.step_ms <= self.length_ms:
-            return list(range(self.start_ms, self.last_end_ms, pane_ms))
-        return [
-            start for end in self.ends_ms for start in range(end - self.length_ms, end, pane_ms)
-        ]
+    def pane_starts(self, pane_ms: int, since_ms: int | None = None) -> list[int]:
+        """Return the start of every pane that some window covers, each once, in order.
+
+        Args:
+            pane_ms: How long a pane is.
+            since_ms: Panes that start earlier are left out; None for all.
+        """
+        return [start for run in self._runs(pane_ms, since_ms) for start in run]
+
+    def pane_count(self, pane_ms: int, since_ms: int | None = None) -> int:
+        """Return how many `pane_starts` there are, without making them."""
+        # Not `len`, which fails above 2^63 steps.
+        return sum(-(-(run.stop - run.start) // pane_ms) for run in self._runs(pane_ms, since_ms))
+
+    def _runs(self, pane_ms: int, since_ms: int | None) -> Iterator[range]:
+        """Return the panes as runs without a gap: one if windows overlap or meet."""
+        spans: Iterable[tuple[int, int]] = [(self.start_ms, self.last_end_ms)]
+        if self.step_ms > self.length_ms:
+            spans = ((end - self.length_ms, end) for end in self.ends_ms)
+        for start_ms, end_ms in spans:
+            skipped_ms = 0 if since_ms is None else ceil_to(max(0, since_ms - start_ms), pane_ms)
+            if start_ms + skipped_ms < end_ms:
+                yield range(start_ms + skipped_ms, end_ms, pane_ms)
 
 
 def last_windows(now_ms: int, *, range_ms: int, step_ms: int, length_ms: int) -> Windows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final, NoReturn
 
 from weir.definitions.durations import format_duration
@@ -12,6 +13,8 @@ MAX_POINTS: Final = 11_000
 MAX_SERIES: Final = 500
 MAX_VALUES: Final = 200_000
 MAX_PANES: Final = 100_000
+# Steps, or divisors of a step, in one window: what a window is merged from.
+MAX_BLOCKS: Final = 100_000
 
 
 def refuse(pointer: str, required: str, got: object, mend: str) -> NoReturn:
@@ -57,6 +60,19 @@ def check_points(count: int, span_ms: int, grain_ms: int) -> None:
     if count > MAX_POINTS:
         step = format_duration(ceil_to(-(-span_ms // MAX_POINTS), grain_ms))
         _refuse_size("points a series", count, MAX_POINTS, f"a step of {step} fits")
+
+
+def check_window(length_ms: int, step_ms: int, grain_ms: int) -> None:
+    """Refuse windows that are merged from more parts than allowed, naming a step that fits.
+
+    Raises:
+        ProblemError: `query_too_large`.
+    """
+    parts = length_ms // math.gcd(length_ms, step_ms)
+    if parts > MAX_BLOCKS:
+        step = format_duration(ceil_to(-(-length_ms // MAX_BLOCKS), grain_ms))
+        fits = f"take a step of at least {step} and a length that is a multiple of it"
+        _refuse_size("steps a window", parts, MAX_BLOCKS, fits)
 
 
 def check_panes(count: int) -> None:

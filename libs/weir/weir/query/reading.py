@@ -69,10 +69,15 @@ class Reading:
             return None
         return version.vid, self.pane_ms // 1000, start_ms // 1000
 
+    @property
+    def pane_count(self) -> int:
+        """Return how many panes are read at most, without listing them."""
+        return self.windows.pane_count(self.pane_ms, self.kept_since_ms)
+
     @cached_property
     def keys(self) -> dict[int, PaneKey]:
         """Return the panes to be read: start in ms -> key."""
-        starts = self.windows.pane_starts(self.pane_ms)
+        starts = self.windows.pane_starts(self.pane_ms, self.kept_since_ms)
         found = ((start, self.key_of(start)) for start in starts)
         return {start: key for start, key in found if key is not None}
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from weir.definitions.durations import format_duration, parse_duration_ms
 from weir.panes import Windows, ceil_to, floor_to, kept_since, last_windows, windows_between
-from weir.query.limits import check_multiple, check_points, refuse
+from weir.query.limits import check_multiple, check_points, check_window, refuse
 from weir.query.model import Query
 
 DEFAULT_POINTS = 120
@@ -37,6 +37,7 @@ def windows_of(query: Query, keeps: Sequence[Keep], now_ms: int) -> Windows:
     written = query.window is not None and query.window.length is not None
     check_multiple("/window/length" if written else "/step", length_ms, grain_ms)
     check_multiple("/step", step_ms, grain_ms)
+    check_window(length_ms, step_ms, grain_ms)
     if query.range.from_ms is not None and query.range.to_ms is not None:
         # Instants are typed by hand or read off a cursor: the span grows to whole panes.
         span = floor_to(query.range.from_ms, grain_ms), ceil_to(query.range.to_ms, grain_ms)

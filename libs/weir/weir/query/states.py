@@ -42,10 +42,11 @@ def final_to(reading: Reading, facts: Facts) -> int | None:
 def window_states(reading: Reading, facts: Facts) -> str:
     """Return the letter of each window of a reading.
 
-    Few panes are anything but provisional or final; the windows are walked once beside
-    those few.
+    A window that begins before the oldest kept pane is not kept, whatever the rest says.
+    Of the kept panes few are anything but provisional or final; the windows are walked
+    once beside those few.
     """
-    starts = reading.windows.pane_starts(reading.pane_ms)
+    starts = reading.windows.pane_starts(reading.pane_ms, reading.kept_since_ms)
     flagged = [
         (start, letter) for start in starts if (letter := _pane_letter(reading, facts, start))
     ]
@@ -61,6 +62,8 @@ def window_states(reading: Reading, facts: Facts) -> str:
         letter = FINAL if final_ms is not None and end_ms <= final_ms else PROVISIONAL
         if low < high:
             letter = _WORST_FIRST[min(_WORST_FIRST.index(f[1]) for f in flagged[low:high])]
+        if begin_ms < reading.kept_since_ms:
+            letter = NOT_KEPT
         letters.append(letter)
     return "".join(letters)
 
@@ -68,7 +71,7 @@ def window_states(reading: Reading, facts: Facts) -> str:
 def _pane_letter(reading: Reading, facts: Facts, start_ms: int) -> str | None:
     """Return the letter of a pane that is not just provisional or final."""
     version = reading.version_of(start_ms)
-    if version is None or start_ms < reading.kept_since_ms:
+    if version is None:
         return NOT_KEPT
     if version.rebuilding or any(s.from_ms <= start_ms < s.to_ms for s in facts.rebuilding):
         return REBUILDING

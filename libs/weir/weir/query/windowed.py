@@ -8,6 +8,7 @@ the groups that it changed. A late event costs no more than a timely one.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
@@ -62,6 +63,8 @@ class Windowed:
         self._sliding: dict[Group, Sliding] = {}
         self._results: dict[Group, dict[int, Result]] = {}
         self._groupings: dict[int, Grouping] = {}
+        # Numbers of the capped blocks, in order; None if they are to be found again.
+        self._capped: list[int] | None = None
         self._merged: tuple[frozenset[Group], Sliding, dict[int, Result]] | None = None
 
     def _set(self, reading: Reading) -> None:
@@ -91,6 +94,7 @@ class Windowed:
             self._read.discard(start_ms)
             if self._panes.pop(start_ms, None) is not None:
                 self._blocks.pop(self._number(start_ms), None)
+                self._capped = None
         ends, groups = set(self._ends), self.groups()
         for group in self._results.keys() - groups:
             del self._results[group]
@@ -139,6 +143,7 @@ class Windowed:
             if capped or one is None or other is None or one[0] != other[0]:
                 self._forget(group, number)
         if capped:
+            self._capped = None
             # What a group's window says then depends on `other`, too.
             for results in self._results.values():
                 self._drop(results, number)
@@ -159,7 +164,9 @@ class Windowed:
         begin_ms = self._origin_ms + number * self._block_ms
         block = _Block()
         rows: dict[Group, list[Row]] = {}
-        for start_ms in range(begin_ms, begin_ms + self._block_ms, self.reading.pane_ms):
+        # A block may be far longer than panes are kept.
+        since_ms = max(begin_ms, self.reading.kept_since_ms)
+        for start_ms in range(since_ms, begin_ms + self._block_ms, self.reading.pane_ms):
             pane = self._panes.get(start_ms)
             if pane is not None:
                 self._sort_in(start_ms, pane, rows, block)
@@ -267,9 +274,13 @@ class Windowed:
         return Cell(part[0], value if finite else None)
 
     def _all_told(self, group: Group, end: int) -> bool:
-        for number in range(end - self._width, end):
-            block = self._blocks.get(number)
-            if block is not None and block.capped > block.present.get(group, 0):
+        if self._capped is None:
+            self._capped = sorted(number for number, of in self._blocks.items() if of.capped)
+        for at in range(bisect_left(self._capped, end - self._width), len(self._capped)):
+            if self._capped[at] >= end:
+                break
+            block = self._blocks[self._capped[at]]
+            if block.capped > block.present.get(group, 0):
                 return False
         return True
 
