@@ -52,7 +52,7 @@ test-unit: setup ## the tests that need no server, in seconds
 	@$(PYTEST) -q -m "not kafka and not redis and not spark and not stack and not browser and not disruption"
 
 test-disruption: setup ## break parts on purpose and compare with a recount; minutes
-	@$(PYTEST) -q -m disruption tests
+	@$(PYTEST) -q -m disruption
 
 lint: setup ## formats, lint rules, types, spelling
 	@$(VENV)/python -m weir_local.checks --lint

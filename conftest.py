@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 # CI draws the same examples for the same code, so that a red run can be repeated; on a
-# desk every run draws new ones and looks further.
-hypothesis.settings.register_profile("ci", derandomize=True)
-if os.environ.get("CI"):
-    hypothesis.settings.load_profile("ci")
+# desk every run draws new ones and looks further. No deadline: a busy machine is no fault.
+hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("desk", deadline=None)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 
 def pytest_configure() -> None:

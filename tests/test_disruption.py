@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 import urllib.request
@@ -32,9 +33,9 @@ pytestmark = [pytest.mark.stack, pytest.mark.timeout(1500)]
 
 @pytest.fixture
 def seed() -> int:
-    """Return a seed, printed so that a failure can be repeated."""
-    value = SystemClock().now_ms() % 1_000_000
-    print(f"seed {value}")  # noqa: T201
+    """Return `WEIR_SEED`, else a new seed; printed so that a failure can be repeated."""
+    value = int(os.environ.get("WEIR_SEED") or SystemClock().now_ms() % 1_000_000)
+    print(f"WEIR_SEED={value}")  # noqa: T201
     return value
 
 

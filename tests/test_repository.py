@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -132,6 +134,40 @@ def test_help_lists_the_targets() -> None:
     listed = re.search(r"\.PHONY:((?:.*\\\n)*.*)", (ROOT / "Makefile").read_text())
     assert listed is not None
     assert set(re.findall(r"[a-z-]+", listed[1])) == make_targets()
+
+
+def test_every_disruption_test_has_a_target() -> None:
+    """What `make test` leaves out is collected by `make test-disruption`, wherever it lies."""
+    told = subprocess.run(
+        ["make", "-n", "test-disruption"],  # noqa: S607
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    command = next(line for line in told.stdout.splitlines() if " pytest " in line)
+    collected = subprocess.run(  # noqa: S603
+        [*command.split(), "--collect-only"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    mark = re.compile(r"pytest\.mark\.disruption\b")
+    marked = [p for p in tracked() if p.name.startswith("test_") and mark.search(text_of(p))]
+    assert len(marked) >= 2
+    assert [p for p in marked if f"{p.relative_to(ROOT)}::" not in collected] == []
+
+
+def test_ci_draws_repeatable_examples(tmp_path: Path) -> None:
+    """What CI runs sets CI, by which conftest.py chooses the examples, and keeps the exit code."""
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run")
+    make = tmp_path / "make"
+    make.write_text('#!/bin/sh\necho "CI=$CI $*"\nexit 3\n')
+    make.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(  # noqa: S603
+        [tmp_path / ".ci/run"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "CI=1 --no-print-directory test\n"
+    assert done.returncode == 3
 
 
 def test_links_between_documents_hold() -> None:
