@@ -21,6 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from fractions import Fraction
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
@@ -28,6 +29,11 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 HORIZON_MS = 3_600_000
 BEYOND_MS = 400 * 86_400_000
 MINUTE_MS = 60_000
+# The ledger keeps 8 days and answers at most a day at once.
+LEDGER_MS = 8 * 86_400_000
+LEDGER_PAGE = 1440
+DISPOSITIONS = ("counted", "duplicate", "quarantined", "beyond_horizon", "erased")
+PATIENCE_S = 30.0
 
 
 # ── the log ──────────────────────────────────────────────────────────────────
@@ -68,7 +74,7 @@ def _read_partition(consumer: Consumer, topic: str, partition: int) -> Iterator[
     received_ms = 0
     at = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)[0]
     while at < end:
-        for message in consumer.consume(10_000, timeout=10):
+        for message in _next_messages(consumer):
             if message.error() is not None:
                 raise RuntimeError(str(message.error()))
             offset: int = message.offset() or 0
@@ -77,6 +83,21 @@ def _read_partition(consumer: Consumer, topic: str, partition: int) -> Iterator[
             if offset < end:
                 headers: dict[str, Any] = dict(message.headers() or [])
                 yield LogRecord(partition, offset, received_ms, headers, message.value())
+
+
+def _next_messages(consumer: Consumer) -> list[Any]:
+    """Return at least one message, and all that have come with it.
+
+    `consume` with a timeout waits for its whole number of messages until the time is over.
+
+    Raises:
+        RuntimeError: If none came.
+    """
+    first = consumer.poll(PATIENCE_S)
+    if first is None:
+        msg = f"the log must have more records, got none within {PATIENCE_S:g} s"
+        raise RuntimeError(msg)
+    return [first, *consumer.consume(10_000, timeout=0)]
 
 
 # ── what became of every record ──────────────────────────────────────────────
@@ -217,6 +238,12 @@ def ranks(values: Sequence[float], percentile: str) -> tuple[float, float]:
     return values[low], values[min(len(values) - 1, math.floor(rank))]
 
 
+def is_too_few(count: int, percentile: str) -> bool:
+    """Return whether no value lies beyond a percentile on its nearer side: it has none then."""
+    q = Fraction(percentile[1:]) / 100
+    return count * min(q, 1 - q) < 1
+
+
 # ── what Weir serves ─────────────────────────────────────────────────────────
 
 
@@ -312,8 +339,10 @@ def _agrees(point: dict[str, Any], pane: ExactPane, aggregate: str, pane_ms: int
     if point["count"] != pane.count:
         return False
     if aggregate.startswith("p"):
-        if point["value"] is None:  # said to be too few for the sketch to carry
-            return pane.count < 100
+        if is_too_few(pane.count, aggregate):
+            return point["value"] is None
+        if point["value"] is None:
+            return False
         low, high = ranks(pane.values, aggregate)
         return bool(point["low"] <= high and low <= point["high"])
     want = expected(pane, aggregate, pane_ms)
@@ -324,17 +353,33 @@ def _agrees(point: dict[str, Any], pane: ExactPane, aggregate: str, pane_ms: int
 
 
 def compare_ledger(api: Api, account: Account) -> Comparison:
-    """Compare the served ledger with the account of the log, minute by minute."""
+    """Compare the served ledger with the account of the log, minute by minute, both ways round."""
     result = Comparison()
-    served: dict[int, Counter[str]] = defaultdict(Counter)
-    for row in api.call("GET", "/ledger?limit=500")["items"]:
-        for name in ("counted", "duplicate", "quarantined", "beyond_horizon", "erased"):
-            served[row["minute_ms"]][name] += row[name]
+    if not account.minutes:
+        return result
+    newest, oldest = max(account.minutes), min(account.minutes)
+    oldest = max(oldest, newest - LEDGER_MS + MINUTE_MS)
+    served: dict[int, Counter[str]] = {}
+    for row in ledger_rows(api, oldest):
+        tally = Counter({name: row[name] for name in DISPOSITIONS if row[name]})
+        if tally:
+            served[row["minute_ms"]] = tally
         result.note(not row["difference"], f"ledger difference: {row}")
-    for minute, tally in account.minutes.items():
-        got = Counter({k: v for k, v in served[minute].items() if v})
-        result.note(got == tally, f"minute {minute}: {got}, is {tally}")
+    for minute in sorted(served.keys() | {m for m in account.minutes if m >= oldest}):
+        got, tally = served.get(minute, Counter()), account.minutes.get(minute, Counter())
+        result.note(got == tally, f"minute {minute}: {dict(got)}, is {dict(tally)}")
     return result
+
+
+def ledger_rows(api: Api, oldest_ms: int) -> Iterator[dict[str, Any]]:
+    """Yield the served minutes from the newest back to that of an instant, a day at a time."""
+    rows = api.call("GET", f"/ledger?minutes={LEDGER_PAGE}")["items"]
+    while rows:
+        yield from rows
+        before_ms = min(row["minute_ms"] for row in rows) - MINUTE_MS
+        if before_ms < max(oldest_ms, 0):
+            return
+        rows = api.call("GET", f"/ledger?minutes={LEDGER_PAGE}&to_ms={before_ms}")["items"]
 
 
 # ── the demo's own log file ──────────────────────────────────────────────────
