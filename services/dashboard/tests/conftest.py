@@ -87,7 +87,7 @@ class Engine:
     One shard. A commit is one transaction, then its record, as in the engine.
     """
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: Running, reason: str = "start") -> None:
         """Begin a new epoch."""
         self._running = running
         self._redis: Any = running.redis
@@ -96,7 +96,7 @@ class Engine:
         self.rev = 0
         self.offset = 0
         self.through_ms = 0
-        opening = Opening(epoch=self.epoch, reason="start")
+        opening = Opening(epoch=self.epoch, reason=reason, at_ms=int(time.time() * 1000))
         self._redis.xadd(names.BATCHES, {FIELD: encode(opening)}, id=entry_id(self.epoch, 0))
 
     def commit(

@@ -15,6 +15,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
+from weir import names
 from weir.live import apply, same
 from weir.rows import Row
 from weir_dashboard.live import client
@@ -303,6 +304,54 @@ class TestWatching:
         second.commit({pane: {"=eu": Row(1)}})
         watcher.listen(lambda answer: answer["epoch"] == second.epoch)
         assert watcher.deltas == 0
+
+    def test_after_a_loss_nothing_is_said_until_all_is_counted_again(
+        self, running: Any, engine: Any, metric: tuple[str, int]
+    ) -> None:
+        """While the log is counted again no window is a 0; at its end all is as before."""
+        name, vid = metric
+        pane = (vid, 10, ten_seconds_ago(1))
+        through_ms = int(time.time() * 1000) + 120_000
+        engine.commit({pane: {"=eu": Row(5)}}, through_ms=through_ms)
+        watcher = Watcher(running, asked(name))
+        watcher.listen(lambda answer: total(answer, "eu") == 5)
+        lost = type(engine)(running, reason="lost")
+        running.redis.delete(names.pane_key(0, *pane))
+        lost.commit({pane: {"=eu": Row(2)}}, through_ms=through_ms - 3_600_000)
+        lost.commit(ticks=1, through_ms=through_ms - 1_800_000)
+        watcher.listen(lambda answer: answer["rev"] == 2)
+        assert watcher.answer is not None
+        observer = running.dashboard.context.observer
+        beat = json.dumps({"at_ms": int(time.time() * 1000) + 5_000})
+        running.redis.set(names.part_key("ingest", "test"), beat, ex=15)
+        wait_until(lambda: observer.parts.named("ingest"), timeout_s=5, what="ingest's heartbeat")
+        fresh = observer.fresh()
+        assert (fresh.status, round(fresh.progress, 2)) == ("rebuilding", 0.5)
+        for series in watcher.answer["series"]:
+            assert set(series["state"]) == {"r"}
+            assert set(series["count"]) == set(series["value"]) == {None}
+        lost.commit({pane: {"=eu": Row(3)}}, through_ms=through_ms)
+        watcher.listen(lambda answer: total(answer, "eu") == 5)
+        assert set(watcher.answer["series"][0]["state"]) == {"f"}
+        assert observer.fresh().status == "live"
+        running.redis.delete(names.part_key("ingest", "test"))
+
+    def test_a_lower_beginning_of_any_epoch_is_believed(
+        self, running: Any, engine: Any, metric: tuple[str, int]
+    ) -> None:
+        """What was counted in another epoch says nothing of this one."""
+        name, vid = metric
+        now_ms = int(time.time() * 1000)
+        engine.commit({(vid, 10, ten_seconds_ago(1)): {"=eu": Row(5)}}, through_ms=now_ms + 120_000)
+        second = type(engine)(running, reason="behind")
+        batches = running.dashboard.context.batches
+        wait_until(lambda: batches.epoch == second.epoch, timeout_s=10, what="the epoch")
+        assert (batches.processed_through_ms, batches.recount) == (None, None)
+        second.commit(ticks=1, through_ms=now_ms - 3_600_000)
+        with running.client() as http:
+            body = http.post("/query", json=asked(name)).json()
+        assert body["fresh"]["processed_through_ms"] == now_ms - 3_600_000
+        assert set(body["series"][0]["state"]) == {"p"}
 
     def test_equal_questions_share_one_key(self, running: Any, metric: tuple[str, int]) -> None:
         """However they are spelled, equal queries of a tenant are one feed."""

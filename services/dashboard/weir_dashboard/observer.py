@@ -95,6 +95,8 @@ def _held(batches: Batches) -> bool:
 
 
 def _rebuilding(batches: Batches) -> float | None:
+    if batches.recount is not None:
+        return batches.recount.progress
     lanes = batches.newest.lanes if batches.newest else []
     due = [lane for lane in lanes if lane.kind == "rebuild" and lane.of > 0]
     if not due:

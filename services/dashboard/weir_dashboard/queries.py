@@ -14,17 +14,20 @@ from redis.asyncio import Redis
 from weir.batches import BatchRecord
 from weir.clock import Clock
 from weir.query import Evaluator, Facts, PaneKey, Plan, Query, canonical, parse_query, plan
-from weir.query.facts import PaneRows
+from weir.query.facts import PaneRows, Span
 
 from weir_dashboard.definitions.catalog import Catalog
 from weir_dashboard.definitions.served import served
 from weir_dashboard.observer import Observer
+from weir_dashboard.store.batches import Batches
 from weir_dashboard.store.panes import Panes
 from weir_dashboard.store.slots import Slots
 
 NOWHERE = (-1, -1)
 # A query that nobody watches takes note of changes up to this many panes.
 MAX_CHANGED = 20_000
+# Before every pane.
+EVER_MS = -(2**62)
 
 
 class Queries:
@@ -69,6 +72,7 @@ class Queries:
             incomplete_before_ms=self._catalog.incomplete_before_ms,
             status=fresh.status,
             fresh=fresh.body(),
+            rebuilding=_rebuilding(self._observer.batches),
         )
 
     def plan(self, tenant: str, query: Query, facts: Facts) -> Plan:
@@ -161,10 +165,18 @@ class Question:
         return _edges(made, self._queries.facts()) != self._edges
 
 
+def _rebuilding(batches: Batches) -> tuple[Span, ...]:
+    """Return the panes of which nothing can be said while the log is counted again.
+
+    All of them up to where counting was: old events may stand anywhere in the log.
+    """
+    return (Span(EVER_MS, batches.recount.to_ms),) if batches.recount is not None else ()
+
+
 def _edges(made: Plan, facts: Facts) -> tuple[int, ...]:
     """Return which steps and panes the present and processed-through stand in."""
     through_ms = facts.processed_through_ms or 0
-    edges = [facts.now_ms // made.windows.step_ms]
+    edges = [facts.now_ms // made.windows.step_ms, len(facts.rebuilding)]
     for reading in made.readings:
         late_ms = reading.served.newest.metric.lateness_ms
         edges += [through_ms // reading.pane_ms, (through_ms - late_ms) // reading.pane_ms]
