@@ -75,6 +75,8 @@ TEXTS = (
     '"line\\nend"',
     '"abcab"',
     '"a%b_c"',
+    '"a\\\\Eb"',
+    '"\\\\Qa\\\\E.b"',
     json.dumps("long" * 80),
     json.dumps("x" * 255),
     json.dumps("x" * 256),
@@ -85,7 +87,11 @@ TEXTS = (
 OTHERS = ("null", "true", "false", "NaN", "[]", "[1,2]", "{}", '{"y":1}', '{"a":1,"a":"x"}')
 LITERAL_TEXTS = ("eu", "7", "a", "ab", "", "é", "it's", "a%b_c", "Straße İ")
 LITERAL_NUMBERS = ("0", "1", "7.5", "-2.5", "100", "9007199254740992", "1e100", "0.1", "3")
-PATTERNS = ("a%", "%b", "%a%b%", "eu", "%", "%|%", "é%x", "a\\%b\\_c", "%a%a%", "%%e%u")
+PATTERNS = (
+    *("a%", "%b", "%a%b%", "eu", "%", "%|%", "é%x", "a\\%b\\_c", "%a%a%", "%%e%u"),
+    # What ends a quotation in a regex of Java.
+    *("%\\\\E%", "%\\\\Q%\\\\E%", "%\\\\E.*\\\\Q%", "%\\\\%E%"),
+)
 
 
 def draw_value(random: Random, depth: int = 0) -> str:

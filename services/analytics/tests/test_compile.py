@@ -187,6 +187,28 @@ class TestSafety:
 
         assert outcomes(spark, [metric], events) == [[NotMatched()]]
 
+    @pytest.mark.parametrize(
+        ("pattern", "text", "matches"),
+        [
+            (r"%\\E%", r"a\Eb", True),
+            (r"%\\E%", "aEb", False),
+            (r"%\\E.*\\Q%", "ab", False),
+            (r"%\\E.*\\Q%", r"\E.*\Q", True),
+            (r"%\\Qa\\E%", r"x\Qa\E", True),
+            (r"%\\%E%", r"\E", True),
+            (r"%\\E(%", r"\E(", True),
+        ],
+    )
+    def test_a_pattern_is_never_a_regex(
+        self, spark: SparkSession, pattern: str, text: str, matches: bool
+    ) -> None:
+        """What would end a quotation in a regex is a text like any other, and throws nothing."""
+        metric = metric_of(where=f"data.x like '{pattern}'")
+        events = [event_of(json.dumps({"x": text}))]
+
+        (found,) = outcomes(spark, [metric], events)
+        assert found == [Used("", None, None) if matches else NotMatched()]
+
     def test_deep_arithmetic_does_not_grow_the_plan(self, spark: SparkSession) -> None:
         """An expression of the deepest allowed nesting is compiled and counted."""
         text = "data.x"

@@ -11,6 +11,7 @@ import pytest
 import redis
 from weir import names, rows
 from weir.definitions.metric import Metric
+from weir.sketches import distinct_in, hll_union
 from weir_analytics.panes.accounts import LEDGER, TYPES, USE
 from weir_analytics.panes.plan import Counted, Plan, make_plan
 from weir_analytics.panes.versions import DAY_S, Version
@@ -122,6 +123,23 @@ class TestPass:
         assert ledger(panes) == {"counted": 4}
         assert panes[TYPES, 60, base // 1000] == {"=acme|=web|=t": rows.Row(4)}
         assert panes[USE, 60, base // 1000] == {"=1|=used": rows.Row(4)}
+
+    def test_the_empty_text_is_a_distinct_value(
+        self, spark: SparkSession, redis_url: str, tmp_path: Path
+    ) -> None:
+        """Of "", a text and null two are counted; of "" alone, one."""
+        users: list[str | None] = ["", "u", None, ""]
+        log = [counted(str(i), k="a", u=user) for i, user in enumerate(users)]
+        log.append(counted("alone", k="b", u=""))
+        batch = batch_of(tmp_path, 5, redis_url=redis_url)
+        open_shards(redis_url, batch)
+        m = metric(by=["data.k"], aggregates=["distinct(data.u)"])
+        run_batch(spark, log_of(spark, log), plan_of(m), batch)
+        pane = panes_in(redis_url)[1, 10, NOW_S - NOW_S % 10]
+
+        assert {
+            text: distinct_in(hll_union([row.hll or b""])).value for text, row in pane.items()
+        } == {"=a": 2, "=b": 1}
 
     def test_received_is_the_sum_of_the_dispositions(
         self, spark: SparkSession, redis_url: str, tmp_path: Path

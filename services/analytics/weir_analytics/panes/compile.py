@@ -44,6 +44,9 @@ SETTINGS = {
 }
 """What the session must be set to for the columns to mean what they say."""
 
+EMPTY_MEMBER = "\x00empty"
+"""Stands for the empty text in a distinct count: the sketch takes no text of length zero."""
+
 
 @dataclass(frozen=True)
 class EventSchema:
@@ -164,7 +167,7 @@ def compile_metric(metric: Metric, schema: EventSchema, views: Column) -> Metric
         where=found.where,
         series=series_of(found.text),
         value=found.value,
-        distinct=member_of(found.marked),
+        distinct=_unmarked(found.marked),
         error=error_of(found.value, found.absent, found.text, found.marked),
     )
 
@@ -238,7 +241,11 @@ def series_of(text: Column) -> Column:
 
 
 def member_of(marked: Column) -> Column:
-    """Return the text for the distinct count, null if there is none to count."""
+    """Return the text that the sketch of a distinct count takes, null if there is none."""
+    return F.when(marked == "=", EMPTY_MEMBER).otherwise(_unmarked(marked))
+
+
+def _unmarked(marked: Column) -> Column:
     return F.when(marked != "~", F.substring(marked, 2, 2**31 - 1))
 
 

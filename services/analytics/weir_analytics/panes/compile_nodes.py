@@ -131,9 +131,18 @@ def _like(text: Column, segments: tuple[str, ...]) -> Column:
     first, *inner, last = segments
     rest = F.substring(text, len(first) + 1, REST)
     for segment in inner:
-        rest = F.get(F.split(rest, f"\\Q{segment}\\E", 2), 1)
+        # Names `rest` once: with `locate` and `substring` each segment would double the plan.
+        rest = F.get(F.split(rest, _quoted(segment), 2), 1)
     ends = F.coalesce(F.endswith(rest, F.lit(last)), F.lit(False))
     return F.when(text.isNotNull(), F.startswith(text, F.lit(first)) & ends)
+
+
+def _quoted(text: str) -> str:
+    r"""Return the regex that matches a text and nothing else, whatever stands in it.
+
+    An `\E` in the text would end the quotation: it is said between two of them.
+    """
+    return "\\Q" + text.replace("\\E", r"\E\\E\Q") + "\\E"
 
 
 def _call(node: Call, read: Reader) -> Column:
