@@ -148,6 +148,17 @@ class TestTrack:
         assert track.advance({**world.answer(), "epoch": 8, "rev": 4}, now_ms=250) is True
         assert track.since(3) is None
 
+    def test_another_version_at_the_same_revision_is_another_life(self) -> None:
+        """An edit brings a new answer between two batches; no delta leads to it."""
+        world = World(3)
+        track = Track(world.answer(), now_ms=0)
+        life = track.life
+        assert track.advance({**world.answer(), "rev": 2}, now_ms=250) is False
+        assert track.life == life
+        edited = {**world.answer(), "metric": {"name": "m", "version": 2}, "rev": 2}
+        assert track.advance(edited, now_ms=500) is True
+        assert (track.life, track.rev, track.answer) == (life + 1, 2, edited)
+
     def test_removals_are_remembered_for_the_history_only(self) -> None:
         """A client away for longer than the history gets a snapshot, not a ghost series."""
         world = World(3)

@@ -285,11 +285,30 @@ class TestWatching:
         engine.commit({pane: {"=eu": Row(1)}})
         watcher = Watcher(running, asked(name))
         watcher.listen(lambda answer: total(answer, "eu") == 1)
+        engine.commit({pane: {"=eu": Row(1)}})
+        watcher.listen(lambda answer: total(answer, "eu") == 2)
         watcher.close()
         engine.commit({pane: {"=eu": Row(1)}})
         watcher.open()
-        watcher.listen(lambda answer: total(answer, "eu") == 2)
+        watcher.deltas = 0
+        watcher.listen(lambda answer: total(answer, "eu") == 3)
         assert watcher.deltas == 1
+
+    def test_resume_at_the_first_revision_brings_a_snapshot(
+        self, running: Any, engine: Any, metric: tuple[str, int]
+    ) -> None:
+        """What another replica read a batch ahead of its revision is corrected all the same."""
+        name, vid = metric
+        engine.commit({(vid, 10, ten_seconds_ago(1)): {"=eu": Row(1)}})
+        watcher = Watcher(running, asked(name))
+        watcher.listen(lambda answer: total(answer, "eu") == 1)
+        assert watcher.answer is not None
+        watcher.close()
+        counts = watcher.answer["series"][0]["count"]
+        counts[counts.index(1)] = 9
+        watcher.open()
+        watcher.listen(lambda answer: total(answer, "eu") == 1)
+        assert watcher.answer["rev"] == engine.rev
 
     def test_a_new_epoch_brings_a_snapshot(
         self, running: Any, engine: Any, metric: tuple[str, int]
@@ -304,6 +323,26 @@ class TestWatching:
         second.commit({pane: {"=eu": Row(1)}})
         watcher.listen(lambda answer: answer["epoch"] == second.epoch)
         assert watcher.deltas == 0
+
+    def test_an_edit_reaches_open_boards_without_another_batch(
+        self, running: Any, engine: Any, metric: tuple[str, int]
+    ) -> None:
+        """The new version comes as a snapshot at the revision at hand, and goes on from there."""
+        name, vid = metric
+        start_s = ten_seconds_ago(1)
+        engine.commit({(vid, 10, start_s): {"=eu": Row(5)}})
+        watcher = Watcher(running, asked(name))
+        watcher.listen(lambda answer: total(answer, "eu") == 5)
+        text = METRIC.format(name=name).replace("allowed_lateness: 1m", "allowed_lateness: 2m")
+        path, condition = f"/definitions/metric/{name}", {"if-match": '"1"'}
+        with running.client() as http:
+            assert http.put(path, json={"text": text}, headers=condition).status_code == 200
+        watcher.listen(lambda answer: answer["metric"]["version"] == 2)
+        assert watcher.answer is not None
+        assert (watcher.answer["rev"], watcher.answer["series"]) == (engine.rev, [])
+        newer = running.dashboard.context.catalog.folded.get("default", "metric", name).vid
+        engine.commit({(newer, 10, start_s): {"=eu": Row(7)}})
+        watcher.listen(lambda answer: total(answer, "eu") == 7)
 
     def test_after_a_loss_nothing_is_said_until_all_is_counted_again(
         self, running: Any, engine: Any, metric: tuple[str, int]

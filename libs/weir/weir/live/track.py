@@ -43,12 +43,15 @@ class Track:
         answer: The newest answer.
         rev: The revision of the newest answer that differed from the one before.
         floor_rev: The oldest revision from which a delta can still be made.
+        life: Counts the answers that no delta leads to: after another epoch, or another
+            version of the metric, which comes without a revision of its own.
     """
 
     answer: Answer
     now_ms: int
     rev: int = field(init=False)
     floor_rev: int = field(init=False)
+    life: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self._restart(self.answer)
@@ -106,6 +109,7 @@ class Track:
 
     def _restart(self, answer: Answer) -> None:
         self.answer = answer
+        self.life += 1
         self.rev = self.floor_rev = self._of_rev = self._notes_rev = answer["rev"]
         # Windows have revisions of their own, for an answer without any series.
         self._time_revs = [answer["rev"]] * len(answer["t_ms"])

@@ -28,6 +28,7 @@ class Subscription:
         key: The feed.
         last_sent_rev: Up to which revision the client was told; None: a snapshot is due.
         epoch: The epoch of that revision.
+        life: The life of the track that it was told from; None if it was told elsewhere.
         sent_s: Loop time of the last frame.
     """
 
@@ -36,6 +37,7 @@ class Subscription:
     key: str
     last_sent_rev: int | None = None
     epoch: int = 0
+    life: int | None = None
     sent_s: float = 0.0
 
 

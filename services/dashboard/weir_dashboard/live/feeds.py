@@ -73,9 +73,7 @@ class Feed:
         return self._made(rev, self.track)
 
     def _made(self, rev: int | None, track: Track) -> list[bytes]:
-        # Who resumes is taken one revision back; before the first there is nothing.
-        since = track.floor_rev if rev == track.floor_rev - 1 else rev
-        change = track.since(since) if since is not None else None
+        change = track.since(rev) if rev is not None else None
         if change is None:
             made = frames.snapshot(self.key, track.answer)
         else:
@@ -216,7 +214,7 @@ class Feeds:
         written = {True: 0, False: 0}
         held_back = 0
         for subscription in feed.subscriptions:
-            known = subscription.last_sent_rev if subscription.epoch == epoch else None
+            known = _known_rev(subscription, track)
             if known is not None and known >= rev:
                 continue
             client = subscription.client
@@ -227,9 +225,16 @@ class Feeds:
             for one in feed.frames_since(known):
                 write(one)
             written[known is None] += 1
-            subscription.epoch, subscription.sent_s = epoch, now_s
+            subscription.epoch, subscription.life, subscription.sent_s = epoch, track.life, now_s
             # A snapshot may say a later revision; a delta from before it is as good.
             subscription.last_sent_rev = rev
         instruments.frames.labels("snapshot").inc(written[True])
         instruments.frames.labels("delta").inc(written[False])
         instruments.held_back.inc(held_back)
+
+
+def _known_rev(subscription: Subscription, track: Track) -> int | None:
+    """Return from which revision a delta can lead on; None if only a snapshot can."""
+    if subscription.epoch != track.answer["epoch"]:
+        return None
+    return subscription.last_sent_rev if subscription.life in (None, track.life) else None
