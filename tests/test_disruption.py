@@ -9,24 +9,11 @@ import urllib.request
 
 import psutil
 import pytest
-import recount
-from load import GROUPS, TYPE, Load
-from recount import Api, MetricSpec, account_for, compare, compare_ledger, panes_of, read_log
+from equality import assert_equal_to_recount, await_load, begin
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
 
-PANE_MS = 10_000
 FIRST_RESULT_S = 60.0
-SPEC = MetricSpec("load", TYPE, ("group",), value=lambda event: float(event["data"]["n"]))
-DEFINITION = f"""
-kind: metric
-name: load
-events: {{type: {TYPE}}}
-value: data.n
-by: [data.group]
-aggregates: [count, sum, min, max]
-resolution: 10s
-"""
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(1500)]
 
@@ -37,18 +24,6 @@ def seed() -> int:
     value = int(os.environ.get("WEIR_SEED") or SystemClock().now_ms() % 1_000_000)
     print(f"WEIR_SEED={value}")  # noqa: T201
     return value
-
-
-def begin(stack: TestStack, seed: int) -> Load:
-    """Define the metric, and return a load that is not running yet."""
-    stack.define("metric", "load", DEFINITION)
-    stack.wait_until(lambda: stack.api("GET", "/definitions/metric/load/progress").body["active"])
-    return Load(stack.ingest_url, stack.key, str(seed))
-
-
-def await_load(stack: TestStack, load: Load, target: int) -> None:
-    """Wait until more than `target` events have been acknowledged."""
-    stack.wait_until(lambda: load.acknowledged > target, f"event {target} acknowledged", 60)
 
 
 def processed_through_ms(stack: TestStack) -> int:
@@ -62,28 +37,6 @@ def await_new_result(stack: TestStack) -> float:
     began, now_ms = time.monotonic(), SystemClock().now_ms()
     stack.wait_until(lambda: processed_through_ms(stack) > now_ms, "a new result", FIRST_RESULT_S)
     return time.monotonic() - began
-
-
-def assert_equal_to_recount(stack: TestStack, load: Load) -> None:
-    """Compare ledger and panes with the log, once all of the log is counted."""
-    api = Api(stack.dashboard_url, stack.key)
-    account = stack.wait_until(lambda: settled(stack, api), "ledger equal to the log", 120)
-    events = [event for event in account.counted if event["type"] == TYPE]
-    numbers = {event["data"]["n"] for event in events}
-    assert len(numbers) == len(events)
-    assert set(range(load.acknowledged)) <= numbers
-    assert len(numbers) <= load.acknowledged + load.unknown
-    result = compare(
-        api, panes_of(events, SPEC, PANE_MS), SPEC, ("count", "sum", "min", "max"), PANE_MS
-    )
-    assert result.mismatches == []
-    assert result.points >= GROUPS
-
-
-def settled(stack: TestStack, api: Api) -> recount.Account | None:
-    """Return the account of the log once the served ledger says the same."""
-    account = account_for(read_log(stack.kafka_bootstrap))
-    return account if not compare_ledger(api, account).mismatches else None
 
 
 @pytest.mark.disruption  # seven restarts of a part: minutes

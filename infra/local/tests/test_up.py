@@ -1,4 +1,4 @@
-"""The commands on the whole stack: up, status, down, and up again after a crash of everything."""
+"""The commands on the whole stack: up, status, down, and up again after every kind of end."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from equality import assert_equal_to_recount, await_load, begin
 from weir_local import ports
 from weir_local.home import Home
 from weir_local.keeper import keeper_part, notes_path
@@ -79,26 +81,73 @@ def test_up_status_down(commands: Commands) -> None:
         assert "  yes  " in row, row
 
     assert commands.run("down").returncode == 0
-    assert [name for name, part in commands.parts.items() if part.pid()] == []
+    assert running(commands) == []
     assert [port for port in home.ports.by_use.values() if not ports.is_free(port)] == []
 
 
-def test_up_goes_on_after_a_crash_of_everything(commands: Commands) -> None:
-    """After kill -9 of all processes `up` starts them again, and what was accepted is there."""
-    assert commands.run("up", "--detach").returncode == 0
-    client = TestStack(commands.home.folder, commands.home.port_base)
-    client.post([{"specversion": "1.0", "id": "1", "source": "x", "type": "crash.test"}])
+@pytest.mark.timeout(900)
+def test_no_end_changes_a_number(commands: Commands) -> None:
+    """Ctrl-C, kill -9 of all, and `down`, each under load: `up` goes on, equal to the recount."""
+    with foreground(commands) as up:
+        client = TestStack(commands.home.folder, commands.home.port_base)
+        load = begin(client, seed=1)
+        with load:
+            await_load(client, load, 500)
+            assert ctrl_c(up).endswith(f"state is kept in {commands.home.folder}\n")
+            assert running(commands) == []
+            for end in (kill_all, stop_all):
+                assert commands.run("up", "--detach").returncode == 0
+                await_load(client, load, load.acknowledged + 500)
+                end(commands)
+            again = commands.run("up", "--detach")
+            assert again.returncode == 0, again.stderr
+            await_load(client, load, load.acknowledged + 500)
+    assert commands.run("status").stdout.count("  yes  ") == len(CORE)
+    assert_equal_to_recount(client, load)
+    client.close()
+
+
+@contextmanager
+def foreground(commands: Commands) -> Iterator[subprocess.Popen[str]]:
+    """Run `up` in the foreground, ready."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "weir_local", "up"],
+        env=commands.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as up:
+        assert up.stdout is not None
+        for line in up.stdout:
+            if line.startswith("Ctrl-C stops"):
+                break
+        yield up
+
+
+def ctrl_c(up: subprocess.Popen[str]) -> str:
+    """Press Ctrl-C; return what was said then."""
+    assert up.stdout is not None
+    up.send_signal(signal.SIGINT)
+    said = up.stdout.read()
+    assert up.wait(60) == 0
+    return said
+
+
+def kill_all(commands: Commands) -> None:
+    """End every process of the stack at once, the keeper first."""
     for name in ("keeper", *CORE):
         commands.parts[name].send(signal.SIGKILL)
+    wait_until(lambda: not running(commands), timeout_s=10, what="the end of all")
 
-    again = commands.run("up", "--detach")
 
-    assert again.returncode == 0, again.stderr
-    assert commands.run("status").stdout.count("  yes  ") == len(CORE)
-    client.wait_until(
-        lambda: any(m["type"] == "crash.test" for m in _types(client)), "the event's type"
-    )
-    client.close()
+def stop_all(commands: Commands) -> None:
+    """Run `down`."""
+    assert commands.run("down").returncode == 0
+    assert running(commands) == []
+
+
+def running(commands: Commands) -> list[str]:
+    """Return the names of the parts that run."""
+    return [name for name, part in commands.parts.items() if part.pid()]
 
 
 def test_a_part_that_ends_comes_back(commands: Commands) -> None:
@@ -118,26 +167,6 @@ def test_a_part_that_ends_comes_back(commands: Commands) -> None:
     assert "ingest was started again" in notes
 
 
-def test_ctrl_c_stops_everything(commands: Commands) -> None:
-    """In the foreground Ctrl-C ends the stack cleanly, with exit code 0."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "weir_local", "up"],
-        env=commands.environment,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as up:
-        assert up.stdout is not None
-        for line in up.stdout:
-            if line.startswith("Ctrl-C stops"):
-                break
-        assert all(commands.parts[name].pid() for name in CORE)
-        up.send_signal(signal.SIGINT)
-        said = up.stdout.read()
-        assert up.wait(60) == 0
-    assert "state is kept in" in said
-    assert [name for name, part in commands.parts.items() if part.pid()] == []
-
-
 def test_a_taken_port_is_told(commands: Commands) -> None:
     """A taken port is told with its use, its holder and the setting; nothing is left running."""
     port = commands.home.ports["dashboard"]
@@ -149,9 +178,4 @@ def test_a_taken_port_is_told(commands: Commands) -> None:
     assert f"port {port} (dashboard) must be free" in up.stderr
     assert f"pid {os.getpid()}" in up.stderr
     assert "WEIR_PORT_BASE=" in up.stderr
-    assert [name for name, part in commands.parts.items() if part.pid()] == []
-
-
-def _types(client: TestStack) -> list[dict[str, str]]:
-    items: list[dict[str, str]] = client.api("GET", "/discovery/types").body["items"]
-    return items
+    assert running(commands) == []

@@ -1,0 +1,53 @@
+"""A load with a metric of its own, and its comparison with the recount: `load` and `recount`."""
+
+from __future__ import annotations
+
+import recount
+from load import GROUPS, TYPE, Load
+from recount import Api, MetricSpec, account_for, compare, compare_ledger, panes_of, read_log
+from weir_local.testing import TestStack
+
+PANE_MS = 10_000
+AGGREGATES = ("count", "sum", "min", "max")
+SPEC = MetricSpec("load", TYPE, ("group",), value=lambda event: float(event["data"]["n"]))
+DEFINITION = f"""
+kind: metric
+name: load
+events: {{type: {TYPE}}}
+value: data.n
+by: [data.group]
+aggregates: [count, sum, min, max]
+resolution: 10s
+"""
+
+
+def begin(stack: TestStack, seed: int) -> Load:
+    """Define the metric, and return a load that is not running yet."""
+    stack.define("metric", "load", DEFINITION)
+    stack.wait_until(lambda: stack.api("GET", "/definitions/metric/load/progress").body["active"])
+    return Load(stack.ingest_url, stack.key, str(seed))
+
+
+def await_load(stack: TestStack, load: Load, target: int) -> None:
+    """Wait until more than `target` events have been acknowledged."""
+    stack.wait_until(lambda: load.acknowledged > target, f"event {target} acknowledged", 60)
+
+
+def assert_equal_to_recount(stack: TestStack, load: Load) -> None:
+    """Compare ledger and panes with the log, once all of the log is counted."""
+    api = Api(stack.dashboard_url, stack.key)
+    account = stack.wait_until(lambda: settled(stack, api), "ledger equal to the log", 120)
+    events = [event for event in account.counted if event["type"] == TYPE]
+    numbers = {event["data"]["n"] for event in events}
+    assert len(numbers) == len(events)
+    assert set(range(load.acknowledged)) <= numbers
+    assert len(numbers) <= load.acknowledged + load.unknown
+    result = compare(api, panes_of(events, SPEC, PANE_MS), SPEC, AGGREGATES, PANE_MS)
+    assert result.mismatches == []
+    assert result.points >= GROUPS
+
+
+def settled(stack: TestStack, api: Api) -> recount.Account | None:
+    """Return the account of the log once the served ledger says the same."""
+    account = account_for(read_log(stack.kafka_bootstrap))
+    return account if not compare_ledger(api, account).mismatches else None
