@@ -57,7 +57,20 @@ class TestRecord:
 
         assert value.endswith(b',"data":{"a": 1.10}}')
 
-    @pytest.mark.parametrize("value", [b"", b'{"weirid":"', b'{"weirid":"' + b"x" * 90])
+    @pytest.mark.parametrize(
+        "value",
+        [
+            b"",
+            b'{"weirid":"',
+            b'{"weirid":"' + b"x" * 90,
+            b'{"weirid":"%s","weirms":"+000001700000000"' % (b" " * 32),
+            b'{"weirid":"%s","weirms":"+000001700000000"' % (b"A" * 32),
+            b'{"weirid":"%s","weirms":"+1_700000_000000"' % (b"a" * 32),
+            b'{"weirid":"%s","weirms":" 000001700000000"' % (b"a" * 32),
+            b'{"weirid":"%s","weirms":"+00000170000000 "' % (b"a" * 32),
+            b'{"weirid":"%s","weirms": "+00001700000000"' % (b"a" * 32),
+        ],
+    )
     def test_no_fixed_places(self, value: bytes) -> None:
         """A value without the fixed places is refused, not read as garbage."""
         with pytest.raises(ValueError, match="at their fixed places"):

@@ -9,6 +9,7 @@ become a record.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -36,6 +37,8 @@ MAX_KEPT_BYTES: Final = 65_536
 
 DEFAULT_TENANT: Final = "default"
 FOREIGN_SOURCE: Final = "kafka"
+OWNER_PATTERN: Final = "[a-z0-9][a-z0-9_.-]{0,63}"
+"""What a tenant, or the source of a key, may be called."""
 
 
 class Placed(NamedTuple):
@@ -50,17 +53,37 @@ def starts_like_event(value: bytes) -> bool:
     return value.startswith(VALUE_PREFIX)
 
 
+_PLACES: Final = re.compile(rb'\{"weirid":"[0-9a-f]{32}","weirms":"[+-][0-9]{15}')
+
+
 def placed(value: bytes) -> Placed:
     """Read digest and event time from their fixed places.
+
+    Exactly what ingest writes, and not all that Python reads as a number: the engine
+    tells events by the same signs, and the two must agree on every record.
 
     Raises:
         ValueError: If there is no digest or time at those places.
     """
-    if not value.startswith(VALUE_PREFIX) or value[DIGEST_END:TIME_AT] != b'","weirms":"':
+    if not _PLACES.match(value):
         message = "value must start with weirid and weirms at their fixed places"
         raise ValueError(message)
     digest = bytes.fromhex(value[DIGEST_AT:DIGEST_END].decode("ascii"))
     return Placed(digest, int(value[TIME_AT:TIME_END]))
+
+
+def owner(tenant: str, source: str) -> tuple[str, str]:
+    """Return tenant and source as they are accounted for; `default` and `kafka` for others.
+
+    What a record says of itself may be anything: another producer wrote it.
+    """
+    return (
+        tenant if _OWNER.fullmatch(tenant) else DEFAULT_TENANT,
+        source if _OWNER.fullmatch(source) else FOREIGN_SOURCE,
+    )
+
+
+_OWNER: Final = re.compile(OWNER_PATTERN)
 
 
 # ── identity ────────────────────────────────────────────────────────────────

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from weir_analytics.panes.batch import PROPERTY, Batch
 from weir_analytics.panes.decode import classify, event_time_ms
 from weir_analytics.panes.dispose import dispose
 from weir_analytics.panes.kinds import Fate, Kind
+from weir_analytics.panes.states import kind_of
 
-from .log_frames import EVENT, NOW_MS, Record, batch_of, event, log_of
+from .log_frames import EVENT, NOW_MS, SAMPLED, Record, batch_of, event, log_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
+
+TIME = b"+000001700000000"
 
 
 def fates(spark: SparkSession, log: DataFrame, batch: Batch) -> list[tuple[int, Fate, int]]:
@@ -26,7 +29,70 @@ def fates(spark: SparkSession, log: DataFrame, batch: Batch) -> list[tuple[int, 
     return [(r.partition, Fate(r.fate), r.received_ms) for r in dispose(classify(log)).collect()]
 
 
+def placed(
+    digest: bytes = b"a" * 32, between: bytes = b'","weirms":"', time: bytes = TIME
+) -> bytes:
+    """Return a value of our shape, with something else at one of the fixed places."""
+    return b'{"weirid":"' + digest + between + time + b'","data":{}}'
+
+
+# What only one of the two classifiers would take for an event, or both must.
+PLACES = [
+    (placed(), Kind.EVENT),
+    (placed(time=b"-000000000000005"), Kind.EVENT),
+    (placed(b"0123456789abcdef" * 2), Kind.EVENT),
+    (placed(b" " * 32), Kind.FOREIGN),
+    (placed(b"A" * 32), Kind.FOREIGN),
+    (placed(b"a" * 31 + b" "), Kind.FOREIGN),
+    (placed("é".encode() * 16), Kind.FOREIGN),
+    (placed(b"\x00" * 32), Kind.FOREIGN),
+    (placed(between=b'","weirmt":"'), Kind.FOREIGN),
+    (placed(between=b'", "weirms":'), Kind.FOREIGN),
+    (placed(time=b"+1_700000_000000"), Kind.FOREIGN),
+    (placed(time=b" 000001700000000"), Kind.FOREIGN),
+    (placed(time=b"0000001700000000"), Kind.FOREIGN),
+    (placed(time=b"+00000170000000 "), Kind.FOREIGN),
+    (placed(time=b"+00000170000000\x00"), Kind.FOREIGN),
+    (placed(time=b"+0000017000000.0"), Kind.FOREIGN),
+    (placed(time=b"+ 00001700000000"), Kind.FOREIGN),
+    (placed(time=b"-+00001700000000"), Kind.FOREIGN),
+    (placed(time="+\uff101700000000000".encode()[:16]), Kind.FOREIGN),
+    (placed()[:-2], Kind.FOREIGN),
+    (placed() + b" ", Kind.FOREIGN),
+    (placed()[:60], Kind.FOREIGN),
+    (b"", Kind.FOREIGN),
+]
+
+
+@dataclass(frozen=True)
+class Told:
+    """A record as a consumer gives it."""
+
+    given: bytes
+    names: list[tuple[str, bytes]]
+
+    def value(self) -> bytes:
+        """Return its value."""
+        return self.given
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        """Return its headers."""
+        return self.names
+
+
 class TestClassify:
+    @pytest.mark.parametrize("headers", [EVENT, SAMPLED])
+    def test_both_readers_of_the_log_know_the_same_events(
+        self, spark: SparkSession, headers: list[tuple[str, bytes]]
+    ) -> None:
+        """The columns and the reader that rebuilds dedup agree on every fixed place."""
+        log = log_of(spark, [(value, headers, NOW_MS) for value, _kind in PLACES])
+        event_kind = Kind.EVENT if headers is EVENT else Kind.SAMPLED
+        wanted = [event_kind if kind is Kind.EVENT else kind for _value, kind in PLACES]
+
+        assert [Kind(row.kind) for row in classify(log).collect()] == wanted
+        assert [kind_of(cast("Any", Told(value, headers))) for value, _ in PLACES] == wanted
+
     @pytest.mark.parametrize(
         ("record", "kind"),
         [

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from weir import names
-from weir.event import VALUE_PREFIX
+from weir.event import DIGEST_END, TIME_AT, VALUE_PREFIX
 
 from weir_analytics.panes.kinds import Kind
 
@@ -18,7 +18,8 @@ PREFIX = VALUE_PREFIX
 END = b"}"
 # Places are 1-based and in bytes, as Spark's `substring` of a binary counts.
 _IDENTITY_AT, _IDENTITY_LENGTH = 12, 32
-_TIME_AT, _TIME_LENGTH = 56, 16
+_BETWEEN_AT, _BETWEEN = DIGEST_END + 1, b'","weirms":"'
+_TIME_AT, _TIME_LENGTH = TIME_AT + 1, 16
 
 
 def classify(log: DataFrame) -> DataFrame:
@@ -56,6 +57,14 @@ def event_time_ms(value: Column) -> Column:
     return F.substring(value, _TIME_AT, _TIME_LENGTH).cast("string").try_cast("bigint")
 
 
+def _has_time(value: Column) -> Column:
+    """Tell whether a sign and 15 digits stand at the time's place: a cast takes blanks, too."""
+    sign = F.substring(value, _TIME_AT, 1)
+    last = F.substring(value, _TIME_AT + _TIME_LENGTH - 1, 1)
+    signed = (sign == F.lit(b"+")) | (sign == F.lit(b"-"))
+    return signed & last.between(F.lit(b"0"), F.lit(b"9")) & event_time_ms(value).isNotNull()
+
+
 def _headers_text() -> Column:
     """Return the headers as `<key>=<value>,…` in hexadecimal; of a null value the key alone.
 
@@ -72,14 +81,16 @@ def _headers_text() -> Column:
 def _identity() -> Column:
     digits = F.substring("value", _IDENTITY_AT, _IDENTITY_LENGTH).cast("string")
     starts = F.substring("value", 1, len(PREFIX)) == F.lit(PREFIX)
-    identity = F.when(starts, F.unhex(digits))
-    return F.when(F.length(identity) == 16, identity)
+    between = F.substring("value", _BETWEEN_AT, len(_BETWEEN)) == F.lit(_BETWEEN)
+    identity = F.unhex(digits)
+    # Written back it is what was read only if that was 32 lower-case digits.
+    return F.when(starts & between & (F.lower(F.hex(identity)) == digits), identity)
 
 
 def _kind() -> Column:
     first, value = F.col("first"), F.col("value")
     whole = F.substring(value, -1, 1) == F.lit(END)
-    known = F.col("identity").isNotNull() & event_time_ms(value).isNotNull() & whole
+    known = F.col("identity").isNotNull() & _has_time(value) & whole
     return (
         F.when((first == names.HEADER_TICK) & value.isNull(), int(Kind.TICK))
         .when((first == names.HEADER_REASON) & value.isNotNull(), int(Kind.REFUSED))
