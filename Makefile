@@ -11,6 +11,9 @@ LOCAL := $(VENV)/python -m weir_local
 PYTEST := $(VENV)/python -m pytest
 DETACHED := $(if $(DETACH),--detach)
 
+# Stopping, and looking at what runs, must work offline and on a full disk: no set-up.
+READY := $(VENV)/python -c 'import weir_local' 2>/dev/null || { echo "weir: this checkout must be set up for that, found no .venv that works; run \`make setup\`" >&2; exit 1; }
+
 export WEIR_HOME WEIR_PORT_BASE
 
 .PHONY: help setup demo up down status logs link reset \
@@ -30,19 +33,24 @@ demo: setup ## start everything and feed it real data; Ctrl-C stops (DETACH=1 re
 up: setup ## start everything; Ctrl-C stops (DETACH=1 returns)
 	@exec $(LOCAL) up $(DETACHED)
 
-down: setup ## stop everything; nothing accepted is lost
+down: ## stop everything; nothing accepted is lost
+	@$(READY)
 	@$(LOCAL) down
 
-status: setup ## how each part is: running, ready, lag, freshness, memory, log
+status: ## how each part is: running, ready, lag, freshness, memory, log
+	@$(READY)
 	@$(LOCAL) status
 
-logs: setup ## what the parts write (PART=ingest for one of them)
+logs: ## what the parts write (PART=ingest for one of them)
+	@$(READY)
 	@$(LOCAL) logs $(PART) --follow || test $$? -eq 130
 
-link: setup ## print a new sign-in link
+link: ## print a new sign-in link
+	@$(READY)
 	@$(LOCAL) link
 
-reset: setup ## stop and remove all events, numbers and keys (YES=1 does not ask)
+reset: ## stop and remove all events, numbers and keys (YES=1 does not ask)
+	@$(READY)
 	@$(LOCAL) reset $(if $(YES),--yes)
 
 test: setup ## everything CI runs but the disruption tests: lint, pages, Python

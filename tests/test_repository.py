@@ -155,6 +155,22 @@ def test_every_disruption_test_has_a_target() -> None:
     assert [p for p in marked if f"{p.relative_to(ROOT)}::" not in collected] == []
 
 
+@pytest.mark.parametrize("target", ["down", "status", "logs", "link", "reset"])
+def test_stopping_and_looking_need_no_set_up(target: str, tmp_path: Path) -> None:
+    """These targets only use an environment that is there, and say so where there is none."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    command = ["make", target, "PYTHON=false"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)  # noqa: S603
+    assert "this checkout must be set up for that" in done.stderr
+    assert "run `make setup`" in done.stderr
+    python = tmp_path / ".venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\n[ "$1" = -c ] || echo "$@"\n')
+    python.chmod(0o755)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout.startswith(f"-m weir_local {target}")
+
+
 def test_ci_draws_repeatable_examples(tmp_path: Path) -> None:
     """What CI runs sets CI, by which conftest.py chooses the examples, and keeps the exit code."""
     (tmp_path / ".ci").mkdir()

@@ -1,25 +1,29 @@
 """Set the checkout up: look at what is there, then install what is missing.
 
-Runs on a plain Python 3.11, so it uses the standard library only and imports nothing
-of this package: `make` calls it before everything else. Each step is remembered by the
-content of what it depends on, so a second call does nothing and needs no network. Steps
-that do not wait for each other run side by side.
+Runs on a plain Python 3.11 before everything else, so it uses the standard library only,
+and of this package what does the same. Each step is remembered by the content of what it
+depends on, so a second call does nothing and needs no network. Steps that do not wait for
+each other run side by side; two set-ups of one checkout come one after the other.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import hashlib
-import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from weir_local.prerequisites import Prerequisite, java, missing, missing_room, prerequisites
 
 ROOT = Path(__file__).resolve().parents[3]
 VENV = ROOT / ".venv"
@@ -35,8 +39,6 @@ PACKAGES = (
     ROOT / "services" / "dashboard",
     LOCAL,
 )
-OLDEST_PYTHON = (3, 11)
-MIN_FREE_BYTES = 4_000_000_000
 HEARTBEAT_S = 15.0
 SHOWN_LINES = 8
 
@@ -45,67 +47,17 @@ class SetupError(Exception):
     """The checkout could not be set up; the text says what is missing and what to do."""
 
 
-# ── what must be there already ──────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class Prerequisite:
-    """A program that Weir does not install itself.
-
-    Attributes:
-        name: What people call it.
-        command: Prints its version.
-        oldest: The first version that will do.
-        mend: What to do if it is missing or too old.
-    """
-
-    name: str
-    command: tuple[str, ...]
-    oldest: int
-    mend: str
-
-
-PREREQUISITES = (
-    Prerequisite(
-        "Java", ("java", "-version"), 17, "install a JDK, such as the package openjdk-17-jdk"
-    ),
-    Prerequisite("Maven", ("mvn", "-v"), 3, "install Apache Maven, such as the package maven"),
-    Prerequisite("Node.js", ("node", "-v"), 20, "install Node.js 20 or newer, with npm"),
-    Prerequisite("npm", ("npm", "-v"), 9, "install npm; it comes with Node.js"),
-)
-
-
 def check_prerequisites(wanted: Iterable[Prerequisite]) -> None:
     """Do nothing if everything that must be there is there.
 
     Raises:
         SetupError: With one line for each thing that is missing.
     """
-    with ThreadPoolExecutor() as pool:  # four programs, a second each on a slow disk
-        missing = [text for text in pool.map(_missing, wanted) if text]
-    if sys.version_info < OLDEST_PYTHON:
-        missing.append(f"Python must be 3.11 or newer, found {sys.version.split()[0]}; install it")
-    if importlib.util.find_spec("ensurepip") is None and not VENV.exists():
-        missing.append("Python must be able to make environments; install the package python3-venv")
-    free = shutil.disk_usage(ROOT).free
-    if free < MIN_FREE_BYTES and not (STAMPS / "pages").exists():
-        missing.append(
-            f"the disk must have {MIN_FREE_BYTES / 1e9:g} GB free for the first start, "
-            f"found {free / 1e9:.1f} GB; free some space"
-        )
-    if missing:
-        raise SetupError("\n".join(missing))
-
-
-def _missing(wanted: Prerequisite) -> str | None:
-    if shutil.which(wanted.command[0]) is None:
-        return f"{wanted.name} {wanted.oldest} or newer must be on PATH, found none; {wanted.mend}"
-    done = subprocess.run(wanted.command, capture_output=True, text=True, check=False)  # noqa: S603
-    found = re.search(r"(\d+)\.(\d+)", done.stdout + done.stderr)
-    if found and int(found[1]) >= wanted.oldest:
-        return None
-    version = found[0] if found else "a version that does not tell its number"
-    return f"{wanted.name} must be {wanted.oldest} or newer, found {version}; {wanted.mend}"
+    lacking = missing(wanted)
+    if not (STAMPS / "pages").exists():
+        lacking += missing_room(ROOT)
+    if lacking:
+        raise SetupError("\n".join(lacking))
 
 
 # ── steps ───────────────────────────────────────────────────────────────────
@@ -193,7 +145,8 @@ def install_python(log: Path) -> None:
     What builds packages comes first: pyspark is published as source only, and nothing
     may be fetched that the lock does not name.
     """
-    run_logged([sys.executable, "-m", "venv", VENV], log)
+    anew = [] if environment_fits() else ["--clear"]
+    run_logged([sys.executable, "-m", "venv", *anew, VENV], log)
     locked = (ROOT / "requirements.txt").read_text()
     builders = TOOLS / "builders.txt"
     builders.write_text(
@@ -201,6 +154,23 @@ def install_python(log: Path) -> None:
     )
     for requirements in (builders, ROOT / "requirements.txt"):
         _pip(["--require-hashes", "-r", requirements], log)
+
+
+def environment_fits() -> bool:
+    """Return whether the environment is of this very Python, and was made where it is.
+
+    After a Python upgrade its links lead nowhere, and `venv` leaves them as they are.
+    """
+    tell = "import sys; print(sys.version_info[:2], sys.base_prefix)"
+    try:
+        done = subprocess.run(  # noqa: S603  our own environment
+            [VENV / "bin" / "python", "-c", tell], capture_output=True, text=True, check=False
+        )
+        made = (VENV / "pyvenv.cfg").read_text()
+    except OSError:
+        return False
+    same = done.stdout.strip() == f"{sys.version_info[:2]} {sys.base_prefix}"
+    return same and f" {VENV}\n" in made
 
 
 def install_packages(log: Path) -> None:
@@ -314,9 +284,10 @@ def steps() -> tuple[Step, ...]:
     """Return every step; a step comes after those that it waits for."""
     poms = tuple(LOCAL / group / "pom.xml" for group in ("kafka", "spark"))
     node = (WEB / "package.json", WEB / "package-lock.json")
-    projects = tuple(package / "pyproject.toml" for package in PACKAGES)
+    locked = ROOT / "requirements.txt"
+    projects = (locked, *(package / "pyproject.toml" for package in PACKAGES))
     return (
-        Step("python", (ROOT / "requirements.txt",), (VENV / "bin" / "python",), install_python),
+        Step("python", (locked,), (VENV / "bin" / "python",), install_python),
         Step("jars", (LOCAL / "jars.lock", *poms), (TOOLS / "jars" / "kafka",), install_jars),
         Step("node", node, (WEB / "node_modules",), install_node),
         Step("packages", projects, (VENV / "bin" / "python",), install_packages, ("python",)),
@@ -340,23 +311,29 @@ class Setup:
         """Take the steps to do."""
         self._todo = {step.name: step for step in todo}
         self._running: dict[str, float] = {}
+        self._failed: list[str] = []
         self._began = time.monotonic()
 
     def run(self) -> None:
-        """Do all steps; say each with its time.
+        """Do all steps; say each with its time, and why one failed at once.
 
         Raises:
             SetupError: If one failed; what was done stays done.
         """
+        futures: dict[Future[None], str] = {}
         with ThreadPoolExecutor(3) as pool:
-            futures: dict[Future[None], str] = {}
-            while self._todo or futures:
-                self._submit(pool, futures)
+            while (self._todo and not self._failed) or futures:
+                if not self._failed:
+                    self._submit(pool, futures)
                 done, _ = wait(futures, HEARTBEAT_S, FIRST_COMPLETED)
                 if not done:
                     say(f"  … still working on {', '.join(WHAT[n] for n in self._running)}")
                 for future in done:
                     self._finish(futures.pop(future), future)
+        if self._failed:
+            what = ", ".join(WHAT[name] for name in self._failed)
+            msg = f"the set-up is not complete without {what} (see above); what is done is kept"
+            raise SetupError(msg)
         say(f"  set up in {time.monotonic() - self._began:.0f} s")
 
     def _submit(self, pool: ThreadPoolExecutor, futures: dict[Future[None], str]) -> None:
@@ -371,9 +348,10 @@ class Setup:
         took_s = time.monotonic() - self._running.pop(name)
         try:
             future.result()
-        except SetupError:
-            say(f"  {WHAT[name]}: failed after {took_s:.0f} s")
-            raise
+        except (SetupError, OSError) as error:
+            say(f"  {WHAT[name]}: failed after {took_s:.0f} s: {in_words(error)}")
+            self._failed.append(name)
+            return
         say(f"  {WHAT[name]}: done in {took_s:.0f} s")
 
 
@@ -383,19 +361,47 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def main() -> int:
-    """Do what is not done yet; return the exit code."""
+def in_words(error: Exception) -> str:
+    """Return what an error says, and for a full disk what to do."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"the disk is full ({error}); free some space and try again"
+    return str(error)
+
+
+@contextmanager
+def only_one_setup() -> Iterator[None]:
+    """Hold the checkout; wait for another set-up of it. The system frees it at a crash."""
+    with (TOOLS / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another command sets this checkout up; waiting for its end …")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def set_up() -> None:
+    """Do what is not done yet."""
     for folder in (LOGS, STAMPS):
         folder.mkdir(parents=True, exist_ok=True)
-    try:
+    with only_one_setup():
         todo = [step for step in steps() if not step.is_done()]
-        check_prerequisites(PREREQUISITES if todo else PREREQUISITES[:1])
+        check_prerequisites(prerequisites() if todo else (java(),))
         if todo:
             say("setting up (once; the next start needs neither this nor the network)")
             Setup(todo).run()
-    except SetupError as error:
-        sys.stderr.write(f"weir: {error}\n")
+
+
+def main() -> int:
+    """Set the checkout up; return the exit code."""
+    try:
+        set_up()
+    except (SetupError, OSError) as error:
+        sys.stderr.write(f"weir: {in_words(error)}\n")
         return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("weir: the set-up was stopped; what is done is kept\n")
+        return 130
     return 0
 
 

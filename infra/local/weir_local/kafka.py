@@ -8,12 +8,10 @@ acknowledged is there again after a crash of the process.
 from __future__ import annotations
 
 import base64
-import os
 import shutil
 import subprocess
 import uuid
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
@@ -21,12 +19,14 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from weir_local import ports
+from weir_local.prerequisites import java_command
 from weir_local.process import Part, PartError, last_error
 from weir_local.repository import KAFKA_JARS, KAFKA_LOGGING
 from weir_local.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
 READY_TIMEOUT_S = 60.0
 # A laptop's broker holds few partitions: measured ready in 2 s with 205 MB.
@@ -49,17 +49,17 @@ class Topic:
 
 
 def find_java() -> str:
-    """Return the path of `java`: that of JAVA_HOME, else the one on PATH.
+    """Return the path of `java`: that of JAVA_HOME, if it is set, else the one on PATH.
 
     Raises:
         PartError: If there is none.
     """
-    home = os.environ.get("JAVA_HOME")
-    if home and (Path(home) / "bin" / "java").exists():
-        return str(Path(home) / "bin" / "java")
-    found = shutil.which("java")
+    found = shutil.which(java_command())
     if found is None:
-        msg = "java must be on PATH (version 17 or newer), found none; install a JDK"
+        msg = (
+            f"java must be version 17 or newer, found none at {java_command()}; "
+            "install a JDK; JAVA_HOME, if set, must name it"
+        )
         raise PartError(msg)
     return found
 
@@ -114,7 +114,7 @@ class Broker:
         try:
             wait_until(self._alive_and_serves, timeout_s=timeout_s, what="an answer of kafka")
         except TimeoutError as error:
-            reason = last_error(self.part.log_path)
+            reason = last_error(self.part.written())
             msg = f"{error}: {reason}; see {self.part.log_path}"
             raise PartError(msg) from error
 
