@@ -8,6 +8,7 @@ import pytest
 from weir_local.diagnosis import explain
 from weir_local.keeper import Restarts
 from weir_local.notes import Follower
+from weir_local.process import Part
 
 
 def test_pauses_grow_to_a_limit() -> None:
@@ -35,7 +36,11 @@ def test_a_stable_part_begins_anew() -> None:
     ("line", "sentence"),
     [
         ("java.io.IOException: No space left on device", "the disk is full; free some space"),
-        ("java.lang.OutOfMemoryError: Java heap space", "there is not enough memory; close"),
+        ("java.lang.OutOfMemoryError: Java heap space", "its JVM is full, however much memory is"),
+        (
+            "java.lang.OutOfMemoryError: unable to create native",
+            "there is not enough memory; close",
+        ),
         ("[Errno 98] Address already in use", "its port is taken; stop what listens there"),
         ("No module named 'weir_x'", "a Python package is missing; run `make setup`"),
         ("ValueError: odd", "ValueError: odd"),
@@ -43,9 +48,9 @@ def test_a_stable_part_begins_anew() -> None:
 )
 def test_known_symptoms_are_said_in_words(tmp_path: Path, line: str, sentence: str) -> None:
     """What a log shows becomes cause and mend; an unknown error is shown as it is."""
-    log = tmp_path / "a.log"
-    log.write_text(f"starting\n{line}\n  at somewhere\n")
-    assert explain(log).startswith(sentence)
+    part = Part("a", [], tmp_path)
+    part.log_path.write_text(f"starting\n{line}\n  at somewhere\n")
+    assert explain(part).startswith(sentence)
 
 
 def test_follower_reads_each_line_once(tmp_path: Path) -> None:

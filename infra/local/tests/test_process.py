@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from weir_local.diagnosis import explain
 from weir_local.process import Part, PartError, birth_mark, last_error
 from weir_local.waiting import wait_until
 
@@ -102,18 +104,64 @@ def test_an_ended_part_says_why(tmp_path: Path) -> None:
     part = Part("broken", [sys.executable, "-c", "raise ValueError('no such thing')"], tmp_path)
     part.start()
     wait_until(lambda: part.pid() is None, timeout_s=10, what="its end")
-    expected = f"broken has ended: ValueError: no such thing; see {tmp_path}/broken.log"
+    expected = (
+        f"broken has ended with exit status 1: ValueError: no such thing; see {tmp_path}/broken.log"
+    )
     with pytest.raises(PartError) as refusal:
         part.check_alive()
     assert str(refusal.value) == expected
     part.kill()
 
 
-def test_last_error_prefers_the_telling_line(tmp_path: Path) -> None:
+def test_another_object_knows_no_status(tmp_path: Path) -> None:
+    """Who did not start it cannot know its status, and does not make one up."""
+    part = Part("sleeper", SLEEPER, tmp_path)
+    started(part)
+    pid = part.pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: part.pid() is None, timeout_s=10, what="its end")
+    assert part.ending() == "sleeper has ended by SIGKILL"
+    assert Part("sleeper", SLEEPER, tmp_path).ending() == "sleeper has ended"
+    part.kill()
+
+
+def test_an_earlier_run_is_not_the_reason(tmp_path: Path) -> None:
+    """What stood in the log before the start is not told, also by another object."""
+    (tmp_path / "broken.log").write_text("OSError: No space left on device\n" * 3)
+    part = Part("broken", [sys.executable, "-c", "print('a new fault')"], tmp_path)
+    part.start()
+    wait_until(lambda: part.pid() is None, timeout_s=10, what="its end")
+    for one in (part, Part("broken", part.argv, tmp_path)):
+        assert one.written() == ["a new fault"]
+        assert explain(one) == "a new fault"
+    (tmp_path / "broken.log").write_text("emptied\n")
+    assert part.written() == ["emptied"]
+    part.kill()
+
+
+def test_another_spark_and_python_are_not_inherited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SPARK_HOME, PYTHONPATH and their like of a shell do not reach a part, all else does."""
+    monkeypatch.setenv("SPARK_HOME", "/other/spark")
+    monkeypatch.setenv("SPARK_CONF_DIR", "/other/conf")
+    monkeypatch.setenv("PYTHONPATH", "/other/python")
+    monkeypatch.setenv("WEIR_TEST", "passed on")
+    tell = "import os; print({n: os.environ[n] for n in os.environ if n[:4] in NAMES})"
+    names = "NAMES = ('SPAR', 'PYTH', 'WEIR'); "
+    part = Part("teller", [sys.executable, "-c", names + tell], tmp_path, {"PYTHONPATH": "ours"})
+    part.start()
+    wait_until(lambda: part.pid() is None, timeout_s=10, what="its end")
+    (line,) = part.written()
+    told = ast.literal_eval(line)
+    assert (told["WEIR_TEST"], told["PYTHONPATH"]) == ("passed on", "ours")
+    assert not {"SPARK_HOME", "SPARK_CONF_DIR"} & told.keys()
+    part.kill()
+
+
+def test_last_error_prefers_the_telling_line() -> None:
     """Of a log the last line that speaks of an error is taken, else the last one."""
-    log = tmp_path / "a.log"
-    assert last_error(log) == "it wrote nothing"
-    log.write_text("starting\nfatal: no room\nbye\n")
-    assert last_error(log) == "fatal: no room"
-    log.write_text("starting\nbye\n")
-    assert last_error(log) == "bye"
+    assert last_error([]) == "it wrote nothing"
+    assert last_error(["starting", "fatal: no room", "bye"]) == "fatal: no room"
+    assert last_error(["starting", "bye"]) == "bye"

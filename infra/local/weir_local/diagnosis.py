@@ -6,10 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from weir_local.process import last_error, last_lines
+from weir_local.process import last_error
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from weir_local.process import Part
+
+# How far back a cause is looked for.
+LINES = 200
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,12 @@ SYMPTOMS = (
         "the disk is full; free some space and run `make up` again: nothing accepted is lost",
     ),
     Symptom(
+        # The limit of the JVM's own: what other programs use does not matter.
+        r"OutOfMemoryError: (Java heap space|GC overhead limit exceeded|Metaspace)",
+        "its JVM is full, however much memory is free; give panes more with "
+        "WEIR_ANALYTICS_DRIVER_MEMORY=2g and run `make up` again",
+    ),
+    Symptom(
         r"OutOfMemoryError|insufficient memory for the Java Runtime|Cannot allocate memory|"
         r"MemoryError|OOM command not allowed",
         "there is not enough memory; close other programs and run `make up` again",
@@ -50,10 +59,11 @@ SYMPTOMS = (
 )
 
 
-def explain(log_path: Path, *, lines: int = 200) -> str:
-    """Return why the process that wrote this log ended, as far as its log tells."""
-    for line in reversed(last_lines(log_path, lines)):
+def explain(part: Part) -> str:
+    """Return why a part ended, as far as what it wrote since its start tells."""
+    written = part.written()
+    for line in reversed(written[-LINES:]):
         for symptom in SYMPTOMS:
             if re.search(symptom.shows, line):
                 return f"{symptom.means} (it wrote: {line.strip()[:160]})"
-    return last_error(log_path)
+    return last_error(written)

@@ -17,7 +17,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
@@ -28,6 +28,20 @@ if TYPE_CHECKING:
 
 STOP_TIMEOUT_S = 15.0
 TAIL_BYTES = 64 * 1024
+# Settings of another program's Python or Spark: with them a part would run other code.
+NOT_INHERITED = frozenset(
+    {
+        "HADOOP_CONF_DIR",
+        "PYSPARK_DRIVER_PYTHON",
+        "PYSPARK_PYTHON",
+        "PYSPARK_SUBMIT_ARGS",
+        "PYTHONHOME",
+        "PYTHONPATH",
+        "SPARK_CONF_DIR",
+        "SPARK_HOME",
+        "YARN_CONF_DIR",
+    }
+)
 
 
 class PartError(Exception):
@@ -68,20 +82,25 @@ def session_members(leader: int) -> list[psutil.Process]:
     return members
 
 
-def last_lines(path: Path, count: int = 20) -> list[str]:
-    """Return the last lines of a text file; none if it is missing."""
+def last_lines(path: Path, count: int = 20, *, from_byte: int = 0) -> list[str]:
+    """Return the last lines of a text file from a place on; none if it is missing.
+
+    A file that is shorter than `from_byte` was emptied since: all of it is newer.
+    """
     try:
         with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - TAIL_BYTES))
+            size = path.stat().st_size
+            begin = from_byte if from_byte <= size else 0
+            file.seek(max(begin, size - TAIL_BYTES))
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return []
     return text.splitlines()[-count:]
 
 
-def last_error(path: Path) -> str:
+def last_error(written: Sequence[str]) -> str:
     """Return the line of a log that most likely says why its process ended."""
-    lines = [line.strip() for line in last_lines(path, 400) if line.strip()]
+    lines = [line.strip() for line in written if line.strip()]
     marks = ("error", "exception", "fatal", "critical", "cannot", "can't", "could not", "denied")
     telling = [
         line
@@ -109,6 +128,7 @@ class Part:
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: Path | None = None
     _child: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    _log_from: int = field(default=0, repr=False)
 
     @property
     def log_path(self) -> Path:
@@ -127,9 +147,10 @@ class Part:
         self.kill()  # what a crash of its leader left behind
         self.folder.mkdir(parents=True, exist_ok=True)
         with self.log_path.open("ab") as log:
+            self._log_from = log.tell()
             self._child = subprocess.Popen(  # noqa: S603  the command is ours
                 list(self.argv),
-                env={**os.environ, **self.env},
+                env={**_inherited(), **self.env},
                 cwd=self.cwd,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -151,11 +172,23 @@ class Part:
         """Do nothing while it runs.
 
         Raises:
-            PartError: If it has ended; says the last error of its log.
+            PartError: If it has ended; says how, and the last error of its log.
         """
         if self.pid() is None:
-            msg = f"{self.name} has ended: {last_error(self.log_path)}; see {self.log_path}"
+            msg = f"{self.ending()}: {last_error(self.written())}; see {self.log_path}"
             raise PartError(msg)
+
+    def written(self, count: int = 400) -> list[str]:
+        """Return the last lines that it wrote since its latest start, none of an earlier run."""
+        return last_lines(self.log_path, count, from_byte=self._known().get("log_from", 0))
+
+    def ending(self) -> str:
+        """Return that it has ended, and with what status or signal if we are its parent."""
+        code = self._child.poll() if self._child is not None else None
+        if code is None:
+            return f"{self.name} has ended"
+        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit status {code}"
+        return f"{self.name} has ended {how}"
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal to every process of the part."""
@@ -205,17 +238,28 @@ class Part:
         return session_members(known[0]) if mark in (None, known[1]) else []
 
     def _write_pid(self, pid: int) -> None:
-        text = json.dumps({"pid": pid, "born": birth_mark(pid)})
+        text = json.dumps({"pid": pid, "born": birth_mark(pid), "log_from": self._log_from})
         partial = self.pid_path.with_suffix(".pid.new")
         partial.write_text(text)
         partial.replace(self.pid_path)
 
     def _read_pid(self) -> tuple[int, str] | None:
+        known = self._known()
+        try:
+            return int(known["pid"]), str(known["born"])
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def _known(self) -> dict[str, Any]:
         try:
             known = json.loads(self.pid_path.read_text())
-            return int(known["pid"]), str(known["born"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+        except (OSError, ValueError):
+            return {}
+        return known if isinstance(known, dict) else {}
+
+
+def _inherited() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in NOT_INHERITED}
 
 
 def _signal_all(processes: Sequence[psutil.Process], number: signal.Signals) -> None:

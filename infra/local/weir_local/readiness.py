@@ -58,7 +58,7 @@ class Readiness:
             raise PartError(obituary(part))
         if took_s > READY_TIMEOUT_S:
             log = part.log_path
-            msg = f"{name} was not ready after {took_s:.0f} s: {explain(log)}; see {log}"
+            msg = f"{name} was not ready after {took_s:.0f} s: {explain(part)}; see {log}"
             raise PartError(msg)
         return False
 
@@ -76,4 +76,4 @@ class Readiness:
 
 def obituary(part: Part) -> str:
     """Return one sentence on why a part ended and where to read more."""
-    return f"{part.name} has ended: {explain(part.log_path)}; see {part.log_path}"
+    return f"{part.ending()}: {explain(part)}; see {part.log_path}"

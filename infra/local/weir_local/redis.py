@@ -98,7 +98,7 @@ class RedisServer:
         try:
             wait_until(self._alive_and_serves, timeout_s=timeout_s, what="an answer of redis")
         except TimeoutError as error:
-            reason = last_error(self.part.log_path)
+            reason = last_error(self.part.written())
             msg = f"{error}: {reason}; see {self.part.log_path}"
             raise PartError(msg) from error
 
