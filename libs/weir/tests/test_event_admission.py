@@ -31,6 +31,11 @@ TIMES = [
     "2026-03-01T10:00:0 Z",
     "2999-01-01T00:00:00Z",
     "0001-01-01T00:00:00Z",
+    "2026-03-01T10:00:00Z\n",
+    "\t2026-03-01T11:00:00+01:00",
+    "2026-03-01T10:00:00\nZ",
+    "\u00a02026-03-01\u2003",
+    " 1772359200 ",
     "",
 ]
 TEXTS = st.sampled_from(
@@ -151,6 +156,19 @@ class TestAdmit:
 
         if isinstance(first, Admitted) and first.retry_safe and isinstance(second, Admitted):
             assert (first.key, first.digest) == (second.key, second.digest)
+
+    @pytest.mark.parametrize("time", [r"\n2026-03-01T09:00:00Z\t", r"2026-03-01T09:00:00\nZ"])
+    @pytest.mark.parametrize(
+        "item", ['{"type":"t","id":"1","data":0,"time":"%s"}', '{"a":1,"date":"%s"}']
+    )
+    def test_white_space_in_a_time(self, item: str, time: str) -> None:
+        """White space around a time is passed over, and the record stays JSON."""
+        (found,) = admit_all([(item % time).encode()], 0, LENIENT)
+
+        assert isinstance(found, Admitted)
+        said = event.read_event(found.value)
+        assert said["time"] == "2026-03-01T09:00:00.000Z"
+        assert "clienttime" not in said
 
     def test_names_of_ours_are_dropped(self) -> None:
         """What a client sends under a name that starts with `weir` is not kept."""

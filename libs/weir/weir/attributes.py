@@ -97,7 +97,7 @@ class Attributes:
         if "sentat" in values:
             sent = _time_value(values.pop("sentat"))
             said.sent_ms = parse_time(sent)
-            said.others["sentat"] = str(sent)
+            said.others["sentat"] = _time_text(sent)
         for name, raw in values.items():
             said._read_other(name, raw)
         key = said.others.get("partitionkey")
@@ -143,7 +143,7 @@ class Attributes:
             return
         value = _time_value(raw)
         self.time_ms = parse_time(value)
-        self.time_text = str(value)
+        self.time_text = _time_text(value)
 
     def _read_other(self, name: str, raw: Member) -> None:
         """Read an optional attribute or an extension."""
@@ -231,6 +231,11 @@ def _time_value(raw: Member) -> str | float:
         message = f"a time must be text or a number, got {echo(_shown(raw))}"
         raise ItemRefusedError(Reason.TIME_INVALID, message)
     return value
+
+
+def _time_text(value: str | float) -> str:
+    """Return a time as said, without the line ends and tabs that reading it passes over."""
+    return _BANNED.sub("", str(value))
 
 
 def _shown(raw: Member) -> str:

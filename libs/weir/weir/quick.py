@@ -222,6 +222,8 @@ class Quick:
             if time_ms > terms.arrived_ms:
                 return None
             if not is_same_text(str(time), text):
+                if not _verbatim(str(time)):
+                    return None
                 tail += f',"clienttime":"{time}"'
         key = said.partitionkey
         extra = f',"partitionkey":"{key}"' if key else ""
