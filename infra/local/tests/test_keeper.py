@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from weir_local import keeper
 from weir_local.diagnosis import explain
+from weir_local.home import Home
 from weir_local.keeper import Restarts
 from weir_local.notes import Follower
 from weir_local.process import Part
@@ -51,6 +53,33 @@ def test_known_symptoms_are_said_in_words(tmp_path: Path, line: str, sentence: s
     part = Part("a", [], tmp_path)
     part.log_path.write_text(f"starting\n{line}\n  at somewhere\n")
     assert explain(part).startswith(sentence)
+
+
+def test_a_note_that_finds_no_room_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a full disk the keeper goes on, says so in its log, and writes the note later."""
+    home = Home(tmp_path / "home", 9100)
+    watcher = keeper.Keeper(home)
+    notes = Follower(keeper.notes_path(home))
+    with monkeypatch.context() as full:
+        full.setattr(keeper, "notes_path", lambda _home: Path("/dev/full"))
+        watcher._note("ingest has ended")
+    said = capsys.readouterr().err
+    assert said.startswith("ingest has ended (the disk is full")
+    assert "free some space" in said
+    watcher._note("ingest was started again")
+    assert [note["text"] for note in notes.new()] == [
+        "ingest has ended",
+        "ingest was started again",
+    ]
+
+
+def test_half_a_note_is_passed_over(tmp_path: Path) -> None:
+    """A line that a full disk cut off does not hide those after it."""
+    path = tmp_path / "notes.jsonl"
+    path.write_text('{"n":1}\n{"n":\n\n{"n":3}\n')
+    assert Follower(path).new() == [{"n": 1}, {"n": 3}]
 
 
 def test_follower_reads_each_line_once(tmp_path: Path) -> None:

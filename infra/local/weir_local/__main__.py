@@ -6,8 +6,10 @@ import argparse
 import shutil
 import sys
 
+from confluent_kafka import KafkaException
+
 from weir_local.client import ApiError
-from weir_local.console import complain, say
+from weir_local.console import complain, in_words, say
 from weir_local.home import Home
 from weir_local.keeper import Keeper
 from weir_local.logs import logs
@@ -23,8 +25,11 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return _run(options, Home.from_environment())
-    except (PartError, ApiError, TimeoutError) as error:
-        complain(f"weir: {error}")
+    except KafkaException as error:
+        complain(f"weir: kafka refused: {error.args[0].str()}; see `make logs PART=kafka`")
+        return 1
+    except (PartError, ApiError, OSError) as error:
+        complain(f"weir: {in_words(error)}")
         return 1
     except KeyboardInterrupt:
         return 130

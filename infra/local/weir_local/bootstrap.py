@@ -8,7 +8,6 @@ each other run side by side; two set-ups of one checkout come one after the othe
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import os
@@ -23,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from weir_local.console import complain, in_words, say
 from weir_local.prerequisites import Prerequisite, java, missing, missing_room, prerequisites
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -355,19 +355,6 @@ class Setup:
         say(f"  {WHAT[name]}: done in {took_s:.0f} s")
 
 
-def say(text: str) -> None:
-    """Write one line at once."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
-
-
-def in_words(error: Exception) -> str:
-    """Return what an error says, and for a full disk what to do."""
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"the disk is full ({error}); free some space and try again"
-    return str(error)
-
-
 @contextmanager
 def only_one_setup() -> Iterator[None]:
     """Hold the checkout; wait for another set-up of it. The system frees it at a crash."""
@@ -397,10 +384,10 @@ def main() -> int:
     try:
         set_up()
     except (SetupError, OSError) as error:
-        sys.stderr.write(f"weir: {in_words(error)}\n")
+        complain(f"weir: {in_words(error)}")
         return 1
     except KeyboardInterrupt:
-        sys.stderr.write("weir: the set-up was stopped; what is done is kept\n")
+        complain("weir: the set-up was stopped; what is done is kept")
         return 130
     return 0
 

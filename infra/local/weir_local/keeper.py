@@ -8,15 +8,18 @@ of its own the next `make up` starts another one.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import sys
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from weir.clock import SystemClock
 
+from weir_local.console import complain, in_words
 from weir_local.process import Part, PartError
 from weir_local.readiness import obituary
 from weir_local.stack import Stack, limit_log
@@ -31,6 +34,7 @@ FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
 STABLE_AFTER_S = 60.0
 LOOK_EVERY_S = 0.5
+MOST_UNWRITTEN = 1000
 
 
 @dataclass
@@ -67,6 +71,7 @@ class Keeper:
         self._home = home
         self._restarts: dict[str, Restarts] = {}
         self._stopping = False
+        self._unwritten: deque[str] = deque(maxlen=MOST_UNWRITTEN)
 
     def run(self) -> None:
         """Watch until SIGTERM, or until nothing is wanted any more."""
@@ -100,12 +105,21 @@ class Keeper:
             self._stack.launch(name)
             self._note(f"{name} was started again.")
         except (PartError, OSError) as error:
-            self._note(f"{name} could not be started: {error}")
+            self._note(f"{name} could not be started: {in_words(error)}")
 
     def _note(self, text: str) -> None:
+        """Write a line; what finds no room goes to the log, and is written with the next."""
         line = json.dumps({"at_ms": SystemClock().now_ms(), "text": text})
-        with notes_path(self._home).open("a") as file:
-            file.write(line + "\n")
+        self._unwritten.append(line + "\n")
+        try:
+            with notes_path(self._home).open("a") as file:
+                file.write("".join(self._unwritten))
+        except OSError as error:
+            self._unwritten.appendleft("\n")  # ends a line of which half was written
+            with contextlib.suppress(OSError):  # the log may be on the same disk
+                complain(f"{text} ({in_words(error)})")
+        else:
+            self._unwritten.clear()
 
 
 def notes_path(home: Home) -> Path:

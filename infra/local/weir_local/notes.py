@@ -29,4 +29,13 @@ class Follower:
             return []
         whole = text[: text.rfind(b"\n") + 1]
         self._at += len(whole)
-        return [json.loads(line) for line in whole.splitlines() if line.strip()]
+        return [note for line in whole.splitlines() if (note := _parsed(line)) is not None]
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    # A full disk leaves half a line.
+    try:
+        note = json.loads(line)
+    except ValueError:
+        return None
+    return note if isinstance(note, dict) else None

@@ -17,9 +17,9 @@ from weir_local.bootstrap import (
     SetupError,
     fetch_jars,
     run_logged,
-    say,
     sha256_of,
 )
+from weir_local.console import say
 
 UV = TOOLS / "uv"
 

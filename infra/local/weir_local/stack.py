@@ -8,7 +8,7 @@ come first, then all services at once; each waits by itself for what it needs.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 
@@ -114,9 +114,16 @@ class Stack:
         """Return what a part that is not ready says that it is doing; empty if it does not."""
         return self.services[name].doing() if name in self.services else ""
 
-    def stop(self) -> None:
-        """Stop every part cleanly: first who reads and writes, then the stores."""
-        for layer in (("feeder",), ("ingest", "panes", "dashboard"), ("redis", "kafka")):
+    def running(self) -> list[str]:
+        """Return the names of the parts that run."""
+        return [name for name, part in self.parts.items() if part.pid() is not None]
+
+    def stop(self, names: Collection[str] = DEMO) -> None:
+        """Stop parts cleanly, all by default: first who reads and writes, then the stores."""
+        for layers in (("feeder",), ("ingest", "panes", "dashboard"), ("redis", "kafka")):
+            layer = [name for name in layers if name in names]
+            if not layer:
+                continue
             with ThreadPoolExecutor(len(layer)) as pool:
                 list(pool.map(lambda name: self.parts[name].stop(), layer))
 

@@ -6,6 +6,7 @@ only shows what happens; when it is told to end it stops the stack first.
 
 from __future__ import annotations
 
+import shutil
 import signal
 import time
 from typing import TYPE_CHECKING, NoReturn
@@ -15,17 +16,18 @@ from weir_local.demo.prepare import put_definitions, wait_until_counting
 from weir_local.keeper import keeper_part, notes_path
 from weir_local.lock import only_one
 from weir_local.notes import Follower
-from weir_local.process import PartError
 from weir_local.signin import sign_in_link
 from weir_local.stack import CORE, Stack
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import FrameType
 
     from weir_local.home import Home
 
 # The board of the demo that is worth looking at first.
 BOARD = "/b/web"
+SHORT_BYTES = 100_000_000
 
 
 def up(home: Home, *, demo: bool = False, detach: bool = False) -> int:
@@ -35,7 +37,8 @@ def up(home: Home, *, demo: bool = False, detach: bool = False) -> int:
         The exit code of the command.
 
     Raises:
-        PartError: If a part could not be started; what this call started is stopped again.
+        PartError, ApiError, OSError, KafkaException: If the stack could not be started; what
+            this call started is stopped again.
     """
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)
@@ -65,7 +68,7 @@ def down(home: Home) -> None:
         home.want([])
         keeper_part(home).stop()
         stack = Stack(home)
-        running = [name for name, part in stack.parts.items() if part.pid() is not None]
+        running = stack.running()
         stack.stop()
         what = ", ".join(running) or "nothing ran"
         say(f"stopped ({what}) in {time.monotonic() - began:.1f} s; state is kept in {home.folder}")
@@ -74,17 +77,17 @@ def down(home: Home) -> None:
 def _start(home: Home, demo: bool) -> None:
     with only_one(home):
         stack = Stack(home)
-        before = [name for name, part in stack.parts.items() if part.pid() is not None]
+        before = set(stack.running())
         say(f"starting Weir in {home.folder}, ports from {home.port_base}")
         try:
             _start_parts(stack, demo)
-        except PartError:
+            home.want(stack.running())
+            keeper_part(home).start()
+        except BaseException:  # whatever it was: nothing may run that nobody watches
+            stack.stop(set(stack.running()) - before)
             if not before:
-                stack.stop()
+                home.want([])
             raise
-        runs = [name for name in stack.parts if stack.parts[name].pid() is not None]
-        home.want(runs)
-        keeper_part(home).start()
 
 
 def _start_parts(stack: Stack, demo: bool) -> None:
@@ -116,7 +119,10 @@ Scripts   source {home.env_file}
 
 def _follow(home: Home, notes: Follower) -> int:
     keeper = keeper_part(home)
+    room = Room(home.folder)
     while home.wanted():
+        if text := room.news():
+            say(text)
         for note in notes.new():
             say(str(note["text"]))
         if keeper.pid() is None and home.wanted():
@@ -125,6 +131,26 @@ def _follow(home: Home, notes: Follower) -> int:
         time.sleep(0.3)
     say("the stack was stopped by another command")
     return 0
+
+
+class Room:
+    """Looks at the space on the disk: the keeper cannot write a note when there is none."""
+
+    def __init__(self, folder: Path) -> None:
+        """Begin with enough."""
+        self._folder = folder
+        self._short = False
+
+    def news(self) -> str | None:
+        """Return a sentence when space has become short, once; None otherwise."""
+        free = shutil.disk_usage(self._folder).free
+        was, self._short = self._short, free < SHORT_BYTES
+        if was or not self._short:
+            return None
+        return (
+            f"the disk is full: {free / 1e6:.0f} MB are left for {self._folder}; free some "
+            "space: nothing accepted is lost, and what has ended starts again by itself"
+        )
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
