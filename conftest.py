@@ -29,8 +29,12 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 
 def pytest_configure() -> None:
-    """Turn SIGTERM into Ctrl-C, so that a run that is cut short stops its servers too."""
+    """Turn SIGTERM into Ctrl-C, so that a run that is cut short stops its servers too.
+
+    A shell starts what runs in the background with SIGINT ignored, and children inherit that.
+    """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
