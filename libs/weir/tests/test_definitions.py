@@ -335,6 +335,15 @@ class TestOtherKinds:
         assert refusal({**self.KEY, "scopes": ["root"]}).errors[0]["pointer"] == "/scopes/0"
         assert refusal({**self.KEY, "name": "short"}).errors[0]["pointer"] == "/name"
 
+    def test_source_of_a_key(self) -> None:
+        """A source is a short name: it is a part of series, headers and accounts."""
+        longest = "shop.app_2-" + "x" * 53
+        assert check(None, None, {**self.KEY, "source": longest}).model.canonical()["source"]
+        for source in (longest + "x", "", "Web", "a|b", "a\x01b", "-a"):
+            problem = refusal({**self.KEY, "source": source})
+            assert problem.errors[0]["pointer"] == "/source"
+            assert "up to 64 of a-z, 0-9" in problem.message
+
     def test_a_secret_is_not_said_back(self) -> None:
         """Whoever writes the key in place of its hash does not find it in the answer."""
         problem = refusal({**self.KEY, "hash": "wk_a1b2c3d4_secretsecret"})

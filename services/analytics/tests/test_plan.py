@@ -13,6 +13,7 @@ from weir import names, rows
 from weir.definitions.metric import Metric
 from weir.sketches import distinct_in, hll_union
 from weir_analytics.panes.accounts import LEDGER, TYPES, USE
+from weir_analytics.panes.outcome import outcome_of
 from weir_analytics.panes.plan import Counted, Plan, make_plan
 from weir_analytics.panes.versions import DAY_S, Version
 
@@ -174,6 +175,31 @@ class TestPass:
             "=1|=used": 1,
             "=1|=value_quarantined": 1,
         }
+
+    def test_what_a_record_says_of_its_owner_stops_nothing(
+        self, spark: SparkSession, redis_url: str, tmp_path: Path
+    ) -> None:
+        """Tenants and sources of other producers, in values or headers, never break the account."""
+        strange = ["x" * 300, "a\x01b", "\x01", "A|b\\", "", "acme\n", "é" * 130, "|" * 128, "good"]
+        log = [counted(str(i), tenant=tenant) for i, tenant in enumerate(strange)]
+        for text in strange:
+            said = [("weir-tenant", text.encode()), ("weir-source", text.encode())]
+            log.append((b"{", [("weir-reason", b"invalid_json"), *said], NOW_MS))
+        batch = batch_of(tmp_path, len(log), redis_url=redis_url, copies=False)
+        open_shards(redis_url, batch)
+        reports = run_batch(spark, log_of(spark, log), plan_of(metric()), batch)
+        outcome = outcome_of(reports, {})
+
+        owners = {(o.tenant, o.source): (o.counted, o.quarantined) for o in outcome.ledger}
+        assert owners == {
+            ("default", "web"): (6, 0),
+            # The sign that divides the fields divides what was said, into names of nobody.
+            ("a", "b"): (1, 0),
+            ("default", "kafka"): (1, 8),
+            ("good", "web"): (1, 0),
+            ("good", "good"): (0, 1),
+        }
+        assert ledger(panes_in(redis_url)) == {"counted": 9, "quarantined": 9}
 
     def test_a_batch_that_runs_again_changes_nothing(
         self, spark: SparkSession, redis_url: str, tmp_path: Path

@@ -9,10 +9,12 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from weir.definitions.base import DefinitionModel, as_tuple
 from weir.definitions.faults import fault
+from weir.event import OWNER_PATTERN
 
 SCOPES: Final = ("ingest", "read", "tail", "define", "operate", "admin")
 _ID: Final = re.compile(r"[a-z0-9]{8}")
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
+_SOURCE: Final = re.compile(OWNER_PATTERN)
 
 
 def _checked_id(name: str) -> str:
@@ -35,6 +37,13 @@ def _checked_scope(scope: str) -> str:
     return scope
 
 
+def _checked_source(source: str) -> str:
+    if not _SOURCE.fullmatch(source):
+        required = "a source: up to 64 of a-z, 0-9, _, . and -, not one of the signs first"
+        raise fault(required=required, mend="say what the client is, such as web or shop.app")
+    return source
+
+
 class Key(DefinitionModel):
     """An API key, `wk_<name>_<secret>`.
 
@@ -53,5 +62,5 @@ class Key(DefinitionModel):
         BeforeValidator(as_tuple),
         Field(min_length=1),
     ]
-    source: str = Field(default="default", min_length=1, max_length=256)
+    source: Annotated[str, AfterValidator(_checked_source)] = "default"
     label: str = Field(default="", max_length=200)

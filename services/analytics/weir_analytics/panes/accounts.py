@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE, OWNER_PATTERN
 
 from weir_analytics.panes.kinds import Fate, Kind, Use
 
@@ -69,7 +70,8 @@ def account_rows() -> list[Column]:
     kept_type = F.when(fate == int(Fate.COUNTED), F.col("type")).otherwise("")
     account = row(
         vid=F.lit(LEDGER),
-        text=F.concat_ws(GAP, "tenant", "source", disposition, kept_type),
+        # Ours first: what a record says of itself may hold the sign that divides them.
+        text=F.concat_ws(GAP, disposition, "tenant", "source", kept_type),
         minute_s=F.col("minute_s"),
     )
     progress = row(
@@ -113,12 +115,13 @@ def spread(groups: DataFrame, outputs: Sequence[str]) -> DataFrame:
     bare = [F.col("n"), *(F.lit(None).cast(groups.schema[o].dataType).alias(o) for o in outputs)]
     parts = F.split("series", GAP, 4)
     ledger = F.col("vid") == LEDGER
-    counted = ledger & (parts[2] == Fate.COUNTED.disposition)
+    disposition, tenant, source = parts[0], *_owner(parts[1], parts[2])
+    counted = ledger & (disposition == Fate.COUNTED.disposition)
     own = (F.col("vid") < USE) | ((F.col("vid") >= 0) & (F.col("use") != int(Use.PANE_NOT_KEPT)))
     derived = F.array(
         F.when(own, _pane("vid", "series", F.col("start_s"), kept)),
-        F.when(ledger, _pane(LEDGER, series_text(*(parts[i] for i in range(3))), None, bare)),
-        F.when(counted, _pane(TYPES, series_text(parts[0], parts[1], parts[3]), None, bare)),
+        F.when(ledger, _pane(LEDGER, series_text(tenant, source, disposition), None, bare)),
+        F.when(counted, _pane(TYPES, series_text(tenant, source, parts[3]), None, bare)),
         F.when(F.col("vid") >= 0, _pane(USE, series_text(F.col("vid"), _use()), None, bare)),
     )
     rows = groups.select(F.explode_outer(derived).alias("row")).where(F.col("row").isNotNull())
@@ -145,6 +148,15 @@ def _pane(
         "minute_s",
         "use",
         *rest,
+    )
+
+
+def _owner(tenant: Column, source: Column) -> tuple[Column, Column]:
+    """Return what `weir.event.owner` does, so that no series of the ledger is ever cut."""
+    allowed = F.lit(f"^{OWNER_PATTERN}\\z")
+    return (
+        F.when(F.rlike(tenant, allowed), tenant).otherwise(DEFAULT_TENANT),
+        F.when(F.rlike(source, allowed), source).otherwise(FOREIGN_SOURCE),
     )
 
 

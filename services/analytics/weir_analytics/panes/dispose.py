@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 from weir import names
 from weir.admission import Refused, admit_foreign
-from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE
+from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE, owner
 from weir.problems import Reason
 
 from weir_analytics.failpoints import failpoint
@@ -38,7 +38,9 @@ from weir_analytics.panes.quarantine import (
     Copy,
     Origin,
     header_text,
+    kept_headers,
     quarantine_writer,
+    reason_of,
 )
 from weir_analytics.panes.runs import tidy, write_run
 from weir_analytics.panes.states import dedup_folder, state_before
@@ -167,14 +169,17 @@ class DisposeTask:
 
     def _copy_refused(self, rows: _Slice, at: int) -> Copy:
         headers = rows.headers_at(at)
-        extra = {n: v for n, v in headers.items() if n in ("weir-length", "weir-sha256")}
+        tenant, source = owner(
+            header_text(headers, names.HEADER_TENANT, DEFAULT_TENANT),
+            header_text(headers, names.HEADER_SOURCE, FOREIGN_SOURCE),
+        )
         copy = Copy(
             rows.origin(at, self._batch.topic),
             rows.bytes_at(at),
-            header_text(headers, names.HEADER_REASON, Reason.NOT_AN_EVENT),
-            header_text(headers, names.HEADER_TENANT, DEFAULT_TENANT),
-            header_text(headers, names.HEADER_SOURCE, FOREIGN_SOURCE),
-            extra=extra,
+            reason_of(headers),
+            tenant,
+            source,
+            extra=kept_headers(headers),
         )
         self._send(copy)
         return copy

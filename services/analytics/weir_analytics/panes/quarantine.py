@@ -8,6 +8,7 @@ A producer belongs to one worker process and lives as long as it does.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,11 +17,14 @@ from typing import Any
 import msgspec
 from confluent_kafka import KafkaError, Message, Producer
 from weir import names
-from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE
+from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE, owner
+from weir.problems import Reason
 
-# Brokers take 1,048,588 bytes by default; a copy has more headers than its original.
+# Brokers take 1,048,588 bytes by default, headers and key among them.
 MAX_COPY_BYTES = 1_000_000
 CUT_BYTES = 64 * 1024
+# Of what another producer put into a header; ours are a number and 64 digits.
+MAX_HEADER_BYTES = 64
 FLUSH_S = 30.0
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -61,7 +65,7 @@ class Copy:
         return f"{self.origin}{suffix}".encode()
 
     def record(self) -> tuple[bytes | None, list[tuple[str, str | bytes | None]]]:
-        """Return value and headers; of an oversized value the beginning, length and digest."""
+        """Return value and headers; of an oversized record the value's beginning and digest."""
         headers: dict[str, str | bytes | None] = {
             names.HEADER_REASON: self.reason.encode(),
             names.HEADER_TENANT: self.tenant.encode(),
@@ -73,17 +77,21 @@ class Copy:
             headers[names.HEADER_VERSION] = str(self.vid).encode()
         headers |= self.extra or {}
         value = self.value
-        if value is not None and len(value) > MAX_COPY_BYTES:
+        if value is not None and len(value) + _size(headers) > MAX_COPY_BYTES:
             headers |= oversize_headers(value)
             value = value[:CUT_BYTES]
         return value, list(headers.items())
 
 
+def _size(headers: Mapping[str, str | bytes | None]) -> int:
+    return sum(len(name) + len(value or b"") for name, value in headers.items())
+
+
 def oversize_headers(value: bytes) -> dict[str, bytes]:
     """Return the headers that stand for the part of a value that is not kept."""
     return {
-        "weir-length": str(len(value)).encode(),
-        "weir-sha256": hashlib.sha256(value).hexdigest().encode(),
+        names.HEADER_LENGTH: str(len(value)).encode(),
+        names.HEADER_SHA256: hashlib.sha256(value).hexdigest().encode(),
     }
 
 
@@ -156,6 +164,21 @@ def header_text(headers: Mapping[str, Any], name: str, default: str) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else default
 
 
+def reason_of(headers: Mapping[str, Any]) -> str:
+    """Return the reason that a record gives, if it reads like one of ours."""
+    reason = header_text(headers, names.HEADER_REASON, Reason.NOT_AN_EVENT)
+    return reason if _CODE.fullmatch(reason) else Reason.NOT_AN_EVENT
+
+
+_CODE = re.compile("[a-z][a-z0-9_]{0,63}")
+
+
+def kept_headers(headers: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return what tells of a refused item's part that was not kept."""
+    kept = {name: headers.get(name) for name in (names.HEADER_LENGTH, names.HEADER_SHA256)}
+    return {name: v for name, v in kept.items() if v is not None and len(v) <= MAX_HEADER_BYTES}
+
+
 class _Owner(msgspec.Struct):
     weirtenant: str = DEFAULT_TENANT
     weirsource: str = FOREIGN_SOURCE
@@ -167,7 +190,7 @@ _OWNER = msgspec.json.Decoder(_Owner)
 def event_owner(value: bytes | None) -> tuple[str, str]:
     """Return tenant and source that an event's record names; those of a foreign one else."""
     try:
-        owner = _OWNER.decode(value or b"")
+        said = _OWNER.decode(value or b"")
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return DEFAULT_TENANT, FOREIGN_SOURCE
-    return owner.weirtenant, owner.weirsource
+    return owner(said.weirtenant, said.weirsource)
