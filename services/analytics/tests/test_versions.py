@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from weir_analytics.panes.activation import cut_after, is_over
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.versions import Version, versions_from_json, versions_to_json
@@ -11,6 +15,24 @@ from weir_analytics.panes.versions import Version, versions_from_json, versions_
 def version(**members: object) -> Version:
     """Return a version with two resolutions."""
     return Version(7, "acme", "m", ((10, 3_600), (60, 86_400)), **members)  # type: ignore[arg-type]
+
+
+RESOLUTIONS = st.sets(st.sampled_from((10, 60, 3600)), min_size=1)
+
+
+def of_chain(resolutions: set[int], cut_from: dict[int, int]) -> Version:
+    """Return a version of a metric that is edited again and again."""
+    keeps = tuple((res_s, 86_400) for res_s in sorted(resolutions))
+    return Version(7, "acme", "m", keeps, cut_from=cut_from)
+
+
+def held(one: Version, res_s: int, now_s: int, ahead: list[int]) -> list[int]:
+    """Return the panes that events of now, and of clocks ahead, left in a version."""
+    if res_s not in dict(one.keeps):
+        return []
+    times = [now_s, *(now_s + 60 * minutes for minutes in ahead)]
+    panes = [time_s - time_s % res_s for time_s in times]
+    return [pane_s for pane_s in panes if one.owns(res_s, pane_s)]
 
 
 class TestPanes:
@@ -75,9 +97,53 @@ class TestCut:
         assert cut_after([10], 129_999, {}) == {10: 130}
         assert cut_after([10], 130_000, {}) == {10: 140}
 
+    def test_what_a_predecessor_does_not_hold_it_does_not_hand_on(self) -> None:
+        """A second edit before the first one's cut waits for it, in every resolution."""
+        cut = cut_after([60], 125_000, {60: 120}, {10: 400, 60: 420})
+
+        assert cut == {10: 400, 60: 420}
+
     def test_panes_of_the_future_stay_whole(self) -> None:
         """If clients' clocks were ahead, the cut comes after their last pane."""
         assert cut_after([10, 60], 125_000, {10: 300}) == {10: 310, 60: 180}
+
+    @given(
+        first=st.tuples(RESOLUTIONS, st.integers(0, 500)),
+        edits=st.lists(
+            st.tuples(RESOLUTIONS, st.integers(0, 500), st.lists(st.integers(0, 40), max_size=3)),
+            min_size=1,
+            max_size=3,
+        ),
+    )
+    def test_no_pane_is_of_two_versions_however_often_a_metric_is_edited(
+        self,
+        first: tuple[set[int], int],
+        edits: list[tuple[set[int], int, list[int]]],
+    ) -> None:
+        """Of a chain of edits, with events ahead of time, each pane has one version or none."""
+        now_s = first[1]
+        versions = [of_chain(first[0], {})]
+        for resolutions, later_s, ahead in edits:
+            old = versions[-1]
+            newest = {
+                res_s: max(panes)
+                for res_s in old.cut_from.keys() | dict(old.keeps)
+                if (panes := held(old, res_s, now_s, ahead))
+            }
+            now_s += later_s
+            lengths = resolutions | {res_s for res_s, _ in old.keeps}
+            cut = cut_after(lengths, now_s * 1000, newest, old.cut_from)
+            versions[-1] = replace(old, cut_until=cut)
+            versions.append(of_chain(resolutions, cut))
+
+        for res_s in (10, 60, 3600):
+            for pane_s in range(0, 12_000, res_s):
+                owners = [
+                    at
+                    for at, one in enumerate(versions)
+                    if res_s in dict(one.keeps) and one.owns(res_s, pane_s)
+                ]
+                assert len(owners) <= 1, (res_s, pane_s, versions)
 
 
 def test_versions_survive_their_way_to_the_tasks() -> None:

@@ -45,7 +45,10 @@ def predecessor(definitions: Definitions, definition: Definition) -> Definition 
 
 
 def cut_after(
-    resolutions_s: Iterable[int], received_ms: int, newest_s: Mapping[int, int]
+    resolutions_s: Iterable[int],
+    received_ms: int,
+    newest_s: Mapping[int, int],
+    before: Mapping[int, int] | None = None,
 ) -> dict[int, int]:
     """Return by resolution the first pane that belongs to the new version alone.
 
@@ -55,11 +58,15 @@ def cut_after(
             any pane up to there.
         newest_s: By resolution, the last pane that the predecessor has: clients'
             clocks may be ahead.
+        before: The predecessor's own cut. What lies before that is not its to hand on:
+            versions before it hold it. So no resolution of a chain is ever forgotten.
     """
+    before = before or {}
     cut: dict[int, int] = {}
-    for res_s in sorted(set(resolutions_s)):
+    for res_s in sorted({*resolutions_s, *before}):
         next_s = -(-(received_ms + 1) // (res_s * 1000)) * res_s
-        cut[res_s] = max(next_s, newest_s.get(res_s, next_s - res_s) + res_s)
+        newest = newest_s.get(res_s, next_s - res_s)
+        cut[res_s] = max(next_s, newest + res_s, before.get(res_s, next_s))
     return cut
 
 

@@ -171,7 +171,8 @@ class Cycle:
             for res_s, _keep_s in keeps_of(definition.metric)
         ]
         newest = newest_panes(self.settings.redis_url, self.settings.shards, old.vid)
-        return cut_after(resolutions, max(self.received_ms.values(), default=0), newest)
+        before = self.stores.definitions.fold.activations[old.vid].cut
+        return cut_after(resolutions, max(self.received_ms.values(), default=0), newest, before)
 
     def _append(self, record: Counting, definition: Definition, op: str) -> None:
         definitions, fence = self.stores.definitions, self.footing.fence.fence
