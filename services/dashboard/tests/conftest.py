@@ -29,6 +29,8 @@ from weir_local.ports import free_port
 from weir_local.redis import RedisServer
 from weir_local.waiting import wait_until
 
+from .watching import METRIC
+
 PaneKey = tuple[int, int, int]
 HASH_KEY = "a hash key for tests"
 
@@ -227,3 +229,10 @@ def running(settings: Settings, bootstrap_key: str) -> Iterator[Running]:
 def engine(running: Running) -> Engine:
     """Return what commits panes and batch records, as the panes job does."""
     return Engine(running)
+
+
+@pytest.fixture
+def metric(running: Any, request: pytest.FixtureRequest) -> tuple[str, int]:
+    """Return a metric of this test's own, by name and vid."""
+    name = "m" + "".join(c for c in request.node.name.lower() if c.isalnum())[-40:] + "x"
+    return name, running.put("default", "metric", name, METRIC.format(name=name))

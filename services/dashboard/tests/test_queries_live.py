@@ -1,4 +1,4 @@
-"""Queries over HTTP and the live socket: real panes, real deltas, no stand-ins."""
+"""Queries over the live socket: real panes, real deltas, no stand-ins."""
 
 from __future__ import annotations
 
@@ -6,193 +6,22 @@ import json
 import random
 import socket
 import time
-from contextlib import ExitStack, closing
+from contextlib import closing
 from typing import Any
 
 import msgspec
 import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
-from websockets.sync.client import connect
-from websockets.typing import Subprotocol
 from weir import names
-from weir.live import apply, same
+from weir.live import same
 from weir.rows import Row
 from weir_dashboard.live import client
 from weir_local.waiting import wait_until
 
+from .watching import METRIC, Watcher, asked, ten_seconds_ago, total
+
 pytestmark = [pytest.mark.kafka, pytest.mark.redis]
-
-METRIC = """
-kind: metric
-name: {name}
-events: {{type: web.request}}
-by: [data.region]
-aggregates: [count, rate]
-resolution: 10s
-keep: {{10s: 24h}}
-allowed_lateness: 1m
-"""
-
-
-def ten_seconds_ago(steps: int = 0) -> int:
-    """Return the start of a whole pane of 10 s, some panes back, in seconds."""
-    return int(time.time()) // 10 * 10 - 10 * steps
-
-
-@pytest.fixture
-def metric(running: Any, request: pytest.FixtureRequest) -> tuple[str, int]:
-    """Return a metric of this test's own, by name and vid."""
-    name = "m" + "".join(c for c in request.node.name.lower() if c.isalnum())[-40:] + "x"
-    return name, running.put("default", "metric", name, METRIC.format(name=name))
-
-
-def asked(name: str, **members: Any) -> dict[str, Any]:
-    """Return a query for the last ten minutes by region."""
-    query = {
-        "metric": name,
-        "aggregate": "count",
-        "by": ["region"],
-        "window": {"kind": "tumbling", "length": "10s"},
-        "step": "10s",
-        "range": {"last": "5m"},
-    }
-    return {**query, **members}
-
-
-class Watcher:
-    """A client that follows one query and folds what it hears, as the browser does."""
-
-    def __init__(self, running: Any, query: dict[str, Any]) -> None:
-        self._running, self._query = running, query
-        self.answer: dict[str, Any] | None = None
-        self.deltas = 0
-        self._parts: list[dict[str, Any]] = []
-        self._stack = ExitStack()
-        self.open()
-
-    def close(self) -> None:
-        """Cut the connection, if there is one."""
-        self._stack.close()
-
-    def open(self) -> None:
-        """Connect, and resume from what is held."""
-        self.close()
-        self.socket = self._stack.enter_context(
-            connect(self._running.live_url, subprotocols=[Subprotocol("weir.v1")], compression=None)
-        )
-        held = self.answer
-        position = None if held is None else {"epoch": held["epoch"], "rev": held["rev"]}
-        say = self.socket.send
-        say(json.dumps({"op": "hello", "v": 1, "auth": self._running.key}))
-        say(
-            json.dumps(
-                {"op": "subscribe", "id": 1, "to": "query", "query": self._query, "from": position}
-            )
-        )
-
-    def listen(self, until: Any, timeout_s: float = 30) -> None:
-        """Fold frames until a condition holds of the answer."""
-        deadline = time.monotonic() + timeout_s
-        while self.answer is None or not until(self.answer):
-            left = deadline - time.monotonic()
-            assert left > 0, f"the answer never came to it: {self.answer}"
-            self.fold(json.loads(self.socket.recv(timeout=left)))
-
-    def fold(self, frame: dict[str, Any]) -> None:
-        """Fold one frame."""
-        assert frame["op"] != "error", frame
-        if frame["op"] == "snapshot":
-            earlier = self._parts if frame["part"] > 1 else []
-            self._parts = [*earlier, *frame["answer"]["series"]]
-            if frame["part"] == frame["parts"]:
-                self.answer = {**frame["answer"], "series": self._parts}
-        elif frame["op"] == "delta":
-            self.deltas += 1
-            assert self.answer is not None
-            self.answer = apply(self.answer, frame)  # type: ignore[arg-type]
-
-
-def total(answer: dict[str, Any], region: str) -> int:
-    """Return how many events of a region an answer counts."""
-    found = [s for s in answer["series"] if s["by"].get("region") == region]
-    return sum(count or 0 for s in found for count in s["count"])
-
-
-class TestQuery:
-    def test_it_counts_what_the_panes_hold(
-        self, running: Any, engine: Any, metric: tuple[str, int]
-    ) -> None:
-        """The answer equals what was written, with its state and its slot."""
-        name, vid = metric
-        engine.commit({(vid, 10, ten_seconds_ago(3)): {"=eu": Row(5), "=us": Row(2)}})
-        with running.client() as http:
-            body = http.post("/query", json=asked(name)).json()
-        assert [(total(body, r), r) for r in ("eu", "us")] == [(5, "eu"), (2, "us")]
-        assert {s["slot"] for s in body["series"]} == {0, 1}
-        assert (body["rev"], body["epoch"]) == (engine.rev, engine.epoch)
-
-    def test_csv_escapes_what_a_spreadsheet_would_run(
-        self, running: Any, engine: Any, metric: tuple[str, int]
-    ) -> None:
-        """A dimension that begins like a formula is text in CSV."""
-        name, vid = metric
-        engine.commit({(vid, 10, ten_seconds_ago(1)): {"==SUM(A1)": Row(1)}})
-        with running.client() as http:
-            answer = http.post("/query", json=asked(name), headers={"accept": "text/csv"})
-        assert answer.headers["content-type"].startswith("text/csv")
-        assert ",'=SUM(A1),1.0,1.0,1.0,1,p" in answer.text
-
-    def test_ndjson_has_a_line_a_point(
-        self, running: Any, engine: Any, metric: tuple[str, int]
-    ) -> None:
-        """NDJSON says the same, one object a window."""
-        name, vid = metric
-        engine.commit({(vid, 10, ten_seconds_ago(1)): {"=eu": Row(4)}})
-        accept = {"accept": "application/x-ndjson"}
-        with running.client() as http:
-            lines = http.post("/query", json=asked(name), headers=accept).text.splitlines()
-        assert sum(json.loads(line)["count"] or 0 for line in lines) == 4
-        assert len(lines) == 30
-
-    @pytest.mark.parametrize(
-        ("wrong", "status", "code"),
-        [
-            ({"metric": "nothing_like_it"}, 404, "metric_unknown"),
-            ({"aggregate": "p99"}, 422, "query_invalid"),
-            ({"by": ["planet"]}, 422, "query_invalid"),
-            ({"step": "7s"}, 422, "query_invalid"),
-            ({"tenant": "other"}, 422, "unknown_field"),
-            ({"range": {"last": "24h"}, "step": "1s"}, 422, "query_invalid"),
-            ({"after": "x"}, 422, "query_invalid"),
-        ],
-    )
-    def test_what_cannot_be_answered_is_refused_by_name(
-        self, running: Any, metric: tuple[str, int], wrong: dict[str, Any], status: int, code: str
-    ) -> None:
-        """Each wrong query gets its status and code, and says what would do."""
-        with running.client() as http:
-            refused = http.post("/query", json=asked(metric[0], **wrong))
-        assert (refused.status_code, refused.json()["code"]) == (status, code)
-
-    def test_after_waits_until_it_is_counted(
-        self, running: Any, engine: Any, metric: tuple[str, int]
-    ) -> None:
-        """A query after a position answers once that position is counted."""
-        name, vid = metric
-        engine.commit({(vid, 10, ten_seconds_ago(1)): {"=eu": Row(3)}}, received=3)
-        with running.client() as http:
-            body = http.post("/query", json=asked(name, after="0:2")).json()
-        assert total(body, "eu") == 3
-
-    def test_another_tenant_has_no_such_metric(self, running: Any, metric: tuple[str, int]) -> None:
-        """Another tenant's metric is as unknown as one that does not exist."""
-        key = running.key_for("elsewhere", ["read"])
-        with running.client(key) as http:
-            theirs = http.post("/query", json=asked(metric[0]))
-            none = http.post("/query", json=asked("nothing_like_it"))
-        assert theirs.status_code == none.status_code == 404
-        assert theirs.json()["code"] == none.json()["code"] == "metric_unknown"
 
 
 class TestWatching:
@@ -442,8 +271,8 @@ class TestQuestion:
         running.run(question.answer())
         read = queries.rows
 
-        async def read_and_miss(keys: Any) -> Any:
-            found = await read(keys)
+        async def read_and_miss(keys: Any, *pool: Any) -> Any:
+            found = await read(keys, *pool)
             question.is_due(msgspec.structs.replace(record, rev=record.rev + 7, changed=[]))
             return found
 

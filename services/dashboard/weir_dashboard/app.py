@@ -51,8 +51,10 @@ from weir_dashboard.queries import Queries
 from weir_dashboard.running import Dashboard, running
 from weir_dashboard.settings import Settings
 from weir_dashboard.store.batches import Batches
+from weir_dashboard.store.panes import Panes
 from weir_dashboard.store.parts import Parts
 from weir_dashboard.store.redis import connect
+from weir_dashboard.turns import Turns
 from weir_dashboard.web import Pages
 
 ROUTERS = (
@@ -91,7 +93,8 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
     batches = Batches(redis, clock)
     parts = Parts(redis, clock, settings.instance, weir_dashboard.__version__)
     observer = Observer(batches, parts, follower, clock)
-    queries = Queries(redis, catalog, observer, clock, settings.cache_rows)
+    panes = Panes(redis, cache_bytes=settings.cache_bytes, query_bytes=settings.query_bytes)
+    queries = Queries(redis, catalog, observer, clock, panes)
 
     feeds, tails = Feeds(clock), Tails(redis)
     conversation = Conversation(
@@ -111,7 +114,7 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
 
     context = Context(
         settings, clock, redis, catalog, writer, batches, parts, observer, key_ring, sessions,
-        queries, hash_key.encode(),
+        queries, Turns(), hash_key.encode(),
     )  # fmt: skip
     return Dashboard(context, follower, appender, hub, feeds)
 

@@ -18,6 +18,7 @@ from weir_dashboard.queries import Queries
 from weir_dashboard.settings import Settings
 from weir_dashboard.store.batches import Batches
 from weir_dashboard.store.parts import Parts
+from weir_dashboard.turns import Turns
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Context:
     keys: KeyRing
     sessions: Sessions
     queries: Queries
+    turns: Turns
     hash_key: bytes
 
 

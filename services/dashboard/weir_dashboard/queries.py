@@ -7,7 +7,7 @@ may be newer than the revision it names, never older.
 
 from __future__ import annotations
 
-import asyncio
+from concurrent.futures import Executor
 from typing import Any
 
 from redis.asyncio import Redis
@@ -22,6 +22,7 @@ from weir_dashboard.observer import Observer
 from weir_dashboard.store.batches import Batches
 from weir_dashboard.store.panes import Panes
 from weir_dashboard.store.slots import Slots
+from weir_dashboard.threads import in_thread
 
 NOWHERE = (-1, -1)
 # A query that nobody watches takes note of changes up to this many panes.
@@ -38,9 +39,9 @@ class Queries:
     """
 
     def __init__(
-        self, redis: Redis, catalog: Catalog, observer: Observer, clock: Clock, cache_rows: int
+        self, redis: Redis, catalog: Catalog, observer: Observer, clock: Clock, panes: Panes
     ) -> None:
-        self.panes = Panes(redis, cache_rows)
+        self.panes = panes
         self._slots = Slots(redis)
         self._catalog = catalog
         self._observer = observer
@@ -50,14 +51,21 @@ class Queries:
         """Forget the panes that a batch changed."""
         self.panes.on_batch(record)
 
-    async def ask(self, tenant: str, asked: dict[str, Any]) -> tuple[Question, dict[str, Any]]:
+    async def ask(
+        self, tenant: str, asked: dict[str, Any], pool: Executor | None = None
+    ) -> tuple[Question, dict[str, Any]]:
         """Return a question and its canonical query.
+
+        Args:
+            tenant: Who asks.
+            asked: What.
+            pool: Whose threads work on it; None for those of the live hub.
 
         Raises:
             ProblemError: 404 `metric_unknown`, 422 `query_invalid`, `query_too_large`.
         """
         query = parse_query(asked)
-        question = Question(self, tenant, query)
+        question = Question(self, tenant, query, pool)
         question.plan()
         return question, canonical(query)
 
@@ -79,9 +87,11 @@ class Queries:
         """Return how a query is answered with the definitions of now."""
         return plan(query, lambda name: served(self._catalog, tenant, name), facts)
 
-    async def rows(self, keys: set[PaneKey]) -> dict[PaneKey, PaneRows | None]:
+    async def rows(
+        self, keys: set[PaneKey], pool: Executor | None = None
+    ) -> dict[PaneKey, PaneRows | None]:
         """Return panes as the engine takes them: shards together, rows by series text."""
-        return await self.panes.together(keys, self._catalog.shards)
+        return await self.panes.together(keys, self._catalog.shards, pool)
 
     async def slots(self, tenant: str, made: Plan, texts: list[str]) -> dict[str, int]:
         """Return the color slot of each series, new ones given out by first appearance."""
@@ -92,8 +102,11 @@ class Queries:
 class Question:
     """A query of one tenant, answered at one revision after another at little cost."""
 
-    def __init__(self, queries: Queries, tenant: str, query: Query) -> None:
+    def __init__(
+        self, queries: Queries, tenant: str, query: Query, pool: Executor | None = None
+    ) -> None:
         self._queries = queries
+        self._pool = pool
         self._tenant = tenant
         self._query = query
         self._evaluator: Evaluator | None = None
@@ -135,14 +148,11 @@ class Question:
         facts, life = self._queries.facts(), self._life
         made = self._queries.plan(self._tenant, self._query, facts)
         changed, self._changed = self._changed, set()
-        evaluator, self._evaluator = self._evaluator, None
-        if evaluator is None:
-            evaluator = Evaluator(made)
-        else:
-            evaluator.advance(made)
-        rows = await self._queries.rows((changed & made.keys) | evaluator.missing())
-        # Merging sketches takes long; the loop must go on sending heartbeats.
-        found = await asyncio.to_thread(evaluator.update, rows, facts)
+        before, self._evaluator = self._evaluator, None
+        # Listing panes and merging sketches take long; the loop must go on sending heartbeats.
+        evaluator, wanted = await in_thread(self._pool, _prepared, before, made, changed)
+        rows = await self._queries.rows(wanted, self._pool)
+        found = await in_thread(self._pool, evaluator.update, rows, facts)
         texts = [series.text for series in found.series]
         slots = await self._queries.slots(self._tenant, made, texts)
         if life == self._life:
@@ -163,6 +173,17 @@ class Question:
         if any(reading.aggregate.per_second for reading in made.readings):
             return True
         return _edges(made, self._queries.facts()) != self._edges
+
+
+def _prepared(
+    evaluator: Evaluator | None, made: Plan, changed: set[PaneKey]
+) -> tuple[Evaluator, set[PaneKey]]:
+    """Return the evaluator of a plan, and which panes it has to be given."""
+    if evaluator is None:
+        evaluator = Evaluator(made)
+    else:
+        evaluator.advance(made)
+    return evaluator, (changed & made.keys) | evaluator.missing()
 
 
 def _rebuilding(batches: Batches) -> tuple[Span, ...]:

@@ -51,6 +51,7 @@ async def running(dashboard: Dashboard) -> AsyncIterator[None]:
         yield
     finally:
         await dashboard.hub.stop()
+        context.turns.close()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

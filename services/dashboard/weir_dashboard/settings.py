@@ -48,10 +48,15 @@ class Settings(BaseSettings):
     session_hours: int = Field(
         default=168, ge=1, le=2160, description="How long a sign-in lasts, in hours."
     )
-    cache_rows: int = Field(
-        default=1_000_000,
-        ge=1_000,
-        description="Most pane rows kept decoded in memory; the oldest used go first.",
+    cache_bytes: int = Field(
+        default=256 * 2**20,
+        ge=2**20,
+        description="Most memory for decoded panes that are kept; the oldest used go first.",
+    )
+    query_bytes: int = Field(
+        default=256 * 2**20,
+        ge=2**20,
+        description="Most memory for the panes of one query; what needs more is refused.",
     )
     max_sockets: int = Field(
         default=2_000, ge=1, description="Most live sockets of this process; more get 4429."

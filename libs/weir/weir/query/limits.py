@@ -15,6 +15,7 @@ MAX_VALUES: Final = 200_000
 MAX_PANES: Final = 100_000
 # Steps, or divisors of a step, in one window: what a window is merged from.
 MAX_BLOCKS: Final = 100_000
+_READ_LESS: Final = "ask for a shorter range, or for lengths and steps that coarser panes divide"
 
 
 def refuse(pointer: str, required: str, got: object, mend: str) -> NoReturn:
@@ -82,8 +83,17 @@ def check_panes(count: int) -> None:
         ProblemError: `query_too_large`.
     """
     if count > MAX_PANES:
-        fits = "ask for a shorter range, or for lengths and steps that coarser panes divide"
-        _refuse_size("panes to read", count, MAX_PANES, fits)
+        _refuse_size("panes to read", count, MAX_PANES, _READ_LESS)
+
+
+def check_bytes(count: int, most: int) -> None:
+    """Refuse to hold more bytes of rows than allowed.
+
+    Raises:
+        ProblemError: `query_too_large`.
+    """
+    if count > most:
+        _refuse_size("bytes of rows to read", count, most, _READ_LESS)
 
 
 def check_series(count: int, points: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Response
@@ -14,13 +13,10 @@ from weir.query.model import Query
 
 from weir_dashboard.api.exports import as_csv, as_ndjson
 from weir_dashboard.api.read_models import Answer
-from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
+from weir_dashboard.turns import TIMEOUT_S
 
-TIMEOUT_S = 10.0
-AT_ONCE = 6
 POLL_S = 0.05
-_RUNNING: Counter[str] = Counter()
 EXPORTS = {"text/csv": as_csv, "application/x-ndjson": as_ndjson}
 router = APIRouter(tags=["read"])
 
@@ -49,23 +45,12 @@ async def query(
     if body.after is not None:
         await _counted(here, body.after)
     asked = body.model_dump(mode="json", by_alias=True, exclude={"after"}, exclude_unset=True)
-    with _Turn(here, caller):
-        question, _ = await here.queries.ask(caller.tenant, asked)
-        answer = await _in_time(question.answer())
+    question, _ = await here.queries.ask(caller.tenant, asked, here.turns.pool)
+    answer = await here.turns.take(caller.session or caller.key_id, question.answer())
     wanted = next((kind for kind in EXPORTS if kind in accept), None)
     if wanted is None:
         return answer
     return Response(EXPORTS[wanted](answer), media_type=wanted)
-
-
-async def _in_time(work: Any) -> Any:
-    try:
-        return await asyncio.wait_for(work, TIMEOUT_S)
-    except TimeoutError:
-        msg = (
-            "the query took longer than 10 s; ask for a shorter range, longer steps or fewer groups"
-        )
-        raise ProblemError(503, Reason.QUERY_TIMEOUT, msg, retry_after_s=1) from None
 
 
 async def _counted(here: Context, position: str) -> None:
@@ -92,21 +77,3 @@ def _covers(here: Context, wanted: dict[int, int]) -> bool:
     newest = here.batches.newest
     ends = newest.to_offsets if newest is not None else {}
     return all(ends.get(partition, 0) > offset for partition, offset in wanted.items())
-
-
-class _Turn:
-    """One of a caller's six queries at once."""
-
-    def __init__(self, here: Context, caller: Caller) -> None:
-        self._who = f"{id(here)}:{caller.session or caller.key_id}"
-
-    def __enter__(self) -> None:
-        if _RUNNING[self._who] >= AT_ONCE:
-            msg = f"at most {AT_ONCE} queries at once a session; wait for one to end"
-            raise ProblemError(429, Reason.RATE_LIMITED, msg, retry_after_s=1)
-        _RUNNING[self._who] += 1
-
-    def __exit__(self, *_: object) -> None:
-        _RUNNING[self._who] -= 1
-        if not _RUNNING[self._who]:
-            del _RUNNING[self._who]

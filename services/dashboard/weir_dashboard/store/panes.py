@@ -9,22 +9,32 @@ is being read is not kept.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import Executor
 from typing import NamedTuple
 
 from redis.asyncio import Redis
 from weir import names, rows
 from weir.batches import BatchRecord
 from weir.query.facts import PaneKey, PaneRows
+from weir.query.limits import check_bytes
 from weir.series import OTHER
 
-from weir_dashboard.store.redis import read_hashes
+from weir_dashboard.store.redis import hash_sizes, read_hashes
+from weir_dashboard.threads import in_thread
 
 Rows = dict[bytes, rows.Row]
 # Batches for which a change is remembered, longer than any read of panes lasts.
 REMEMBERED_BATCHES = 400
-# Panes asked for in one round trip, so that no reply blocks Redis for long.
+# Panes, and rows, asked for in one round trip, so that no reply blocks Redis for long or
+# takes much memory: a row with a sketch may have ten thousand bytes.
 ROUND_TRIP = 500
+ROUND_ROWS = 5_000
+# About what a row and a pane take in memory beside the packed bytes: objects and dicts.
+ROW_BYTES = 350
+PANE_BYTES = 300
+# More rows than these are decoded on a thread: it takes about a microsecond each.
+DECODED_AT_ONCE = 500
 
 
 class PaneId(NamedTuple):
@@ -36,14 +46,25 @@ class PaneId(NamedTuple):
     shard: int
 
 
-class Panes:
-    """Reads panes and names; keeps what it read."""
+class _Kept(NamedTuple):
+    """A decoded pane, and about how many bytes it takes."""
 
-    def __init__(self, redis: Redis, max_rows: int) -> None:
+    rows: Rows
+    cost: int
+
+
+class Panes:
+    """Reads panes and names; keeps what it read.
+
+    Attributes:
+        bytes_kept: About how much memory the kept panes take.
+    """
+
+    def __init__(self, redis: Redis, *, cache_bytes: int, query_bytes: int) -> None:
         self._redis = redis
-        self._max_rows = max_rows
-        self._rows_kept = 0
-        self._panes: OrderedDict[PaneId, Rows] = OrderedDict()
+        self._cache_bytes, self._query_bytes = cache_bytes, query_bytes
+        self.bytes_kept = 0
+        self._panes: OrderedDict[PaneId, _Kept] = OrderedDict()
         self._names: dict[tuple[int, int], dict[bytes, str]] = {}
         self._changed: dict[PaneId, int] = {}
         self._batches_seen = self._cleared_at = 0
@@ -67,36 +88,56 @@ class Panes:
         """Forget everything."""
         self._panes.clear()
         self._names.clear()
-        self._rows_kept = 0
+        self.bytes_kept = 0
         self._batches_seen += 1
         self._cleared_at = self._batches_seen
 
-    async def read(self, wanted: Iterable[PaneId]) -> dict[PaneId, Rows]:
-        """Return the rows of panes by short series id; a pane without rows is empty."""
+    async def read(
+        self, wanted: Iterable[PaneId], pool: Executor | None = None
+    ) -> dict[PaneId, Rows]:
+        """Return the rows of panes by short series id; a pane without rows is empty.
+
+        Args:
+            wanted: Which panes.
+            pool: Whose threads decode them; None for those that everything shares.
+
+        Raises:
+            ProblemError: 422 `query_too_large`, before more than `query_bytes` are held.
+        """
         found: dict[PaneId, Rows] = {}
         missing: list[PaneId] = []
+        held = 0
         for pane in wanted:
             kept = self._panes.get(pane)
             if kept is None:
                 missing.append(pane)
             else:
                 self._panes.move_to_end(pane)
-                found[pane] = kept
-        for at in range(0, len(missing), ROUND_TRIP):
-            found.update(await self._read(missing[at : at + ROUND_TRIP]))
+                found[pane] = kept.rows
+                held += kept.cost
+        check_bytes(held, self._query_bytes)
+        for panes, size in await self._rounds(missing, held):
+            read, cost = await self._read(panes, pool, many=size > DECODED_AT_ONCE)
+            held += cost
+            check_bytes(held, self._query_bytes)
+            found.update(read)
         return found
 
     async def together(
-        self, keys: Collection[PaneKey], shards: int
+        self, keys: Collection[PaneKey], shards: int, pool: Executor | None = None
     ) -> dict[PaneKey, PaneRows | None]:
-        """Return panes with their shards together, rows by series text; None if empty."""
-        wanted = [PaneId(*key, shard) for key in keys for shard in range(shards)]
+        """Return panes with their shards together, rows by series text; None if empty.
+
+        Raises:
+            ProblemError: 422 `query_too_large`, before more than `query_bytes` are held.
+        """
+        stored = await self.read((PaneId(*key, at) for key in keys for at in range(shards)), pool)
+        parts = {pane: rows for pane, rows in stored.items() if rows}
+        few = sum(map(len, parts.values())) <= DECODED_AT_ONCE
+        ids = _ids_of(parts) if few else await in_thread(pool, _ids_of, parts)
+        texts = {place: await self.names(*place, known) for place, known in ids.items()}
         found: dict[PaneKey, PaneRows | None] = dict.fromkeys(keys)
-        for pane, stored in (await self.read(wanted)).items():
-            if stored:
-                texts = await self.names(pane.vid, pane.shard, stored)
-                key = (pane.vid, pane.res_s, pane.start_s)
-                found[key] = _joined(found[key], texts, stored)
+        found.update(_joined(parts, texts) if few else await in_thread(pool, _joined, parts, texts))
         return found
 
     async def names(
@@ -114,37 +155,80 @@ class Panes:
         self._names[(vid, shard)] = texts
         return texts
 
-    async def _read(self, panes: list[PaneId]) -> dict[PaneId, Rows]:
-        begun = self._batches_seen
-        keys = [names.pane_key(p.shard, p.vid, p.res_s, p.start_s) for p in panes]
-        found = {}
-        for pane, stored in zip(panes, await read_hashes(self._redis, keys), strict=True):
-            decoded = {short: rows.decode(packed) for short, packed in stored.items()}
-            found[pane] = decoded
-            if self._changed.get(pane, 0) <= begun and self._cleared_at <= begun:
-                self._keep(pane, decoded)
-        return found
+    async def _rounds(self, panes: list[PaneId], held: int) -> list[tuple[list[PaneId], int]]:
+        """Return panes in rounds that no reply of makes large, each with its rows."""
+        rounds: list[tuple[list[PaneId], int]] = []
+        rows = 0
+        for at in range(0, len(panes), ROUND_TRIP):
+            some = panes[at : at + ROUND_TRIP]
+            for pane, size in zip(
+                some, await hash_sizes(self._redis, list(map(_key, some))), strict=True
+            ):
+                rows += size
+                full = not rounds or len(rounds[-1][0]) == ROUND_TRIP
+                if full or rounds[-1][1] + size > ROUND_ROWS:
+                    rounds.append(([], 0))
+                rounds[-1][0].append(pane)
+                rounds[-1] = (rounds[-1][0], rounds[-1][1] + size)
+            check_bytes(held + rows * ROW_BYTES, self._query_bytes)
+        return rounds
 
-    def _keep(self, pane: PaneId, decoded: Rows) -> None:
+    async def _read(
+        self, panes: list[PaneId], pool: Executor | None, *, many: bool
+    ) -> tuple[dict[PaneId, Rows], int]:
+        begun = self._batches_seen
+        stored = await read_hashes(self._redis, list(map(_key, panes)))
+        decoded = await in_thread(pool, _decoded, stored) if many else _decoded(stored)
+        for pane, kept in zip(panes, decoded, strict=True):
+            if self._changed.get(pane, 0) <= begun and self._cleared_at <= begun:
+                self._keep(pane, kept)
+        found = {pane: kept.rows for pane, kept in zip(panes, decoded, strict=True)}
+        return found, sum(kept.cost for kept in decoded)
+
+    def _keep(self, pane: PaneId, kept: _Kept) -> None:
         self._drop(pane)
-        self._panes[pane] = decoded
-        # An empty pane costs about as much as a row.
-        self._rows_kept += len(decoded) + 1
-        while self._rows_kept > self._max_rows:
+        self._panes[pane] = kept
+        self.bytes_kept += kept.cost
+        while self.bytes_kept > self._cache_bytes:
             _, oldest = self._panes.popitem(last=False)
-            self._rows_kept -= len(oldest) + 1
+            self.bytes_kept -= oldest.cost
 
     def _drop(self, pane: PaneId) -> None:
         dropped = self._panes.pop(pane, None)
         if dropped is not None:
-            self._rows_kept -= len(dropped) + 1
+            self.bytes_kept -= dropped.cost
 
 
-def _joined(known: PaneRows | None, texts: dict[bytes, str], stored: Rows) -> dict[str, rows.Row]:
-    """Add one shard's rows to a pane. Each shard has a row `other` of its own."""
-    joined = dict(known or {})
-    for short, row in stored.items():
-        # A row whose name is gone still counts in the total.
-        text = texts.get(short, OTHER)
-        joined[text] = rows.merge(joined[text], row) if text in joined else row
-    return joined
+def _key(pane: PaneId) -> str:
+    return names.pane_key(pane.shard, pane.vid, pane.res_s, pane.start_s)
+
+
+def _decoded(stored: list[dict[bytes, bytes]]) -> list[_Kept]:
+    found = []
+    for pane in stored:
+        cost = PANE_BYTES + ROW_BYTES * len(pane) + sum(map(len, pane.values()))
+        found.append(_Kept({short: rows.decode(packed) for short, packed in pane.items()}, cost))
+    return found
+
+
+def _ids_of(parts: Mapping[PaneId, Rows]) -> dict[tuple[int, int], set[bytes]]:
+    """Return the short ids of each version and shard."""
+    found: dict[tuple[int, int], set[bytes]] = {}
+    for pane, stored in parts.items():
+        found.setdefault((pane.vid, pane.shard), set()).update(stored)
+    return found
+
+
+def _joined(
+    parts: Mapping[PaneId, Rows], texts: Mapping[tuple[int, int], Mapping[bytes, str]]
+) -> dict[PaneKey, PaneRows]:
+    """Join the shards of panes. Each shard has a row `other` of its own."""
+    found: dict[PaneKey, dict[str, rows.Row]] = {}
+    for pane, stored in parts.items():
+        known = texts[pane.vid, pane.shard]
+        joined = found.setdefault((pane.vid, pane.res_s, pane.start_s), {})
+        for short, row in stored.items():
+            # A row whose name is gone still counts in the total.
+            text = known.get(short, OTHER)
+            joined[text] = rows.merge(joined[text], row) if text in joined else row
+    return dict(found)

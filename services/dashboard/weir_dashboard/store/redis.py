@@ -54,6 +54,15 @@ async def read_hashes(redis: Redis, keys: list[str]) -> list[dict[bytes, bytes]]
     return cast("list[dict[bytes, bytes]]", reply)
 
 
+async def hash_sizes(redis: Redis, keys: list[str]) -> list[int]:
+    """Return how many fields hashes have, in one round trip; one that is not there has 0."""
+    pipeline = redis.pipeline(transaction=False)
+    for key in keys:
+        pipeline.hlen(key)
+    reply: Any = await pipeline.execute()
+    return cast("list[int]", reply)
+
+
 async def read_texts(redis: Redis, pattern: str) -> dict[bytes, bytes]:
     """Return all text values whose keys match a pattern of few keys."""
     keys: list[Any] = [key async for key in redis.scan_iter(pattern, count=1000)]

@@ -1,0 +1,74 @@
+"""Turns: how many queries over HTTP are worked on at once, of a session and of all.
+
+A turn lasts until the work has really ended, also where its caller was told after 10 s
+that it took too long: a thread cannot be stopped, and what it holds is still held.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from weir.problems import ProblemError, Reason
+
+TIMEOUT_S = 10.0
+A_SESSION = 6
+# Of all sessions: each may hold much memory, and shares the interpreter with the live hub.
+AT_ONCE = 4
+
+
+class Turns:
+    """Hands out turns.
+
+    Attributes:
+        pool: The threads that queries over HTTP are worked on, none of the live hub's.
+    """
+
+    def __init__(self) -> None:
+        self.pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="query")
+        self._gate = asyncio.Semaphore(AT_ONCE)
+        self._running: Counter[str] = Counter()
+
+    async def take(self, who: str, work: Coroutine[Any, Any, Any]) -> Any:
+        """Return what work returns, within 10 s.
+
+        Raises:
+            ProblemError: 429 if six of this caller are under way, 503 `query_timeout`.
+        """
+        if self._running[who] >= A_SESSION:
+            work.close()
+            msg = f"at most {A_SESSION} queries at once a session; wait for one to end"
+            raise ProblemError(429, Reason.RATE_LIMITED, msg, retry_after_s=1)
+        self._running[who] += 1
+        task = asyncio.create_task(self._through_gate(work))
+        task.add_done_callback(partial(self._end, who, work))
+        try:
+            return await asyncio.wait_for(asyncio.shield(task), TIMEOUT_S)
+        except TimeoutError:
+            msg = (
+                "the query took longer than 10 s; "
+                "ask for a shorter range, longer steps or fewer groups"
+            )
+            raise ProblemError(503, Reason.QUERY_TIMEOUT, msg, retry_after_s=1) from None
+        finally:
+            task.cancel()
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self.pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _through_gate(self, work: Coroutine[Any, Any, Any]) -> Any:
+        async with self._gate:
+            return await work
+
+    def _end(self, who: str, work: Coroutine[Any, Any, Any], task: asyncio.Task[Any]) -> None:
+        work.close()  # of one that was never begun
+        if not task.cancelled():
+            task.exception()  # told already, or told as a timeout
+        self._running[who] -= 1
+        if not self._running[who]:
+            del self._running[who]
