@@ -143,6 +143,29 @@ class TestBehind:
         assert recovery.gaps == (Gap(0, 4, 8, (1,)),)
 
 
+class TestAddedPartition:
+    """Spark refuses offsets that leave out a partition of the topic."""
+
+    LOG = replace(LOG, start={0: 0, 1: 0, 2: 0}, end={0: 100, 1: 100, 2: 5})
+
+    def test_a_new_checkpoint_begins_in_it_at_0(self) -> None:
+        """Marks that are older than a partition stand at its start, and the target says so."""
+        recovery = reconcile(replace(found(50, 50, checkpoint=None), log=self.LOG))
+
+        assert recovery.verdict is Verdict.REWIND
+        assert recovery.target == {0: 50, 1: 10, 2: 0}
+
+    def test_levelling_names_it_too(self) -> None:
+        """What a shard reads to catch up has an end in every partition."""
+        (level,) = reconcile(replace(found(10, 4), log=self.LOG)).levels
+
+        assert (level.from_offsets, level.to_offsets) == (
+            {0: 4, 1: 10, 2: 0},
+            {0: 10, 1: 10, 2: 0},
+        )
+        assert level.read_from == {0: 4, 1: 10, 2: 0}
+
+
 class TestRewind:
     def test_a_lost_checkpoint(self) -> None:
         """A new one begins where the shards stand; nothing is counted twice."""

@@ -160,9 +160,16 @@ def reconcile(found: Found) -> Recovery:
     if not found.adopt and (gone := _gone(marks, found.log)):
         return Recovery(Verdict.FOREIGN, gone)
     ends = [mark.end for mark in marks]
+    # Spark wants each partition that it lists by name, also one that is newer than the marks.
+    ends = [_everywhere(end, found.log) for end in ends]
     if _checkpoint_fits(ends, found):
         return _go_on(found, furthest(ends))
     return _level(found, ends)
+
+
+def _everywhere(end: Offsets, log: LogBounds) -> dict[int, int]:
+    """Return offsets with every partition of the log: 0 where a mark names none."""
+    return {p: end.get(p, 0) for p in sorted(log.end.keys() | end.keys())}
 
 
 def activation_floor(log_end: Offsets, *, first_start: bool) -> dict[int, int]:
