@@ -26,13 +26,18 @@ NOT_IN_CORE = {
     "asyncio",
     "confluent_kafka",
     "fastapi",
+    "glob",
     "http",
     "httpx",
+    "logging",
     "multiprocessing",
+    "os",
+    "pathlib",
     "pyspark",
     "redis",
     "requests",
     "select",
+    "shutil",
     "socket",
     "sqlite3",
     "ssl",
@@ -113,19 +118,56 @@ def test_local_stack_imports_no_service() -> None:
     assert found == []
 
 
+def clock_readings(path: Path) -> list[str]:
+    """Return a line for each look at a wall clock, under whatever name it was imported."""
+    tree = ast.parse(path.read_text())
+    aliases = {
+        alias.asname: alias.name.rpartition(".")[2]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+        if alias.asname
+    }
+    found = [
+        f"{path}:{line} imports {name}"
+        for line, name in imports(path)
+        if name.startswith("time.") and tuple(name.rsplit(".", 1)) in WALL_CLOCKS
+    ]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
+            owner = node.value.id if isinstance(node.value, ast.Name) else node.value.attr
+            owner = aliases.get(owner, owner)
+            if (owner, node.attr) in WALL_CLOCKS:
+                found.append(f"{path}:{node.lineno} reads {owner}.{node.attr}")
+    return found
+
+
 @pytest.mark.parametrize("package", list(PACKAGES))
 def test_only_the_clock_reads_the_time(package: str) -> None:
     """`time.time`, `datetime.now` and their like stand in `weir/clock.py` only."""
-    found = []
-    for path in sources(package):
-        if path == CLOCK:
-            continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
-                owner = node.value.id if isinstance(node.value, ast.Name) else node.value.attr
-                if (owner, node.attr) in WALL_CLOCKS:
-                    found.append(f"{path}:{node.lineno} reads {owner}.{node.attr}")
-    assert found == []
+    paths = [path for path in sources(package) if path != CLOCK]
+    assert [text for path in paths for text in clock_readings(path)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import time\ntime.time()",
+        "from time import time\n",
+        "from time import time_ns as now\n",
+        "import time as t\nt.time()",
+        "from datetime import datetime\ndatetime.now()",
+        "from datetime import datetime as dt\ndt.utcnow()",
+        "import datetime\ndatetime.date.today()",
+    ],
+)
+def test_the_clock_rule_can_fail(text: str, tmp_path: Path) -> None:
+    """A look at the clock is found under any name; one at the monotonic clock is none."""
+    path = tmp_path / "bad.py"
+    path.write_text(text)
+    assert len(clock_readings(path)) == 1
+    path.write_text("from time import monotonic\nimport time\ntime.monotonic()\n")
+    assert clock_readings(path) == []
 
 
 def test_recount_shares_no_code() -> None:
