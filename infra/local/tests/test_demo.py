@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -13,6 +19,7 @@ from weir.clock import ManualClock
 from weir_local.client import ApiClient
 from weir_local.demo.accesslog import parse_line, read_log
 from weir_local.demo.feeder import (
+    BATCH,
     MOST_SAMPLES,
     MachineSamples,
     Progress,
@@ -23,6 +30,7 @@ from weir_local.demo.machine import Counters, rates
 from weir_local.demo.prepare import read_definitions, split
 from weir_local.demo.schedule import PASS_MS, Cursor, Schedule, squeeze
 from weir_local.repository import ACCESS_LOG, DEFINITIONS
+from weir_local.waiting import wait_until
 
 LINE = (
     '1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET /a?b=c HTTP/1.1" 404 203 '
@@ -146,6 +154,58 @@ class TestWebRequests:
         state.write_text(before)
         self.feeder(state).send(again, NOW_MS - 1)
         assert again.posted == first.posted
+
+    def test_stops_between_batches(self, tmp_path: Path) -> None:
+        """Told to stop, it sends no further batch."""
+        requests = [parse_line(LINE)] * (3 * BATCH)
+        progress = Progress.read(tmp_path / "state.json", NOW_MS)
+        schedule = Schedule(progress.started_ms, tuple(range(len(requests))))
+        recorder = Recorder()
+        sent = WebRequests(requests, schedule, progress).send(
+            recorder, NOW_MS, lambda: len(recorder.posted) >= BATCH
+        )
+        assert sent == len(recorder.posted) == BATCH
+
+
+class Busy(BaseHTTPRequestHandler):
+    """Answers that it has no room, and counts how often it was asked."""
+
+    asked: ClassVar[list[bytes]] = []
+
+    def do_POST(self) -> None:
+        """Refuse for now."""
+        self.asked.append(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(503)
+        self.send_header("Retry-After", "5")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Write nothing."""
+
+
+def test_samples_are_taken_and_sigterm_is_seen_while_ingest_is_away(tmp_path: Path) -> None:
+    """The feeder neither stands still at a 503 nor outlives SIGTERM, and exits cleanly."""
+    Busy.asked.clear()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Busy)
+    Thread(target=server.serve_forever, daemon=True).start()
+    environment = {
+        **os.environ,
+        "WEIR_INGEST_URL": f"http://127.0.0.1:{server.server_port}",
+        "WEIR_API_KEY": "key",
+        "WEIR_FEEDER_STATE": str(tmp_path / "state.json"),
+    }
+    command = [sys.executable, "-m", "weir_local.demo"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as feeder:  # noqa: S603
+        wait_until(
+            lambda: Busy.asked and Busy.asked[-1].count(b"machine.sample") >= 2,
+            timeout_s=30,
+            what="two samples that wait",
+        )
+        feeder.send_signal(signal.SIGTERM)
+        assert feeder.wait(5) == 0
+    server.shutdown()
+    server.server_close()
 
 
 class TestMachine:

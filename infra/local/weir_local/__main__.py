@@ -24,7 +24,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; return its exit code."""
     options = _parser().parse_args(arguments)
     try:
-        return _run(options, Home.from_environment())
+        starting = options.command in ("up", "demo")
+        return _run(options, Home.from_environment(starting=starting))
     except KafkaException as error:
         complain(f"weir: kafka refused: {error.args[0].str()}; see `make logs PART=kafka`")
         return 1

@@ -49,18 +49,27 @@ class Answer:
 class ApiClient:
     """Sends requests with one key to one service."""
 
-    def __init__(self, url: str, key: str, *, patience_s: float = float("inf")) -> None:
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        patience_s: float = float("inf"),
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
         """Prepare a client; it connects with the first request.
 
         Args:
             url: `http://host:port`.
             key: API key.
             patience_s: How long a request is tried again; without end by default.
+            timeout_s: How long one answer is waited for.
         """
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "", parts.port or 80
         self._key = key
         self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._connection: http.client.HTTPConnection | None = None
         self.retries = 0
 
@@ -86,13 +95,14 @@ class ApiClient:
             answer = self._once(method, path, payload, {**sent, **(headers or {})})
             if answer is not None and answer.status not in TRY_AGAIN:
                 break
-            if time.monotonic() > deadline:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
                 said = f"answered {answer.status}" if answer else "could not be reached"
                 msg = f"{method} {path} at port {self._port} {said} for {self._patience_s:g} s"
                 raise TimeoutError(msg)
             self.retries += 1
             told = answer.headers.get("retry-after", "") if answer else ""
-            time.sleep(float(told) if told.isdecimal() else pause_s)
+            time.sleep(min(float(told) if told.isdecimal() else pause_s, left_s))
             pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
         if answer.status >= http.client.BAD_REQUEST:
             raise ApiError(answer.status, answer.body)
@@ -108,7 +118,9 @@ class ApiClient:
         self, method: str, path: str, payload: bytes | None, headers: dict[str, str]
     ) -> Answer | None:
         if self._connection is None:
-            self._connection = http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)
+            self._connection = http.client.HTTPConnection(
+                self._host, self._port, timeout=self._timeout_s
+            )
         try:
             self._connection.request(method, path, payload, headers)
             response = self._connection.getresponse()

@@ -63,14 +63,21 @@ class Home:
     port_base: int = DEFAULT_PORT_BASE
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Home:
+    def from_environment(
+        cls, environment: Mapping[str, str] = os.environ, *, starting: bool = False
+    ) -> Home:
         """Return the home that the settings name.
 
         A stack that runs already keeps the ports that it was started with, so that
-        `status` and `down` find it without being told them again.
+        `status` and `down` find it without being told them again, or told others.
+
+        Args:
+            environment: Where the settings are.
+            starting: Whether the ports asked for are going to be used.
 
         Raises:
-            PartError: If `WEIR_PORT_BASE` is not a port that leaves room for the others.
+            PartError: If `WEIR_PORT_BASE` is not a port that leaves room for the others, or
+                at a start another one than that of the stack that runs.
         """
         folder = Path(environment.get("WEIR_HOME") or ROOT / ".weir").absolute()
         asked = environment.get("WEIR_PORT_BASE") or ""
@@ -78,7 +85,7 @@ class Home:
             msg = f'WEIR_PORT_BASE must be a number from 1024 to 65500, got "{asked}"'
             raise PartError(msg)
         running = cls(folder).wanted().get("port_base")
-        if running and asked and int(asked) != running:
+        if starting and running and asked and int(asked) != running:
             msg = (
                 f"the stack in {folder} runs on ports from {running}, asked for {asked}; "
                 "run `make down` first, or set WEIR_HOME for a second stack"

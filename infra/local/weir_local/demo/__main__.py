@@ -26,6 +26,11 @@ from weir_local.repository import ACCESS_LOG
 
 EVERY_S = 1.0
 REPORT_EVERY = 60
+# Short, so that samples go on being taken, and SIGTERM is seen, while ingest is away. What
+# is not sent in one turn is sent in a later one, with the same ids.
+PATIENCE_S = 0.5
+# Ingest itself gives up on Kafka after 5 s.
+ANSWER_S = 8.0
 
 
 def main() -> int:
@@ -37,7 +42,12 @@ def main() -> int:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     clock = SystemClock()
-    client = ApiClient(os.environ["WEIR_INGEST_URL"], os.environ["WEIR_API_KEY"])
+    client = ApiClient(
+        os.environ["WEIR_INGEST_URL"],
+        os.environ["WEIR_API_KEY"],
+        patience_s=PATIENCE_S,
+        timeout_s=ANSWER_S,
+    )
     requests = read_log(ACCESS_LOG)
     progress = Progress.read(Path(os.environ["WEIR_FEEDER_STATE"]), clock.now_ms())
     schedule = Schedule(progress.started_ms, squeeze([r.time_ms for r in requests]))
@@ -47,8 +57,11 @@ def main() -> int:
     try:
         for turn in range(sys.maxsize):
             machine.take(clock)
-            sent += web.send(client, clock.now_ms())
-            machine.send(client)
+            try:
+                machine.send(client)
+                sent += web.send(client, clock.now_ms(), stop.is_set)
+            except TimeoutError as error:
+                log.warning("ingest_away", error=str(error), samples=len(machine.waiting))
             if turn % REPORT_EVERY == 0:
                 log.info("feeding", web_requests=sent, retries=client.retries)
             if stop.wait(EVERY_S):

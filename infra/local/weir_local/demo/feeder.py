@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,12 +61,18 @@ class WebRequests:
     schedule: Schedule
     progress: Progress
 
-    def send(self, client: ApiClient, now_ms: int) -> int:
-        """Send what is due, batch after batch; return how many events that were."""
+    def send(
+        self, client: ApiClient, now_ms: int, stopping: Callable[[], bool] = lambda: False
+    ) -> int:
+        """Send what is due, batch after batch until `stopping`; return how many events.
+
+        Raises:
+            TimeoutError: If ingest is away for longer than the client's patience.
+        """
         progress = self.progress
         progress.cursor = self.schedule.not_before(progress.cursor, now_ms - PASS_MS)
         sent = 0
-        while due := self.schedule.due(progress.cursor, now_ms, BATCH):
+        while not stopping() and (due := self.schedule.due(progress.cursor, now_ms, BATCH)):
             client.post_events([self._event(line) for line in due])
             progress.cursor = self.schedule.after(progress.cursor, len(due))
             progress.save()
@@ -102,7 +109,7 @@ class MachineSamples:
         self._before = now
 
     def send(self, client: ApiClient) -> None:
-        """Send what waits."""
+        """Send what waits; what cannot be sent goes on waiting."""
         if self.waiting:
             batch = list(self.waiting)
             client.post_events(batch)
