@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from weir_analytics.panes.dedup import PartitionState
 from weir_analytics.panes.runs import (
     FAN_IN,
+    NEVER,
     Identities,
     Run,
     chain_before,
@@ -54,6 +56,12 @@ def feed(state: PartitionState, records: list[Record]) -> list[bool]:
 records_of_a_log = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 1_000)), max_size=60
 )
+
+
+def run_of(start: int, end: int) -> Run:
+    """Return a run of one identity, before which nothing was seen."""
+    one = np.array([7], np.uint64)
+    return Run(start, end, NEVER, 1_000, Identities.of_ordered(one, one, np.array([990], np.int64)))
 
 
 class TestPartitionState:
@@ -147,5 +155,67 @@ class TestRuns:
         path = next(tmp_path.glob("*.run"))
         path.write_bytes(path.read_bytes()[:20])
 
-        with pytest.raises(ValueError, match="must begin with WEIRRUN1"):
+        with pytest.raises(ValueError, match="must begin with WEIRRUN2"):
             read_run(path)
+
+    @pytest.mark.parametrize(
+        "harm",
+        [
+            lambda raw: raw[:20],
+            lambda raw: raw[:-1],
+            lambda raw: b"\0" * len(raw),
+            lambda raw: b"WEIRRUN1" + raw[8:],
+            lambda raw: raw[:0],
+        ],
+    )
+    def test_a_file_that_cannot_be_read_is_absent(
+        self, tmp_path: Path, harm: Callable[[bytes], bytes]
+    ) -> None:
+        """A run that is cut, empty or of another form is deleted, and the state is rebuilt."""
+        for start in (0, 1):
+            write_run(tmp_path, run_of(start, start + 1), HORIZON_MS)
+        last = tmp_path / run_of(1, 2).name
+        last.write_bytes(harm(last.read_bytes()))
+
+        assert chain_before(tmp_path, 2, HORIZON_MS) is None
+        assert not last.exists()
+        assert chain_before(tmp_path, 1, HORIZON_MS) is not None
+        tidy(tmp_path, 2, HORIZON_MS)
+
+    def test_a_shorter_run_serves_where_a_longer_one_cannot_be_read(self, tmp_path: Path) -> None:
+        """Of two runs with one end the whole one is used."""
+        write_run(tmp_path, run_of(0, 2), HORIZON_MS)
+        write_run(tmp_path, run_of(1, 2), HORIZON_MS)
+        (tmp_path / run_of(0, 2).name).write_bytes(b"")
+        chain = chain_before(tmp_path, 2, HORIZON_MS)
+
+        assert chain is not None
+        assert [(run.start, run.end) for run in chain] == [(1, 2)]
+
+    def test_a_longer_horizon_needs_more_than_was_kept(self, tmp_path: Path) -> None:
+        """What was kept for one horizon, also by a rebuild, serves a shorter one and no longer."""
+        write_run(tmp_path, run_of(500, 900), HORIZON_MS)
+        write_run(tmp_path, run_of(900, 950), HORIZON_MS)
+
+        for horizon_ms, served in ((HORIZON_MS - 1, True), (HORIZON_MS, True)):
+            assert (chain_before(tmp_path, 950, horizon_ms) is not None) == served
+        assert chain_before(tmp_path, 950, HORIZON_MS + 1) is None
+
+    def test_a_rebuild_for_a_longer_horizon_is_used(self, tmp_path: Path) -> None:
+        """A wider run of a shorter horizon does not hide the run that was rebuilt."""
+        write_run(tmp_path, run_of(0, 900), HORIZON_MS)
+        write_run(tmp_path, run_of(400, 900), 2 * HORIZON_MS)
+        chain = chain_before(tmp_path, 900, 2 * HORIZON_MS)
+
+        assert chain is not None
+        assert [run.start for run in chain] == [400]
+
+    def test_what_a_dead_writer_left_is_deleted(self, tmp_path: Path) -> None:
+        """Temporary files of earlier batches go; of the batch at hand they stay."""
+        write_run(tmp_path, run_of(0, 5), HORIZON_MS)
+        old, own = (tmp_path / f".{run_of(*span).name}.77" for span in ((0, 5), (5, 9)))
+        for path in (old, own):
+            path.write_bytes(b"half")
+        tidy(tmp_path, 5, HORIZON_MS)
+
+        assert (old.exists(), own.exists()) == (False, True)

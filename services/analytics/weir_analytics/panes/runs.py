@@ -4,9 +4,11 @@ A run covers the offsets `[start, end)` of one partition and holds, for every
 identity in it, the greatest R (running maximum of the append time). Runs are a
 cache of the log. The state before offset `n` is the chain of runs that ends at
 `n`, so a batch that is run again sees what it saw the first time. A chain that
-does not reach one horizon back is no state; it is read from the log again.
+does not reach one horizon back is no state; it is read from the log again. Nor is
+one whose runs were kept for a shorter horizon: what they left out may count now.
 
-A run is written to a temporary file and renamed: it is whole or not there.
+A run is written to a temporary file, synced and renamed: it is whole or not there. One
+that cannot be read all the same is as good as absent, and is deleted.
 """
 
 from __future__ import annotations
@@ -21,13 +23,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import structlog
+
+LOG = structlog.get_logger()
 
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 
 NEVER = -1
-MAGIC = b"WEIRRUN1"
-_HEADER = struct.Struct("<8s5q")
+MAGIC = b"WEIRRUN2"
+_HEADER = struct.Struct("<8s6q")
+_RUNS, _TEMPORARIES = "[0-9]*-[0-9]*.run", ".[0-9]*-[0-9]*.run.*"
 # Eight runs below a size become one. Runs of `LARGEST` identities stay as they
 # are: merging eight of them would take a third of a second of one batch.
 FAN_IN = 8
@@ -117,13 +123,18 @@ def identity_order(high: U64, low: U64) -> npt.NDArray[np.intp]:
 
 @dataclass(frozen=True)
 class Run:
-    """One run: the range it covers, R before and after it, and its identities."""
+    """One run: the range it covers, R before and after it, and its identities.
+
+    Attributes:
+        horizon_ms: Of a run that was read, the longest horizon that it serves.
+    """
 
     start: int
     end: int
     received_before: int
     received_end: int
     identities: Identities
+    horizon_ms: int = 0
 
     @property
     def name(self) -> str:
@@ -132,16 +143,21 @@ class Run:
 
 
 def write_run(folder: Path, run: Run, horizon_ms: int) -> None:
-    """Write a run by rename; identities that can never match again are left out."""
+    """Write a run by rename; identities that can never match again are left out.
+
+    Synced first: after a power cut a rename may be on the disk before the content is.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     kept = run.identities.received >= run.received_end - horizon_ms
     columns = [column[kept] for column in run.identities.columns()]
-    head = (run.start, run.end, run.received_before, run.received_end, len(columns[0]))
+    head = (run.start, run.end, run.received_before, run.received_end, horizon_ms)
     temporary = folder / f".{run.name}.{os.getpid()}"
     with temporary.open("wb") as file:
-        file.write(_HEADER.pack(MAGIC, *head))
+        file.write(_HEADER.pack(MAGIC, *head, len(columns[0])))
         for column in columns:
             file.write(column.tobytes())
+        file.flush()
+        os.fsync(file.fileno())
     temporary.rename(folder / run.name)
 
 
@@ -155,13 +171,13 @@ def read_run(path: Path) -> Run:
     with path.open("rb") as file:
         head = file.read(_HEADER.size)
     if len(head) < _HEADER.size or head[:8] != MAGIC:
-        msg = f'dedup run must begin with WEIRRUN1, "{path.name}" does not; delete it'
+        msg = f'dedup run must begin with {MAGIC.decode()}, "{path.name}" does not; delete it'
         raise ValueError(msg)
-    _, start, end, before, received_end, count = _HEADER.unpack(head)
+    _, start, end, before, received_end, horizon_ms, count = _HEADER.unpack(head)
     if size != _HEADER.size + 24 * count:
         msg = f'dedup run "{path.name}" must hold {count} identities, has {size} bytes; delete it'
         raise ValueError(msg)
-    return Run(start, end, before, received_end, _mapped(path, count))
+    return Run(start, end, before, received_end, _mapped(path, count), horizon_ms)
 
 
 def _mapped(path: Path, count: int) -> Identities:
@@ -186,15 +202,14 @@ def chain_before(folder: Path, offset: int, horizon_ms: int) -> list[Run] | None
     """
     if offset == 0:
         return []
-    widest: dict[int, Path] = {}
-    for path in sorted(folder.glob("*.run"), reverse=True):
+    by_end: dict[int, list[Path]] = {}
+    for path in sorted(folder.glob(_RUNS)):
         start, end = run_range(path)
         if start < end:
-            widest[end] = path  # of runs with one end, the longest comes last
+            by_end.setdefault(end, []).append(path)  # the longest comes first
     chain: list[Run] = []
     at, oldest_needed = offset, None
-    while at in widest:
-        run = read_run(widest[at])
+    while (run := _first_usable(by_end.get(at, ()), horizon_ms)) is not None:
         if oldest_needed is None:
             oldest_needed = run.received_end - horizon_ms
         chain.append(run)
@@ -204,12 +219,26 @@ def chain_before(folder: Path, offset: int, horizon_ms: int) -> list[Run] | None
     return None
 
 
+def _first_usable(paths: Sequence[Path], horizon_ms: int) -> Run | None:
+    for path in paths:
+        try:
+            run = read_run(path)
+        except (OSError, ValueError) as error:
+            LOG.warning("dedup_run_deleted", why=str(error)[:300])
+            path.unlink(missing_ok=True)
+            continue
+        if run.horizon_ms >= horizon_ms:
+            return run
+    return None
+
+
 def tidy(folder: Path, offset: int, horizon_ms: int) -> None:
     """Merge small runs before `offset` and delete those that nothing needs any more.
 
     The chain before `offset` stays what it was: only runs that end at or before
     it are touched, and a merged run is there before its parts go.
     """
+    _delete_temporaries(folder, offset)
     chain = chain_before(folder, offset, horizon_ms)
     if not chain:
         return
@@ -232,8 +261,15 @@ def tidy(folder: Path, offset: int, horizon_ms: int) -> None:
 
 def _delete_outside(folder: Path, chain: Sequence[Run], offset: int) -> None:
     kept = {run.name for run in chain}
-    for path in folder.glob("*.run"):
+    for path in folder.glob(_RUNS):
         if run_range(path)[1] <= offset and path.name not in kept:
+            path.unlink(missing_ok=True)
+
+
+def _delete_temporaries(folder: Path, offset: int) -> None:
+    """Delete what a process left that died while writing: nobody renames it any more."""
+    for path in folder.glob(_TEMPORARIES):
+        if run_range(Path(path.name[1:].partition(".")[0]))[1] <= offset:
             path.unlink(missing_ok=True)
 
 
