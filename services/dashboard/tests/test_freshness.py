@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from weir_dashboard.freshness import Observed, judge
+from weir.clock import ManualClock
+from weir_dashboard.freshness import Fresh, Observed, judge
+from weir_dashboard.observer import Observer
+from weir_dashboard.store.batches import Batches
+from weir_dashboard.store.parts import Part, Parts
 
 NOW = 1_000_000
-LIVE = Observed(now_ms=NOW, processed_through_ms=NOW - 400, panes_age_ms=300, ingest_age_ms=300)
+LIVE = Observed(now_ms=NOW, processed_through_ms=NOW - 400, panes_age_ms=300, ingest_away_ms=300)
 
 
 class TestJudge:
@@ -24,9 +28,9 @@ class TestJudge:
             ({"redis_away_ms": 7_000, "unmoved_ms": 7_000}, "redis", NOW - 7_000),
             ({"kafka_away_ms": 6_500, "unmoved_ms": 6_800}, "kafka", NOW - 6_800),
             ({"unmoved_ms": 9_000, "panes_held": True}, "kafka", NOW - 9_000),
-            ({"ingest_age_ms": 6_000}, "ingest", NOW - 6_000),
-            ({"ingest_age_ms": None}, "ingest", NOW - 6_000),
-            ({"ingest_stalled": True}, "ingest", NOW - 300),
+            ({"ingest_away_ms": 6_000}, "ingest", NOW - 6_000),
+            ({"ingest_away_ms": 60_000}, "ingest", NOW - 60_000),
+            ({"ingest_away_ms": 4_000, "ingest_stalled": True}, "ingest", NOW - 4_000),
             ({"hub_idle_ms": 8_000}, "hub", NOW - 8_000),
         ],
     )
@@ -41,7 +45,7 @@ class TestJudge:
             {"unmoved_ms": 5_999},
             {"redis_away_ms": 5_999},
             {"kafka_away_ms": 5_999},
-            {"ingest_age_ms": 5_999},
+            {"ingest_away_ms": 5_999},
             {"hub_idle_ms": 5_999},
         ],
     )
@@ -64,3 +68,68 @@ class TestJudge:
         """Before the first batch nothing is known."""
         told = judge(replace(LIVE, processed_through_ms=None))
         assert (told.status, told.part) == ("stale", "panes")
+
+
+class Kafka:
+    """A log that answers."""
+
+    def away_s(self) -> float | None:
+        """Return that it is not away."""
+        return None
+
+
+class World:
+    """An observer, and everything that it looks at, at one second after another."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock(NOW)
+        self.parts = Parts(None, self.clock, "test", "1")  # type: ignore[arg-type]
+        self.batches = Batches(None, self.clock)  # type: ignore[arg-type]
+        self.batches.reachable = True
+        self.observer = Observer(self.batches, self.parts, cast("Any", Kafka()), self.clock)
+
+    def beat(self, status: str | None, at_ms: int | None = None, **detail: Any) -> Fresh:
+        """Let a second pass; `ingest` says how it is, or nothing is left of its heartbeat."""
+        self.clock.advance(1_000)
+        self.batches._move(self.clock.now_ms())
+        self.parts.known.clear()
+        if status is not None:
+            at_ms = self.clock.now_ms() if at_ms is None else at_ms
+            part = Part("ingest", "1", at_ms, status, None, None, None, "1", detail)
+            self.parts.known[b"ingest"] = part
+        return self.observer.fresh()
+
+
+class TestObserver:
+    def test_since_when_ingest_is_gone_stays(self) -> None:
+        """The heartbeat ages, then expires; the instant at which it was last well is told."""
+        world = World()
+        assert world.beat("ok").status == "live"
+        well_ms = world.clock.now_ms()
+        told = [world.beat("ok", at_ms=well_ms) for _ in range(14)]
+        told += [world.beat(None) for _ in range(30)]
+        assert [fresh.status for fresh in told[:6]] == ["live"] * 5 + ["stale"]
+        assert {(f.part, f.since_ms) for f in told[5:]} == {("ingest", well_ms)}
+        assert world.beat("ok").status == "live"
+
+    def test_since_when_ingest_cannot_store_stays(self) -> None:
+        """Each beat that says so is new; what it says began with the first."""
+        world = World()
+        world.beat("ok")
+        well_ms = world.clock.now_ms()
+        told = {(f.status, f.part, f.since_ms) for f in (world.beat("stalled") for _ in range(20))}
+        assert told == {("stale", "ingest", well_ms)}
+
+    def test_an_ingest_never_seen_is_stale_from_the_start(self) -> None:
+        """Without any heartbeat the dashboard's own start is all that is known."""
+        world = World()
+        begun_ms = world.clock.now_ms()
+        told = [world.beat(None) for _ in range(8)]
+        assert [fresh.status for fresh in told] == ["live"] * 5 + ["stale"] * 3
+        assert told[-1].since_ms == begun_ms
+
+    def test_received_is_what_ingest_says(self) -> None:
+        """The newest received time is ingest's own, not what has been counted."""
+        world = World()
+        assert world.beat("ok", received_ms=7).received_ms == 7
+        assert world.beat("ok").received_ms == world.clock.now_ms()

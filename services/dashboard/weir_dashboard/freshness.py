@@ -27,7 +27,7 @@ class Observed:
         kafka_away_ms: Since when no broker answers; None if one does.
         panes_age_ms: Age of the newest heartbeat of `panes`; None without one.
         panes_held: A partition holds processed-through, says `panes`.
-        ingest_age_ms: Age of the newest heartbeat of `ingest`; None without one.
+        ingest_away_ms: Since when no `ingest` has said that it runs and can store.
         ingest_stalled: Ingest runs but cannot store, it says.
         hub_idle_ms: Since when the hub has not evaluated what is due.
         rebuilding: Share of a rebuild that is done, 0 to 1; None without one.
@@ -43,7 +43,7 @@ class Observed:
     kafka_away_ms: int | None = None
     panes_age_ms: int | None = None
     panes_held: bool = False
-    ingest_age_ms: int | None = None
+    ingest_away_ms: int = 0
     ingest_stalled: bool = False
     hub_idle_ms: int = 0
     rebuilding: float | None = None
@@ -102,10 +102,8 @@ def _culprit(seen: Observed) -> tuple[str | None, int]:
         return "kafka", max(seen.kafka_away_ms or 0, seen.unmoved_ms if stood else 0)
     if stood:
         return "panes", seen.unmoved_ms
-    if seen.ingest_age_ms is None or seen.ingest_age_ms >= STALE_MS:
-        return "ingest", seen.ingest_age_ms or STALE_MS
-    if seen.ingest_stalled:
-        return "ingest", seen.ingest_age_ms
+    if seen.ingest_stalled or _gone(seen.ingest_away_ms):
+        return "ingest", seen.ingest_away_ms
     if seen.hub_idle_ms >= STALE_MS:
         return "hub", seen.hub_idle_ms
     return None, 0

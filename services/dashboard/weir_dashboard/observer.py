@@ -36,6 +36,8 @@ class Observer:
         self._kafka = kafka
         self._clock = clock
         self._store_lost_s: float | None = clock.monotonic_s()
+        # A heartbeat expires with its instance; when it was last well must not.
+        self._ingest_well_ms = clock.now_ms()
         self._evaluations: Callable[[], Evaluations] | None = None
 
     def watch(self, evaluations: Callable[[], Evaluations]) -> None:
@@ -65,13 +67,18 @@ class Observer:
             kafka_away_ms=_ms(self._kafka.away_s()),
             panes_age_ms=_age(panes, now_ms),
             panes_held=_held(self.batches),
-            ingest_age_ms=_age(ingest, now_ms),
+            ingest_away_ms=self._ingest_away_ms(ingest, now_ms),
             ingest_stalled=bool(ingest) and all(part.status == "stalled" for part in ingest),
             hub_idle_ms=int((now_s - overdue_s) * 1000) if overdue_s is not None else 0,
             rebuilding=_rebuilding(self.batches),
             received_ms=_received(ingest, self.batches),
             evaluated_ms=hub.evaluated_ms if hub else None,
         )
+
+    def _ingest_away_ms(self, ingest: list[Part], now_ms: int) -> int:
+        well = (part.at_ms for part in ingest if part.status != "stalled")
+        self._ingest_well_ms = max(self._ingest_well_ms, *well, 0)
+        return max(0, now_ms - self._ingest_well_ms)
 
     def _redis_away_ms(self, now_s: float) -> int | None:
         if self.batches.reachable:
