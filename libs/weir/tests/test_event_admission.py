@@ -170,6 +170,22 @@ class TestAdmit:
         assert said["time"] == "2026-03-01T09:00:00.000Z"
         assert "clienttime" not in said
 
+    @pytest.mark.parametrize("member", ["partitionkey", "subject"])
+    @pytest.mark.parametrize(("length", "fits"), [(499_000, True), (500_000, False)])
+    def test_a_long_key_counts_twice(self, member: str, length: int, fits: bool) -> None:
+        """Value and key share the bound: a text that stands in both is counted in both."""
+        item = b'{"type":"t","id":"1","data":0,"%s":"%s"}' % (member.encode(), b"k" * length)
+
+        (found,) = admit_all([item], 0, LENIENT)
+
+        if fits:
+            assert isinstance(found, Admitted)
+            assert len(found.value) + len(found.key) <= event.MAX_RECORD_BYTES
+        else:
+            assert isinstance(found, Refused)
+            assert found.reason is Reason.EVENT_TOO_LARGE
+            assert "at most 1000000 bytes with its key, got 1000" in found.detail
+
     def test_names_of_ours_are_dropped(self) -> None:
         """What a client sends under a name that starts with `weir` is not kept."""
         found = admit(

@@ -176,7 +176,7 @@ def _readable(item: bytes) -> tuple[bytes, tuple[str, ...]]:
 
 
 def _too_large(length: int) -> str:
-    return f"event must be at most {event.MAX_RECORD_BYTES} bytes, got {length}"
+    return f"event must be at most {event.MAX_RECORD_BYTES} bytes with its key, got {length}"
 
 
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -269,9 +269,10 @@ def _record(said: Attributes, build: _Build, terms: Terms) -> Admitted | Refused
         event.identity_prefix(terms.tenant, source), build.event_id.encode()
     )
     record = event.encode_record(digest, time_ms, attributes, said.data)
-    if len(record) > event.MAX_RECORD_BYTES:
-        return Refused(Reason.EVENT_TOO_LARGE, _too_large(len(record)))
     key = event.partition_key(build.event_id, said.partition_key, subject, built=not terms.strict)
+    size = len(record) + len(key)
+    if size > event.MAX_RECORD_BYTES:
+        return Refused(Reason.EVENT_TOO_LARGE, _too_large(size))
     return Admitted(record, key, time_ms, build.retry_safe)
 
 

@@ -32,6 +32,7 @@ TIME_END: Final = 71
 HEAD: Final = '{"weirid":"%s","weirms":"%+016d"'
 
 MAX_RECORD_BYTES: Final = 1_000_000
+"""Largest value and key together. A broker takes 48,588 more by default: room for headers."""
 MAX_KEPT_BYTES: Final = 65_536
 """How much of an oversized item is kept in its refusal."""
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Made = tuple[bytes, bytes, int, bool]
 """Value, key, time in ms, retry-safe: the fields of `Admitted`."""
 
-# With less than this an item cannot become a record that is too large.
+# With less than this an item cannot become a value that is too large.
 _MAX_ITEM_BYTES = 900_000
 _LOW_BITS = 48
 # In UTF-8 at most the 512 bytes that an id may have.
@@ -240,7 +240,11 @@ class Quick:
         )
         chosen = key or (None if terms.strict else subject)
         value = b"".join((head.encode(), said.data, b"}"))
-        return value, chosen.encode() if chosen else raw_id, time_ms, retry_safe
+        placed_by = chosen.encode() if chosen else raw_id
+        # A subject or key stands in both.
+        if len(value) + len(placed_by) > event.MAX_RECORD_BYTES:
+            return None
+        return value, placed_by, time_ms, retry_safe
 
 
 def _verbatim(*texts: str) -> bool:

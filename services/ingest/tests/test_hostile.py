@@ -242,6 +242,30 @@ def test_oversized_keeps_its_head(ingest: Ingest, log_reader: LogReader) -> None
     assert len(headers["weir-sha256"]) == 64
 
 
+@pytest.mark.parametrize(
+    ("body", "reasons"),
+    [
+        (ce(data="x" * 999_400), [None]),
+        (ce(data="x" * 999_930), ["event_too_large"]),
+        (ce(time="never", data="x" * 999_900), ["time_invalid"]),
+        (ce(partitionkey="k" * 499_000), [None]),
+        (ce(partitionkey="k" * 501_000), ["event_too_large"]),
+        (ce(partitionkey="k" * 999_800), ["event_too_large"]),
+    ],
+    ids=["value", "value over", "refused", "key", "key over", "key alone"],
+)
+def test_up_to_the_brokers_bound(
+    body: bytes, reasons: list[str | None], ingest: Ingest, log_reader: LogReader
+) -> None:
+    """A record just below the bound is stored, one above it too, with its reason: never 503."""
+    mark = log_reader.ends()
+
+    response = ingest.post(body, content_type=CE)
+
+    assert response.status_code == 200, response.json()
+    assert [record.reason for record in log_reader.since(mark)] == reasons
+
+
 def test_exact_numbers_and_nulls(ingest: Ingest, log_reader: LogReader) -> None:
     """Numbers that JSON can hold stay to the digit; the others become null and are named."""
     mark = log_reader.ends()
