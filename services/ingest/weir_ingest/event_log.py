@@ -9,6 +9,10 @@ Every record carries a delivery callback. One on the last record of a request
 would be cheaper by a tenth of the whole path, and wrong: records of one request
 lie in several partitions, each with an order of its own
 (docs/decisions/0012-delivery-callbacks.md).
+
+A producer that the library calls broken for good (a broker that lost what it had
+acknowledged breaks the order that idempotence promises) is replaced by a new one;
+what it had not confirmed is answered so.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from weir import names
 from weir.problems import ProblemError, Reason
@@ -33,6 +38,10 @@ _ROOM_POLL_S = 0.005
 # What stays unknown is given up here, well after the answer was 503.
 _MESSAGE_TIMEOUT_MS = 30_000
 _RECORD_OVERHEAD_BYTES = 200
+# What a broker takes by default is 1,048,588 bytes for a batch of records.
+_MAX_BATCH_BYTES = 1_048_000
+
+_log = structlog.get_logger()
 
 
 class Record(NamedTuple):
@@ -95,6 +104,12 @@ class Delivery:
         if self._remaining == 0:
             self._close()
 
+    def fail(self, error: KafkaError) -> None:
+        """Expect no report at all: the producer that owes them is given up."""
+        self.error = error
+        self._remaining = 0  # a report that still comes counts down from here and closes nothing
+        self._close()
+
     def _close(self) -> None:
         self._on_closed(self)
         if not self.done.done():
@@ -110,7 +125,10 @@ class Delivery:
 
         def report(error: KafkaError | None, message: Message) -> None:
             if error is None:
-                hook(message)
+                try:
+                    hook(message)
+                except Exception:  # noqa: BLE001 - it is stored, whatever a hook makes of it
+                    _log.exception("hook_failed", at=[message.partition(), message.offset()])
             self.report(error, message)
 
         return report
@@ -132,7 +150,11 @@ class EventLog:
     ) -> None:
         self._limits = limits
         self._instruments = instruments
-        self._producer = Producer(_producer_settings(bootstrap, linger_ms, limits))
+        self._settings = _producer_settings(bootstrap, linger_ms, limits)
+        self._settings["error_cb"] = self._on_error
+        self._producer = Producer(self._settings)
+        self._broken: KafkaError | None = None
+        self._is_renewed = False
         self._open: dict[Delivery, int] = {}
         self._records = self._bytes = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -142,28 +164,39 @@ class EventLog:
 
         Raises:
             ProblemError: 503 `log_unavailable`: nothing was sent, or what was sent
-                is not confirmed; the message says which.
+                is not confirmed; the message says which. 413 `body_too_large`, if
+                the records are more than may ever wait.
         """
         if not records:
             return {}
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._limits.timeout_s
         size = sum(len(r.value) + len(r.key) + _RECORD_OVERHEAD_BYTES for r in records)
-        await self._wait_for_room(len(records), size, deadline_s)
+        has_waited = await self._wait_for_room(len(records), size, deadline_s)
         delivery = Delivery(len(records), size, self._closed)
         self._send(records, delivery)
-        if not await delivery.done:
+        # `_poll` gives each delivery the whole time; one that has waited has less left.
+        timer = loop.call_at(deadline_s, delivery.expire) if has_waited else None
+        is_reported = await delivery.done
+        if timer is not None:
+            timer.cancel()
+        if not is_reported:
             raise _unconfirmed(why="Kafka did not acknowledge in time")
         if delivery.error is not None:
             self._instruments.delivery_failures.inc()
             raise _unconfirmed(delivery.error.str())
+        self._is_renewed = False
         self._instruments.delivery_seconds.observe(loop.time() - delivery.started_s)
         return delivery.position()
 
-    async def _wait_for_room(self, count: int, size: int, deadline_s: float) -> None:
+    async def _wait_for_room(self, count: int, size: int, deadline_s: float) -> bool:
+        """Return once there is room for a request's records, and whether that took time."""
+        if count > self._limits.max_records or size > self._limits.max_bytes:
+            raise _never_fits(count, size, self._limits)
         loop = asyncio.get_running_loop()
+        has_waited = False
         while not self._has_room(count, size) or self._is_stuck(loop.time()):
-            if self._is_stuck(loop.time()) or loop.time() >= deadline_s or self._never(count, size):
+            if self._is_stuck(loop.time()) or loop.time() >= deadline_s:
                 raise ProblemError(
                     503,
                     Reason.LOG_UNAVAILABLE,
@@ -171,16 +204,15 @@ class EventLog:
                     "send it again, same ids",
                     retry_after_s=3,
                 )
+            has_waited = True
             await asyncio.sleep(_ROOM_POLL_S)
+        return has_waited
 
     def _has_room(self, count: int, size: int) -> bool:
         return (
             self._records + count <= self._limits.max_records
             and self._bytes + size <= self._limits.max_bytes
         )
-
-    def _never(self, count: int, size: int) -> bool:
-        return count > self._limits.max_records or size > self._limits.max_bytes
 
     def _is_stuck(self, now_s: float) -> bool:
         """Say whether the oldest request waits longer than any answer may.
@@ -203,6 +235,8 @@ class EventLog:
                 sent += 1
         except (BufferError, KafkaException) as error:
             delivery.give_up(len(records) - sent)
+            if isinstance(error, KafkaException):
+                self._on_error(error.args[0])
             raise _unconfirmed(str(error)) from None
         finally:
             self._watch()
@@ -212,19 +246,42 @@ class EventLog:
         self._bytes -= delivery.size
 
     def _watch(self) -> None:
-        if self._timer is None and self._open:
+        if self._timer is None and (self._open or self._broken is not None):
             self._timer = asyncio.get_running_loop().call_later(_POLL_S, self._poll)
+
+    def _on_error(self, error: KafkaError) -> None:
+        """Note an error that ends a producer; the library mends all others itself."""
+        if error.fatal() and self._broken is None:
+            self._broken = error
+
+    def _renew(self, error: KafkaError) -> None:
+        """Put a new producer in the place of one that will never send again."""
+        _log.error("producer_broken", error=error.str(), unconfirmed_records=self._records)
+        broken, self._producer = self._producer, Producer(self._settings)
+        self._broken, self._is_renewed = None, True
+        for delivery in list(self._open):
+            delivery.fail(error)
+        # Its end waits for its threads, which must not hold up the loop.
+        asyncio.get_running_loop().run_in_executor(None, broken.purge)
 
     def _poll(self) -> None:
         self._timer = None
-        self._producer.poll(0)
+        try:
+            self._producer.poll(0)
+            if self._broken is not None:
+                self._renew(self._broken)
+            self._expire()
+        finally:
+            self._watch()
+
+    def _expire(self) -> None:
+        """Let those be answered that wait for too long."""
         # One timer for all requests: a timer each costs more than the record.
         overdue_s = asyncio.get_running_loop().time() - self._limits.timeout_s
         for delivery in self._open:
             if delivery.started_s > overdue_s:
                 break  # the rest are younger
             delivery.expire()
-        self._watch()
 
     @property
     def unacknowledged(self) -> int:
@@ -233,8 +290,11 @@ class EventLog:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether Kafka has not answered for longer than a request may wait."""
-        return self._is_stuck(asyncio.get_running_loop().time())
+        """Whether Kafka has not answered for longer than a request may wait.
+
+        Nor has it, since a producer broke, until the new one has stored something.
+        """
+        return self._is_renewed or self._is_stuck(asyncio.get_running_loop().time())
 
     @property
     def oldest_age_ms(self) -> int:
@@ -265,6 +325,9 @@ def _producer_settings(bootstrap: str, linger_ms: int, limits: LogLimits) -> dic
         # As Java clients place keys; the engine's dedup rests on it.
         "partitioner": "murmur2_random",
         "linger.ms": linger_ms,
+        # The library's own check is of a single record; below its default lies the
+        # largest event with key and headers.
+        "message.max.bytes": _MAX_BATCH_BYTES,
         "message.timeout.ms": _MESSAGE_TIMEOUT_MS,
         "reconnect.backoff.max.ms": 1_000,
         "socket.keepalive.enable": True,
@@ -274,6 +337,15 @@ def _producer_settings(bootstrap: str, linger_ms: int, limits: LogLimits) -> dic
         "queue.buffering.max.kbytes": 2 * limits.max_bytes // 1024,
         "log_level": 4,
     }
+
+
+def _never_fits(count: int, size: int, limits: LogLimits) -> ProblemError:
+    return ProblemError(
+        413,
+        Reason.BODY_TOO_LARGE,
+        f"a request must make at most {limits.max_records} records of {limits.max_bytes} bytes "
+        f"with their keys, got {count} of {size} bytes; send it in parts",
+    )
 
 
 def _unconfirmed(why: str) -> ProblemError:
