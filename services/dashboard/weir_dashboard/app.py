@@ -53,6 +53,7 @@ from weir_dashboard.settings import Settings
 from weir_dashboard.store.batches import Batches
 from weir_dashboard.store.panes import Panes
 from weir_dashboard.store.parts import Parts
+from weir_dashboard.store.quarantine import Quarantine
 from weir_dashboard.store.redis import connect
 from weir_dashboard.turns import Turns
 from weir_dashboard.web import Pages
@@ -114,7 +115,7 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
 
     context = Context(
         settings, clock, redis, catalog, writer, batches, parts, observer, key_ring, sessions,
-        queries, Turns(), hash_key.encode(),
+        queries, Turns(), Quarantine(settings.kafka_bootstrap), hash_key.encode(),
     )  # fmt: skip
     return Dashboard(context, follower, appender, hub, feeds)
 

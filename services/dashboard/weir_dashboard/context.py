@@ -18,6 +18,7 @@ from weir_dashboard.queries import Queries
 from weir_dashboard.settings import Settings
 from weir_dashboard.store.batches import Batches
 from weir_dashboard.store.parts import Parts
+from weir_dashboard.store.quarantine import Quarantine
 from weir_dashboard.turns import Turns
 
 
@@ -37,6 +38,7 @@ class Context:
     sessions: Sessions
     queries: Queries
     turns: Turns
+    quarantine: Quarantine
     hash_key: bytes
 
 

@@ -1,51 +1,192 @@
-"""Reads `weir.quarantine` from its end, without a group; blocks, so call it on a thread."""
+"""Reads `weir.quarantine` from its end, without a group.
+
+The topic holds the records of all tenants, each of up to a megabyte. So a reading takes
+of each record only what it needs and drops the rest at once, and there is one reading at
+a time. It goes back until it has what was asked for, within a bound: a tenant whose
+records lie deeper under another's than that finds them by their ledger only.
+"""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import cast
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from weir import names
 from weir.problems import ProblemError, Reason
 
-NEWEST = 500
 TIMEOUT_S = 5.0
+WAIT_S = 10.0
+TEXT_BYTES = 65_536
+# What one reading goes through at most, of all tenants.
+MAX_RECORDS = 50_000
+MAX_BYTES = 256 * 2**20
+# Records of a partition read in one stretch: more and more while they are small.
+FIRST_STRETCH = 50
+LONGEST_STRETCH = 5_000
+STRETCH_BYTES = 4 * 2**20
+# What the client library may hold beyond the record at hand.
+PREFETCH_KB = 8 * 1024
 
 
-def read_newest(bootstrap: str, count: int = NEWEST) -> list[Message]:
-    """Return the newest records of each partition, the newest first.
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is told of a quarantined record.
 
-    Raises:
-        ProblemError: 503 if Kafka does not answer.
+    Attributes:
+        key: The same for copies of one record.
+        text: The beginning of its bytes as text; None where only a list was asked for.
     """
-    consumer = _consumer(bootstrap)
-    try:
-        ranges = _ranges(consumer, count)
-        found = _read(consumer, ranges)
-    except KafkaException:
-        raise _away() from None
-    finally:
-        consumer.close()
-    return sorted(found, key=lambda m: (m.timestamp()[1], m.offset() or 0), reverse=True)
+
+    partition: int
+    offset: int
+    key: bytes | None
+    at_ms: int
+    tenant: str | None
+    reason: str
+    source: str
+    origin: str | None
+    version: int | None
+    bytes: int
+    text: str | None = None
 
 
-def read_one(bootstrap: str, partition: int, offset: int) -> Message | None:
-    """Return the record at a place, or None if there is none.
+class Quarantine:
+    """Reads quarantined records."""
 
-    Raises:
-        ProblemError: 503 if Kafka does not answer.
-    """
-    consumer = _consumer(bootstrap)
-    try:
-        low, high = consumer.get_watermark_offsets(
-            TopicPartition(names.QUARANTINE, partition), timeout=TIMEOUT_S
-        )
-        if not low <= offset < high:
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._one = asyncio.Lock()
+
+    async def newest(self, tenant: str, limit: int, reason: str | None) -> list[Record]:
+        """Return a tenant's newest records, the newest first; of copies only the newest.
+
+        Raises:
+            ProblemError: 503 if Kafka does not answer, or too many are reading.
+        """
+        async with _Taken(self._one):
+            return await asyncio.to_thread(self._newest, tenant, limit, reason)
+
+    async def one(self, tenant: str, partition: int, offset: int) -> Record | None:
+        """Return the record at a place, with its text; None if it is not this tenant's.
+
+        Raises:
+            ProblemError: 503 if Kafka does not answer, or too many are reading.
+        """
+        async with _Taken(self._one):
+            found = await asyncio.to_thread(self._at, partition, offset)
+        return found if found is not None and found.tenant == tenant else None
+
+    def _newest(self, tenant: str, limit: int, reason: str | None) -> list[Record]:
+        consumer = _consumer(self._bootstrap)
+        try:
+            search = _Search(tenant, limit, reason)
+            search.run(consumer)
+        except KafkaException:
+            raise _away() from None
+        finally:
+            consumer.close()
+        newest = sorted(search.found, key=lambda r: (r.at_ms, r.offset), reverse=True)
+        seen: dict[object, Record] = {}
+        for record in newest:
+            seen.setdefault(record.key or (record.partition, record.offset), record)
+        return list(seen.values())[:limit]
+
+    def _at(self, partition: int, offset: int) -> Record | None:
+        consumer = _consumer(self._bootstrap)
+        try:
+            low, high = _ends(consumer, partition)
+            if not low <= offset < high:
+                return None
+            messages = list(_read(consumer, {partition: (offset, offset + 1)}))
+        except KafkaException:
+            raise _away() from None
+        finally:
+            consumer.close()
+        if not messages:
             return None
-        found = _read(consumer, {partition: (offset, offset + 1)})
-    except KafkaException:
-        raise _away() from None
-    finally:
-        consumer.close()
-    return found[0] if found else None
+        text = (messages[0].value() or b"")[:TEXT_BYTES].decode("utf-8", "replace")
+        return replace(_told(messages[0]), text=text)
+
+
+class _Search:
+    """Goes back from the end of each partition, stretch by stretch."""
+
+    def __init__(self, tenant: str, limit: int, reason: str | None) -> None:
+        self.found: list[Record] = []
+        self._wanted = (tenant, reason)
+        self._limit = limit
+        self._records = self._bytes = 0
+
+    def run(self, consumer: Consumer) -> None:
+        """Search until each partition gave enough, or has no more, or the bound is met."""
+        topic = consumer.list_topics(names.QUARANTINE, timeout=TIMEOUT_S).topics[names.QUARANTINE]
+        left = {p: _ends(consumer, p) for p in topic.partitions}
+        stretch = FIRST_STRETCH
+        while left := {p: (low, high) for p, (low, high) in left.items() if low < high}:
+            ranges = {p: (max(low, high - stretch), high) for p, (low, high) in left.items()}
+            before = self._bytes
+            enough = self._take(consumer, ranges)
+            if self._records >= MAX_RECORDS or self._bytes >= MAX_BYTES:
+                return
+            left = {p: (left[p][0], begun) for p, (begun, _) in ranges.items() if p not in enough}
+            if self._bytes - before < STRETCH_BYTES:
+                stretch = min(LONGEST_STRETCH, stretch * 2)
+
+    def _take(self, consumer: Consumer, ranges: dict[int, tuple[int, int]]) -> set[int]:
+        """Take what is wanted of some ranges; return the partitions that gave enough."""
+        for message in _read(consumer, ranges):
+            self._records += 1
+            self._bytes += len(message.value() or b"")
+            record = _told(message)
+            if self._is_wanted(record):
+                self.found.append(record)
+        taken = [record.partition for record in self.found]
+        return {partition for partition in ranges if taken.count(partition) >= self._limit}
+
+    def _is_wanted(self, record: Record) -> bool:
+        tenant, reason = self._wanted
+        return record.tenant == tenant and reason in (None, record.reason)
+
+
+class _Taken:
+    """The right to read, within a time that a caller waits."""
+
+    def __init__(self, lock: asyncio.Lock) -> None:
+        self._lock = lock
+
+    async def __aenter__(self) -> None:
+        try:
+            await asyncio.wait_for(self._lock.acquire(), WAIT_S)
+        except TimeoutError:
+            msg = "too many are reading the quarantine; try again shortly"
+            raise ProblemError(503, Reason.LOG_UNAVAILABLE, msg, retry_after_s=2) from None
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def _told(message: Message) -> Record:
+    found = dict(cast("list[tuple[str, bytes | None]]", message.headers() or []))
+    version = _text(found.get(names.HEADER_VERSION))
+    return Record(
+        partition=message.partition() or 0,
+        offset=message.offset() or 0,
+        key=message.key(),
+        at_ms=message.timestamp()[1],
+        tenant=_text(found.get(names.HEADER_TENANT)),
+        reason=_text(found.get(names.HEADER_REASON)) or "",
+        source=_text(found.get(names.HEADER_SOURCE)) or "",
+        origin=_text(found.get(names.HEADER_ORIGIN)),
+        version=int(version) if version and version.isdigit() else None,
+        bytes=len(message.value() or b""),
+    )
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("utf-8", "replace")
 
 
 def _consumer(bootstrap: str) -> Consumer:
@@ -54,43 +195,36 @@ def _consumer(bootstrap: str) -> Consumer:
             "bootstrap.servers": bootstrap,
             "group.id": "weir-dashboard",
             "enable.auto.commit": False,
+            "queued.max.messages.kbytes": PREFETCH_KB,
+            "fetch.max.bytes": PREFETCH_KB * 1024,
             "log_level": 2,
         }
     )
 
 
-def _ranges(consumer: Consumer, count: int) -> dict[int, tuple[int, int]]:
-    topic = consumer.list_topics(names.QUARANTINE, timeout=TIMEOUT_S).topics[names.QUARANTINE]
-    ranges = {}
-    for partition in topic.partitions:
-        low, high = consumer.get_watermark_offsets(
-            TopicPartition(names.QUARANTINE, partition), timeout=TIMEOUT_S
-        )
-        if high > low:
-            ranges[partition] = (max(low, high - count), high)
-    return ranges
+def _ends(consumer: Consumer, partition: int) -> tuple[int, int]:
+    where = TopicPartition(names.QUARANTINE, partition)
+    low, high = consumer.get_watermark_offsets(where, timeout=TIMEOUT_S)
+    return low, high
 
 
-def _read(consumer: Consumer, ranges: dict[int, tuple[int, int]]) -> list[Message]:
+def _read(consumer: Consumer, ranges: dict[int, tuple[int, int]]) -> Iterator[Message]:
     """Return the records of ranges that lie below the ends of their partitions."""
     left = {partition: end for partition, (_, end) in ranges.items()}
     consumer.assign(
         [TopicPartition(names.QUARANTINE, p, start) for p, (start, _) in ranges.items()]
     )
-    found: list[Message] = []
     while left:
-        first = consumer.poll(TIMEOUT_S)  # `consume` alone waits until it has that many
-        if first is None:
+        message = consumer.poll(TIMEOUT_S)
+        if message is None:
             raise _away()
-        for message in (first, *consumer.consume(NEWEST, timeout=0)):
-            error, partition, offset = message.error(), message.partition(), message.offset()
-            if error is not None or partition is None or offset is None:
-                raise _away()
-            if partition in left and offset < ranges[partition][1]:
-                found.append(message)
-            if offset + 1 >= ranges.get(partition, (0, 0))[1]:
-                left.pop(partition, None)
-    return found
+        error, partition, offset = message.error(), message.partition(), message.offset()
+        if error is not None or partition is None or offset is None:
+            raise _away()
+        if offset < left.get(partition, 0):
+            yield message
+        if offset + 1 >= left.get(partition, offset + 2):
+            del left[partition]
 
 
 def _away() -> ProblemError:
