@@ -34,6 +34,20 @@ def raw_exchange(ingest: Ingest, *parts: bytes, timeout_s: float = 10) -> bytes:
         return received
 
 
+def _status(ingest: Ingest, key: str, body: bytes = b'{"a":1}') -> int:
+    headers = {"authorization": f"Bearer {key}"}
+    return ingest.client.post(ingest.url, content=body, headers=headers).status_code
+
+
+def _answered(connection: socket.socket, start: bytes) -> bool:
+    """Say whether an answer is there already."""
+    connection.setblocking(False)
+    try:
+        return connection.recv(len(start)) == start
+    except BlockingIOError:
+        return False
+
+
 class TestProtocols:
     @pytest.mark.parametrize(
         "content_type",
@@ -261,6 +275,41 @@ class TestConnections:
             connection.settimeout(10)
             assert connection.recv(12) == b"HTTP/1.1 408"
             connection.close()
+
+    @pytest.mark.parametrize("sent_bytes", [0, 300_000])
+    def test_half_sent_bodies_harm_nobody(
+        self,
+        sent_bytes: int,
+        kafka: str,
+        ingest: Ingest,
+        new_key: Callable[..., str],
+        wait_for: Callable[..., Any],
+    ) -> None:
+        """Two hundred bodies that stop leave memory to others: a length is a word, a share a bound.
+
+        Declared they are 1 GB, and what the second sort sends is nearly the whole budget.
+        """
+        greedy = new_key(kafka, tenant="greedy")
+        head = (
+            f"POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {greedy}\r\n"
+            "Content-Length: 5000000\r\n\r\n"
+        )
+        wait_for(lambda: _status(ingest, greedy) == 200)
+        half = [socket.create_connection(("127.0.0.1", ingest.port)) for _ in range(200)]
+        try:
+            for connection in half:
+                connection.sendall(head.encode() + b" " * sent_bytes)
+            for _ in range(10):
+                start_s = time.monotonic()
+                assert ingest.post(b'{"a":1}').status_code == 200
+                assert time.monotonic() - start_s < 1
+            if sent_bytes:
+                assert any(_answered(connection, b"HTTP/1.1 503") for connection in half)
+            else:
+                assert _status(ingest, greedy, b'{"a":1}\n' * 5 + b" " * (4 << 20)) == 200
+        finally:
+            for connection in half:
+                connection.close()
 
     @pytest.mark.parametrize(
         "head",

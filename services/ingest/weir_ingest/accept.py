@@ -75,6 +75,7 @@ class Accept:
             with holding(parts.budget) as held:
                 check_framing(head)
                 caller = parts.keys.caller(head)
+                held.tenant = caller.tenant
                 body = await read_body(head, receive, parts.body_limits, held)
                 parts.instruments.body_bytes.inc(len(body))
                 body = encodings.decode(

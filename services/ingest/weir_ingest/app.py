@@ -56,7 +56,7 @@ class Service:
         )
         self.redis = _redis(settings)
         self.tail = Tail(self.redis, Sampler(settings.tail_events_per_s), self.instruments)
-        self.budget = Budget(settings.max_in_flight_bytes)
+        self.budget = _budget(settings)
         self.key_reader = KeyReader(settings.kafka_bootstrap, self._on_keys)
         self.heartbeat = Heartbeat(self.redis, settings.instance, clock, self._state)
         self.accept = Accept(self._parts(settings, clock))
@@ -133,6 +133,12 @@ class Service:
                 "in_flight_bytes": self.budget.used_bytes,
             },
         }
+
+
+def _budget(settings: Settings) -> Budget:
+    """Return the budget: half of it for one tenant, but always room for one largest body."""
+    most = settings.max_in_flight_bytes
+    return Budget(most, max(most // 2, min(most, settings.max_decoded_bytes)))
 
 
 def _log_limits(settings: Settings) -> LogLimits:

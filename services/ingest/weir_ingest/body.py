@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,40 +35,57 @@ class BodyLimits:
 
 
 class Budget:
-    """The bytes that all requests together may hold: memory has a bound, and its name."""
+    """The bytes that all requests together may hold: memory has a bound, and its name.
 
-    def __init__(self, max_bytes: int) -> None:
+    No tenant gets more than its share, so that one with many slow uploads leaves
+    room for the others.
+    """
+
+    def __init__(self, max_bytes: int, max_tenant_bytes: int) -> None:
         self.max_bytes = max_bytes
+        self.max_tenant_bytes = max_tenant_bytes
         self.used_bytes = 0
+        self._by_tenant: Counter[str] = Counter()
 
-    def take(self, size: int) -> None:
+    def take(self, tenant: str, size: int) -> None:
         """Reserve bytes.
 
         Raises:
             ProblemError: 503 `log_unavailable`, if that is more than there is.
         """
         if self.used_bytes + size > self.max_bytes:
-            raise ProblemError(
-                503,
-                Reason.LOG_UNAVAILABLE,
-                "requests in flight hold all memory meant for them; nothing of this one is "
-                "stored; send it again, same ids",
-                retry_after_s=2,
-            )
+            raise _spent(holders="requests in flight", meant_for="them")
+        if self._by_tenant[tenant] + size > self.max_tenant_bytes:
+            raise _spent(holders="this tenant's requests in flight", meant_for="one tenant")
         self.used_bytes += size
+        self._by_tenant[tenant] += size
 
-    def give(self, size: int) -> None:
+    def give(self, tenant: str, size: int) -> None:
         """Return reserved bytes."""
         self.used_bytes -= size
+        self._by_tenant[tenant] -= size
+        if not self._by_tenant[tenant]:
+            del self._by_tenant[tenant]
+
+
+def _spent(holders: str, meant_for: str) -> ProblemError:
+    return ProblemError(
+        503,
+        Reason.LOG_UNAVAILABLE,
+        f"{holders} hold all memory meant for {meant_for}; nothing of this one is "
+        "stored; send it again, same ids",
+        retry_after_s=2,
+    )
 
 
 class Held:
-    """What one request holds of the budget."""
+    """What one request holds of the budget, and in whose name."""
 
-    __slots__ = ("_budget", "size")
+    __slots__ = ("_budget", "size", "tenant")
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
+        self.tenant = ""
         self.size = 0
 
     def grow(self, size: int) -> None:
@@ -77,12 +95,12 @@ class Held:
             ProblemError: 503, if the budget is spent.
         """
         if size > self.size:
-            self._budget.take(size - self.size)
+            self._budget.take(self.tenant, size - self.size)
             self.size = size
 
     def release(self) -> None:
         """Hold nothing."""
-        self._budget.give(self.size)
+        self._budget.give(self.tenant, self.size)
         self.size = 0
 
 
@@ -106,10 +124,9 @@ async def read_body(head: Head, receive: Receive, limits: BodyLimits, held: Held
         ClientGoneError: If the client went away.
     """
     declared = _declared_length(head)
-    if declared is not None:
-        if declared > limits.max_bytes:
-            raise _too_large(limits.max_bytes)
-        held.grow(declared)
+    # A declared length is only a word: what is held is what came.
+    if declared is not None and declared > limits.max_bytes:
+        raise _too_large(limits.max_bytes)
     try:
         body = await _collect(receive, limits, held)
     except TimeoutError:

@@ -45,7 +45,8 @@ class Settings(BaseSettings):
     max_events: PositiveInt = Field(default=10_000, description="Most events of one request.")
     max_batch_events: PositiveInt = Field(default=1_000, description="Most of a CloudEvents batch.")
     max_in_flight_bytes: PositiveInt = Field(
-        default=64 << 20, description="Most bytes of bodies held at once over all requests."
+        default=64 << 20,
+        description="Most bytes of bodies held at once over all requests; one tenant gets half.",
     )
     max_queued_bytes: PositiveInt = Field(
         default=32 << 20, description="Most bytes that wait for Kafka's acknowledgement."
