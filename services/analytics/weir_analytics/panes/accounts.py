@@ -12,6 +12,7 @@ one pass over the log, one action a batch.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -111,8 +112,14 @@ def spread(groups: DataFrame, outputs: Sequence[str]) -> DataFrame:
     A row may come out several times under one key (one for each type in the ledger,
     one for each series in the use of a version); the writer merges them.
     """
+    rows = groups.select(_derived(tuple(outputs))).where(F.col("row").isNotNull())
+    return rows.select("row.*")
+
+
+@lru_cache(8)
+def _derived(outputs: tuple[str, ...]) -> Column:
     kept = [F.col(name) for name in ("n", *outputs)]
-    bare = [F.col("n"), *(F.lit(None).cast(groups.schema[o].dataType).alias(o) for o in outputs)]
+    bare = [F.col("n"), *(F.lit(None).cast(output_type(o)).alias(o) for o in outputs)]
     parts = F.split("series", GAP, 4)
     ledger = F.col("vid") == LEDGER
     disposition, tenant, source = parts[0], *_owner(parts[1], parts[2])
@@ -124,8 +131,12 @@ def spread(groups: DataFrame, outputs: Sequence[str]) -> DataFrame:
         F.when(counted, _pane(TYPES, series_text(tenant, source, parts[3]), None, bare)),
         F.when(F.col("vid") >= 0, _pane(USE, series_text(F.col("vid"), _use()), None, bare)),
     )
-    rows = groups.select(F.explode_outer(derived).alias("row")).where(F.col("row").isNotNull())
-    return rows.select("row.*")
+    return F.explode_outer(derived).alias("row")
+
+
+def output_type(output: str) -> str:
+    """Return the type of an aggregate by its name: sketches are bytes, the rest doubles."""
+    return "binary" if output.startswith(("hll", "kll")) else "double"
 
 
 def series_text(*values: Column) -> Column:

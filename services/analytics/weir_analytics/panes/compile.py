@@ -90,12 +90,14 @@ class EventSchema:
 
     def views(self, parsed: Column) -> Column:
         """Return the struct that `compile_metric` reads: the envelope, and every view."""
-        envelope = [parsed[name].alias(name) for name in ENVELOPE]
-        columns = [
-            view_column(parsed, path, view).alias(self._name(path, view))
-            for path, view in self.reads
-        ]
-        return F.struct(*envelope, *columns)
+        return F.struct(*(view.alias(name) for name, view in self.named_views(parsed).items()))
+
+    def named_views(self, parsed: Column) -> dict[str, Column]:
+        """Return the members of `views` by name."""
+        views = {name: parsed[name] for name in ENVELOPE}
+        for path, view in self.reads:
+            views[self._name(path, view)] = view_column(parsed, path, view)
+        return views
 
     def view(self, views: Column, path: Path, view: View) -> Column:
         """Return one view out of the struct."""

@@ -6,6 +6,8 @@ identity and its event time (docs/interfaces.md, section 1).
 
 from __future__ import annotations
 
+from functools import cache
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from weir import names
@@ -29,26 +31,35 @@ def classify(log: DataFrame) -> DataFrame:
     events), given and headers (the bytes, and the headers as hexadecimal text, of
     refused and foreign records), value.
     """
-    cut = log.select(
-        "partition",
-        "offset",
+    return log.select(*_cut()).select(*_classified())
+
+
+@cache
+def _cut() -> tuple[Column, ...]:
+    return (
+        F.col("partition"),
+        F.col("offset"),
         F.unix_millis("timestamp").alias("at_ms"),
         F.get("headers", F.lit(0))["key"].alias("first"),
-        "headers",
+        F.col("headers"),
         _identity().alias("identity"),
-        "value",
+        F.col("value"),
     )
+
+
+@cache
+def _classified() -> tuple[Column, ...]:
     kind = _kind()
     unusual = kind.isin(int(Kind.REFUSED), int(Kind.FOREIGN))
-    return cut.select(
-        "partition",
-        "offset",
-        "at_ms",
+    return (
+        F.col("partition"),
+        F.col("offset"),
+        F.col("at_ms"),
         kind.cast("tinyint").alias("kind"),
-        "identity",
+        F.col("identity"),
         F.when(unusual, F.col("value")).alias("given"),
         F.when(unusual, _headers_text()).alias("headers"),
-        "value",
+        F.col("value"),
     )
 
 

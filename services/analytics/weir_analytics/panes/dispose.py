@@ -17,6 +17,7 @@ a cache that a repeated batch writes again with the same content.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -68,17 +69,21 @@ def dispose(records: DataFrame) -> DataFrame:
     Leaves: partition, offset, kind, fate, received_ms, seen, tenant, source, value
     (null but of events; of a foreign event what ingest would have written).
     """
-    told = records.select(
-        "partition", "offset", "kind", "value", _fates(*_SEEN_BY_PYTHON).alias("told")
-    )
+    return records.select(*_told()).select(*_disposed())
+
+
+@cache
+def _told() -> tuple[Column, ...]:
+    kept = (F.col(name) for name in ("partition", "offset", "kind", "value"))
+    return (*kept, _fates(*_SEEN_BY_PYTHON).alias("told"))
+
+
+@cache
+def _disposed() -> tuple[Column, ...]:
+    told = ("told.fate", "told.received_ms", "told.seen", "told.tenant", "told.source")
+    kept = (F.col(name) for name in ("partition", "offset", "kind", *told))
     is_event = F.col("told.fate") <= int(Fate.DUPLICATE)
-    return told.select(
-        "partition",
-        "offset",
-        "kind",
-        *(f"told.{name}" for name in ("fate", "received_ms", "seen", "tenant", "source")),
-        F.when(is_event, F.coalesce("told.value", "value")).alias("value"),
-    )
+    return (*kept, F.when(is_event, F.coalesce("told.value", "value")).alias("value"))
 
 
 def _fates(*columns: str) -> Column:

@@ -12,12 +12,11 @@ from weir.definitions.fold import Definitions
 from weir_analytics.panes.activation import counted
 from weir_analytics.panes.batch import PROPERTY, Batch, Offsets
 from weir_analytics.panes.dataflow import dataflow
-from weir_analytics.panes.plan import Counted, Plan, make_plan
+from weir_analytics.panes.plan import KEPT, Counted, Plan, make_plan
 from weir_analytics.panes.versions import PROPERTY as VERSIONS_PROPERTY
 from weir_analytics.panes.versions import versions_to_json
 
 LOG = structlog.get_logger()
-KEPT = 4
 
 # What the Kafka source gives; a frame of it without rows compiles a plan.
 SCHEMA = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE
@@ -10,7 +12,7 @@ from weir.problems import Reason
 from weir_analytics.panes.accounts import received_minute
 from weir_analytics.panes.decode import event_time_ms
 from weir_analytics.panes.kinds import Fate
-from weir_analytics.panes.plan import VIEW, Plan
+from weir_analytics.panes.plan import KEPT, VIEW, Plan
 
 
 def parse(disposed: DataFrame, plan: Plan) -> DataFrame:
@@ -18,15 +20,24 @@ def parse(disposed: DataFrame, plan: Plan) -> DataFrame:
 
     Leaves besides: view_<name> (null where there is no value), time_ms.
     """
+    return disposed.select(*_parsed(plan)).select(*_viewed(plan))
+
+
+_DISPOSED = ("partition", "offset", "kind", "fate", "received_ms", "seen", "tenant", "source")
+
+
+@lru_cache(KEPT)
+def _parsed(plan: Plan) -> tuple[Column, ...]:
     value = F.col("value")
-    kept = [F.col(name) for name in disposed.columns if name != "value"]
-    parsed = disposed.select(
-        *kept, event_time_ms(value).alias("time_ms"), plan.schema.parse(value).alias("parsed")
-    )
-    kept.append(F.col("time_ms"))
-    viewed = parsed.select(*kept, plan.schema.views(F.col("parsed")).alias("views"))
-    views = [F.col("views")[name].alias(VIEW + name) for name in plan.views]
-    return viewed.select(*kept, *views)
+    found = (event_time_ms(value).alias("time_ms"), plan.schema.parse(value).alias("parsed"))
+    return (*map(F.col, _DISPOSED), *found)
+
+
+@lru_cache(KEPT)
+def _viewed(plan: Plan) -> tuple[Column, ...]:
+    views = plan.schema.named_views(F.col("parsed"))
+    named = (views[name].alias(VIEW + name) for name in plan.views)
+    return (*map(F.col, (*_DISPOSED, "time_ms")), *named)
 
 
 def judge(events: DataFrame, plan: Plan) -> DataFrame:
@@ -39,6 +50,12 @@ def judge(events: DataFrame, plan: Plan) -> DataFrame:
     Leaves besides: reason (of a record quarantined here), type, a tenant and source
     for each record, minute_s (received), start_<length> of its panes.
     """
+    judged = events.select(*_judged(plan))
+    return judged.select("*", *plan.forgotten) if plan.forgotten else judged
+
+
+@lru_cache(KEPT)
+def _judged(plan: Plan) -> tuple[Column, ...]:
     fate, event_type = F.col("fate"), F.col(VIEW + "type")
     tenant, source = F.col(VIEW + "weirtenant"), F.col(VIEW + "weirsource")
     is_event = fate <= int(Fate.DUPLICATE)
@@ -49,9 +66,10 @@ def judge(events: DataFrame, plan: Plan) -> DataFrame:
         .when((fate == int(Fate.COUNTED)) & old, int(Fate.BEYOND_HORIZON))
         .otherwise(fate)
     )
-    judged_events = events.select(
-        *("partition", "offset", "kind", "received_ms", "seen", "time_ms"),
-        *(VIEW + name for name in plan.views),
+    kept = ("partition", "offset", "kind", "received_ms", "seen", "time_ms")
+    return (
+        *map(F.col, kept),
+        *(F.col(VIEW + name) for name in plan.views),
         judged.cast("tinyint").alias("fate"),
         F.when(forged, Reason.NOT_AN_EVENT.value).alias("reason"),
         _named(tenant, "tenant", DEFAULT_TENANT),
@@ -60,7 +78,6 @@ def judge(events: DataFrame, plan: Plan) -> DataFrame:
         received_minute(),
         *plan.panes,
     )
-    return judged_events.select("*", *plan.forgotten) if plan.forgotten else judged_events
 
 
 def _named(said: Column, column: str, default: str) -> Column:

@@ -68,6 +68,8 @@ def session_config(settings: Settings) -> Mapping[str, str]:
         # Off by default: a worker that hangs would hold its batch for ever.
         "spark.python.worker.idleTimeoutSeconds": "60",
         "spark.python.worker.killOnIdleTimeout": "true",
+        # On, each function of a column asks the JVM five times who called it.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.shuffle.partitions": str(settings.cores),
         "spark.sql.adaptive.enabled": "false",
         **EXPRESSION_SETTINGS,
@@ -78,6 +80,8 @@ def session_config(settings: Settings) -> Mapping[str, str]:
         "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
         "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINT_FILES,
         "spark.sql.streaming.pollingDelay": str(settings.polling_ms),
+        # 0 by default: waiting for ever for a thread that may be waiting for us.
+        "spark.sql.streaming.stopTimeout": "20s",
         "spark.sql.streaming.minBatchesToRetain": "20",
         "spark.sql.streaming.numRecentProgressUpdates": "5",
         "spark.cleaner.periodicGC.interval": "10min",
