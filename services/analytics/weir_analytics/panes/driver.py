@@ -47,6 +47,7 @@ EXIT_FOREIGN = 4
 EXIT_BROKEN = 70
 
 WARM_UPS = 2
+LOCK_WAIT_S = 0.1
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 5.0
 # Failures one after the other without a batch between them; then a fresh process tries.
@@ -90,6 +91,7 @@ class Driver:
     clock: Clock
     stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _ending: threading.Event = field(default_factory=threading.Event)
     _failure: BaseException | None = None
     _failures: int = 0
     _plans: dict[tuple[object, ...], Plan] = field(default_factory=dict)
@@ -142,6 +144,7 @@ class Driver:
             self._level(cycle, level)
         self.vitals.epoch, self.vitals.doing = footing.epoch, "counting"
         self._failure = None
+        self._ending.clear()
         query = self._stream(cycle)
         try:
             self._follow(query)
@@ -162,14 +165,24 @@ class Driver:
         return writer.start()
 
     def _on_batch(self, cycle: Cycle, frame: DataFrame, number: int) -> None:
-        with self._lock:
-            if self.stop.is_set():
-                raise StoppingError
-            try:
-                self._tell(cycle.on_batch(frame, number))
-            except Exception as error:
-                self._failure = error if _is_told(error) else StreamEndedError(_first_line(error))
-                raise
+        self._take_lock()
+        try:
+            self._tell(cycle.on_batch(frame, number))
+        except Exception as error:
+            self._failure = error if _is_told(error) else StreamEndedError(_first_line(error))
+            raise
+        finally:
+            self._lock.release()
+
+    def _take_lock(self) -> None:
+        """Take the lock for a batch, unless the stream is being stopped.
+
+        Who stops it has the lock and waits for this thread, so it must not wait in turn.
+        """
+        while not (self.stop.is_set() or self._ending.is_set()):
+            if self._lock.acquire(timeout=LOCK_WAIT_S):
+                return
+        raise StoppingError
 
     def _follow(self, query: StreamingQuery) -> None:
         """Wait until the stream ends, or the driver is told to stop."""
@@ -183,6 +196,7 @@ class Driver:
     def _end(self, query: StreamingQuery) -> None:
         """Stop the stream between two batches: within one, Spark prints a stack overflow."""
         with self._lock:
+            self._ending.set()
             query.stop()
 
     def _level(self, cycle: Cycle, level: Level) -> None:
