@@ -34,6 +34,10 @@ class Settings(BaseSettings):
     )
     driver_memory: str = Field(default="1g", description="Heap of the JVM.")
     shards: int = Field(default=1, ge=1, le=1024, description="Number of Redis shards.")
+    reshard: bool = Field(
+        default=False,
+        description="Delete all panes and count the log again if SHARDS is not what it was.",
+    )
     host: str = Field(default="127.0.0.1", description="Address of the ops port.")
     ops_port: int = Field(default=8084, ge=0, le=65535, description="Port of /livez and /metrics.")
     instance: str = Field(

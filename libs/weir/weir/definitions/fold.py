@@ -235,6 +235,8 @@ class Definitions:
             reason=_text(record["reason"]),
             incomplete_before_ms=_number(record["incomplete_before_ms"]),
             at_ms=_number(record["at_ms"]),
+            horizon_ms=_number(record.get("horizon_ms", 0)),
+            beyond_ms=_number(record.get("beyond_ms", 0)),
         )
         self._starts[start.job] = start
         return Change(offset, Outcome.APPLIED, start)

@@ -81,6 +81,8 @@ class Start:
         reason: `start`, `lost`, `behind` or `rewind`.
         incomplete_before_ms: Panes that start earlier are incomplete; 0: none.
         at_ms: When, by the driver's clock.
+        horizon_ms: The dedup horizon that it counts by; 0: it did not say.
+        beyond_ms: The age from which events are beyond the horizon; 0: it did not say.
     """
 
     fence: int
@@ -91,6 +93,8 @@ class Start:
     reason: str
     incomplete_before_ms: int
     at_ms: int
+    horizon_ms: int = 0
+    beyond_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

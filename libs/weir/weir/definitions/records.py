@@ -87,6 +87,8 @@ class DriverStart:
         reason: `start`, `lost`, `behind` or `rewind`.
         epoch: The epoch that goes on; None: the record's own offset begins a new one.
         incomplete_before_ms: Panes that start earlier are incomplete; 0: none.
+        horizon_ms: The dedup horizon: a recount of the log decides by it.
+        beyond_ms: Events older than this when received are beyond the horizon.
     """
 
     instance: str
@@ -94,6 +96,8 @@ class DriverStart:
     reason: Literal["start", "lost", "behind", "rewind"]
     epoch: int | None = None
     incomplete_before_ms: int = 0
+    horizon_ms: int = 0
+    beyond_ms: int = 0
 
 
 def start_record(start: DriverStart, *, at_ms: int, job: str = "panes") -> NewRecord:
@@ -104,6 +108,8 @@ def start_record(start: DriverStart, *, at_ms: int, job: str = "panes") -> NewRe
         "reason": start.reason,
         "epoch": start.epoch,
         "incomplete_before_ms": start.incomplete_before_ms,
+        "horizon_ms": start.horizon_ms,
+        "beyond_ms": start.beyond_ms,
     }
     # The fence of a start record is its own offset, which nobody knows before.
     return _driver("start", job, None, at_ms, fields)

@@ -110,18 +110,19 @@ class Shards:
         }
 
     # ── S0 ──────────────────────────────────────────────────────────────────
-    def raise_fence(self, fence: Fence, definitions_end: int) -> None:
+    def raise_fence(self, fence: Fence, definitions_end: int, also: Iterable[int] = ()) -> None:
         """Take every shard, only ever upwards.
 
         Args:
             fence: The fence of the start record just appended and read back.
             definitions_end: End of `weir.definitions`, read after appending it.
+            also: Shards beyond the present number, that were used before.
 
         Raises:
             VerdictError: FENCED if a newer driver has a shard; FOREIGN if a shard's
                 fence was not given by this log.
         """
-        for shard in range(self._count):
+        for shard in sorted({*range(self._count), *also}):
             while not self._raise_in(shard, fence, definitions_end):
                 pass
             failpoint("C3")

@@ -6,8 +6,8 @@ whoever starts next begins here again (RELIABILITY 2.3 and 2.4).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import redis
@@ -20,6 +20,7 @@ from weir.batches import FIELD, BatchRecord, Opening, decode
 from weir.clock import Clock
 from weir.commit import Fence, Mark, Verdict
 from weir.commit_recovery import Found, Level, LogBounds, Recovery, incomplete_before_ms, reconcile
+from weir.definitions.history import Start
 from weir.definitions.records import DriverStart, start_record
 
 from weir_analytics.panes import checkpoint
@@ -87,8 +88,9 @@ def take_over(stores: Stores, settings: Settings, clock: Clock) -> Footing:
         VerdictError: FENCED if a newer driver has started, FOREIGN if the state is of
             another log.
     """
-    stores.shards.read_marks()  # before the start record: with Redis away none is written
+    marks = stores.shards.read_marks()  # before the start record: with Redis away none is written
     stores.definitions.read_to(stores.definitions.end())
+    check_settings(settings, stores.definitions.fold.start(), marks)
     events_id = topic_id(settings.kafka_bootstrap, names.EVENTS)
     definitions_id = topic_id(settings.kafka_bootstrap, names.DEFINITIONS)
     first_ever = stores.definitions.fold.start() is None
@@ -104,6 +106,8 @@ def take_over(stores: Stores, settings: Settings, clock: Clock) -> Footing:
     )
     recovery = reconcile(found)
     LOG.info("reconciled", verdict=recovery.verdict.value, reason=recovery.reason)
+    for gap in recovery.gaps:
+        LOG.error("log_lost", count=gap.count, **asdict(gap))
     if recovery.verdict is Verdict.FOREIGN or recovery.target is None:
         raise VerdictError(Verdict.FOREIGN, recovery.reason)
     if recovery.new_epoch:
@@ -122,6 +126,28 @@ def take_over(stores: Stores, settings: Settings, clock: Clock) -> Footing:
     )
 
 
+def check_settings(settings: Settings, before: Start | None, marks: Sequence[Mark | None]) -> None:
+    """Compare the settings that decide what is counted with those of the last start.
+
+    Raises:
+        VerdictError: FOREIGN if the number of shards differs: every pane would be cleared.
+    """
+    found = {mark.shards for mark in marks if mark is not None}
+    found |= {before.shards} if before is not None else set()
+    if found - {settings.shards} and not settings.reshard:
+        msg = (
+            f"shards must be {max(found - {settings.shards})} as before, got {settings.shards}: "
+            "with another number every pane is deleted and the whole log counted again; "
+            "set WEIR_ANALYTICS_SHARDS back, or WEIR_ANALYTICS_RESHARD=true if that is wanted"
+        )
+        raise VerdictError(Verdict.FOREIGN, msg)
+    for name in ("horizon_ms", "beyond_ms"):
+        now, last = getattr(settings, name), getattr(before, name, 0)
+        if last not in (0, now):
+            # What was counted before stays; a recount of the log decides by the new one.
+            LOG.error("setting_changed", name=name, before=last, now=now)
+
+
 @dataclass(frozen=True)
 class _Start:
     stores: Stores
@@ -135,22 +161,40 @@ class _Start:
         epoch = self.stores.definitions.fold.epoch()
         return -1 if epoch is None else epoch
 
-    def append(self, reason: Reason, epoch: int | None, incomplete_ms: int) -> Fence:
-        """Append a start record, read it back, and raise its fence in every shard."""
-        record = start_record(
-            DriverStart(self.settings.instance, self.settings.shards, reason, epoch, incomplete_ms),
-            at_ms=self.clock.now_ms(),
+    def append(
+        self, reason: Reason, epoch: int | None, incomplete_ms: int, also: Sequence[int] = ()
+    ) -> Fence:
+        """Append a start record, read it back, and raise its fence in every shard.
+
+        Readers take the latest start's word, so what was incomplete once stays said.
+
+        Args:
+            reason: Why.
+            epoch: The epoch that goes on; None begins one.
+            incomplete_ms: Panes that start earlier are incomplete, as far as this start knows.
+            also: Shards beyond the present number that are to be cleared.
+        """
+        definitions, settings = self.stores.definitions, self.settings
+        before = definitions.fold.start()
+        start = DriverStart(
+            instance=settings.instance,
+            shards=settings.shards,
+            reason=reason,
+            epoch=epoch,
+            incomplete_before_ms=max(incomplete_ms, before.incomplete_before_ms if before else 0),
+            horizon_ms=settings.horizon_ms,
+            beyond_ms=settings.beyond_ms,
         )
-        definitions = self.stores.definitions
-        offset = definitions.append(record)
+        offset = definitions.append(start_record(start, at_ms=self.clock.now_ms()))
         fence = Fence(offset, self.definitions_id)
-        self.stores.shards.raise_fence(fence, definitions.end())
+        self.stores.shards.raise_fence(fence, definitions.end(), also)
         return fence
 
     def new_epoch(self, recovery: Recovery, bounds: LogBounds) -> Fence:
         """Begin an epoch: fence first, then empty what is lost, then tell the readers."""
         reason = REASONS[recovery.verdict]
-        fence = self.append(reason, None, self._incomplete_before_ms(recovery, bounds))
+        incomplete_ms = self._incomplete_before_ms(recovery, bounds)
+        fence = self.append(reason, None, incomplete_ms, recovery.clear)
         epoch = self.epoch
         if recovery.clear:
             mark = Mark(
@@ -168,7 +212,7 @@ class _Start:
         return fence
 
     def _incomplete_before_ms(self, recovery: Recovery, bounds: LogBounds) -> int:
-        if recovery.verdict is not Verdict.LOST or not any(bounds.start.values()):
+        if not recovery.gaps:
             return 0
         first_ms = first_received_ms(self.settings.kafka_bootstrap, bounds)
         return incomplete_before_ms(first_ms, self.settings.horizon_ms, bounds.start)

@@ -1,0 +1,197 @@
+"""S0 on real parts: what a start finds, what it says of it, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import redis
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from structlog.testing import capture_logs
+from weir import names
+from weir.clock import SystemClock
+from weir.commit import Mark, Verdict
+from weir.definitions.history import Start
+from weir_analytics.panes.definitions_log import DefinitionsLog
+from weir_analytics.panes.recovery import Shards, VerdictError
+from weir_analytics.panes.start import Footing, Stores, take_over
+from weir_analytics.panes.stream import BatchStream
+from weir_analytics.settings import Settings
+
+from .conftest import settings_for
+
+pytestmark = [pytest.mark.kafka, pytest.mark.redis]
+
+DAY_MS = 86_400_000
+RECORDS = 10
+
+
+@dataclass
+class Installation:
+    """One log and one store, taken over again and again."""
+
+    settings: Settings
+    client: Any
+
+    def start(self, **changes: Any) -> Footing:
+        """Start a driver, as far as before its first batch."""
+        settings = self.settings.model_copy(update=changes)
+        stores = Stores(
+            DefinitionsLog(settings.kafka_bootstrap),
+            Shards(settings.redis_url, settings.shards),
+            BatchStream(settings.redis_url),
+        )
+        try:
+            return take_over(stores, settings, SystemClock())
+        finally:
+            stores.definitions.close()
+            stores.shards.close()
+            stores.stream.close()
+
+    def told(self) -> Start:
+        """Return what the latest start record says."""
+        log = DefinitionsLog(self.settings.kafka_bootstrap)
+        log.read_to(log.end())
+        log.close()
+        start = log.fold.start()
+        assert start is not None
+        return start
+
+    def delete_before(self, offset: int) -> None:
+        """Take the beginning of the log away, as retention does."""
+        admin = AdminClient({"bootstrap.servers": self.settings.kafka_bootstrap})
+        for future in admin.delete_records([TopicPartition(names.EVENTS, 0, offset)]).values():
+            future.result(10)
+
+    def stand(self, shard: int, offset: int) -> None:
+        """Put a shard's mark somewhere, as a restored dump does."""
+        found = msgspec.json.decode(self.client.get(names.mark_key(shard)), type=Mark)
+        moved = msgspec.structs.replace(found, end={0: offset})
+        self.client.set(names.mark_key(shard), msgspec.json.encode(moved))
+
+    def keys(self, shard: int) -> set[str]:
+        """Return what a shard holds."""
+        return {key.decode() for key in self.client.keys(names.shard_prefix(shard) + "*")}
+
+
+@pytest.fixture
+def installation(
+    kafka: str,
+    redis_url: str,
+    tmp_path: Path,
+    new_topic: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Installation]:
+    """Return an installation of two shards with ten records in its log and no driver yet."""
+    monkeypatch.setattr(names, "EVENTS", new_topic("events"))
+    monkeypatch.setattr(names, "DEFINITIONS", new_topic("definitions"))
+    producer = Producer({"bootstrap.servers": kafka})
+    for _ in range(RECORDS):
+        producer.produce(names.EVENTS, b"x")
+    producer.flush(10)
+    client = redis.Redis.from_url(redis_url)
+    settings = settings_for(tmp_path, kafka, redis_url)
+    yield Installation(settings.model_copy(update={"shards": 2}), client)
+    client.close()
+
+
+class TestIncomplete:
+    def test_what_was_incomplete_once_stays_said(self, installation: Installation) -> None:
+        """After a recount of a log without its beginning, every later start says so too."""
+        installation.delete_before(4)
+        installation.start()
+        first = installation.told()
+        installation.start()
+        second = installation.told()
+
+        assert (first.reason, second.reason) == ("lost", "rewind")
+        assert first.incomplete_before_ms > first.at_ms
+        assert second.incomplete_before_ms == first.incomplete_before_ms
+
+    def test_a_shard_that_cannot_be_levelled_whole_is_said(
+        self, installation: Installation
+    ) -> None:
+        """What the log lost before a shard had counted it is logged, and makes panes incomplete."""
+        installation.start()
+        assert installation.told().incomplete_before_ms == 0
+        installation.stand(0, RECORDS)
+        installation.stand(1, 2)
+        installation.delete_before(6)
+        with capture_logs() as logs:
+            footing = installation.start()
+
+        assert [level.shard for level in footing.levels] == [1]
+        assert installation.told().incomplete_before_ms > 0
+        (lost,) = [line for line in logs if line["event"] == "log_lost"]
+        assert (lost["partition"], lost["first"], lost["last"]) == (0, 2, 5)
+        assert (lost["count"], lost["shards"]) == (4, (1,))
+
+    def test_a_whole_log_is_complete(self, installation: Installation) -> None:
+        """Levelling from a log that reaches back makes nothing incomplete."""
+        installation.start()
+        installation.stand(0, RECORDS)
+        installation.stand(1, 2)
+        with capture_logs() as logs:
+            installation.start()
+
+        assert installation.told().reason == "behind"
+        assert installation.told().incomplete_before_ms == 0
+        assert "log_lost" not in {line["event"] for line in logs}
+
+
+class TestSettings:
+    @pytest.mark.parametrize("shards", [1, 3])
+    def test_another_number_of_shards_is_refused(
+        self, installation: Installation, shards: int
+    ) -> None:
+        """Nothing is deleted and no start record written, unless it is asked for."""
+        installation.start()
+        fence, keys = installation.told().fence, installation.keys(0)
+
+        with pytest.raises(VerdictError, match=f"must be 2 as before, got {shards}") as caught:
+            installation.start(shards=shards)
+        assert caught.value.verdict is Verdict.FOREIGN
+        assert (installation.told().fence, installation.keys(0)) == (fence, keys)
+
+    def test_fewer_shards_are_taken_and_emptied_if_it_is_wanted(
+        self, installation: Installation
+    ) -> None:
+        """Also the shards that no longer belong get the fence: else they could not be cleared."""
+        installation.start()
+        installation.client.hset(names.pane_key(1, 5, 60, 0), "x", "y")
+        footing = installation.start(shards=1, reshard=True)
+        installation.start(shards=1)
+
+        assert installation.keys(1) == {names.fence_key(1), names.token_key(1)}
+        fence = msgspec.json.decode(installation.client.get(names.fence_key(1)))
+        assert fence["fence"] == footing.fence.fence
+        assert installation.told().shards == 1
+
+    def test_more_shards_are_taken_if_it_is_wanted(self, installation: Installation) -> None:
+        """The whole log is counted again over the new number."""
+        installation.start()
+        footing = installation.start(shards=3, reshard=True)
+
+        assert footing.target == {0: 0}
+        assert installation.told().shards == 3
+
+    def test_a_changed_horizon_is_told(self, installation: Installation) -> None:
+        """A recount decides by the new one, so both are written down and compared."""
+        installation.start(horizon_ms=3_600_000)
+        with capture_logs() as quiet:
+            installation.start(horizon_ms=3_600_000)
+        with capture_logs() as logs:
+            installation.start(horizon_ms=7_200_000, beyond_ms=DAY_MS)
+
+        assert "setting_changed" not in {line["event"] for line in quiet}
+        changed = [line for line in logs if line["event"] == "setting_changed"]
+        assert [(c["name"], c["before"], c["now"]) for c in changed] == [
+            ("horizon_ms", 3_600_000, 7_200_000),
+            ("beyond_ms", 400 * DAY_MS, DAY_MS),
+        ]
+        assert installation.told().horizon_ms == 7_200_000
