@@ -11,6 +11,7 @@ import httpx
 import pytest
 import redis as redis_client
 from weir import names
+from weir.event_time import parse_time
 from weir.position import format_position, parse_position
 
 if TYPE_CHECKING:
@@ -415,9 +416,22 @@ class TestOperations:
         record = stored[tuple(event["at"])]
         assert record.headers[0] == ("weir-tail", b"1")
         assert (event["type"], event["subject"], event["data"]) == ("t", "s", '{"a":1}')
+        said = record.event
+        assert event["attributes"] == {
+            name: said[name]
+            for name in ("arrivedat", "datacontenttype", "ingestproto", "requestid", "timesrc")
+        }
         assert [entry["reason"] for entry in shown if "reason" in entry] == ["invalid_json"]
-        beat = json.loads(wait_for(lambda: client.get(names.part_key("ingest", "test"))))
+        part = names.part_key("ingest", "test")
+        beat = json.loads(wait_for(lambda: client.get(part)))
         assert beat["status"] == "ok"
+        assert beat["detail"]["rss_bytes"] > 10_000_000
+
+        def told() -> int | None:
+            found: int | None = json.loads(str(client.get(part)))["detail"]["received_ms"]
+            return found
+
+        assert wait_for(told) == parse_time(said["arrivedat"])
         client.close()
         assert ingest.stop() == 0
 

@@ -102,7 +102,7 @@ class Accept:
         if batch.whole and isinstance(first, Refused) and first.reason in _UNREADABLE:
             raise ProblemError(400, first.reason, f"body must be JSON; {first.detail}")
         offsets = await self._parts.log.append(self._records(batch, judged, caller))
-        return self._answer(judged, format_position(offsets), caller)
+        return self._answer(judged, format_position(offsets), terms)
 
     def _records(
         self, batch: Batch, judged: Sequence[Admitted | Refused], caller: StoredKey
@@ -131,9 +131,7 @@ class Accept:
 
         return refusal_record(raw, refused, caller)._replace(on_stored=show if shown else None)
 
-    def _answer(
-        self, judged: Sequence[Admitted | Refused], position: str, caller: StoredKey
-    ) -> Answer:
+    def _answer(self, judged: Sequence[Admitted | Refused], position: str, terms: Terms) -> Answer:
         items, safe, accepted = [], True, 0
         for index, item in enumerate(judged):
             if isinstance(item, Refused):
@@ -142,8 +140,8 @@ class Accept:
             else:
                 accepted += 1
                 safe = safe and item.retry_safe
-        self._parts.instruments.stored(accepted, len(items))
-        self._parts.tail.count(caller.tenant, accepted)
+        self._parts.instruments.stored(accepted, len(items), terms.arrived_ms)
+        self._parts.tail.count(terms.tenant, accepted)
         body = encode(Accepted(accepted, len(items), position, safe, items))
         return json_answer(200, body, (b"weir-position", position.encode()))
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import psutil
 import structlog
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
@@ -62,6 +63,7 @@ class Service:
         self.accept = Accept(self._parts(settings, clock))
         self.api = build_api(self.accept)
         self.ops = Ops(self._not_ready, self._observe, self.instruments)
+        self._process = psutil.Process()
         self._loop = asyncio.get_running_loop()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -131,6 +133,8 @@ class Service:
             "detail": {
                 "unacknowledged": self.log.unacknowledged,
                 "in_flight_bytes": self.budget.used_bytes,
+                "received_ms": self.instruments.received_ms,
+                "rss_bytes": self._process.memory_info().rss,
             },
         }
 

@@ -48,11 +48,14 @@ class Instruments:
         )
         self.keys = Gauge(metrics.INGEST_KEYS, "API keys known", registry=registry)
         self.events_accepted = 0
+        self.received_ms: int | None = None
         self._by_status = {n: self._requests.labels(str(n)) for n in (200, 400, 401, 503)}
         self._by_code = {reason: self._refused.labels(reason.value) for reason in Reason}
 
-    def stored(self, accepted: int, quarantined: int) -> None:
-        """Count a request's items once Kafka has them."""
+    def stored(self, accepted: int, quarantined: int, arrived_ms: int) -> None:
+        """Count a request's items once Kafka has them, and note when the newest arrived."""
+        if accepted:
+            self.received_ms = max(arrived_ms, self.received_ms or 0)
         self.events_accepted += accepted
         self._accepted.inc(accepted)
         self._quarantined.inc(quarantined)

@@ -18,15 +18,21 @@ from confluent_kafka import Message
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from weir import event, names
+from weir.expressions.paths import TEXT_ATTRIBUTES
 
 from weir_ingest.instruments import Instruments
 
 FLUSH_S = 0.05
 _SLOTS_PER_S = 10
 _MAX_DATA_BYTES = 8_192
+# A client may write a megabyte into any attribute; the store must not keep it here.
+_MAX_TEXT = 8_192
 _MAX_ENTRIES = 1_000
 _MAX_PENDING = 500
 _PAUSE_AFTER_ERROR_S = 2.0
+
+# What an expression may read and has no member of its own in an entry.
+_ATTRIBUTES = sorted(TEXT_ATTRIBUTES - {"id", "source", "type", "subject", "weirsource"})
 
 _log = structlog.get_logger()
 
@@ -109,18 +115,26 @@ def entry_of(stored: Message) -> dict[str, Any]:
     value = stored.value() or b""
     said = event.read_event(value)
     data, cut = _data_text(said)
-    return {
+    entry = {
         "id": said["id"],
-        "type": said["type"],
-        "source": said["source"],
+        "type": said["type"][:_MAX_TEXT],
+        "source": said["source"][:_MAX_TEXT],
         "weirsource": said["weirsource"],
         "received_ms": stored.timestamp()[1],
         "time_ms": event.placed(value).time_ms,
-        "subject": said.get("subject"),
+        "subject": said["subject"][:_MAX_TEXT] if "subject" in said else None,
         "at": [stored.partition(), stored.offset()],
         "data": data,
         "cut": cut,
+        "attributes": {
+            name: said[name]
+            for name in _ATTRIBUTES
+            if name in said and len(str(said[name])) <= _MAX_TEXT
+        },
     }
+    if "data_base64" in said:
+        entry["base64"] = True
+    return entry
 
 
 def refused_entry_of(stored: Message, reason: str, weirsource: str) -> dict[str, Any]:
@@ -142,9 +156,8 @@ def refused_entry_of(stored: Message, reason: str, weirsource: str) -> dict[str,
 
 
 def _data_text(said: dict[str, Any]) -> tuple[str, bool]:
-    if "data" not in said:
-        return json.dumps(said.get("data_base64", ""))[:_MAX_DATA_BYTES], False
-    return _cut(json.dumps(said["data"], ensure_ascii=False, separators=(",", ":")).encode())
+    data = said["data"] if "data" in said else said.get("data_base64", "")
+    return _cut(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def _cut(raw: bytes) -> tuple[str, bool]:
