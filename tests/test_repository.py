@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from weir.definitions.check import check
 
 ROOT = Path(__file__).resolve().parents[1]
 WEB = ROOT / "services/dashboard/web"
@@ -196,6 +197,51 @@ def test_links_between_documents_hold() -> None:
             if "://" not in target and not (path.parent / target).exists():
                 broken.append(f"{path.relative_to(ROOT)} -> {target}")
     assert broken == []
+
+
+def test_the_metric_of_the_design_is_accepted() -> None:
+    """The example that a reader copies from docs/design.md passes the check."""
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/design.md").read_text(), re.S)
+    assert [check(None, None, block).model.name for block in blocks] == ["checkout_latency"]
+
+
+def test_documents_name_files_that_are_there() -> None:
+    """A module that docs/design.md names with its folder exists."""
+    text = (ROOT / "docs/design.md").read_text()
+    engine = ROOT / "services/analytics/weir_analytics"
+    named = set(re.findall(r"`(panes/\w+\.py)`", text))
+    assert named
+    assert [name for name in named if not (engine / name).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("word", "page"),
+    [
+        ("INGEST", "ingest"),
+        ("RELIABILITY", "reliability"),
+        ("DASHBOARD", "api"),
+        ("DESIGN", "design"),
+    ],
+)
+def test_a_cited_section_is_there(word: str, page: str) -> None:
+    """Code that cites a section by number cites one that docs/ has."""
+    text = (ROOT / f"docs/{page}.md").read_text()
+    sections = set(re.findall(r"^#+ (\d(?:\.\d+)?)[. ]", text, re.M))
+    # A section of numbered rules: "1.4" is the fourth of section 1.
+    for whole in re.split(r"^(?=## )", text, flags=re.M):
+        if (head := re.match(r"## (\d)\.", whole)) and f"{head[1]}.1" not in sections:
+            sections |= {f"{head[1]}.{n}" for n in re.findall(r"^(\d+)\. ", whole, re.M)}
+    cited = {
+        (number, str(path.relative_to(ROOT)))
+        for path in tracked()
+        if path.suffix in CODE | {".md"} and path != Path(__file__)
+        for numbers in re.findall(
+            rf"\b{word} (\d(?:\.\d+)?(?:(?:, | and )\d\.\d+)*)", text_of(path)
+        )
+        for number in re.findall(r"\d(?:\.\d+)?", numbers)
+    }
+    assert cited
+    assert {one for one in cited if one[0] not in sections} == set()
 
 
 def test_decisions_are_listed() -> None:

@@ -1,4 +1,4 @@
-"""API keys: who a request comes from (RELIABILITY 5 row 1, INGEST 3.2).
+"""API keys: who a request comes from (INGEST 3.2).
 
 A key is `wk_<id>_<secret>`. Only its HMAC-SHA256 with the installation's
 `hash_key` is stored, in `weir.definitions`.

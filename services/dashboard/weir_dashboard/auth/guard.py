@@ -19,7 +19,7 @@ from weir_dashboard.auth.sessions import Sessions, cookie_of
 
 MAX_BODY_BYTES = 1_000_000
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-# RELIABILITY 5, row 19. HSTS is obeyed by browsers over TLS only.
+# HSTS is obeyed by browsers over TLS only.
 HEADERS = {
     "content-security-policy": "default-src 'self'; object-src 'none'; base-uri 'none'; "
     "frame-ancestors 'none'; form-action 'self'",

@@ -48,7 +48,7 @@ class Batch:
 
 
 def lenient(head: Head, items: Sequence[bytes], protocol: str, *, whole: bool = False) -> Batch:
-    """Return a batch of items that need not be CloudEvents (INGEST 4.6, 4.10).
+    """Return a batch of items that need not be CloudEvents (INGEST 4.6).
 
     Raises:
         ProblemError: 400 `attribute_invalid`, if ?type=, ?name= or ?subject= is

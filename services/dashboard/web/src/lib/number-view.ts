@@ -5,7 +5,7 @@ import { words } from "../messages.en";
 import { bounds, change, integer, NONE, percent, pieces, short, unitOf } from "./numbers";
 import { clock, span, type Zone } from "./time";
 
-/** State of a tile, as in DASHBOARD 1.1. */
+/** State of a tile: never a number without what it is worth. */
 export type TileState =
   | "loading"
   | "live"
