@@ -1,7 +1,8 @@
 """What every benchmark shares: CPU of a process tree, percentiles, and the result's file.
 
 A benchmark is one command. It writes `bench/results/<name>.json` with versions, settings,
-machine and figures; `python bench/report.py` makes `bench/README.md` from those files.
+machine and figures, and `bench/README.md` anew from all of those files. A figure is written
+only if everything that was sent for it was counted.
 """
 
 from __future__ import annotations
@@ -11,14 +12,22 @@ import math
 import os
 import platform
 import subprocess
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
+import report
 from weir.clock import SystemClock
 
+if TYPE_CHECKING:
+    from weir_local.testing import TestStack
+
+PANE_MS = 10_000
+COUNTED_S = 60.0
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("pyspark", "confluent-kafka", "redis", "datasketches", "websockets", "uvicorn")
 
@@ -92,8 +101,39 @@ def machine() -> dict[str, Any]:
     }
 
 
+def counted(stack: TestStack, metric: str, since_ms: int) -> int:
+    """Return how many events a metric has counted since an instant."""
+    first = since_ms // PANE_MS * PANE_MS
+    last = SystemClock().now_ms() // PANE_MS * PANE_MS + PANE_MS
+    iso = [datetime.fromtimestamp(ms / 1000, UTC).isoformat() for ms in (first, last)]
+    query = {
+        "metric": metric,
+        "aggregate": "count",
+        "window": {"kind": "tumbling", "length": "10s"},
+        "step": "10s",
+        "range": {"from": iso[0], "to": iso[1]},
+    }
+    return sum(sum(n or 0 for n in one["count"]) for one in stack.query(query)["series"])
+
+
+def await_counted(
+    stack: TestStack, metric: str, *, since_ms: int, sent: int, timeout_s: float = COUNTED_S
+) -> None:
+    """Return when a metric has counted exactly what was sent.
+
+    Raises:
+        RuntimeError: If it counts more, or did not count all in time; says how many.
+    """
+    deadline = time.monotonic() + timeout_s
+    while (got := counted(stack, metric, since_ms)) != sent:
+        if got > sent or time.monotonic() > deadline:
+            msg = f"{metric} must count the {sent} events that were sent, got {got}"
+            raise RuntimeError(msg)
+        time.sleep(0.2)
+
+
 def write(name: str, *, settings: Mapping[str, Any], figures: Mapping[str, Any]) -> Path:
-    """Write a result; return its file.
+    """Write a result, and the page of all results; return the result's file.
 
     Args:
         name: The benchmark's name, also the file's.
@@ -119,4 +159,5 @@ def write(name: str, *, settings: Mapping[str, Any], figures: Mapping[str, Any])
     }
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(result, indent=2) + "\n")
+    report.main()
     return path

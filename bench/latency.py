@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from bisect import bisect_left
+from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ sys.path.append(str(Path(__file__).parent.parent / "tests"))
 
 import weblog
 from browser import signed_in
+from recount import LogRecord, read_log
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
 
@@ -92,13 +94,21 @@ class Background:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop and wait."""
+        """Stop and wait.
+
+        Raises:
+            RuntimeError: If it did not last until now.
+        """
+        ended = not self._thread.is_alive()
         self._stop.set()
         self._thread.join(30)
+        if ended:
+            msg = f"the load beside the probes must last, ended after {self.sent} events"
+            raise RuntimeError(msg)
 
     def _run(self) -> None:
         began = time.monotonic()
-        while not self._stop.wait(0.05) and self._rate:
+        while not self._stop.wait(0.05):
             due = int((time.monotonic() - began) * self._rate) - self.sent
             batch = [self._event(self.sent + i) for i in range(min(due, 1000))]
             if batch:
@@ -140,7 +150,12 @@ def send_probes(stack: TestStack, *, first: int, count: int, rate: float) -> lis
 
 
 def measure(stack: TestStack, options: argparse.Namespace) -> dict[str, Any]:
-    """Run the probes against a warm stack; return latencies in milliseconds."""
+    """Run the probes against a warm stack; return latencies in milliseconds.
+
+    Raises:
+        RuntimeError: If an event was not counted, or a sampled probe was not seen.
+    """
+    began_ms = CLOCK.now_ms()
     stop = threading.Event()
     tail: dict[str, float] = {}
     reader = threading.Thread(target=tail_times, args=(stack, stop, tail), daemon=True)
@@ -162,7 +177,13 @@ def measure(stack: TestStack, options: argparse.Namespace) -> dict[str, Any]:
     stop.set()
     background.stop()
     reader.join(5)
+    sent = {"probes": warm + options.probes, "background": background.sent}
+    for metric, count in sent.items():
+        harness.await_counted(stack, metric, since_ms=began_ms, sent=count)
     values = [value for _at, value in drawn]
+    check_shown(values, sent["probes"])
+    chosen = sampled(read_log(stack.kafka_bootstrap))
+    check_tail(chosen, tail.keys())
     pixel = [drawn[bisect_left(values, warm + n + 1)][0] - at for n, at in enumerate(due)]
     tailed = [
         tail[f"probe-{warm + n}"] - at for n, at in enumerate(due) if f"probe-{warm + n}" in tail
@@ -174,11 +195,46 @@ def measure(stack: TestStack, options: argparse.Namespace) -> dict[str, Any]:
         "probes": len(due),
         "background_sent": background.sent,
         "final_value": values[-1],
+        "notes": [
+            f"all {sent['probes']} probes and all {sent['background']} events beside them were "
+            "counted, and the tile ended at that very number of probes",
+            f"the tail shows at most 50 events/s a tenant, chosen before they are stored: "
+            f"{len(tailed)} of {len(due)} probes were chosen, and all of those were seen. The "
+            "choice goes by the moment of arrival alone, so it does not favor fast ones",
+        ],
     }
 
 
+def check_shown(values: list[int], probes: int) -> None:
+    """Do nothing if the tile only grew, and ended at the number of probes.
+
+    Raises:
+        RuntimeError: If not; says what it showed.
+    """
+    if values != sorted(values) or values[-1] != probes:
+        msg = f"the tile must grow to {probes}, showed {values[-5:]} at the end"
+        raise RuntimeError(msg)
+
+
+def sampled(log: list[LogRecord]) -> set[str]:
+    """Return the ids of the probes that ingest chose for the tail, as the log says."""
+    marked = [json.loads(r.value) for r in log if r.value and "weir-tail" in r.headers]
+    return {one["id"] for one in marked if one["type"] == "bench.probe"}
+
+
+def check_tail(chosen: Set[str], seen: Set[str]) -> None:
+    """Do nothing if exactly the probes that were chosen for the tail were seen there.
+
+    Raises:
+        RuntimeError: If not; says which.
+    """
+    if chosen != seen:
+        msg = f"the tail must show each chosen probe, differs in {sorted(chosen ^ seen)[:5]}"
+        raise RuntimeError(msg)
+
+
 def main() -> None:
-    """Measure, check the final count, write the result."""
+    """Measure and write the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--load", type=float, default=1000, help="background events a second")
     parser.add_argument("--rate", type=float, default=10, help="probes a second")

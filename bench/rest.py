@@ -17,6 +17,7 @@ import harness
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 
+from equality import DEFINITION, assert_equal_to_recount
 from load import Load
 from weir_local.testing import TestStack
 
@@ -52,7 +53,7 @@ def start_s(stack: TestStack) -> float:
 
 
 def main() -> None:
-    """Measure and write the result."""
+    """Measure, compare the load with the recount, write the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--settle-s", type=float, default=300)
     parser.add_argument("--span-s", type=float, default=60)
@@ -66,12 +67,14 @@ def main() -> None:
             for _ in range(options.starts):
                 stack.stop()
                 again.append(start_s(stack))
+            stack.define("metric", "load", DEFINITION)
             time.sleep(options.settle_s)
             rest = use_over(stack, options.span_s)
             load = Load(stack.ingest_url, stack.key, "rest", batch=100, at_most=1_000_000)
             with load:
                 time.sleep(min(60.0, options.settle_s))
                 loaded = use_over(stack, options.span_s)
+            assert_equal_to_recount(stack, load)
         finally:
             stack.stop()
     figures = {
@@ -80,6 +83,7 @@ def main() -> None:
         "at_rest": rest,
         "at_1000_a_second": loaded,
         "sent": load.acknowledged,
+        "notes": ["every event of the load was counted: ledger and panes equal the recount"],
         "bars": [
             {
                 "id": "P14",
