@@ -30,6 +30,7 @@ HEADER_VERSION = "weir-version"
 HEADER_AT = "weir-at"
 HEADER_LENGTH = "weir-length"
 HEADER_SHA256 = "weir-sha256"
+HEADER_LEFT_OUT = "weir-left-out"
 CLOUDEVENT_JSON = b"application/cloudevents+json; charset=UTF-8"
 
 # ── Redis: what one commit changes in a shard ───────────────────────────────

@@ -6,6 +6,7 @@ a part of every resolution that is kept, so that Spark aggregates each event onc
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,17 +21,58 @@ from weir_analytics.panes.kinds import Use
 from weir_analytics.panes.versions import Version
 
 Series = tuple[int, int, int, str]  # version, length, start, series text
+# Most copies of one version, partition and task: a wrong path makes every event unusable.
+MAX_COPIES = 1_000
 
 
 @dataclass(frozen=True)
 class Unusable:
-    """One event that one version (or, with none, nobody) could not use."""
+    """One event that one version (or, with none, nobody) could not use.
+
+    Attributes:
+        left_out: How many later ones of the same version and partition are not copied.
+    """
 
     vid: int | None
     partition: int
     offset: int
     code: str
-    sampled: bool
+    left_out: int = 0
+
+
+@dataclass
+class Copies:
+    """The events to be copied: of each version and partition those with the lowest offsets.
+
+    The lowest, and not the first to come: a batch that runs again copies the same ones.
+    """
+
+    most: int = MAX_COPIES
+    _heaps: dict[tuple[int | None, int], list[tuple[int, str]]] = field(default_factory=dict)
+    _left_out: dict[tuple[int | None, int], int] = field(default_factory=dict)
+
+    def add(self, vid: int | None, partition: int, offset: int, code: str) -> None:
+        """Take one event; it may push out a later one."""
+        heap = self._heaps.setdefault((vid, partition), [])
+        if len(heap) < self.most:
+            heapq.heappush(heap, (-offset, code))
+        else:
+            heapq.heappushpop(heap, (-offset, code))
+            self._left_out[vid, partition] = self._left_out.get((vid, partition), 0) + 1
+
+    def left_out(self) -> int:
+        """Return how many events have no copy."""
+        return sum(self._left_out.values())
+
+    def chosen(self) -> list[Unusable]:
+        """Return the events to copy; the last of a version and partition says what is missing."""
+        found: list[Unusable] = []
+        for (vid, partition), heap in self._heaps.items():
+            *others, last = sorted(heap, reverse=True)
+            found += [Unusable(vid, partition, -at, code) for at, code in others]
+            missing = self._left_out.get((vid, partition), 0)
+            found.append(Unusable(vid, partition, -last[0], last[1], missing))
+        return found
 
 
 @dataclass
@@ -41,13 +83,15 @@ class Inbox:
         versions: The versions of the batch, by id; a row of another one is an error.
         progress: By partition: R at the range's end, and records seen.
         fates: [partition, offset, disposition, reason] of sampled events.
-        unusable: Events to be copied to quarantine.
+        codes: (partition, offset, version, code) of sampled events.
+        copies: Events to be copied to quarantine.
     """
 
     versions: Mapping[int, Version]
     progress: dict[int, tuple[int, int]] = field(default_factory=dict)
     fates: list[tuple[int, int, str, str | None]] = field(default_factory=list)
-    unusable: list[Unusable] = field(default_factory=list)
+    codes: list[tuple[int, int, int, str]] = field(default_factory=list)
+    copies: Copies = field(default_factory=Copies)
     _groups: dict[Series, list[Row]] = field(default_factory=dict)
 
     def take(self, batch: pa.RecordBatch) -> None:
@@ -88,9 +132,10 @@ class Inbox:
         elif vid == FATE:
             self.fates.append((int(words[0]), at, words[1], words[2] or None))
         else:
-            code, partition, sampled = words
-            known = None if vid == UNREADABLE else vid
-            self.unusable.append(Unusable(known, int(partition), at, code, sampled == "true"))
+            code, partition, sampled = words[0], int(words[1]), words[2] == "true"
+            self.copies.add(None if vid == UNREADABLE else vid, partition, at, code)
+            if sampled and vid != UNREADABLE:
+                self.codes.append((partition, at, vid, code))
 
 
 def ledger_of(parts: Iterable[Part], ledger_vid: int) -> dict[tuple[str, int], int]:

@@ -107,6 +107,8 @@ class QuarantineWriter:
                 "linger.ms": 2,
                 "compression.type": "lz4",
                 "message.max.bytes": 2_000_000,
+                # `send` waits for room; by default a worker would hold a gigabyte.
+                "queue.buffering.max.kbytes": 65_536,
                 "partitioner": "murmur2_random",
             }
         )

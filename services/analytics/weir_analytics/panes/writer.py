@@ -21,6 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
+from weir import names
 from weir.commit import Fence
 from weir.series import series_digest, shard_of
 
@@ -48,7 +49,7 @@ class Report:
         fates: [partition, offset, disposition, reason] of sampled events.
         codes: [partition, offset, version, code]: sampled events that a version could
             not use.
-        work: Sums over the shards: rows written, times in ms.
+        work: Sums over the shards: rows written, times in ms, copies left out.
     """
 
     verdicts: dict[int, str] = field(default_factory=dict)
@@ -84,18 +85,16 @@ def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     inbox = Inbox(versions)
     for rows in batches:
         inbox.take(rows)
-    quarantine(inbox.unusable, batch, versions)
+    quarantine(inbox.copies.chosen(), batch, versions)
     parts = inbox.parts()
     report = Report(
         ledger=[(p.series, p.start_s, p.row.n) for p in parts if p.vid == LEDGER],
         progress=[(p, at, seen) for p, (at, seen) in inbox.progress.items()],
         fates=inbox.fates,
-        codes=[
-            (u.partition, u.offset, u.vid, u.code)
-            for u in inbox.unusable
-            if u.sampled and u.vid is not None
-        ],
+        codes=inbox.codes,
     )
+    if left_out := inbox.copies.left_out():
+        report.work["copies_left_out"] = left_out
     for shard, own in by_shard(parts, batch).items():
         report.note(shard, commit(shard, own, batch, versions))
         failpoint("C6")
@@ -169,7 +168,8 @@ def _copy(one: Unusable, origin: Origin, value: Any, versions: Mapping[int, Vers
     tenant, source = event_owner(value)
     if one.vid is not None:
         tenant = versions[one.vid].tenant
-    return Copy(origin, value, one.code, tenant, source, vid=one.vid)
+    missing = {names.HEADER_LEFT_OUT: str(one.left_out).encode()} if one.left_out else None
+    return Copy(origin, value, one.code, tenant, source, vid=one.vid, extra=missing)
 
 
 @cache

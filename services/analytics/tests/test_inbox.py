@@ -1,0 +1,51 @@
+"""What a writer task keeps of what could not be used: bounded, and the same when run again."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+from hypothesis import given
+from hypothesis import strategies as st
+from weir_analytics.panes.inbox import MAX_COPIES, Copies, Unusable
+
+
+class TestCopies:
+    @given(st.permutations(list(range(12))), st.integers(1, 14))
+    def test_the_lowest_offsets_are_copied_in_any_order_of_arrival(
+        self, offsets: list[int], most: int
+    ) -> None:
+        """A batch that runs again, and gets its rows in another order, makes the same copies."""
+        copies = Copies(most)
+        for offset in offsets:
+            copies.add(5, 0, offset, "value_missing")
+        kept = min(most, 12)
+
+        assert [one.offset for one in copies.chosen()] == list(range(kept))
+        assert copies.left_out() == 12 - kept
+
+    def test_the_last_copy_says_what_is_missing(self) -> None:
+        """Of each version and partition, and of nobody's, the rest is a number."""
+        copies = Copies(2)
+        for offset in range(5):
+            copies.add(5, 0, offset, "value_missing")
+        copies.add(5, 1, 7, "value_range")
+        copies.add(None, 0, 9, "not_an_event")
+
+        assert copies.chosen() == [
+            Unusable(5, 0, 0, "value_missing"),
+            Unusable(5, 0, 1, "value_missing", left_out=3),
+            Unusable(5, 1, 7, "value_range"),
+            Unusable(None, 0, 9, "not_an_event"),
+        ]
+
+    def test_memory_does_not_grow_with_a_metric_that_can_use_nothing(self) -> None:
+        """Two hundred thousand unusable events cost no more than a thousand."""
+        copies = Copies()
+        tracemalloc.start()
+        for offset in range(200_000):
+            copies.add(5, 0, offset, "value_missing")
+        _now, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+        assert peak < 1_000_000
+        assert len(copies.chosen()) == MAX_COPIES
