@@ -187,6 +187,15 @@ def test_ci_draws_repeatable_examples(tmp_path: Path) -> None:
     assert done.returncode == 3
 
 
+def test_contributing_names_files_that_are_there() -> None:
+    """Each file or folder that CONTRIBUTING.md sends one to exists."""
+    named = set(re.findall(r"`([\w.]+/[\w./-]+)`", (ROOT / "CONTRIBUTING.md").read_text()))
+    services = [ROOT / "services" / name for name in ("ingest", "analytics", "dashboard")]
+    inside = (ROOT, ROOT / "libs/weir", *services, services[-1] / "weir_dashboard")
+    assert len(named) >= 15
+    assert [n for n in named if not any((folder / n).exists() for folder in inside)] == []
+
+
 def test_links_between_documents_hold() -> None:
     """A relative link in a document leads to a file that is there."""
     broken = []
