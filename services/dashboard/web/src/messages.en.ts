@@ -37,13 +37,8 @@ export const words = {
   },
   keys: {
     title: "Keys",
+    find: ["/ or Ctrl K", "find"],
     rows: [
-      ["/ or Ctrl K", "find"],
-      ["g b", "board"],
-      ["g m", "metrics"],
-      ["g l", "live"],
-      ["g p", "status"],
-      ["g d", "definitions"],
       ["Space", "pause, go on"],
       ["[  ]", "shorter, longer range"],
       ["t", "charts as tables, and back"],

@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { keysOn, setKeysOn } from "../lib/keys";
 import { words } from "../messages.en";
+import { PAGES } from "../pages";
 import { Find } from "./find";
 import { MoreMenu } from "./header";
 import { Icon } from "./icon";
@@ -85,10 +86,12 @@ function Modal({ title, wide = false, children }: ModalProps) {
 }
 
 function KeyList() {
+  const pages = PAGES.map(({ keys, name }) => [keys, name?.toLowerCase()]);
+  const rows = [words.keys.find, ...pages.filter(([keys]) => keys), ...words.keys.rows];
   return (
     <>
       <dl class="kv">
-        {words.keys.rows.map(([keys, what]) => (
+        {rows.map(([keys, what]) => (
           <div key={keys}>
             <dt>
               <kbd>{keys}</kbd>

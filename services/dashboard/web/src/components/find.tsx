@@ -5,6 +5,7 @@ import type { Board, Metric, Page, SeenType } from "../api/shapes";
 import { navigate } from "../lib/router";
 import { to } from "../lib/view";
 import { words } from "../messages.en";
+import { NAMED } from "../pages";
 
 interface Hit {
   readonly name: string;
@@ -12,15 +13,9 @@ interface Hit {
   readonly path: string;
 }
 
-const PAGES: readonly Hit[] = [
-  { name: words.nav.boards, kind: words.find.page, path: "/" },
-  { name: words.nav.metrics, kind: words.find.page, path: "/metrics" },
-  { name: words.nav.live, kind: words.find.page, path: "/live" },
-  { name: words.nav.ledger, kind: words.find.page, path: "/ledger" },
-  { name: words.nav.status, kind: words.find.page, path: "/status" },
-  { name: words.nav.definitions, kind: words.find.page, path: "/definitions" },
-  { name: words.make.title, kind: words.find.action, path: "/metrics/new" },
-];
+const PLACES: readonly Hit[] = NAMED.map((page) =>
+  hit(page.name, page.action ? words.find.action : words.find.page, page.pattern),
+);
 const MOST = 12;
 
 /** Returns what matches, best first: beginnings before middles, short before long. */
@@ -47,7 +42,7 @@ export function Find({ close }: { close: () => void }) {
     () =>
       ranked(
         [
-          ...PAGES,
+          ...PLACES,
           ...(boards.body?.items ?? []).map((b) =>
             hit(b.title || b.name, words.find.board, `/b/${b.name}`),
           ),

@@ -7,33 +7,11 @@ import { type Zone, zoneName } from "../lib/time";
 import { setZone, to, zone } from "../lib/view";
 import { live, nowMs } from "../live/live";
 import { words } from "../messages.en";
+import { isUnder, NAV, type NavPage } from "../pages";
 import { openDialog } from "./dialogs";
 import { FreshnessPill } from "./freshness";
-import { Icon, type IconName, Mark } from "./icon";
+import { Icon, Mark } from "./icon";
 import { Seg } from "./seg";
-
-interface Entry {
-  readonly name: string;
-  readonly path: string;
-  readonly icon: IconName;
-  /** Paths that belong to it. */
-  readonly under: RegExp;
-}
-
-const NAV: readonly Entry[] = [
-  { name: words.nav.boards, path: "/", icon: "board", under: /^\/($|b\/)/ },
-  { name: words.nav.metrics, path: "/metrics", icon: "metric", under: /^\/(metrics|m\/)/ },
-  { name: words.nav.live, path: "/live", icon: "live", under: /^\/live/ },
-  { name: words.nav.ledger, path: "/ledger", icon: "table", under: /^\/ledger/ },
-  { name: words.nav.status, path: "/status", icon: "flow", under: /^\/status/ },
-  {
-    name: words.nav.definitions,
-    path: "/definitions",
-    icon: "copy",
-    under: /^\/(definitions|d\/)/,
-  },
-];
-const ON_PHONE = [0, 1, 2, 4];
 
 /** Header and, on a phone, the tab bar. */
 export function Header() {
@@ -50,7 +28,7 @@ export function Header() {
         <span class="tenant">{session.value?.tenant ?? ""}</span>
         <nav class="nav" aria-label={words.nav.label}>
           {NAV.map((entry) => (
-            <Link key={entry.path} entry={entry} />
+            <Link key={entry.pattern} entry={entry} />
           ))}
         </nav>
         <span class="grow" />
@@ -65,9 +43,9 @@ export function Header() {
         <Menu />
       </header>
       <nav class="tabbar" aria-label={words.nav.label}>
-        {ON_PHONE.map((at) => NAV[at]).map(
-          (entry) => entry && <Link key={entry.path} entry={entry} icon />,
-        )}
+        {NAV.filter((entry) => entry.onPhone).map((entry) => (
+          <Link key={entry.pattern} entry={entry} icon />
+        ))}
         <button type="button" onClick={() => openDialog("more")}>
           <Icon name="more" />
           {words.nav.more}
@@ -77,10 +55,10 @@ export function Header() {
   );
 }
 
-function Link({ entry, icon = false }: { entry: Entry; icon?: boolean }) {
-  const here = entry.under.test(current.value.path);
+function Link({ entry, icon = false }: { entry: NavPage; icon?: boolean }) {
+  const here = isUnder(current.value.path, entry);
   return (
-    <a href={to(entry.path)} aria-current={here ? "page" : undefined}>
+    <a href={to(entry.pattern)} aria-current={here ? "page" : undefined}>
       {icon && <Icon name={entry.icon} />}
       {entry.name}
     </a>
@@ -153,8 +131,8 @@ export function MoreMenu({ close }: { close: () => void }) {
   return (
     <div class="more">
       <nav class="more-nav" aria-label={words.nav.more}>
-        {NAV.filter((_, at) => !ON_PHONE.includes(at)).map((entry) => (
-          <a key={entry.path} href={to(entry.path)} onClick={close}>
+        {NAV.filter((entry) => !entry.onPhone).map((entry) => (
+          <a key={entry.pattern} href={to(entry.pattern)} onClick={close}>
             <Icon name={entry.icon} />
             {entry.name}
           </a>
