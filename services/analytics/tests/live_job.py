@@ -109,12 +109,27 @@ def wait_for(claim: Callable[[], bool], what: str, timeout_s: float = 240) -> No
     raise AssertionError(msg)
 
 
+_DUMP = """
+local found = {}
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
+  found[#found + 1] = key
+  found[#found + 1] = redis.call('DUMP', key)
+end
+return found
+"""
+_RESTORE = """
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end
+for at = 2, #ARGV, 2 do redis.call('RESTORE', ARGV[at], 0, ARGV[at + 1]) end
+"""
+
+
 @dataclass
 class World:
     """The log and the store of a test, as clients and readers see them."""
 
     bootstrap: str
     redis_url: str
+    shards: int = 1
 
     def __post_init__(self) -> None:
         config = {"bootstrap.servers": self.bootstrap, "partitioner": "murmur2_random"}
@@ -217,15 +232,25 @@ class World:
         return found
 
     def panes(self, vid: int, res_s: int) -> Panes:
-        """Return (start, series) -> (count, sum) as Redis holds them, of one shard."""
-        texts = self.redis.hgetall(names.names_key(0, vid))
+        """Return (start, series) -> (count, sum) as Redis holds them; a series has one shard."""
         found: Panes = {}
-        for key in self.redis.keys(f"{names.shard_prefix(0)}p:{vid}:{res_s}:*"):
-            start_s = int(key.decode().rpartition(":")[2])
-            for short, packed in self.redis.hgetall(key).items():
-                row = rows.decode(packed)
-                found[start_s, 0, texts[short].decode()] = (row.n, row.sum or 0.0)
+        for shard in range(self.shards):
+            texts = self.redis.hgetall(names.names_key(shard, vid))
+            for key in self.redis.keys(f"{names.shard_prefix(shard)}p:{vid}:{res_s}:*"):
+                start_s = int(key.decode().rpartition(":")[2])
+                for short, packed in self.redis.hgetall(key).items():
+                    row = rows.decode(packed)
+                    found[start_s, 0, texts[short].decode()] = (row.n, row.sum or 0.0)
         return found
+
+    def dump(self, shard: int) -> list[bytes]:
+        """Return all keys of a shard with their content, as they are at one moment."""
+        found: list[bytes] = self.redis.eval(_DUMP, 0, names.shard_prefix(shard) + "*")
+        return found
+
+    def restore(self, shard: int, dump: list[bytes]) -> None:
+        """Put a shard back to what a dump says, at one moment."""
+        self.redis.eval(_RESTORE, 0, names.shard_prefix(shard) + "*", *dump)
 
     def ledger(self) -> Counter[str]:
         """Return the served account: events by disposition over all minutes."""

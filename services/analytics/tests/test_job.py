@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -30,6 +31,9 @@ keep: {10s: 24h, 1m: 7d}
 """
 
 
+SHARDS = {"SHARDS": "2"}
+
+
 @pytest.fixture(scope="module")
 def world(kafka_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Return a log and a store of this module's own."""
@@ -43,7 +47,7 @@ def world(kafka_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Ite
     broker.create_topics(TOPICS)
     server = RedisServer(tmp_path_factory.mktemp("redis"))
     server.start()
-    yield World(broker.bootstrap, server.url)
+    yield World(broker.bootstrap, server.url, shards=2)
     broker.kill()
     server.kill()
 
@@ -51,7 +55,8 @@ def world(kafka_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Ite
 @pytest.fixture(scope="module")
 def job(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
     """Return a job that runs and has counted its first metric's start."""
-    job = Job(world.bootstrap, world.redis_url, tmp_path_factory.mktemp("job"))
+    folder = tmp_path_factory.mktemp("job")
+    job = Job(world.bootstrap, world.redis_url, folder, settings=SHARDS)
     world.define("amount", METRIC)
     job.start()
     world.wait_active("amount")
@@ -105,6 +110,20 @@ class TestJob:
             b"{",
         }
 
+    def test_what_a_metric_cannot_use_is_copied_up_to_a_bound(self, world: World, job: Job) -> None:
+        """Of a metric with a wrong path a part is copied; the last copy says how many are not."""
+        del job
+        world.define("wrong", METRIC.replace("amount", "wrong").replace("data.x", "data.nowhere"))
+        vid = world.wait_active("wrong")
+        send_some(world, "unusable", 10_000)
+        assert_equal_to_the_log(world)
+        world.delete("wrong", based_on=1)
+
+        copies = [dict(m.headers()) for m in world.log(names.QUARANTINE)]
+        own = [headers for headers in copies if headers.get("weir-version") == b"%d" % vid]
+        missing = sum(int(headers.get("weir-left-out", 0)) for headers in own)
+        assert len(own) + missing == 10_000
+
     def test_records_follow_each_other_and_add_up(self, world: World, job: Job) -> None:
         """Each batch begins where the last ended, and its account is what it read."""
         del job
@@ -153,7 +172,7 @@ class TestJob:
     ) -> None:
         """Two drivers never take turns: the older one is fenced and ends with code 3."""
         assert job.process is not None
-        other = Job(world.bootstrap, world.redis_url, tmp_path, "other")
+        other = Job(world.bootstrap, world.redis_url, tmp_path, "other", SHARDS)
         other.start()
         process = job.process
         wait_for(lambda: process.poll() is not None, "the first driver to end")
@@ -191,6 +210,58 @@ class TestJob:
 
         assert_equal_to_the_log(world, "again")
         assert job.process.poll() is None
+
+    def test_an_older_dump_of_one_shard_is_levelled(self, world: World, job: Job) -> None:
+        """A shard put back in time counts what it lacks, alone, and the other nothing twice."""
+        world.define("levelled", METRIC.replace("amount", "levelled"))
+        world.wait_active("levelled")
+        send_some(world, "dumped", 100)
+        world.wait_counted()
+        dump = world.dump(1)
+        send_some(world, "dumped-later", 200)
+        world.wait_counted()
+        before = len(job.lines("reconciled"))
+        world.restore(1, dump)
+        wait_for(lambda: len(job.lines("reconciled")) > before, "the driver to begin again")
+
+        assert job.lines("reconciled")[before]["verdict"] == "behind"
+        assert_equal_to_the_log(world, "levelled")
+
+    def test_without_its_checkpoint_it_goes_on_where_the_shards_stand(
+        self, world: World, job: Job
+    ) -> None:
+        """A checkpoint deleted between two lives costs nothing and counts nothing again."""
+        world.define("rewound", METRIC.replace("amount", "rewound"))
+        world.wait_active("rewound")
+        send_some(world, "rewound", 100)
+        world.wait_counted()
+        job.kill()
+        shutil.rmtree(job.folder / "state" / "checkpoint")
+        before = len(job.lines("reconciled"))
+        job.start()
+        send_some(world, "rewound-later", 100)
+        wait_for(lambda: len(job.lines("reconciled")) > before, "the driver to take over")
+
+        assert job.lines("reconciled")[before]["verdict"] == "rewind"
+        assert_equal_to_the_log(world, "rewound")
+
+    def test_without_its_dedup_files_a_repetition_is_still_a_duplicate(
+        self, world: World, job: Job
+    ) -> None:
+        """The files are a cache: what they said is read from the log again."""
+        world.define("repeated", METRIC.replace("amount", "repeated"))
+        world.wait_active("repeated")
+        for seed in ("repeated", "repeated-once"):
+            send_some(world, seed, 100)
+        world.wait_counted()
+        duplicates = world.ledger()["duplicate"]
+        dedup = job.folder / "state" / "dedup"
+        dedup.rename(dedup.with_name("gone"))
+        send_some(world, "repeated", 100)
+        world.wait_counted()
+
+        assert world.ledger()["duplicate"] == duplicates + 110
+        assert_equal_to_the_log(world, "repeated")
 
     def test_sigterm_ends_it_cleanly(self, world: World, job: Job) -> None:
         """Told to stop it ends with code 0, and goes on where it was."""
