@@ -78,3 +78,37 @@ class TestFlow:
         assert (told["c"]["matched"], told["c"]["reason"]) == (False, None)
         assert told["d"]["reason"] == "value_missing"
         assert (body["seen"], body["matched"], body["refused"]) == (4, 3, 2)
+
+    def test_preview_reads_every_attribute_that_an_expression_may(self, running: Any) -> None:
+        """Attributes and the event's time are given to the reference; bytes are no data."""
+        at_ms = 1_795_181_526_123
+        attributes = {
+            "partitionkey": "p1",
+            "timesrc": "client",
+            "clienttime": "2026-11-20T14:12:06Z",
+            "sentat": "2026-11-20T14:12:07Z",
+            "arrivedat": "2026-11-20T14:12:08Z",
+            "ingestproto": "http",
+            "requestid": "r1",
+            "datacontenttype": "application/json",
+            "dataschema": "https://example.org/1",
+            "time": "2026-11-20T14:12:06.123Z",
+        }
+        common = {"type": "order.placed", "source": "/s", "time_ms": at_ms, "at": [0, 1]}
+        events = [
+            {**common, "id": "a", "data": "{}", "attributes": attributes},
+            {**common, "id": "b", "data": "{}"},
+            {**common, "id": "c", "data": '"AAEC"', "base64": True, "attributes": attributes},
+        ]
+        running.redis.delete(names.tail_key("default"))
+        running.redis.xadd(names.tail_key("default"), {"e": json.dumps(events), "of": "3"})
+        texts = [name for name in attributes if name not in {"time", "requestid"}]
+        where = "requestid = 'r1' or id = 'b'"
+        rest = f"value: time\nwhere: {where}\nby: [{', '.join(texts)}]"
+        with running.client() as http:
+            body = http.post("/preview", json={"text": METRIC.format(name="draft", rest=rest)})
+        told = {event["id"]: event for event in body.json()["events"]}
+        assert {event["value"] for event in told.values()} == {at_ms}
+        wanted = {name: attributes[name] for name in texts}
+        assert told["a"]["series"] == told["c"]["series"] == wanted
+        assert set(told["b"]["series"].values()) == {None}

@@ -14,6 +14,7 @@ from weir import names
 from weir.definitions.check import check
 from weir.definitions.metric import Metric
 from weir.expressions import NotMatched, Quarantined, Used, use
+from weir.expressions.paths import TEXT_ATTRIBUTES, TIME_MEMBER
 from weir.problems import ProblemError, Reason
 from weir.series import decode_series, fit
 
@@ -21,7 +22,6 @@ from weir_dashboard.api.models import Preview, PreviewEvent, PreviewQuery
 from weir_dashboard.context import Here, Who
 from weir_dashboard.store.redis import newest_entries
 
-TAIL_ENTRIES = 1_000
 router = APIRouter(tags=["definitions"])
 
 
@@ -32,7 +32,8 @@ async def preview(body: PreviewQuery, here: Here, caller: Who) -> Preview:
     if not isinstance(metric, Metric):
         msg = f"only a metric can be tried on events, got a {metric.kind}"
         raise ProblemError(422, Reason.DEFINITION_INVALID, msg)
-    entries = await newest_entries(here.redis, names.tail_key(caller.tenant), TAIL_ENTRIES)
+    # An entry has one event at least, and up to half a second of them.
+    entries = await newest_entries(here.redis, names.tail_key(caller.tenant), body.last)
     sampled: list[dict[str, Any]] = []
     for _, fields in entries:
         sampled.extend(reversed(json.loads(fields.get(b"e", b"[]"))))
@@ -57,7 +58,7 @@ def try_one(metric: Metric, sampled: dict[str, Any]) -> PreviewEvent:
     )
     if sampled.get("reason"):
         return told.model_copy(update={"reason": str(sampled["reason"])})
-    if sampled.get("cut"):
+    if sampled.get("cut") and not sampled.get("base64"):
         return told.model_copy(update={"reason": "the tail kept only 8 KB of this event"})
     outcome = use(metric, _event(sampled))
     if isinstance(outcome, NotMatched):
@@ -69,12 +70,19 @@ def try_one(metric: Metric, sampled: dict[str, Any]) -> PreviewEvent:
 
 
 def _event(sampled: dict[str, Any]) -> dict[str, Any]:
+    """Return an event of the tail as the record of the log that it was taken from."""
     event: dict[str, Any] = {
-        name: sampled[name] for name in ("id", "type", "source", "weirsource") if name in sampled
+        name: value
+        for name, value in (sampled.get("attributes") or {}).items()
+        if name in TEXT_ATTRIBUTES
     }
-    if sampled.get("subject") is not None:
-        event["subject"] = sampled["subject"]
-    if sampled.get("data"):
+    for name in ("id", "type", "source", "weirsource", "subject"):
+        if sampled.get(name) is not None:
+            event[name] = sampled[name]
+    if sampled.get("time_ms") is not None:
+        event[TIME_MEMBER] = str(sampled["time_ms"])
+    # Bytes are kept beside `data`, where no expression reads.
+    if sampled.get("data") and not sampled.get("base64"):
         event["data"] = json.loads(sampled["data"])
     return event
 
