@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from weir.clock import ManualClock
+from weir.definitions.check import check
 from weir_local.client import ApiClient
 from weir_local.demo.accesslog import parse_line, read_log
 from weir_local.demo.feeder import (
@@ -240,6 +241,13 @@ def test_definitions_are_read_in_order() -> None:
     assert next(iter(texts)) == "metric/requests"
     assert {"board/web", "board/machine"} <= texts.keys()
     assert all(text.strip() for text in texts.values())
+
+
+@pytest.mark.parametrize("name", list(read_definitions(DEFINITIONS)))
+def test_each_definition_passes_the_check(name: str) -> None:
+    """What `make demo` puts is accepted under its own kind and name."""
+    kind, _, own = name.partition("/")
+    assert check(kind, own, read_definitions(DEFINITIONS)[name]).model.name == own
 
 
 def test_split_keeps_the_text() -> None:

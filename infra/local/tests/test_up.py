@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import stat
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from equality import assert_equal_to_recount, await_load, begin
@@ -25,6 +27,7 @@ from weir_local.testing import TestStack, free_port_base
 from weir_local.waiting import wait_until
 
 UP_TIMEOUT_S = 400
+DEMO_TIMEOUT_S = 60
 pytestmark = pytest.mark.stack
 
 
@@ -148,6 +151,60 @@ def stop_all(commands: Commands) -> None:
 def running(commands: Commands) -> list[str]:
     """Return the names of the parts that run."""
     return [name for name, part in commands.parts.items() if part.pid()]
+
+
+@pytest.mark.timeout(900)
+def test_the_demo_shows_an_hour(commands: Commands) -> None:
+    """`demo` ends ready: the boards draw an hour and this machine, the printed line works."""
+    demo = commands.run("demo", "--detach")
+    assert demo.returncode == 0, demo.stderr
+    assert "/login?to=/b/web#once=" in demo.stdout
+
+    printed = re.search(r"^Try +(curl .*?)\n\n?Scripts", demo.stdout, re.M | re.S)
+    assert printed is not None
+    tried = subprocess.run(  # noqa: S603
+        ["/bin/sh", "-c", printed[1]], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert '"accepted":1' in tried.stdout
+
+    client = TestStack(commands.home.folder, commands.home.port_base)
+    for board, kind, last, fewest in (
+        ("web", "chart", "1h", 50),
+        ("web", "number", "2m", 1),
+        ("web", "top", "2m", 1),
+        ("machine", "chart", "2m", 1),
+    ):
+        for tile in tiles(client, board, kind):
+            client.wait_until(
+                lambda tile=tile, last=last, fewest=fewest: drawn(client, tile, last) >= fewest,  # type: ignore[misc]
+                f"{last} of {tile['title']}",
+                DEMO_TIMEOUT_S,
+            )
+    client.close()
+    stop_all(commands)
+
+
+def tiles(client: TestStack, board: str, kind: str) -> list[dict[str, Any]]:
+    """Return the tiles of a kind on a board."""
+    parsed = client.api("GET", f"/definitions/board/{board}").body["parsed"]
+    found = [tile for tile in parsed["tiles"] if tile["type"] == kind]
+    assert found
+    return found
+
+
+def drawn(client: TestStack, tile: dict[str, Any], last: str) -> int:
+    """Return at how many minutes of a span a tile's query has events."""
+    query = {
+        "metric": tile["metric"],
+        "aggregate": (tile.get("aggregates") or [tile["aggregate"]])[0],
+        "window": tile.get("window") or {"kind": "tumbling", "length": "1m"},
+        "range": {"last": last},
+        "step": "1m",
+        "by": tile.get("by") or [],
+        "limit": {"top": 10, "other": True},
+    }
+    counts = zip(*(series["count"] for series in client.query(query)["series"]), strict=True)
+    return sum(any(of_minute) for of_minute in counts)
 
 
 def test_a_part_that_ends_comes_back(commands: Commands) -> None:

@@ -113,7 +113,7 @@ API key   {key}
 Try       curl -sS {address}/v1/events -H 'Authorization: Bearer {key}' \\
             -H 'Content-Type: application/json' \\
             -d '{{"type":"hello.world","data":{{"greeting":"it works"}}}}'
-Scripts   source {home.env_file}
+Scripts   . {home.env_file}
 """)
 
 
