@@ -17,6 +17,8 @@ from weir_analytics.panes.heartbeat import Heartbeat
 from weir_analytics.panes.ops import Figures, OpsServer, answer
 from weir_analytics.panes.vitals import BEHIND_MS, Vitals
 
+from .conftest import settings_for
+
 
 class TestVitals:
     @pytest.mark.parametrize(
@@ -67,13 +69,14 @@ class TestOps:
 
 
 @pytest.mark.redis
-def test_heartbeat_tells_the_state(redis_url: str) -> None:
+def test_heartbeat_tells_the_state(redis_url: str, tmp_path: Path) -> None:
     """The heartbeat has the members of the contract and expires by itself."""
     import threading
 
     stop = threading.Event()
     vitals = Vitals(ready=True, last_batch_s=0.0, epoch=3, rev=4, processed_through_ms=900)
-    beat = Heartbeat(redis_url, "i1", ManualClock(1_000), 10_000)
+    settings = settings_for(tmp_path, redis_url=redis_url).model_copy(update={"instance": "i1"})
+    beat = Heartbeat(settings, ManualClock(1_000))
     client = redis.Redis.from_url(redis_url)
     body = json.loads(beat.text(vitals))
     assert body["status"] == "ok"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,20 @@ import pytest
 import redis
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from redis.exceptions import AuthenticationError
 from structlog.testing import capture_logs
 from weir import names
 from weir.clock import SystemClock
 from weir.commit import Mark, Verdict
 from weir.definitions.history import Start
+from weir_analytics.panes.batch import Batch
+from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.definitions_log import DefinitionsLog
+from weir_analytics.panes.existing import newest_panes
 from weir_analytics.panes.recovery import Shards, VerdictError
-from weir_analytics.panes.start import Footing, Stores, take_over
+from weir_analytics.panes.start import Footing, Stores, processed_through, take_over
 from weir_analytics.panes.stream import BatchStream
+from weir_analytics.panes.writer import commit
 from weir_analytics.settings import Settings
 
 from .conftest import settings_for
@@ -43,8 +48,8 @@ class Installation:
         settings = self.settings.model_copy(update=changes)
         stores = Stores(
             DefinitionsLog(settings.kafka_bootstrap),
-            Shards(settings.redis_url, settings.shards),
-            BatchStream(settings.redis_url),
+            Shards(settings.redis_url, settings.shards, password=settings.redis_password),
+            BatchStream(settings.redis_url, password=settings.redis_password),
         )
         try:
             return take_over(stores, settings, SystemClock())
@@ -142,6 +147,50 @@ class TestIncomplete:
         assert installation.told().reason == "behind"
         assert installation.told().incomplete_before_ms == 0
         assert "log_lost" not in {line["event"] for line in logs}
+
+
+class TestPassword:
+    @pytest.fixture
+    def locked(self, installation: Installation, tmp_path: Path) -> Iterator[Installation]:
+        """Return an installation whose Redis asks for a password, which stands in a file."""
+        folder = tmp_path / "secrets"
+        folder.mkdir()
+        (folder / "redis_password").write_text("s3cret\n")
+        client = installation.client
+        client.config_set("requirepass", "s3cret")
+        client.execute_command("AUTH", "s3cret")
+        settings = installation.settings.model_copy(update={"secrets_dir": folder})
+        yield Installation(settings, client)
+        client.config_set("requirepass", "")
+
+    def test_every_part_reads_it_from_its_file(
+        self, locked: Installation, installation: Installation
+    ) -> None:
+        """Driver, readers and writers get in with it, and nobody without."""
+        with pytest.raises(AuthenticationError):
+            installation.start()
+        footing = locked.start()
+        batch = a_batch(locked.settings, footing)
+
+        assert processed_through(locked.settings) == 0
+        assert newest_panes(locked.settings, 5) == {}
+        assert commit(0, [], batch, {}).verdict is Verdict.DONE
+        with pytest.raises(AuthenticationError):
+            commit(0, [], replace(batch, secrets_dir=None), {})
+
+    def test_it_is_not_sent_to_the_tasks(self, locked: Installation) -> None:
+        """What Spark shows of a job names the folder and never what is in it."""
+        batch = a_batch(locked.settings, locked.start())
+
+        assert "s3cret" not in batch.to_json()
+        assert Batch.from_json(batch.to_json()).secrets_dir == str(locked.settings.secrets_dir)
+
+
+def a_batch(settings: Settings, footing: Footing) -> Batch:
+    """Return a batch without records, as the driver makes it."""
+    nothing: Any = None
+    cycle = Cycle(nothing, settings, nothing, footing, nothing, SystemClock())
+    return cycle.range_of(footing.target, footing.target, 0)
 
 
 class TestSettings:

@@ -16,6 +16,12 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 DAY_MS = 86_400_000
 
 
+def read_password(secrets_dir: Path | None) -> str | None:
+    """Return the content of `redis_password` in a folder; None if there is none."""
+    path = secrets_dir / "redis_password" if secrets_dir is not None else None
+    return path.read_text().strip() if path is not None and path.is_file() else None
+
+
 class Settings(BaseSettings):
     """What the panes job is told from outside."""
 
@@ -26,7 +32,8 @@ class Settings(BaseSettings):
     state_dir: Path = Field(description="Folder of the checkpoint and of the dedup runs.")
     jars_dir: Path = Field(description="Folder of the four jars of Spark's Kafka connector.")
     secrets_dir: Path | None = Field(
-        default=None, description="Folder of secrets; `redis_password` is read from it."
+        default=None,
+        description="Folder of secrets with the file `redis_password`, if Redis asks for one.",
     )
     master: str = Field(
         default="local[2,4]",
@@ -73,6 +80,11 @@ class Settings(BaseSettings):
     stalled_ms: int = Field(
         default=10_000, ge=1_000, description="No batch for this long is reported, in ms."
     )
+
+    @property
+    def redis_password(self) -> str | None:
+        """Redis's password; None if there is no such file."""
+        return read_password(self.secrets_dir)
 
     @property
     def checkpoint_dir(self) -> Path:

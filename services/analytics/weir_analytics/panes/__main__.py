@@ -51,7 +51,7 @@ def _run(settings: Settings) -> int:
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: stop.set())
     ops = OpsServer((settings.host, settings.ops_port), vitals, figures)
-    heartbeat = Heartbeat(settings.redis_url, settings.instance, clock, settings.stalled_ms)
+    heartbeat = Heartbeat(settings, clock)
     ticker = Ticker(
         settings.kafka_bootstrap, clock, tick_s=settings.tick_ms / 1000, topic=names.EVENTS
     )

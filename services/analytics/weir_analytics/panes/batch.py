@@ -36,6 +36,7 @@ class Batch:
             that was final by then is a correction. None: nothing is.
         single: One task reads and commits everything; else task i commits shard i.
         trim_outbox: By shard, the last outbox entry that a batch record holds.
+        secrets_dir: Where a worker reads Redis's password; it is never sent along.
     """
 
     topic: str
@@ -57,6 +58,7 @@ class Batch:
     final_through_ms: int | None = None
     single: bool = True
     trim_outbox: Mapping[int, int] = field(default_factory=dict)
+    secrets_dir: str | None = None
 
     @property
     def records(self) -> int:

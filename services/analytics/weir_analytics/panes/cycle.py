@@ -131,6 +131,7 @@ class Cycle:
             kafka_bootstrap=settings.kafka_bootstrap,
             redis_url=settings.redis_url,
             dedup_dir=str(settings.dedup_dir),
+            secrets_dir=str(settings.secrets_dir) if settings.secrets_dir else None,
         )
         return replace(batch, single=batch.records <= settings.small_batch)
 
@@ -170,7 +171,7 @@ class Cycle:
             if definition.metric is not None
             for res_s, _keep_s in keeps_of(definition.metric)
         ]
-        newest = newest_panes(self.settings.redis_url, self.settings.shards, old.vid)
+        newest = newest_panes(self.settings, old.vid)
         before = self.stores.definitions.fold.activations[old.vid].cut
         return cut_after(resolutions, max(self.received_ms.values(), default=0), newest, before)
 

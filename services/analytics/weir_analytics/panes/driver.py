@@ -264,11 +264,11 @@ class Driver:
         run(self.spark, self.spark.createDataFrame([], SCHEMA), plan, empty)
 
     def _open(self) -> Stores:
-        settings = self.settings
+        settings, password = self.settings, self.settings.redis_password
         return Stores(
             DefinitionsLog(settings.kafka_bootstrap),
-            Shards(settings.redis_url, settings.shards),
-            BatchStream(settings.redis_url),
+            Shards(settings.redis_url, settings.shards, password=password),
+            BatchStream(settings.redis_url, password=password),
         )
 
     def _jvm_is_gone(self) -> bool:

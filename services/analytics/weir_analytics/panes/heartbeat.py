@@ -17,6 +17,7 @@ from weir import names
 from weir.clock import Clock
 
 from weir_analytics.panes.vitals import Vitals
+from weir_analytics.settings import Settings
 
 LOG = structlog.get_logger()
 BEAT_S = 1.0
@@ -27,12 +28,16 @@ VERSION = version("weir-analytics")
 class Heartbeat:
     """Writes the state of this process to Redis every second."""
 
-    def __init__(self, url: str, instance: str, clock: Clock, stalled_ms: int) -> None:
+    def __init__(self, settings: Settings, clock: Clock) -> None:
         self._redis = redis.Redis.from_url(
-            url, retry=None, socket_timeout=2.0, socket_connect_timeout=2.0
+            settings.redis_url,
+            password=settings.redis_password,
+            retry=None,
+            socket_timeout=2.0,
+            socket_connect_timeout=2.0,
         )
-        self._key = names.part_key("panes", instance)
-        self._clock, self._stalled_ms = clock, stalled_ms
+        self._key = names.part_key("panes", settings.instance)
+        self._clock, self._stalled_ms = clock, settings.stalled_ms
 
     def run(self, vitals: Vitals, stop: threading.Event) -> None:
         """Beat until told to stop, then take the sign away; an absent Redis is waited for."""

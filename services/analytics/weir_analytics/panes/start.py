@@ -122,7 +122,7 @@ def take_over(stores: Stores, settings: Settings, clock: Clock) -> Footing:
         levels=recovery.levels,
         empty=not any(recovery.target.values()),
         may_activate_from={} if first_ever else dict(bounds.end),
-        through_ms=0 if recovery.new_epoch else processed_through(settings.redis_url),
+        through_ms=0 if recovery.new_epoch else processed_through(settings),
     )
 
 
@@ -218,10 +218,14 @@ class _Start:
         return incomplete_before_ms(first_ms, self.settings.horizon_ms, bounds.start)
 
 
-def processed_through(redis_url: str) -> int:
+def processed_through(settings: Settings) -> int:
     """Return what the newest batch record says: within an epoch it never falls."""
     client: Any = redis.Redis.from_url(
-        redis_url, retry=None, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S
+        settings.redis_url,
+        password=settings.redis_password,
+        retry=None,
+        socket_timeout=TIMEOUT_S,
+        socket_connect_timeout=TIMEOUT_S,
     )
     newest = client.xrevrange(names.BATCHES, count=1)
     client.close()

@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +35,7 @@ from weir_analytics.panes.inbox import Inbox, Unusable
 from weir_analytics.panes.quarantine import Copy, Origin, event_owner, quarantine_writer
 from weir_analytics.panes.store import ShardStore
 from weir_analytics.panes.versions import Version, current_versions
+from weir_analytics.settings import read_password
 
 REPORT = "report string"
 
@@ -120,7 +122,7 @@ def commit(
         final_through_ms=batch.final_through_ms,
         lane=batch.lane,
     )
-    return store(batch.redis_url, shard).commit(job, parts)
+    return store(batch.redis_url, shard, batch.secrets_dir).commit(job, parts)
 
 
 def limits_of(version: Version) -> Limits:
@@ -173,6 +175,7 @@ def _copy(one: Unusable, origin: Origin, value: Any, versions: Mapping[int, Vers
 
 
 @cache
-def store(url: str, shard: int) -> ShardStore:
+def store(url: str, shard: int, secrets_dir: str | None = None) -> ShardStore:
     """Return this process's connection to a shard."""
-    return ShardStore(url, shard)
+    password = read_password(Path(secrets_dir)) if secrets_dir else None
+    return ShardStore(url, shard, password=password)
