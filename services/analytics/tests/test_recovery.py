@@ -49,6 +49,11 @@ def lost(shards: Shards) -> Recovery:
 
 def commit(redis_url: str, shard: int, begin: int, fence: Fence = FENCE) -> Verdict:
     """Commit one event to a shard."""
+    return commit_to(ShardStore(redis_url, shard), shard, begin, fence)
+
+
+def commit_to(store: ShardStore, shard: int, begin: int, fence: Fence = FENCE) -> Verdict:
+    """Commit one event through a store that may know the shard already."""
     job = CommitJob(
         shard=shard,
         shards=2,
@@ -61,7 +66,7 @@ def commit(redis_url: str, shard: int, begin: int, fence: Fence = FENCE) -> Verd
         limits={5: Limits({60: 86_400})},
     )
     part = Part(5, 60, 2_000_000_040, "=a", Row(1))
-    return ShardStore(redis_url, shard).commit(job, [part]).verdict
+    return store.commit(job, [part]).verdict
 
 
 class TestFence:
@@ -200,6 +205,57 @@ class TestRecount:
         with pytest.raises(VerdictError, match="moved or went back") as caught:
             shards.recount(lost(shards), FENCE, START)
         assert caught.value.verdict is Verdict.LOST
+
+
+class TestForget:
+    PANE = names.pane_key(0, 5, 60, 2_000_000_040)
+
+    def test_series_of_a_version_go_with_its_last_pane(
+        self, client: redis.Redis, redis_url: str, shards: Shards
+    ) -> None:
+        """As long as a pane is there its series keep their names; then they are deleted."""
+        shards.raise_fence(FENCE, 8)
+        shards.recount(lost(shards), FENCE, START)
+        assert commit(redis_url, 0, 0) is Verdict.OK
+        kept = {names.ids_key(0, 5).encode(), names.names_key(0, 5).encode()}
+
+        assert shards.forget(FENCE, [5]) == 0
+        assert kept <= set(client.keys("*"))
+        client.delete(self.PANE)
+        assert shards.forget(FENCE, [4, 6]) == 0
+        assert shards.forget(FENCE, [5]) == 1
+        assert not kept & set(client.keys("*"))
+        assert shards.forget(FENCE, [5]) == 0
+
+    def test_a_writer_that_knew_the_ids_gives_new_ones(
+        self, client: redis.Redis, redis_url: str, shards: Shards
+    ) -> None:
+        """What a process has looked up is void: the token is another one."""
+        shards.raise_fence(FENCE, 8)
+        shards.recount(lost(shards), FENCE, START)
+        store = ShardStore(redis_url, 0)
+        assert commit_to(store, 0, 0) is Verdict.OK
+        client.delete(self.PANE)
+        shards.forget(FENCE, [5])
+        assert commit_to(store, 0, 1) is Verdict.OK
+
+        texts = client.hgetall(names.names_key(0, 5))
+        assert [texts[short] for short in client.hgetall(self.PANE)] == [b"=a"]
+
+    def test_an_older_driver_deletes_nothing(
+        self, client: redis.Redis, redis_url: str, shards: Shards
+    ) -> None:
+        """A driver that was paused finds its successor's fence."""
+        shards.raise_fence(FENCE, 8)
+        shards.recount(lost(shards), FENCE, START)
+        assert commit(redis_url, 0, 0) is Verdict.OK
+        client.delete(self.PANE)
+        shards.raise_fence(NEWER, 10)
+
+        with pytest.raises(VerdictError) as caught:
+            shards.forget(FENCE, [5])
+        assert caught.value.verdict is Verdict.FENCED
+        assert client.exists(names.ids_key(0, 5))
 
 
 class TestOutboxes:

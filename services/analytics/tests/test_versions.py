@@ -7,7 +7,15 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from weir_analytics.panes.activation import cut_after, is_over
+from weir.definitions.fold import Definitions
+from weir.definitions.records import (
+    DriverStart,
+    Edit,
+    activation_record,
+    put_record,
+    start_record,
+)
+from weir_analytics.panes.activation import counting, cut_after, ended, is_over
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.versions import Version, versions_from_json, versions_to_json
 
@@ -144,6 +152,37 @@ class TestCut:
                     if res_s in dict(one.keeps) and one.owns(res_s, pane_s)
                 ]
                 assert len(owners) <= 1, (res_s, pane_s, versions)
+
+
+def test_ended_are_the_deleted_and_those_whose_panes_are_too_old() -> None:
+    """A version goes on while it, or late events before its successor's cut, may count."""
+    fold = Definitions()
+    text = "kind: metric\nname: {}\nevents: {{type: t}}\nkeep: {{10s: 1h}}\n"
+    for at, name in enumerate(("deleted", "edited", "on")):
+        record = put_record(Edit("acme", "metric", name, None, "test", 0), text.format(name))
+        fold.apply(at, record.key, record.value)
+    record = put_record(Edit("acme", "metric", "edited", 1, "test", 0), text.format("edited"))
+    fold.apply(3, record.key, record.value)
+    record = start_record(DriverStart("a", 1, "start"), at_ms=0)
+    fold.apply(4, record.key, record.value)
+    begun = [
+        *((fold.by_vid(vid), {}) for vid in (0, 1, 2)),
+        (fold.by_vid(3), {"after": fold.by_vid(1), "cut": {10: 1_000}}),
+    ]
+    for at, (definition, after) in enumerate(begun, 5):
+        assert definition is not None
+        record = activation_record(
+            counting(definition, {0: 0}, **after), op="start", fence=4, at_ms=0
+        )
+        fold.apply(at, record.key, record.value)
+    assert ended(fold, 4_610) == []
+    deleted = fold.by_vid(0)
+    assert deleted is not None
+    record = activation_record(counting(deleted, {0: 9}), op="stop", fence=4, at_ms=0)
+    fold.apply(9, record.key, record.value)
+
+    assert ended(fold, 4_610) == [0]
+    assert ended(fold, 4_611) == [0, 1]
 
 
 def test_versions_survive_their_way_to_the_tasks() -> None:

@@ -116,6 +116,20 @@ def counted(definitions: Definitions, through_s: int) -> list[Counted]:
     return found
 
 
+def ended(definitions: Definitions, through_s: int) -> list[int]:
+    """Return the versions that will never count an event again: deleted, or over.
+
+    One that this release cannot read may be counted by the next, and is none of them.
+    """
+    on = {
+        one.version.vid
+        for one in counted(definitions, through_s)
+        if definitions.activations[one.version.vid].finish is None
+    }
+    known = (definitions.by_vid(vid) for vid in definitions.activations)
+    return sorted(one.vid for one in known if one and one.metric and one.vid not in on)
+
+
 def version_of(activation: Activation, metric: Metric) -> Version:
     """Return what the engine has to know of a version."""
     return Version(

@@ -21,7 +21,14 @@ from weir.definitions.records import Counting, activation_record
 
 from weir_analytics.failpoints import failpoint
 from weir_analytics.panes import checkpoint
-from weir_analytics.panes.activation import counting, cut_after, keeps_of, predecessor, to_stop
+from weir_analytics.panes.activation import (
+    counting,
+    cut_after,
+    ended,
+    keeps_of,
+    predecessor,
+    to_stop,
+)
 from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.existing import newest_panes
 from weir_analytics.panes.outcome import Outcome, outcome_of, processed_through
@@ -35,6 +42,9 @@ from weir_analytics.panes.writer import Report, commit
 from weir_analytics.settings import Settings
 
 LOG = structlog.get_logger()
+
+# Finding out costs a walk over the keys of each shard that has names of an ended version.
+FORGET_EVERY_S = 6 * 3_600.0
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,7 @@ class Cycle:
     through_ms: int = field(init=False)
     _had_events: bool = field(init=False)
     _trim: Mapping[int, int] = field(default_factory=dict)
+    _forget_at_s: float = 0.0
 
     def __post_init__(self) -> None:
         self._had_events = not self.footing.empty
@@ -94,6 +105,7 @@ class Cycle:
         if not_after(self.footing.may_activate_from, batch.end):
             self._record_changes(batch.end)
         record = self._record(batch, outcome)
+        self._forget()
         return Done(batch, outcome, record, self.clock.monotonic_s() - began_s)
 
     def count(self, log: DataFrame, batch: Batch) -> Outcome:
@@ -227,6 +239,19 @@ class Cycle:
             raise VerdictError(verdict, msg)
         self._trim = record.outbox
         return record
+
+    def _forget(self) -> None:
+        """Free the names of series that nothing shows any more, some times a day.
+
+        No task commits now, between two batches.
+        """
+        now_s = self.clock.monotonic_s()
+        if now_s < self._forget_at_s:
+            return
+        self._forget_at_s = now_s + FORGET_EVERY_S
+        vids = ended(self.stores.definitions.fold, self.through_ms // 1000)
+        if gone := self.stores.shards.forget(self.footing.fence, vids):
+            LOG.info("series_forgotten", versions=gone)
 
     def _held_by(self, end: Offsets) -> int | None:
         """Return the partition that holds processed-through, if nothing is known of it."""

@@ -13,7 +13,7 @@ always right: each step leaves a state that the same rules bring to the same end
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -147,6 +147,38 @@ class Shards:
             if shard < self._count:
                 mark = ("SET", names.mark_key(shard), _JSON.encode(start))
                 self._change(shard, fence, token, [mark])
+
+    # ── between two batches ─────────────────────────────────────────────────
+    def forget(self, fence: Fence, ended: Collection[int]) -> int:
+        """Delete the series of ended versions of which no pane is left; return how many versions.
+
+        Under the shard's token: nobody has committed since the panes were looked for, and
+        every writer forgets the ids that it knows.
+
+        Raises:
+            VerdictError: FENCED if a newer driver has a shard; LOST if a shard moved.
+        """
+        gone = 0
+        for shard in range(self._count):
+            token = self._wire.ask([("GET", names.token_key(shard))])[0]
+            named = [("EXISTS", names.ids_key(shard, vid)) for vid in ended]
+            found = {vid for vid, n in zip(ended, self._wire.ask(named), strict=True) if n}
+            if found:
+                found -= self._held(shard)
+            if found:
+                keys = [
+                    key(shard, vid) for vid in found for key in (names.ids_key, names.names_key)
+                ]
+                text = None if token is None else token.decode()
+                self._change(shard, fence, text, [("UNLINK", *keys)])
+                gone += len(found)
+        return gone
+
+    def _held(self, shard: int) -> set[int]:
+        """Return the versions that have a pane in a shard."""
+        prefix = f"{names.shard_prefix(shard)}p:".encode()
+        pane_keys = (key for keys in self._keys(shard) for key in keys if key.startswith(prefix))
+        return {int(key[len(prefix) :].split(b":", 1)[0]) for key in pane_keys}
 
     def _raise_in(self, shard: int, fence: Fence, definitions_end: int) -> bool:
         """Raise the fence in one shard; False if it moved and has to be asked again."""
