@@ -221,6 +221,19 @@ class TestWatching:
         assert body["fresh"]["processed_through_ms"] == now_ms - 3_600_000
         assert set(body["series"][0]["state"]) == {"p"}
 
+    def test_too_large_is_refused_and_the_socket_stays(
+        self, running: Any, metric: tuple[str, int]
+    ) -> None:
+        """What would need more than memory is refused by name, before anything is listed."""
+        window = {"kind": "sliding", "length": "36500d10s"}
+        watcher = Watcher(running, asked(metric[0], window=window, step="1d"))
+        frame: dict[str, Any] = {"op": ""}
+        while frame["op"] != "error":
+            frame = json.loads(watcher.socket.recv(timeout=5))
+        assert frame["problem"]["code"] == "query_too_large"
+        watcher.socket.send(json.dumps({"op": "pace", "hz": 1}))
+        assert json.loads(watcher.socket.recv(timeout=5))["op"] == "heartbeat"
+
     def test_equal_questions_share_one_key(self, running: Any, metric: tuple[str, int]) -> None:
         """However they are spelled, equal queries of a tenant are one feed."""
         name, _ = metric
