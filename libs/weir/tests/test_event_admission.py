@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import time
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from weir.event_time import parse_time
 from weir.json_exact import is_deeper, is_plain, mend, parsable
 from weir.problems import Reason
 from weir.quick import admit_all
+from weir.refusal import ItemRefusedError
 
 ARRIVED_MS = 1_772_359_200_500
 REQUEST = "0190a2c4-0000-7000-8000-000000000001"
@@ -304,6 +306,69 @@ class TestJson:
     def test_plain(self, text: bytes, plain: bool) -> None:
         """The scan lets through only what cannot need the exact path."""
         assert is_plain(text) is plain
+
+    @pytest.mark.parametrize(
+        ("text", "mended", "nulled"),
+        [
+            (b'{"NaN":NaN,"b":["-Infinity",-Infinity]}', b'{"NaN":null,"b":["-Infinity",null]}', 2),
+            (b'["\\"NaN",Infinity]', b'["\\"NaN",null]', 1),
+            (b'["\\\\",NaN,"NaN"]', b'["\\\\",null,"NaN"]', 1),
+            (b"[1e400,-1E+400,1e308,1.5]", b"[null,null,1e308,1.5]", 2),
+            (b"[" + b"9" * 400 + b".5,1]", b"[null,1]", 1),
+            (b'["' + b"9" * 30 + b'",NaN]', b'["' + b"9" * 30 + b'",null]', 1),
+            (b"[" + b"NaN," * 30 + b"1]", b"[" + b"null," * 30 + b"1]", 20),
+        ],
+    )
+    def test_mended(self, text: bytes, mended: bytes, nulled: int) -> None:
+        """What JSON cannot hold becomes null, outside strings only, and the first 20 are named."""
+        found = mend(text)
+
+        assert found.text == mended
+        assert len(found.nulled) == nulled
+
+    @pytest.mark.parametrize("text", [b"-9223372036854775809", b"18446744073709551616", b"9" * 30])
+    def test_integers_beyond_64_bits(self, text: bytes) -> None:
+        """An integer that no 64 bits hold is refused, on either side of zero."""
+        (found,) = admit_all([b'{"a":' + text + b"}"], 0, LENIENT)
+
+        assert isinstance(found, Refused)
+        assert found.reason is Reason.NUMBER_RANGE
+
+    @pytest.mark.parametrize(
+        ("text", "whole"),
+        [
+            (rb'"\ud83d\ude00 \u0041"', True),
+            (rb'"\ud83d"', False),
+            (rb'"\ude00"', False),
+            (rb'"\ude00\ud83d"', False),
+            (rb'"\ud83d\ud83d\ude00"', False),
+            (rb'"\ud83d\ude00\ude00"', False),
+            (rb'"\\ud83d"', True),
+            (rb'"\\\ud83d"', False),
+            (rb'"\uD83D\uDE00"', True),
+        ],
+    )
+    def test_halves_of_pairs(self, text: bytes, whole: bool) -> None:
+        """Half of a surrogate pair is found wherever it stands; an escaped backslash is none."""
+        if whole:
+            assert mend(text).text == text
+        else:
+            with pytest.raises(ItemRefusedError, match="half of a surrogate pair"):
+                mend(text)
+        json.loads(parsable(text))
+
+    @pytest.mark.parametrize(
+        "unit", [b"NaN,", b"1.5,", b'"",', b"[],", b"1e400,", b'"\\u0041",', b"-Infinity,"]
+    )
+    def test_the_oddest_megabyte(self, unit: bytes) -> None:
+        """A megabyte of any shape is judged in a fraction of a second: nobody waits behind it."""
+        item = b'{"a":[NaN,' + unit * (950_000 // len(unit)) + b"1]}"
+        start_s = time.process_time()
+
+        (found,) = admit_all([item], 0, LENIENT)
+
+        assert isinstance(found, Admitted | Refused)
+        assert time.process_time() - start_s < 0.5
 
     def test_depth_is_counted_outside_strings(self) -> None:
         """Brackets in strings do not nest."""

@@ -14,7 +14,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
+from math import isnan
 from typing import Any
 
 from weir.problems import Reason
@@ -28,17 +31,26 @@ _MAX_NULLED_NAMES = 20
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 _INT_MAX_DIGITS = 20
 
-# Digits become 0 and both exponent signs e, so that two substring searches find
+# Digits become 0 and both exponent signs e, so that a few substring searches find
 # every number that could be too long or too large, at memory speed.
 _SHAPES = bytes.maketrans(b"123456789E", b"000000000e")
+_LONG, _LONG_BELOW_ZERO = b"0" * _INT_MAX_DIGITS, b"-" + b"0" * (_INT_MAX_DIGITS - 1)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 # An unfinished string matches up to the end, so that no input is scanned twice.
 _STRING = rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'
-_TOKEN = re.compile(
-    _STRING + rb"|NaN|-?Infinity|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.DOTALL
+_STRINGS = re.compile(rb"(" + _STRING + rb")", re.DOTALL)
+# Stands for a string while numbers are looked at; JSON has it nowhere.
+_PLACE = b"\0"
+# One match runs over all numbers that 64 bits and a double hold, up to the next that
+# they may not: a call of Python for each number would cost half a second a megabyte.
+_SHORT = rb"-?[0-9]{1,18}+(?:\.[0-9]{1,18}+)?+(?:[eE][+-]?[0-9]{1,2}+)?+(?![0-9.eE])"
+_DOUBTFUL = re.compile(
+    rb"(?:" + _SHORT + rb"|[^0-9\-]++|-(?![0-9]))*+"
+    rb"(-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|\Z)"
 )
-_ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
+_HIGH, _LOW = rb"\\u[dD][89abAB][0-9a-fA-F]{2}", rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_LONE_HALF = re.compile(_HIGH + rb"(?!" + _LOW + rb")|(?<!" + _HIGH + rb")" + _LOW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +70,7 @@ def is_plain(text: bytes) -> bool:
     """Say whether a text can hold nothing that needs the exact path.
 
     Plain is ASCII without a backslash, so every string in it is its own bytes,
-    and no number in it has 20 digits or an exponent of three.
+    and no number in it has 20 digits, below zero 19, or an exponent of three.
     """
     if not text.isascii() or b"\\" in text or b"\x7f" in text:
         return False
@@ -67,7 +79,7 @@ def is_plain(text: bytes) -> bool:
 
 def _has_long_number(text: bytes) -> bool:
     shape = text.translate(_SHAPES)
-    return b"0" * _INT_MAX_DIGITS in shape or b"0e000" in shape or b"0e+000" in shape
+    return _LONG in shape or _LONG_BELOW_ZERO in shape or b"0e000" in shape or b"0e+000" in shape
 
 
 def is_deeper(text: bytes, limit: int) -> bool:
@@ -89,6 +101,8 @@ def check_utf8(text: bytes) -> None:
     Raises:
         ItemRefusedError: `invalid_utf8`, with the position.
     """
+    if text.isascii():
+        return
     try:
         text.decode()
     except UnicodeDecodeError as error:
@@ -107,97 +121,93 @@ def mend(text: bytes) -> Mended:
     check_utf8(text)
     if b"\\u" in text:
         _check_surrogates(text)
-    lossy = False
-    if _has_long_number(text) or b"NaN" in text or b"Infinity" in text:
-        lossy = any(_is_lossy(token) for token in _TOKEN.findall(text))
-    if not lossy:
+    if not _has_long_number(text) and b"NaN" not in text and b"Infinity" not in text:
         return Mended(text)
-    mended = _TOKEN.sub(lambda m: b"null" if _is_lossy(m.group()) else m.group(), text)
-    return Mended(mended, _nulled_names(text))
+    if _PLACE in text:
+        return Mended(text)  # not JSON anyway; the parser says so
+    apart = _STRINGS.split(text)
+    outside, strings = _PLACE.join(apart[::2]), [*apart[1::2], b""]
+    marked = _with_nan(outside)
+    if b"NaN" not in marked:
+        return Mended(text)
+    nulled = _nan_names(_together(marked, strings))
+    return Mended(_together(marked.replace(b"NaN", b"null"), strings), nulled)
+
+
+def _with_nan(outside: bytes) -> bytes:
+    """Write NaN for every number that JSON cannot hold."""
+    text = outside.replace(b"-Infinity", b"NaN").replace(b"Infinity", b"NaN")
+    if not _has_long_number(text):
+        return text
+    kept, at = [], 0
+    for match in _DOUBTFUL.finditer(text):
+        token = match.group(1)
+        if token and _is_lossy(token):
+            kept.append(text[at : match.start(1)])
+            at = match.end()
+    return b"NaN".join([*kept, text[at:]])
+
+
+def _together(outside: bytes, strings: list[bytes]) -> bytes:
+    return b"".join(chain.from_iterable(zip(outside.split(_PLACE), strings, strict=True)))
 
 
 def parsable(text: bytes) -> bytes:
     """Return a text of the same length that a strict parser can split.
 
-    Numbers that JSON does not have and halves of surrogate pairs are replaced in
-    place, so that an array that holds one can be cut into its items, and each
-    item of the original be judged by itself.
+    Numbers that JSON does not have and escapes that may be halves of surrogate
+    pairs are replaced in place, in strings too, so that an array that holds one can
+    be cut into its items, and each item of the original be judged by itself. Escaped
+    backslashes go first: what then is a backslash begins an escape.
     """
-    return _TOKEN.sub(_harmless, text)
-
-
-def _harmless(match: re.Match[bytes]) -> bytes:
-    token = match.group()
-    if token[:1] == b'"':
-        return _ESCAPE.sub(_harmless_escape, token) if b"\\u" in token else token
-    if token[-1:] in b"Ny":
-        return b"0." + b"0" * (len(token) - 2)
-    return token
-
-
-def _harmless_escape(match: re.Match[bytes]) -> bytes:
-    return b"\\u0020" if match.group(1) else match.group()
+    for old, new in (
+        (b"\\\\", b"__"),
+        (b"\\u", b"__"),
+        (b"NaN", b"0.0"),
+        (b"Infinity", b"0.000000"),
+    ):
+        text = text.replace(old, new)
+    return text
 
 
 def _check_surrogates(text: bytes) -> None:
     """Refuse a half of a surrogate pair that stands alone."""
-    high_until = -1
-    for match in _ESCAPE.finditer(text):
-        code = int(match.group(1) or b"0", 16)
-        is_low = 0xDC00 <= code <= 0xDFFF
-        if is_low != (match.start() == high_until):
-            break
-        high_until = match.end() if 0xD800 <= code <= 0xDBFF else -1
-        if high_until >= 0 and text[high_until : high_until + 2] != b"\\u":
-            break
-    else:
-        return
-    message = f"strings must be Unicode, got half of a surrogate pair at byte {match.start()}"
-    raise ItemRefusedError(Reason.INVALID_UNICODE, message)
+    match = _LONE_HALF.search(text.replace(b"\\\\", b"__"))
+    if match is not None:
+        message = f"strings must be Unicode, got half of a surrogate pair at byte {match.start()}"
+        raise ItemRefusedError(Reason.INVALID_UNICODE, message)
 
 
 def _is_lossy(token: bytes) -> bool:
-    """Say whether a token outside strings has no value in JSON.
+    """Say whether a number is beyond a double.
 
     Raises:
         ItemRefusedError: `number_range`: an integer that 64 bits cannot hold.
     """
-    if token[:1] == b'"':
-        return False
     if token.lstrip(b"-").isdigit():
         if len(token) > _INT_MAX_DIGITS + 1 or not _INT_MIN <= int(token) <= _INT_MAX:
             message = f"integers must fit 64 bits, got one of {len(token)} digits; send it as text"
             raise ItemRefusedError(Reason.NUMBER_RANGE, message)
         return False
-    return token[-1:] in b"Ny" or float(token) in (float("inf"), float("-inf"))
+    return float(token) in (float("inf"), float("-inf"))
 
 
-_GONE = object()
-
-
-def _nulled_names(text: bytes) -> tuple[str, ...]:
-    """Name the places of what became null, as paths below the top."""
-
-    def read_float(token: str) -> Any:
-        return _GONE if _is_lossy(token.encode()) else 0.0
-
+def _nan_names(text: bytes) -> tuple[str, ...]:
+    """Name the first places of NaN, as paths below the top."""
     try:
-        tree = json.loads(
-            text, parse_constant=lambda _: _GONE, parse_float=read_float, parse_int=lambda _: 0
-        )
+        tree = json.loads(text)
     except ValueError:
         return ()  # not JSON anyway; the parser says so
-    names: list[str] = []
-    _walk(tree, "", names)
-    return tuple(names[:_MAX_NULLED_NAMES])
+    return tuple(islice(_nan_paths(tree, ""), _MAX_NULLED_NAMES))
 
 
-def _walk(node: Any, path: str, names: list[str]) -> None:
-    if node is _GONE:
-        names.append(path.removeprefix(".") or "$")
+def _nan_paths(node: Any, path: str) -> Iterator[str]:
+    if isinstance(node, float):
+        if isnan(node):
+            yield path.removeprefix(".") or "$"
     elif isinstance(node, dict):
         for key, value in node.items():
-            _walk(value, f"{path}.{key}", names)
+            yield from _nan_paths(value, f"{path}.{key}")
     elif isinstance(node, list):
         for index, value in enumerate(node):
-            _walk(value, f"{path}[{index}]", names)
+            yield from _nan_paths(value, f"{path}[{index}]")

@@ -146,7 +146,7 @@ class Quick:
         if item.count(b"{") + item.count(b"[") > json_exact.MAX_DEPTH:
             return None
         try:
-            if not plain and json_exact.mend(item).nulled:
+            if b"NaN" in item or (not plain and json_exact.mend(item).nulled):
                 return None
             # Items of one request mostly look alike: what the last one was goes first.
             if self._bare_first:
