@@ -24,6 +24,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from weir.clock import Clock, SystemClock
 
+from weir_ingest import protocols
 from weir_ingest.accept import Accept, Parts
 from weir_ingest.api import EVENTS_METHODS, EVENTS_PATHS, build_api
 from weir_ingest.body import BodyLimits, Budget
@@ -68,6 +69,8 @@ class Service:
         self._tasks: list[asyncio.Task[None]] = []
 
     def _parts(self, settings: Settings, clock: Clock) -> Parts:
+        batch_limits = BatchLimits(settings.max_events, settings.max_batch_events)
+        protocols.prepare(batch_limits)
         return Parts(
             keys=self.keys,
             log=self.log,
@@ -76,7 +79,7 @@ class Service:
             instruments=self.instruments,
             budget=self.budget,
             body_limits=BodyLimits(settings.max_body_bytes, settings.body_timeout_s),
-            batch_limits=BatchLimits(settings.max_events, settings.max_batch_events),
+            batch_limits=batch_limits,
             max_decoded_bytes=settings.max_decoded_bytes,
         )
 

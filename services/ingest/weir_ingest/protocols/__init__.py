@@ -19,6 +19,7 @@ from weir_ingest.protocols import (
     ndjson,
 )
 from weir_ingest.protocols.batch import Batch, BatchLimits
+from weir_ingest.protocols.json_text import decoder_of_at_most
 
 
 class Protocol(typing.Protocol):
@@ -42,6 +43,12 @@ PROTOCOLS: tuple[Protocol, ...] = (
     json_seq,
     json_body,  # claims everything: `curl -d` sends JSON as a form
 )
+
+
+def prepare(limits: BatchLimits) -> None:
+    """Make what takes long, before the first request pays for it."""
+    for limit in (limits.max_events, limits.max_batch_events):
+        decoder_of_at_most(limit)
 
 
 def read(head: Head, body: bytes, limits: BatchLimits) -> Batch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from weir.problems import ProblemError, Reason, echo
 
@@ -75,12 +76,32 @@ def _attribute(name: str, value: str | None) -> str | None:
     return value
 
 
-def check_count(count: int, limit: int) -> None:
-    """Refuse a request with too many events.
+def cut(body: bytes, separator: bytes, limit: int) -> list[bytes]:
+    """Return the texts between separators; blank ones are none.
+
+    It ends at the limit: a body of nothing but separators would make millions.
 
     Raises:
         ProblemError: 413 `too_many_events`.
     """
-    if count > limit:
-        message = f"a request must hold at most {limit} events, got {count}; send them in parts"
-        raise ProblemError(413, Reason.TOO_MANY_EVENTS, message)
+    texts: list[bytes] = []
+    at = 0
+    for match in _text_after(separator).finditer(body):
+        if len(texts) == limit:
+            raise too_many_events(limit)
+        # White space before a text is its own: an assigned id is made of all its bytes.
+        start = body.rfind(separator, at, match.start()) + 1
+        texts.append(body[max(start, at) : match.end()])
+        at = match.end()
+    return texts
+
+
+@lru_cache
+def _text_after(separator: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb"[^\s%b][^%b]*+" % (separator, separator))
+
+
+def too_many_events(limit: int) -> ProblemError:
+    """Return the refusal of a request with more events than it may hold."""
+    message = f"a request must hold at most {limit} events, got more; send them in parts"
+    return ProblemError(413, Reason.TOO_MANY_EVENTS, message)

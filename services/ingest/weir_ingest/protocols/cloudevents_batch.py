@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weir_ingest.head import Head
-from weir_ingest.protocols.batch import Batch, BatchLimits, check_count
+from weir_ingest.protocols.batch import Batch, BatchLimits
 from weir_ingest.protocols.json_text import readable, split_array
 from weir_ingest.protocols.media import check_json_format
 
@@ -22,6 +22,5 @@ def read(head: Head, body: bytes, limits: BatchLimits) -> Batch:
         ProblemError: 400, 413 `too_many_events`, 415 if the format is not JSON.
     """
     check_json_format(head)
-    items = split_array(readable(body))
-    check_count(len(items), limits.max_batch_events)
+    items = split_array(readable(body), limits.max_batch_events)
     return Batch(items, NAME, strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weir_ingest.head import Head
 from weir_ingest.protocols.batch import Batch, BatchLimits
-from weir_ingest.protocols.json_text import readable
+from weir_ingest.protocols.json_text import check_depth, readable
 from weir_ingest.protocols.media import check_json_format
 
 NAME = "cloudevents-structured"
@@ -22,4 +22,6 @@ def read(head: Head, body: bytes, limits: BatchLimits) -> Batch:  # noqa: ARG001
         ProblemError: 400, or 415 if the format is not JSON.
     """
     check_json_format(head)
-    return Batch([readable(body)], NAME, strict=True, whole=True)
+    body = readable(body)
+    check_depth(body)
+    return Batch([body], NAME, strict=True, whole=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from weir_ingest.head import Head
 from weir_ingest.protocols import ndjson
-from weir_ingest.protocols.batch import Batch, BatchLimits, check_count, lenient
+from weir_ingest.protocols.batch import Batch, BatchLimits, lenient
 from weir_ingest.protocols.json_text import check_value, invalid_json, readable, split_array
 
 NAME = "json"
@@ -23,15 +23,13 @@ def read(head: Head, body: bytes, limits: BatchLimits) -> Batch:
     """Cut the body into its items.
 
     Raises:
-        ProblemError: 400 `invalid_json`, 413 `too_many_events`.
+        ProblemError: 400 `invalid_json`, `too_deep`, 413 `too_many_events`.
     """
     if b"\n" in body.strip() and _is_lines(body):
         return ndjson.read(head, body, limits)
     body = readable(body)
     if body.lstrip()[:1] == b"[":
-        items = split_array(body)
-        check_count(len(items), limits.max_events)
-        return lenient(head, items, NAME)
+        return lenient(head, split_array(body, limits.max_events), NAME)
     why = check_value(body)
     if why is not None:
         raise invalid_json(why)

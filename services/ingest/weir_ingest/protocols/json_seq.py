@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weir_ingest.head import Head
-from weir_ingest.protocols.batch import Batch, BatchLimits, check_count, lenient
+from weir_ingest.protocols.batch import Batch, BatchLimits, cut, lenient
 
 NAME = "json-seq"
 
@@ -19,6 +19,4 @@ def read(head: Head, body: bytes, limits: BatchLimits) -> Batch:
     Raises:
         ProblemError: 413 `too_many_events`.
     """
-    items = [text for text in body.split(b"\x1e") if text and not text.isspace()]
-    check_count(len(items), limits.max_events)
-    return lenient(head, items, NAME)
+    return lenient(head, cut(body, b"\x1e", limits.max_events), NAME)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import takewhile
+
 import msgspec
 from weir import json_exact
+from weir.event import MAX_RECORD_BYTES
 from weir.problems import ProblemError, Reason
 from weir.refusal import ItemRefusedError
+
+from weir_ingest.protocols.batch import too_many_events
 
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _VALUE = msgspec.json.Decoder(msgspec.Raw)
@@ -15,26 +22,39 @@ def readable(body: bytes) -> bytes:
     """Return a body that may be given to a parser, without a byte order mark.
 
     Raises:
-        ProblemError: 400 `invalid_utf8`, or `too_deep` beyond what a parser can
-            take without running out of stack.
+        ProblemError: 400 `invalid_utf8`.
     """
     body = body.removeprefix(b"\xef\xbb\xbf")
     try:
         json_exact.check_utf8(body)
     except ItemRefusedError as error:
         raise ProblemError(400, error.reason, str(error)) from None
-    if json_exact.is_deeper(body, json_exact.MAX_PARSED_DEPTH):
-        message = f"data must nest at most {json_exact.MAX_DEPTH} deep, got far more"
-        raise ProblemError(400, Reason.TOO_DEEP, message)
     return body
 
 
+def check_depth(event: bytes) -> None:
+    """Refuse one event that nests deeper than a parser's stack; a too large one is no matter.
+
+    Raises:
+        ProblemError: 400 `too_deep`.
+    """
+    small = len(event) <= MAX_RECORD_BYTES
+    if small and json_exact.is_deeper(event, json_exact.MAX_PARSED_DEPTH):
+        raise _too_deep()
+
+
 def check_value(text: bytes) -> str | None:
-    """Return None if a text is one JSON value, else why not."""
+    """Return None if a text is one JSON value, else why not.
+
+    Raises:
+        ProblemError: 400 `too_deep`, where a parser runs out of stack.
+    """
     try:
         _VALUE.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+    except msgspec.DecodeError:
         pass
+    except RecursionError:
+        raise _too_deep() from None
     else:
         return None
     try:
@@ -44,19 +64,22 @@ def check_value(text: bytes) -> str | None:
     return None
 
 
-def split_array(body: bytes) -> list[bytes]:
+def split_array(body: bytes, limit: int) -> list[bytes]:
     """Return the elements of an array, each as its own bytes.
 
     Raises:
-        ProblemError: 400 `invalid_json`, with the byte's position.
+        ProblemError: 400 `invalid_json`, with the byte's position, or `too_deep`;
+            413 `too_many_events`, before the rest is read.
     """
     try:
-        return [bytes(raw) for raw in _LIST.decode(body)]
-    except (msgspec.DecodeError, RecursionError):
+        return [bytes(raw) for raw in _elements(body, limit)]
+    except msgspec.DecodeError:
         pass
+    except RecursionError:
+        raise _too_deep() from None
     harmless = json_exact.parsable(body)
     try:
-        elements = _LIST.decode(harmless)
+        elements = _elements(harmless, limit)
     except (msgspec.DecodeError, RecursionError) as error:
         raise invalid_json(_fault(error, body)) from None
     items, at = [], 0
@@ -69,9 +92,40 @@ def split_array(body: bytes) -> list[bytes]:
     return items
 
 
+def _elements(body: bytes, limit: int) -> Iterable[msgspec.Raw]:
+    if body.count(b",") < limit:
+        return _LIST.decode(body)
+    try:
+        found = decoder_of_at_most(limit).decode(body)
+    except msgspec.ValidationError:
+        if body.lstrip()[:1] == b"[":
+            raise too_many_events(limit) from None
+        raise
+    return takewhile(lambda raw: raw is not msgspec.UNSET, msgspec.structs.astuple(found))
+
+
+@lru_cache
+def decoder_of_at_most(limit: int) -> msgspec.json.Decoder[msgspec.Struct]:
+    """Return a decoder of arrays that stops at one element too many.
+
+    A bound of a list's length is checked after all of it was read: ten million
+    elements are a gigabyte. A struct read from an array has an end. Making its
+    type takes a tenth of a second.
+    """
+    fields = [(f"e{n}", msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for n in range(limit)]
+    return msgspec.json.Decoder(
+        msgspec.defstruct("AtMost", fields, array_like=True, forbid_unknown_fields=True)
+    )
+
+
 def invalid_json(why: str) -> ProblemError:
     """Return the refusal of a body that is no JSON."""
     return ProblemError(400, Reason.INVALID_JSON, f"body must be JSON; {why}")
+
+
+def _too_deep() -> ProblemError:
+    message = f"data must nest at most {json_exact.MAX_DEPTH} deep, got far more"
+    return ProblemError(400, Reason.TOO_DEEP, message)
 
 
 def _fault(error: Exception, text: bytes) -> str:

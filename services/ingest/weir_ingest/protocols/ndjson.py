@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weir_ingest.head import Head
-from weir_ingest.protocols.batch import Batch, BatchLimits, check_count, lenient
+from weir_ingest.protocols.batch import Batch, BatchLimits, cut, lenient
 
 NAME = "ndjson"
 
@@ -27,7 +27,4 @@ def read(head: Head, body: bytes, limits: BatchLimits) -> Batch:
     Raises:
         ProblemError: 413 `too_many_events`.
     """
-    lines = body.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    items = [line for line in lines if line and not line.isspace()]
-    check_count(len(items), limits.max_events)
-    return lenient(head, items, NAME)
+    return lenient(head, cut(body.removeprefix(b"\xef\xbb\xbf"), b"\n", limits.max_events), NAME)
