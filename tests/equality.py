@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import recount
+from account import Account, account_for, read_log
 from load import GROUPS, TYPE, Load
-from recount import Api, MetricSpec, account_for, compare, compare_ledger, panes_of, read_log
+from recount import Api, MetricSpec, compare, compare_ledger, panes_of
 from weir_local.testing import TestStack
 
 PANE_MS = 10_000
@@ -47,7 +47,7 @@ def assert_equal_to_recount(stack: TestStack, load: Load) -> None:
     assert result.points >= GROUPS
 
 
-def settled(stack: TestStack, api: Api) -> recount.Account | None:
+def settled(stack: TestStack, api: Api) -> Account | None:
     """Return the account of the log once the served ledger says the same."""
     account = account_for(read_log(stack.kafka_bootstrap))
     return account if not compare_ledger(api, account).mismatches else None

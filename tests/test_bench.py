@@ -11,7 +11,7 @@ import harness
 import latency
 import pytest
 import report
-from recount import LogRecord
+from account import LogRecord
 from weir_local.testing import TestStack
 
 BENCH = Path(report.__file__).parent

@@ -8,17 +8,15 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from account import MINUTE_MS, Account, read_log
 from confluent_kafka import Producer
 from recount import (
-    MINUTE_MS,
-    Account,
     Api,
     ExactPane,
     MetricSpec,
     compare,
     compare_ledger,
     is_too_few,
-    read_log,
 )
 
 NOW_MS = 1_800_000_000_000
