@@ -214,7 +214,7 @@ def running(settings: Settings, bootstrap_key: str) -> Iterator[Running]:
     redis = Redis.from_url(settings.redis_url)
     key_id = bootstrap_key.split("_")[1]
     wait_until(
-        lambda: dashboard.context.catalog.key(key_id) is not None,
+        lambda: dashboard.is_ready() and dashboard.context.catalog.key(key_id) is not None,
         timeout_s=20,
         what="the first key stored",
     )

@@ -69,6 +69,27 @@ def greeted(running: Any, key: str | None = None) -> Iterator[Client]:
         yield client
 
 
+class TestStarting:
+    def test_nobody_is_sent_away_before_definitions_are_read(self, running: Any) -> None:
+        """Until then every key seems wrong: pages try again, and are not signed out."""
+        caught_up = running.dashboard.follower.caught_up
+        caught_up.clear()
+        try:
+            with dialed(running) as client:
+                client.say("hello", v=1, auth=running.key)
+                assert client.close_code() == 1013
+            with running.client() as http:
+                for method, path in (("GET", "/session"), ("POST", "/query")):
+                    refused = http.request(method, path, json={})
+                    assert refused.status_code == 503
+                    assert refused.json()["code"] == "log_unavailable"
+                    assert refused.headers["retry-after"] == "1"
+        finally:
+            caught_up.set()
+        with greeted(running):
+            pass
+
+
 class TestHandshake:
     @pytest.mark.parametrize(
         "origin",

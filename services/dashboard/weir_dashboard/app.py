@@ -99,7 +99,12 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
 
     feeds, tails = Feeds(clock), Tails(redis)
     conversation = Conversation(
-        keys=key_ring, sessions=sessions, ask=queries.ask, feeds=feeds, tails=tails
+        keys=key_ring,
+        sessions=sessions,
+        ask=queries.ask,
+        feeds=feeds,
+        tails=tails,
+        is_ready=follower.caught_up.is_set,
     )
     hub = Hub(
         observer=observer,
@@ -151,5 +156,6 @@ def api(dashboard: Dashboard) -> FastAPI:
         keys=context.keys,
         sessions=context.sessions,
         origins=context.settings.allowed_origins,
+        is_ready=dashboard.is_ready,
     )
     return app

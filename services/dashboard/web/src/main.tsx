@@ -16,13 +16,19 @@ import { startRouter } from "./lib/router";
 import { whoAmI } from "./lib/session";
 import { startLive } from "./live/live";
 
+const AGAIN_MS = 2_000;
+
 mendLanguage();
 startRouter();
 startKeys();
 watchTheme();
 startLive();
-// Who nobody is signs in; a server that does not answer is told by the pill.
-whoAmI().catch(() => undefined);
+askWho();
+
+/** Who nobody is signs in; a server that does not answer is told by the pill, and asked again. */
+function askWho(): void {
+  whoAmI().catch(() => setTimeout(askWho, AGAIN_MS));
+}
 
 const root = document.getElementById("app");
 if (root) render(<App />, root);

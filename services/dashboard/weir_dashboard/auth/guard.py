@@ -6,6 +6,7 @@ It runs before a body is read. What the scope table does not list is not reached
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from redis.exceptions import RedisError
 from starlette.datastructures import Headers, MutableHeaders
@@ -35,9 +36,16 @@ class Guard:
     """ASGI middleware: lets through what the scope table and the caller allow."""
 
     def __init__(
-        self, app: ASGIApp, *, keys: KeyRing, sessions: Sessions, origins: tuple[str, ...]
+        self,
+        app: ASGIApp,
+        *,
+        keys: KeyRing,
+        sessions: Sessions,
+        origins: tuple[str, ...],
+        is_ready: Callable[[], bool],
     ) -> None:
         self._app = app
+        self._is_ready = is_ready
         self._keys = keys
         self._sessions = sessions
         self._origins = frozenset(origins)
@@ -58,6 +66,8 @@ class Guard:
             await send_problem(problem, sender)
 
     async def _admit(self, scope: Scope, entry: scopes.Entry | None, *, known: bool) -> None:
+        if not self._is_ready():
+            raise not_ready()
         headers = Headers(scope=scope)
         caller = await self._caller(scope, headers)
         if entry is None and known:
@@ -112,6 +122,12 @@ def _json_only(headers: Headers) -> None:
     if has_body and kind != "application/json":
         msg = f'a body must be application/json, got "{echo(kind)}"; set Content-Type'
         raise ProblemError(415, Reason.UNSUPPORTED_MEDIA_TYPE, msg)
+
+
+def not_ready() -> ProblemError:
+    """Return the refusal before definitions are read: until then every key seems wrong."""
+    msg = "the definitions are being read from the log; try again shortly"
+    return ProblemError(503, Reason.LOG_UNAVAILABLE, msg, retry_after_s=1)
 
 
 def store_unavailable() -> ProblemError:

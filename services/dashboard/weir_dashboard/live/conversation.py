@@ -13,7 +13,7 @@ from weir.live.messages import ClientMessage, Position
 from weir.problems import ProblemError, Reason
 
 from weir_dashboard.auth.callers import Caller, KeyRing, unauthorized
-from weir_dashboard.auth.guard import store_unavailable
+from weir_dashboard.auth.guard import not_ready, store_unavailable
 from weir_dashboard.auth.sessions import Sessions, cookie_of
 from weir_dashboard.live import frames
 from weir_dashboard.live.client import MAX_SUBSCRIPTIONS, Client, Subscription
@@ -30,8 +30,16 @@ class Conversation:
     """Turns messages into subscriptions."""
 
     def __init__(
-        self, *, keys: KeyRing, sessions: Sessions, ask: Asks, feeds: Feeds, tails: Tails
+        self,
+        *,
+        keys: KeyRing,
+        sessions: Sessions,
+        ask: Asks,
+        feeds: Feeds,
+        tails: Tails,
+        is_ready: Callable[[], bool],
     ) -> None:
+        self._is_ready = is_ready
         self._keys = keys
         self._sessions = sessions
         self._ask = ask
@@ -43,8 +51,11 @@ class Conversation:
         """Return who says hello.
 
         Raises:
-            ProblemError: 401 without valid credentials, 403 without the scope `read`.
+            ProblemError: 401 without valid credentials, 403 without the scope `read`, 503
+                while nobody's can be known.
         """
+        if not self._is_ready():
+            raise not_ready()
         cookie = cookie_of({"cookie": client.socket.cookie_header})
         if hello.auth is not None:
             caller = self._keys.check(hello.auth, client.socket.address)

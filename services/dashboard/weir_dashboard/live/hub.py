@@ -152,8 +152,8 @@ class Hub:
         try:
             client.caller = await self._conversation.identify(client, hello)
         except (ProblemError, RedisError, OSError) as error:
-            known = isinstance(error, ProblemError)
-            client.socket.close(4401 if known else 1013, "credentials" if known else "store")
+            denied = isinstance(error, ProblemError) and error.status < 500
+            client.socket.close(4401 if denied else 1013, "credentials" if denied else "not ready")
             return
         client.socket.write(self._welcome(client.caller))
         client.socket.write(self._heartbeat())
