@@ -108,6 +108,74 @@ def test_kafka_away(
     assert not missing
 
 
+def test_a_full_queue_answers_in_time(
+    own_broker: Broker,
+    start_ingest: Callable[..., Ingest],
+    new_key: Callable[..., str],
+    wait_for: Callable[..., Any],
+) -> None:
+    """A request that got its room late still is answered within 5 s of its start."""
+    key = new_key(own_broker.bootstrap)
+    ingest = start_ingest(own_broker.bootstrap, key, max_queued_bytes="10000")
+    wait_for(ingest.is_ready)
+    stopping = threading.Event()
+    senders = [Sender(ingest, n, stopping) for n in range(12)]
+    threads = [threading.Thread(target=sender.run) for sender in senders]
+    for thread in threads:
+        thread.start()
+    wait_for(lambda: sum(len(s.answers) for s in senders) > 200)
+    pid = own_broker.part.pid()
+    assert pid is not None
+
+    for pause_s in (3.0, 10.0):  # a breath between them, in which those that wait get room
+        _signal(pid, signal.SIGSTOP)
+        time.sleep(pause_s)
+        _signal(pid, signal.SIGCONT)
+        time.sleep(0.05)
+    stopping.set()
+    for thread in threads:
+        thread.join()
+
+    answers = [answer for sender in senders for answer in sender.answers]
+    assert {status for *_, status, _ in answers} == {200, 503}
+    assert max(length for _, length, *_ in answers) < 5
+
+
+def test_a_broker_that_lost_its_tail(
+    own_broker: Broker,
+    start_ingest: Callable[..., Ingest],
+    new_key: Callable[..., str],
+    wait_for: Callable[..., Any],
+) -> None:
+    """After the loss of acknowledged records, which ends a producer, ingest stores again."""
+    ingest = start_ingest(own_broker.bootstrap, new_key(own_broker.bootstrap))
+    wait_for(ingest.is_ready)
+    for number in range(20):
+        assert ingest.post(b'{"type":"t","id":"%d","data":0}' % number).status_code == 200
+
+    own_broker.kill()
+    for log in own_broker.folder.glob("data/weir.events-*/*.log"):
+        if log.stat().st_size:
+            os.truncate(log, log.stat().st_size - 10)  # at its start the broker drops the batch
+    for snapshot in own_broker.folder.glob("data/weir.events-*/*.snapshot"):
+        snapshot.unlink()
+    own_broker.start()
+
+    numbers = iter(range(100, 10**6))
+
+    def stored() -> bool:
+        """Send to every partition, so that each finds its tail missing."""
+        body = b"\n".join(b'{"type":"t","id":"%d","data":0}' % next(numbers) for _ in range(40))
+        return ingest.post(body).status_code == 200
+
+    def is_broken() -> bool:
+        stored()
+        return "producer_broken" in ingest.log_path.read_text()
+
+    wait_for(is_broken, 30)
+    wait_for(stored, 30)
+
+
 def _inject(broker: Broker, pid: int, fault: str) -> None:
     if fault == "kill":
         broker.kill()

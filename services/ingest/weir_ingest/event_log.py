@@ -151,7 +151,6 @@ class EventLog:
         self._limits = limits
         self._instruments = instruments
         self._settings = _producer_settings(bootstrap, linger_ms, limits)
-        self._settings["error_cb"] = self._on_error
         self._producer = Producer(self._settings)
         self._broken: KafkaError | None = None
         self._is_renewed = False
@@ -236,7 +235,7 @@ class EventLog:
         except (BufferError, KafkaException) as error:
             delivery.give_up(len(records) - sent)
             if isinstance(error, KafkaException):
-                self._on_error(error.args[0])
+                self._on_error(error)
             raise _unconfirmed(str(error)) from None
         finally:
             self._watch()
@@ -249,10 +248,15 @@ class EventLog:
         if self._timer is None and (self._open or self._broken is not None):
             self._timer = asyncio.get_running_loop().call_later(_POLL_S, self._poll)
 
-    def _on_error(self, error: KafkaError) -> None:
-        """Note an error that ends a producer; the library mends all others itself."""
-        if error.fatal() and self._broken is None:
-            self._broken = error
+    def _on_error(self, error: KafkaException) -> None:
+        """Note an error that ends a producer; the library mends all others itself.
+
+        It raises the first word of it from `poll`, and a code without cause from each
+        `produce` after it.
+        """
+        why: KafkaError = error.args[0]
+        if self._broken is None and (why.fatal() or why.code() == KafkaError._FATAL):
+            self._broken = why
 
     def _renew(self, error: KafkaError) -> None:
         """Put a new producer in the place of one that will never send again."""
@@ -267,7 +271,10 @@ class EventLog:
     def _poll(self) -> None:
         self._timer = None
         try:
-            self._producer.poll(0)
+            try:
+                self._producer.poll(0)
+            except KafkaException as error:
+                self._on_error(error)
             if self._broken is not None:
                 self._renew(self._broken)
             self._expire()
