@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+from typing import Any
+
 import pytest
 import weblog
 from browser import accessibility_faults, signed_in
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
 
@@ -36,7 +40,22 @@ tiles:
     aggregate: count
     window: {length: 10s}
 """
-PAGES = ("/live", "/b/hits", "/metrics", "/m/browser_hits", "/ledger", "/status", "/definitions")
+# Each page, and what is there once it has its content.
+PAGES = {
+    "/": "[data-testid=tile-value]",
+    "/live": "[data-testid=checks] .good",
+    "/b/hits": "[data-testid=tile-value]",
+    "/metrics": "[data-testid=metric-row]",
+    "/metrics/new": "[data-testid=metric-name]",
+    "/m/browser_hits": "[data-testid=chart]",
+    "/ledger": "[data-testid=ledger-row]",
+    "/status": "[data-testid=part-row]",
+    "/definitions": "main tbody tr",
+    "/d/metric/browser_hits": "textarea.editor",
+    "/login": "[data-testid=login-key]",
+}
+WIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+TEST_ID = "document.activeElement.dataset.testid"
 
 pytestmark = [pytest.mark.stack, pytest.mark.browser]
 
@@ -51,17 +70,47 @@ def hits(stack: TestStack) -> TestStack:
     return stack
 
 
-def hit(stack: TestStack, name: str) -> None:
+def hit(stack: TestStack, name: str, type_: str = TYPE, **data: Any) -> None:
     """Post one event."""
     now = weblog.iso(SystemClock().now_ms())
-    event = {"specversion": "1.0", "id": name, "source": "/hits", "type": TYPE, "time": now}
-    weblog.post(stack.ingest_url, stack.key, [{**event, "data": {}}])
+    event = {"specversion": "1.0", "id": name, "source": "/hits", "type": type_, "time": now}
+    weblog.post(stack.ingest_url, stack.key, [{**event, "data": data}])
 
 
-def await_value(page: Page, value: int) -> None:
+def opened(page: Page, path: str) -> None:
+    """Go to a page of this dashboard."""
+    page.goto("/".join(page.url.split("/")[:3]) + path)
+
+
+def tab_to(page: Page, test_id: str) -> None:
+    """Move the focus by the keyboard alone until it stands on an element."""
+    for _ in range(80):
+        if page.evaluate(TEST_ID) == test_id:
+            return
+        page.keyboard.press("Tab")
+    pytest.fail(f"{test_id} must be reached by Tab")
+
+
+def await_in_tail(stack: TestStack, page: Page, type_: str, **data: Any) -> None:
+    """Post events until one is shown: what came before a subscription is not told."""
+
+    def is_shown() -> bool:
+        hit(stack, f"{type_}-{SystemClock().now_ms()}", type_, **data)
+        page.wait_for_timeout(500)
+        return row_of(page, type_).is_visible()
+
+    stack.wait_until(is_shown, f"{type_} in the tail")
+
+
+def row_of(page: Page, type_: str) -> Locator:
+    """Return the newest row of a type in the tail."""
+    return page.locator(f"[data-testid=tail-row][data-type='{type_}']").first
+
+
+def await_value(page: Page, value: int, timeout_ms: int = 20_000) -> None:
     """Wait until the tile shows a number."""
     tile = page.get_by_test_id("tile-value").first
-    expect(tile).to_have_attribute("data-value", str(value), timeout=20_000)
+    expect(tile).to_have_attribute("data-value", str(value), timeout=timeout_ms)
 
 
 def shown(page: Page) -> str:
@@ -72,7 +121,7 @@ def shown(page: Page) -> str:
 def test_an_event_changes_the_number_and_a_restart_leaves_it_right(hits: TestStack) -> None:
     """The number follows each event, sleeps through a restart, and equals a fresh page."""
     with signed_in(hits) as (page, complaints):
-        page.goto("/".join(page.url.split("/")[:3]) + "/b/hits")
+        opened(page, "/b/hits")
         page.get_by_test_id("tile").first.wait_for()
         hit(hits, "one")
         await_value(page, 1)
@@ -84,7 +133,8 @@ def test_an_event_changes_the_number_and_a_restart_leaves_it_right(hits: TestSta
         pill = page.get_by_test_id("live-pill").first
         expect(pill).to_have_attribute("data-state", "disconnected", timeout=20_000)
         hits.restart("dashboard")
-        await_value(page, 3)
+        # A page that has tried in vain waits for up to 30 s.
+        await_value(page, 3, 60_000)
         slept = shown(page)
         page.reload()
         await_value(page, 3)
@@ -92,17 +142,99 @@ def test_an_event_changes_the_number_and_a_restart_leaves_it_right(hits: TestSta
         assert complaints.texts == []
 
 
+def test_the_command_of_the_first_run_works_as_it_stands(hits: TestStack) -> None:
+    """What the page shows is pasted into a shell; the event appears, and is counted."""
+    with signed_in(hits) as (page, complaints):
+        opened(page, "/live")
+        command = page.get_by_test_id("curl-command")
+        page.get_by_test_id("make-key").click()
+        expect(command).to_have_attribute("data-ready", "true", timeout=20_000)
+        text = command.text_content() or ""
+        assert hits.ingest_url in text.replace("localhost", "127.0.0.1")
+        ran = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=30)  # noqa: S603, S607
+        assert json.loads(ran.stdout)["accepted"] == 1, ran.stdout + ran.stderr
+        row = row_of(page, "order.placed")
+        expect(row).to_contain_text("12.5", timeout=10_000)
+        expect(row).to_have_attribute("data-fate", "counted", timeout=20_000)
+        assert complaints.texts == []
+
+
+def test_the_tail_shows_what_its_filter_says(hits: TestStack) -> None:
+    """A condition typed into the filter holds on the server for everything that follows."""
+    with signed_in(hits) as (page, complaints):
+        opened(page, "/live")
+        await_in_tail(hits, page, "tail.seen", total=1)
+        page.get_by_test_id("tail-filter").press_sequentially("data.total > 10")
+        expect(page.get_by_test_id("tail-row")).to_have_count(0, timeout=10_000)
+        told = page.get_by_text('Nothing that arrived matches "data.total > 10" yet.')
+        expect(told).to_be_visible()
+        await_in_tail(hits, page, "tail.high", total=11)
+        hit(hits, "low", "tail.low", total=2)
+        await_in_tail(hits, page, "tail.last", total=12)
+        assert row_of(page, "tail.low").count() == 0
+        assert complaints.texts == []
+
+
+def test_a_metric_is_made_and_tried_by_keyboard(hits: TestStack) -> None:
+    """From the first Tab to the new metric's page no pointer is needed."""
+    with signed_in(hits) as (page, complaints):
+        for total in (2, 4, "n/a"):
+            hit(hits, f"keyed-{total}", "keyed.order", total=total)
+        opened(page, "/metrics/new")
+        page.get_by_test_id("metric-name").wait_for()
+        for field, text in (
+            ("name", "keyed_orders"),
+            ("type", "keyed.order"),
+            ("value", "data.total"),
+        ):
+            tab_to(page, f"metric-{field}")
+            page.keyboard.type(text)
+        sums = page.get_by_test_id("preview-sums")
+        expect(sums).to_have_attribute("data-matched", "3", timeout=20_000)
+        rows = page.locator("[data-testid=preview-row][data-matched=true]")
+        expect(rows.locator("[title='4']")).to_be_visible()
+        expect(page.locator("[data-reason=value_invalid]")).to_be_visible()
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/m/keyed_orders", timeout=20_000)
+        assert complaints.texts == []
+
+
+def test_stale_and_provisional_are_seen(hits: TestStack) -> None:
+    """A part that stops is named, with since when; an open window is hatched, a stale one told."""
+    with signed_in(hits) as (page, complaints):
+        opened(page, "/b/hits")
+        hit(hits, f"look-{SystemClock().now_ms()}")
+        tile = page.get_by_test_id("tile").first
+        pill = page.get_by_test_id("live-pill").first
+        expect(pill).to_have_attribute("data-state", "live", timeout=30_000)
+        hatched = "e => getComputedStyle(e).backgroundImage.includes('gradient')"
+        value = page.locator("[data-testid=tile-value].open").first
+        value.wait_for(timeout=20_000)
+        assert value.evaluate(hatched)
+
+        hits.kill("ingest")
+        expect(pill).to_have_attribute("data-state", "stale", timeout=20_000)
+        since = page.get_by_text("Ingest does not take events. Since")
+        told = since.inner_text()
+        expect(tile).to_have_attribute("data-state", "stale", timeout=10_000)
+        page.wait_for_timeout(3_000)
+        assert since.inner_text() == told
+        hits.restart("ingest")
+        expect(pill).to_have_attribute("data-state", "live", timeout=60_000)
+        expect(tile).not_to_have_attribute("data-state", "stale")
+        assert complaints.texts == []
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", ["desk", "phone"])
 def test_every_page_is_clean(hits: TestStack, size: str, theme: str) -> None:
     """No page has a fault that axe finds, an error in its console, or a sideways scroll."""
+    hit(hits, f"clean-{size}-{theme}")
     with signed_in(hits, size, theme) as (page, complaints):
-        base = "/".join(page.url.split("/")[:3])
-        for path in PAGES:
-            page.goto(base + path)
-            page.locator("h1").first.wait_for()
+        for path, content in PAGES.items():
+            opened(page, path)
+            page.locator(content).first.wait_for(timeout=20_000)
             page.get_by_test_id("live-pill").first.wait_for()
             assert accessibility_faults(page) == [], path
-            wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
-            assert not page.evaluate(wide), path
+            assert not page.evaluate(WIDE), path
         assert complaints.texts == []
