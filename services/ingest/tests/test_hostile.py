@@ -192,8 +192,7 @@ def test_bad_input(case: Case, ingest: Ingest, log_reader: LogReader) -> None:
     assert sorted(str(record.reason) for record in stored) == sorted(map(str, case.stored))
     # Each code of a problem and of a refused item is counted once, and nothing else is.
     assert _counted(ingest) - before == _counts_of(case)
-    # The C library keeps up to twice the largest block that was freed, here 20 MiB, once.
-    assert ingest.rss_bytes() - rss_bytes < 48 << 20
+    assert ingest.rss_bytes() - rss_bytes < 20_000_000
     assert _next_answer_s(ingest) < 0.1
 
 
