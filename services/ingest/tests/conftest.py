@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -129,6 +130,16 @@ class Ingest:
         sent = {"authorization": f"Bearer {self.key}"}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         return self.client.post(self.url, content=body, headers=sent)
+
+    def exchange(self, *parts: bytes, timeout_s: float = 10) -> bytes:
+        """Send bytes as they are; return everything that came back until the end."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=timeout_s) as connection:
+            for part in parts:
+                connection.sendall(part)
+            received = b""
+            while chunk := connection.recv(65_536):
+                received += chunk
+            return received
 
     def ops(self, path: str) -> httpx.Response:
         """Ask the ops port."""

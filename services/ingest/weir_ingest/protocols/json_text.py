@@ -114,7 +114,7 @@ def decoder_of_at_most(limit: int) -> msgspec.json.Decoder[msgspec.Struct]:
     """
     fields = [(f"e{n}", msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for n in range(limit)]
     return msgspec.json.Decoder(
-        msgspec.defstruct("AtMost", fields, array_like=True, forbid_unknown_fields=True)
+        msgspec.defstruct("Bounded", fields, array_like=True, forbid_unknown_fields=True)
     )
 
 
