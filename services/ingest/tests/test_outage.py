@@ -131,7 +131,7 @@ def test_a_full_queue_answers_in_time(
         _signal(pid, signal.SIGSTOP)
         time.sleep(pause_s)
         _signal(pid, signal.SIGCONT)
-        time.sleep(0.05)
+        time.sleep(0.012)
     stopping.set()
     for thread in threads:
         thread.join()
