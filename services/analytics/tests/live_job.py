@@ -21,6 +21,7 @@ from typing import Any
 
 import redis
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
 from weir import names, rows
 from weir.admission import Admitted, Terms, admit
 from weir.batches import BatchRecord, Opening, decode
@@ -242,6 +243,12 @@ class World:
                     row = rows.decode(packed)
                     found[start_s, 0, texts[short].decode()] = (row.n, row.sum or 0.0)
         return found
+
+    def add_partition(self) -> None:
+        """Give the log one partition more."""
+        wanted = NewPartitions(names.EVENTS, len(self.ends()) + 1)
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin.create_partitions([wanted])[names.EVENTS].result(10)
 
     def dump(self, shard: int) -> list[bytes]:
         """Return all keys of a shard with their content, as they are at one moment."""

@@ -230,13 +230,17 @@ class TestJob:
     def test_without_its_checkpoint_it_goes_on_where_the_shards_stand(
         self, world: World, job: Job
     ) -> None:
-        """A checkpoint deleted between two lives costs nothing and counts nothing again."""
+        """A checkpoint deleted between two lives costs nothing and counts nothing again.
+
+        Nor does a partition that was added meanwhile, of which no mark knows.
+        """
         world.define("rewound", METRIC.replace("amount", "rewound"))
         world.wait_active("rewound")
         send_some(world, "rewound", 100)
         world.wait_counted()
         job.kill()
         shutil.rmtree(job.folder / "state" / "checkpoint")
+        world.add_partition()
         before = len(job.lines("reconciled"))
         job.start()
         send_some(world, "rewound-later", 100)
