@@ -20,6 +20,20 @@ from weir_analytics.settings import Settings
 _CHECKPOINT_FILES = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
+# Rules that changed nothing in a plan of 20 metrics and took a sixth of the time of planning,
+# which is most of what a small batch costs.
+_IDLE_RULES = tuple(
+    f"org.apache.spark.sql.catalyst.optimizer.{rule}"
+    for rule in (
+        "RemoveRedundantAliases",
+        "PruneFilters",
+        "SimplifyConditionals",
+        "FoldablePropagation",
+        "OptimizeCsvJsonExprs",
+        "OptimizeOneRowRelationSubquery",
+        "NullDownPropagation",
+    )
+)
 CONNECTOR = (
     "spark-sql-kafka-0-10_2.13-*.jar",
     "spark-token-provider-kafka-0-10_2.13-*.jar",
@@ -73,6 +87,7 @@ def session_config(settings: Settings) -> Mapping[str, str]:
         "spark.sql.shuffle.partitions": str(settings.cores),
         "spark.sql.adaptive.enabled": "false",
         **EXPRESSION_SETTINGS,
+        "spark.sql.optimizer.excludedRules": ",".join(_IDLE_RULES),
         "spark.sql.runSQLOnFiles": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
