@@ -123,6 +123,10 @@ def source_options(settings: Settings, starting: str) -> dict[str, str]:
     """
     return {
         "kafka.bootstrap.servers": settings.kafka_bootstrap,
+        # After each read Spark asks for the log's ends on the same connection, behind a fetch
+        # that the consumer has sent ahead; the broker holds that, and so the answer, up to
+        # half a second a partition while the log is quiet (1.4 s a batch of four).
+        "kafka.fetch.max.wait.ms": "0",
         "startingOffsets": starting,
         "includeHeaders": "true",
         "failOnDataLoss": "true",
