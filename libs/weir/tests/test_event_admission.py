@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -278,6 +279,16 @@ class TestForeign:
         assert pickle.loads(pickle.dumps(admit_foreign)) is admit_foreign  # noqa: S301
 
 
+def least_cpu_s(work: Callable[[], object]) -> float:
+    """Return the CPU seconds of the quickest of three runs: what others do beside it drops out."""
+    found = []
+    for _ in range(3):
+        began_s = time.process_time()
+        work()
+        found.append(time.process_time() - began_s)
+    return min(found)
+
+
 class TestJson:
     @given(st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner)))
     def test_what_json_holds_is_not_touched(self, value: Any) -> None:
@@ -361,14 +372,13 @@ class TestJson:
         "unit", [b"NaN,", b"1.5,", b'"",', b"[],", b"1e400,", b'"\\u0041",', b"-Infinity,"]
     )
     def test_the_oddest_megabyte(self, unit: bytes) -> None:
-        """A megabyte of any shape is judged in a fraction of a second: nobody waits behind it."""
+        """A megabyte of any shape costs no seconds: nobody waits behind it."""
         item = b'{"a":[NaN,' + unit * (950_000 // len(unit)) + b"1]}"
-        start_s = time.process_time()
 
-        (found,) = admit_all([item], 0, LENIENT)
+        judged_s = least_cpu_s(lambda: admit_all([item], 0, LENIENT))
 
-        assert isinstance(found, Admitted | Refused)
-        assert time.process_time() - start_s < 0.5
+        # 0.02 to 0.3 s at present; a step that looks at the rest for each token takes minutes.
+        assert judged_s < 2
 
     def test_depth_is_counted_outside_strings(self) -> None:
         """Brackets in strings do not nest."""

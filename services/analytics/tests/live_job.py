@@ -21,7 +21,8 @@ from typing import Any
 
 import redis
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 from weir import names, rows
 from weir.admission import Admitted, Terms, admit
 from weir.batches import BatchRecord, Opening, decode

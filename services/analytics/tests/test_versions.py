@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from weir.definitions.fold import Definitions
+from weir.definitions.history import Definition
 from weir.definitions.records import (
     DriverStart,
     Edit,
@@ -165,7 +167,7 @@ def test_ended_are_the_deleted_and_those_whose_panes_are_too_old() -> None:
     fold.apply(3, record.key, record.value)
     record = start_record(DriverStart("a", 1, "start"), at_ms=0)
     fold.apply(4, record.key, record.value)
-    begun = [
+    begun: list[tuple[Definition | None, dict[str, Any]]] = [
         *((fold.by_vid(vid), {}) for vid in (0, 1, 2)),
         (fold.by_vid(3), {"after": fold.by_vid(1), "cut": {10: 1_000}}),
     ]
