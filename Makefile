@@ -56,8 +56,8 @@ reset: ## stop and remove all events, numbers and keys (YES=1 does not ask)
 test: setup ## everything CI runs but the disruption tests: lint, pages, Python
 	@$(VENV)/python -m weir_local.checks
 
-test-unit: setup ## the tests that need no server, in seconds
-	@$(PYTEST) -q -m "not kafka and not redis and not spark and not stack and not browser and not disruption"
+test-unit: setup ## the tests of core and services that need no server, in seconds
+	@$(PYTEST) -q libs services -m "not kafka and not redis and not spark and not stack and not browser and not disruption and not thorough"
 
 test-disruption: setup ## break parts on purpose and compare with a recount; minutes
 	@$(PYTEST) -q -m disruption

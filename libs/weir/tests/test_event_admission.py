@@ -368,6 +368,7 @@ class TestJson:
                 mend(text)
         json.loads(parsable(text))
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         "unit", [b"NaN,", b"1.5,", b'"",', b"[],", b"1e400,", b'"\\u0041",', b"-Infinity,"]
     )

@@ -112,6 +112,7 @@ class TestRuns:
 
         assert answer == slow(records)
 
+    @pytest.mark.thorough
     def test_many_small_runs_become_few(self, tmp_path: Path) -> None:
         """A thousand batches leave a bounded number of files."""
         for at in range(1_000):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from weir_analytics.panes.inbox import MAX_COPIES, Copies, Unusable
@@ -38,6 +39,7 @@ class TestCopies:
             Unusable(None, 0, 9, "not_an_event"),
         ]
 
+    @pytest.mark.thorough
     def test_memory_does_not_grow_with_a_metric_that_can_use_nothing(self) -> None:
         """Two hundred thousand unusable events cost no more than a thousand."""
         copies = Copies()
