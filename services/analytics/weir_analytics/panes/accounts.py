@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE, OWNER_PATTERN
 
+from weir_analytics.panes.compile import series_of
 from weir_analytics.panes.kinds import Fate, Kind, Use
 
 LEDGER, TYPES, USE = -1, -2, -3
@@ -145,8 +146,7 @@ def series_text(*values: Column) -> Column:
     text = F.concat_ws(
         "|", *(F.concat(F.lit("="), F.replace(v, F.lit("|"), F.lit("\\|"))) for v in escaped)
     )
-    cut = F.concat(F.substring(text, 1, 64), F.lit("…"), F.md5(text.cast("binary")))
-    return F.when(F.octet_length(text) > 256, cut).otherwise(text)
+    return series_of(text)
 
 
 def _pane(

@@ -36,13 +36,13 @@ def dataflow(log: DataFrame, plan: Plan, batch: Batch) -> DataFrame:
     # Without a shuffle one task reads and writes: a batch of a few thousand rows
     # takes half the time, since nearly all of it is fixed cost of stages.
     records = classify(log.coalesce(1) if batch.single else log)
-    # partition, offset, at_ms, kind, identity, given, value
+    # partition, offset, at_ms, kind, identity, given, headers, value
     disposed = dispose(records)
     if batch.single:  # a Python step hides from the planner that there is one partition
         disposed = disposed.coalesce(1)
     # … fate, received_ms, seen, tenant, source; value also of foreign events
     events = judge(parse(disposed, plan), plan)
-    # … e (the fields that metrics read), time_ms, reason, type
+    # … view_<name> (the fields that metrics read), time_ms, reason, type, minute_s, start_<s>
     rows = settle(explode(events, plan), plan)
     # vid, series, start_s, minute_s, use, value, member, sample_<k>
     groups = aggregate(rows, plan)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import redis
 from weir import names
 
+from weir_analytics.panes.shard_wire import TIMEOUT_S, open_client
 from weir_analytics.settings import Settings
-
-TIMEOUT_S = 10.0
 
 
 def newest_panes(settings: Settings, vid: int) -> dict[int, int]:
@@ -16,13 +14,7 @@ def newest_panes(settings: Settings, vid: int) -> dict[int, int]:
     It goes through the keys of the shards, without blocking the server; an edit is
     rare enough for that.
     """
-    client = redis.Redis.from_url(
-        settings.redis_url,
-        password=settings.redis_password,
-        retry=None,
-        socket_timeout=TIMEOUT_S,
-        socket_connect_timeout=TIMEOUT_S,
-    )
+    client = open_client(settings, TIMEOUT_S)
     newest: dict[int, int] = {}
     for shard in range(settings.shards):
         for key in client.scan_iter(f"{names.shard_prefix(shard)}p:{vid}:*", count=1_000):

@@ -16,11 +16,13 @@ import structlog
 from weir import names
 from weir.clock import Clock
 
+from weir_analytics.panes.shard_wire import open_client
 from weir_analytics.panes.vitals import Vitals
 from weir_analytics.settings import Settings
 
 LOG = structlog.get_logger()
 BEAT_S = 1.0
+TIMEOUT_S = 2.0
 EXPIRES_S = 15
 VERSION = version("weir-analytics")
 
@@ -29,13 +31,7 @@ class Heartbeat:
     """Writes the state of this process to Redis every second."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
-        self._redis = redis.Redis.from_url(
-            settings.redis_url,
-            password=settings.redis_password,
-            retry=None,
-            socket_timeout=2.0,
-            socket_connect_timeout=2.0,
-        )
+        self._redis = open_client(settings, TIMEOUT_S)
         self._key = names.part_key("panes", settings.instance)
         self._clock, self._stalled_ms = clock, settings.stalled_ms
 

@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from redis import ResponseError
+from redis import Redis, ResponseError
 from redis.backoff import NoBackoff
 from redis.connection import Connection, parse_url
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ReadOnlyError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
+
+from weir_analytics.settings import Settings
 
 TIMEOUT_S: Final = 10.0
 CONNECT_TIMEOUT_S: Final = 5.0
@@ -27,6 +29,22 @@ Command = Sequence[Argument]
 
 NoAnswerError = (RedisConnectionError, RedisTimeoutError, ReadOnlyError)
 """What tells that the outcome of a call is unknown (or that the server is a replica)."""
+
+
+def open_client(settings: Settings, timeout_s: float) -> Any:
+    """Return an ordinary client of Redis, which sends nothing twice; for single questions.
+
+    Args:
+        settings: Where Redis is, and its password.
+        timeout_s: Longest wait for the connection, and for one reply.
+    """
+    return Redis.from_url(
+        settings.redis_url,
+        password=settings.redis_password,
+        retry=None,
+        socket_timeout=timeout_s,
+        socket_connect_timeout=timeout_s,
+    )
 
 
 class StoreError(Exception):

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-import redis
 import structlog
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -28,6 +27,7 @@ from weir_analytics.panes.batch import Offsets
 from weir_analytics.panes.definitions_log import DefinitionsLog, topic_id
 from weir_analytics.panes.history import LogPartition, read_range
 from weir_analytics.panes.recovery import Shards, VerdictError
+from weir_analytics.panes.shard_wire import open_client
 from weir_analytics.panes.stream import BatchStream
 from weir_analytics.settings import Settings
 
@@ -220,13 +220,7 @@ class _Start:
 
 def processed_through(settings: Settings) -> int:
     """Return what the newest batch record says: within an epoch it never falls."""
-    client: Any = redis.Redis.from_url(
-        settings.redis_url,
-        password=settings.redis_password,
-        retry=None,
-        socket_timeout=TIMEOUT_S,
-        socket_connect_timeout=TIMEOUT_S,
-    )
+    client = open_client(settings, TIMEOUT_S)
     newest = client.xrevrange(names.BATCHES, count=1)
     client.close()
     last = decode(newest[0][1][FIELD]) if newest else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
+from weir.event import OWNER_PATTERN
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 T = TypeVar("T")
@@ -100,7 +101,7 @@ class NewKey(Sent):
         list[Literal["ingest", "read", "tail", "define", "operate", "admin"]],
         Field(min_length=1, max_length=6),
     ]
-    source: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")] = "http"
+    source: Annotated[str, Field(pattern=f"^{OWNER_PATTERN}$")] = "http"
 
 
 class Key(Told):
