@@ -15,18 +15,43 @@ from weir.definitions.metric import Metric
 from weir.expressions import NotMatched, Quarantined, Used, use
 from weir.expressions.functions import NAMES
 from weir.expressions.numbers import number_text
-from weir_analytics.panes.compile import EventSchema, compile_metric
+from weir_analytics.panes.compile import (
+    EMPTY_MEMBER,
+    EventSchema,
+    MetricInputs,
+    error_of,
+    member_of,
+    read_metric,
+    series_of,
+)
 from weir_analytics.panes.compile_nodes import FUNCTIONS
 from weir_analytics.panes.compile_views import double_text
 
 from .compile_cases import NUMBERS, TEXTS, draw_event, draw_metric
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
 
 pytestmark = pytest.mark.spark
 
 EVENTS, METRICS = 400, 6
+
+
+def views_of(spark: SparkSession, schema: EventSchema, events: Sequence[str]) -> DataFrame:
+    """Return the views of some events, each a column."""
+    frame = spark.createDataFrame([(event.encode(),) for event in events], "value binary")
+    parsed = frame.select(schema.parse(F.col("value")).alias("parsed"))
+    views = schema.views(F.col("parsed"))
+    return parsed.select(*(view.alias(name) for name, view in views.items()))
+
+
+def judged_columns(
+    metric: Metric, schema: EventSchema, viewed: DataFrame
+) -> tuple[MetricInputs, list[Column]]:
+    """Return what a metric reads, and series, value, distinct text and error made of it."""
+    made = read_metric(metric, schema, {name: F.col(name) for name in viewed.columns})
+    error = error_of(made.value, made.absent, made.text, made.marked)
+    return made, [series_of(made.text), made.value, member_of(made.marked), error]
 
 
 def outcomes(
@@ -34,16 +59,12 @@ def outcomes(
 ) -> list[list[Any]]:
     """Return what Spark makes of each event for each metric, as `use` would say it."""
     schema = EventSchema.of(metrics)
-    frame = spark.createDataFrame([(event.encode(),) for event in events], "value binary")
-    viewed = frame.select(schema.parse(F.col("value")).alias("parsed"))
-    viewed = viewed.select(schema.views(F.col("parsed")).alias("views"))
+    viewed = views_of(spark, schema, events)
     columns = []
     for metric in metrics:
-        made = compile_metric(metric, schema, F.col("views"))
+        made, judged = judged_columns(metric, schema, viewed)
         matched = made.selected & made.where
-        columns.append(
-            F.when(matched, F.struct(made.series, made.value, made.distinct, made.error))
-        )
+        columns.append(F.when(matched, F.struct(*judged)))
     rows = viewed.select(*[c.alias(f"m{at}") for at, c in enumerate(columns)]).collect()
     return [[outcome(row[at]) for at in range(len(metrics))] for row in rows]
 
@@ -52,7 +73,8 @@ def outcome(row: Row | None) -> Any:
     """Return a row of Spark's in the words of the reference."""
     if row is None:
         return NotMatched()
-    series, value, distinct, error = row
+    series, value, member, error = row
+    distinct = "" if member == EMPTY_MEMBER else member
     return Quarantined(error) if error is not None else Used(series, value, distinct)
 
 
@@ -159,11 +181,11 @@ class TestSafety:
         random = Random(11)  # noqa: S311
         metrics = [draw_metric(random, f"m{at}") for at in range(12)]
         schema = EventSchema.of(metrics)
-        frame = spark.createDataFrame([(b"{}",)], "value binary")
-        viewed = frame.select(schema.parse(F.col("value")).alias("parsed"))
-        viewed = viewed.select(schema.views(F.col("parsed")).alias("views"))
-        made = [compile_metric(metric, schema, F.col("views")) for metric in metrics]
-        columns = [c for m in made for c in (m.where, m.value, m.series, m.error)]
+        viewed = views_of(spark, schema, ["{}"])
+        columns = []
+        for metric in metrics:
+            made, (series, value, _distinct, error) = judged_columns(metric, schema, viewed)
+            columns += [made.where, value, series, error]
         plan = viewed.select(*columns)._jdf.queryExecution().analyzed().toJSON()
         nodes = [n for n in _nodes(json.loads(plan)) if ".expressions." in n.get("class", "")]
         classes = {node["class"].rpartition(".")[2] for node in nodes}

@@ -2,10 +2,10 @@
 
     parsed = schema.parse(F.col("value"))      # from_json, only the members needed
     views  = schema.views(F.col("parsed"))     # every path read once, as each type asked
-    columns = compile_metric(metric, schema, F.col("views"))
+    inputs = read_metric(metric, schema, {name: F.col(name) for name in views})
 
-`parsed` and `views` are to be columns of their own `select`, so that Spark
-computes them once an event, however many metrics read them.
+`parsed` and each of `views` are to be columns of a `select` of their own, so that
+Spark computes them once an event, however many metrics read them.
 
 Every column is built node by node from `pyspark.sql.functions`. No text of a
 user becomes SQL, and nothing here can raise for an event: what cannot be read or
@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
+from typing import Protocol
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -35,6 +36,15 @@ from weir_analytics.panes.compile_views import View, leaf_of, view_column
 
 ENVELOPE = ("type", "weirtenant", "weirsource")
 """Members that every plan needs, whatever its metrics read."""
+
+
+class Views(Protocol):
+    """Columns by the names that `EventSchema.views` gives them."""
+
+    def __getitem__(self, name: str, /) -> Column:
+        """Return one of them."""
+        ...
+
 
 SETTINGS = {
     # Else `{"a": 1, "A": 2}` is read as one member.
@@ -88,45 +98,19 @@ class EventSchema:
         """
         return F.from_json(value.cast("string"), self.spark_type)
 
-    def views(self, parsed: Column) -> Column:
-        """Return the struct that `compile_metric` reads: the envelope, and every view."""
-        return F.struct(*(view.alias(name) for name, view in self.named_views(parsed).items()))
-
-    def named_views(self, parsed: Column) -> dict[str, Column]:
-        """Return the members of `views` by name."""
+    def views(self, parsed: Column) -> dict[str, Column]:
+        """Return what `read_metric` reads, by name: the envelope, and every view."""
         views = {name: parsed[name] for name in ENVELOPE}
         for path, view in self.reads:
             views[self._name(path, view)] = view_column(parsed, path, view)
         return views
 
-    def view(self, views: Column, path: Path, view: View) -> Column:
-        """Return one view out of the struct."""
+    def view(self, views: Views, path: Path, view: View) -> Column:
+        """Return one of the views."""
         return views[self._name(path, view)]
 
     def _name(self, path: Path, view: View) -> str:
         return f"{view.value}{self.reads.index((path, view))}"
-
-
-@dataclass(frozen=True)
-class MetricColumns:
-    """What one metric makes of an event, as columns.
-
-    Attributes:
-        selected: Whether the event is of the metric's types and sources; the tenant
-            is the caller's to compare.
-        where: Whether it matches; true or false, never null.
-        series: Text of the series; null if it cannot be told.
-        value: A double, null if there is none.
-        distinct: Text for the distinct count, null if there is nothing to count.
-        error: Why a matched event cannot be used: a code of `Reason`, or null.
-    """
-
-    selected: Column
-    where: Column
-    series: Column
-    value: Column
-    distinct: Column
-    error: Column
 
 
 @dataclass(frozen=True)
@@ -137,10 +121,11 @@ class MetricInputs:
     the engine computes them once, on the rows of all metrics.
 
     Attributes:
-        selected: See `MetricColumns`.
-        where: See `MetricColumns`.
+        selected: Whether the event is of the metric's types and sources; the tenant
+            is the caller's to compare.
+        where: Whether it matches; true or false, never null.
         text: Text of the series as long as it is; null if it cannot be told.
-        value: See `MetricColumns`.
+        value: A double, null if there is none.
         absent: Whether something that the value reads is absent; null if the metric
             measures nothing.
         marked: For the distinct count: `~` if there is nothing to count, `=` and a text,
@@ -155,27 +140,14 @@ class MetricInputs:
     marked: Column
 
 
-def compile_metric(metric: Metric, schema: EventSchema, views: Column) -> MetricColumns:
-    """Return the columns of one metric.
+def read_metric(metric: Metric, schema: EventSchema, views: Views) -> MetricInputs:
+    """Return what one metric reads.
 
     Args:
         metric: The metric.
         schema: A schema made of metrics with this one among them.
-        views: The column made by `EventSchema.views`.
+        views: Columns that hold what `EventSchema.views` made.
     """
-    found = read_metric(metric, schema, views)
-    return MetricColumns(
-        selected=found.selected,
-        where=found.where,
-        series=series_of(found.text),
-        value=found.value,
-        distinct=_unmarked(found.marked),
-        error=error_of(found.value, found.absent, found.text, found.marked),
-    )
-
-
-def read_metric(metric: Metric, schema: EventSchema, views: Column) -> MetricInputs:
-    """Return what one metric reads; see `compile_metric` for the arguments."""
 
     def read(path: Path, kind: Kind | None) -> Column:
         return schema.view(views, path, View.PRESENT if kind is None else View.of(kind))
@@ -217,7 +189,7 @@ def _reads_of(metric: Metric) -> Iterable[tuple[Path, View]]:
         yield metric.distinct_path, View.MARKED
 
 
-def _selected(metric: Metric, views: Column) -> Column:
+def _selected(metric: Metric, views: Views) -> Column:
     events, event_type = metric.events, views["type"]
     tests = [F.startswith(event_type, F.lit(prefix)) for prefix in events.type_prefixes]
     if events.exact_types:
@@ -244,11 +216,8 @@ def series_of(text: Column) -> Column:
 
 def member_of(marked: Column) -> Column:
     """Return the text that the sketch of a distinct count takes, null if there is none."""
-    return F.when(marked == "=", EMPTY_MEMBER).otherwise(_unmarked(marked))
-
-
-def _unmarked(marked: Column) -> Column:
-    return F.when(marked != "~", F.substring(marked, 2, 2**31 - 1))
+    unmarked = F.when(marked != "~", F.substring(marked, 2, 2**31 - 1))
+    return F.when(marked == "=", EMPTY_MEMBER).otherwise(unmarked)
 
 
 def error_of(value: Column, absent: Column, text: Column, marked: Column) -> Column:

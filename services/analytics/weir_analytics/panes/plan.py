@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
-from typing import cast
+from functools import cache, lru_cache, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -37,10 +36,10 @@ from weir_analytics.panes.kinds import Fate, Kind, Use
 from weir_analytics.panes.versions import Version
 
 
-class Views:
-    """Stands for the struct of views that `compile_metric` reads: its members as columns.
+class ReadViews:
+    """The views as columns of their own, noting which of them some metric reads.
 
-    A struct would be taken apart by the optimizer and each view written out in every
+    One struct of them would be taken apart by the optimizer and each view written out in every
     place that reads it, hundreds of times with 20 metrics (measured: 1,200 events a
     CPU-second). Columns of their own are computed once.
     """
@@ -109,7 +108,7 @@ def make_plan(counted: Sequence[Counted], beyond_ms: int, *, guarded: bool = Fal
             batch is run again after a crash, levelled or recounted.
     """
     schema = EventSchema.of(one.metric for one in counted)
-    views = Views()
+    views = ReadViews()
     keeps = {keeps: f"forgotten_{i}" for i, keeps in enumerate(_keeps(counted))}
     rows = F.array(*account_rows())
     if counted:
@@ -168,14 +167,13 @@ def _aggregates(inputs: Iterable[str]) -> dict[str, Column]:
 def _by_type(
     counted: Sequence[Counted],
     schema: EventSchema,
-    views: Views,
+    views: ReadViews,
     keeps: Mapping[Keeps, str],
     *,
     guarded: bool,
 ) -> Column:
     """Return one array of rows for each type: a CASE, with the prefixes in its last branch."""
-    struct = cast("Column", views)
-    inputs = {c.version.vid: read_metric(c.metric, schema, struct) for c in counted}
+    inputs = {c.version.vid: read_metric(c.metric, schema, views) for c in counted}
     rows = {
         c.version.vid: F.when(
             _matches(c, inputs[c.version.vid], guarded=guarded),
@@ -236,7 +234,7 @@ def settle(rows: DataFrame, plan: Plan) -> DataFrame:
     return rows.select(*_erred()).select(*_used()).select(*_settled(plan))
 
 
-@lru_cache(1)
+@cache
 def _erred() -> tuple[Column, ...]:
     error = error_of(*(F.col(name) for name in ("value", "absent", "text", "marked")))
     return F.col("*"), F.when(F.col("vid") >= 0, error).alias("error")
@@ -250,7 +248,7 @@ def _is_forgotten() -> Column:
     return F.coalesce("forgotten", F.lit(False))
 
 
-@lru_cache(1)
+@cache
 def _used() -> tuple[Column, ...]:
     wrong, forgotten = _is_wrong(), _is_forgotten()
     use = (

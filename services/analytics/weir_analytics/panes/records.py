@@ -35,7 +35,7 @@ def _parsed(plan: Plan) -> tuple[Column, ...]:
 
 @lru_cache(KEPT)
 def _viewed(plan: Plan) -> tuple[Column, ...]:
-    views = plan.schema.named_views(F.col("parsed"))
+    views = plan.schema.views(F.col("parsed"))
     named = (views[name].alias(VIEW + name) for name in plan.views)
     return (*map(F.col, (*_DISPOSED, "time_ms")), *named)
 
