@@ -96,6 +96,7 @@ def batch_of(folder: Path, *ends: int, redis_url: str = "", **changes: Any) -> B
         "kafka_bootstrap": "127.0.0.1:1",
         "redis_url": redis_url,
         "dedup_dir": str(folder),
+        "single": False,
     }
     return Batch(**fields | changes)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from weir_analytics.panes.batch import PROPERTY, Batch
@@ -64,22 +64,6 @@ PLACES = [
 ]
 
 
-@dataclass(frozen=True)
-class Told:
-    """A record as a consumer gives it."""
-
-    given: bytes
-    names: list[tuple[str, bytes]]
-
-    def value(self) -> bytes:
-        """Return its value."""
-        return self.given
-
-    def headers(self) -> list[tuple[str, bytes]]:
-        """Return its headers."""
-        return self.names
-
-
 class TestClassify:
     @pytest.mark.parametrize("headers", [EVENT, SAMPLED])
     def test_both_readers_of_the_log_know_the_same_events(
@@ -91,7 +75,7 @@ class TestClassify:
         wanted = [event_kind if kind is Kind.EVENT else kind for _value, kind in PLACES]
 
         assert [Kind(row.kind) for row in classify(log).collect()] == wanted
-        assert [kind_of(cast("Any", Told(value, headers))) for value, _ in PLACES] == wanted
+        assert [kind_of(headers, value) for value, _ in PLACES] == wanted
 
     @pytest.mark.parametrize(
         ("record", "kind"),

@@ -74,7 +74,7 @@ class Settings(BaseSettings):
     small_batch: int = Field(
         default=20_000,
         ge=0,
-        description="Batches up to this many records run in one task, without a shuffle.",
+        description="Batches up to this many records are read and counted by one task.",
     )
     tick_ms: int = Field(default=1_000, ge=100, description="Time between ticks, in ms.")
     stalled_ms: int = Field(

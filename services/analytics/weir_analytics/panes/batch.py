@@ -34,7 +34,8 @@ class Batch:
             range is counted again for one shard.
         final_through_ms: Processed-through of the batch before: a part of a pane
             that was final by then is a correction. None: nothing is.
-        single: One task reads and commits everything; else task i commits shard i.
+        single: One task reads the range itself and commits everything (`small.py`); else
+            Spark's source reads it, and task i commits shard i.
         trim_outbox: By shard, the last outbox entry that a batch record holds.
         secrets_dir: Where a worker reads Redis's password; it is never sent along.
     """

@@ -6,6 +6,9 @@ account of every record, the metrics and what must be quarantined travel as rows
 one frame. There is no Spark state and no watermark, so a batch is a pure function
 of its range of the log, and may be run again at any time.
 
+A small batch goes the same way, but its first task reads the range itself, so that
+Spark plans the frame once a plan and not once a batch (`small.py`).
+
 What leaves on the side, before the last row of the step does:
   dispose   copies of unusable records -> weir.quarantine; dedup runs -> local disk
   write     copies of what one metric could not use -> weir.quarantine; parts -> Redis
@@ -13,45 +16,56 @@ What leaves on the side, before the last row of the step does:
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from functools import lru_cache
+
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from weir_analytics.panes.accounts import spread
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.decode import classify
 from weir_analytics.panes.dispose import dispose
-from weir_analytics.panes.plan import Plan, settle
+from weir_analytics.panes.plan import KEPT, Plan, settle
 from weir_analytics.panes.records import judge, parse
+from weir_analytics.panes.small import disposed_range
 from weir_analytics.panes.writer import REPORT, write
 
 
 def dataflow(log: DataFrame, plan: Plan, batch: Batch) -> DataFrame:
-    """Connect the steps.
+    """Connect the steps of a large batch.
 
     Args:
         log: What the Kafka source read; a partition's records in one task, in order.
         plan: The versions that are counted, as columns. Made once a change.
         batch: The range of the log, and where its parts are committed.
     """
-    # Without a shuffle one task reads and writes: a batch of a few thousand rows
-    # takes half the time, since nearly all of it is fixed cost of stages.
-    records = classify(log.coalesce(1) if batch.single else log)
+    records = classify(log)
     # partition, offset, at_ms, kind, identity, given, headers, value
     disposed = dispose(records)
-    if batch.single:  # a Python step hides from the planner that there is one partition
-        disposed = disposed.coalesce(1)
-    # … fate, received_ms, seen, tenant, source; value also of foreign events
+    # partition, offset, kind, fate, received_ms, seen, tenant, source, value
+    return route(panes_of(disposed, plan), batch.shards).mapInArrow(write, REPORT)
+    # report: one row a task
+
+
+@lru_cache(KEPT)
+def small_dataflow(spark: SparkSession, plan: Plan) -> DataFrame:
+    """Connect the steps of all small batches of a plan, in one task and without a shuffle.
+
+    To be collected once a batch, under the batch's local property.
+    """
+    return panes_of(disposed_range(spark), plan).mapInArrow(write, REPORT)
+
+
+def panes_of(disposed: DataFrame, plan: Plan) -> DataFrame:
+    """Make rows of panes of the records whose fate is known."""
     events = judge(parse(disposed, plan), plan)
     # … view_<name> (the fields that metrics read), time_ms, reason, type, minute_s, start_<s>
     rows = settle(explode(events, plan), plan)
     # vid, series, start_s, minute_s, use, value, member, sample_<k>
     groups = aggregate(rows, plan)
     # vid, series, start_s, minute_s, use, n, sum, min, max, hll, kll_<k>
-    panes = spread(groups, plan.outputs)
+    return spread(groups, plan.outputs)
     # the same, system metrics in their own series
-    routed = panes if batch.single else route(panes, batch.shards)
-    return routed.mapInArrow(write, REPORT)
-    # report: one row a task
 
 
 def explode(events: DataFrame, plan: Plan) -> DataFrame:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from weir import names
 from weir.event import DIGEST_END, TIME_AT, VALUE_PREFIX
 
+from weir_analytics.panes.history import GARBLED
 from weir_analytics.panes.kinds import Kind
 
 PREFIX = VALUE_PREFIX
@@ -40,8 +41,8 @@ def _cut() -> tuple[Column, ...]:
         F.col("partition"),
         F.col("offset"),
         F.unix_millis("timestamp").alias("at_ms"),
-        F.get("headers", F.lit(0))["key"].alias("first"),
-        F.col("headers"),
+        F.when(~_is_garbled(), _name(F.get("headers", F.lit(0)))).alias("first"),
+        F.when(~_is_garbled(), F.col("headers")).alias("headers"),
         _identity().alias("identity"),
         F.col("value"),
     )
@@ -76,6 +77,16 @@ def _has_time(value: Column) -> Column:
     return signed & last.between(F.lit(b"0"), F.lit(b"9")) & event_time_ms(value).isNotNull()
 
 
+def _is_garbled() -> Column:
+    """Tell whether some header's name is not UTF-8: all are void then, as in `history.py`."""
+    return F.contains(F.array_join(F.col("headers")["key"], ""), F.lit(GARBLED))
+
+
+def _name(header: Column) -> Column:
+    """Return a header's name, up to a zero byte: librdkafka's clients see no more of it."""
+    return F.substring_index(header["key"], "\x00", 1)
+
+
 def _headers_text() -> Column:
     """Return the headers as `<key>=<value>,…` in hexadecimal; of a null value the key alone.
 
@@ -84,7 +95,7 @@ def _headers_text() -> Column:
     """
     written = F.transform(
         "headers",
-        lambda header: F.concat_ws("=", F.hex(header["key"]), F.hex(header["value"])),
+        lambda header: F.concat_ws("=", F.hex(_name(header)), F.hex(header["value"])),
     )
     return F.array_join(written, ",")
 

@@ -29,7 +29,7 @@ from weir_analytics.panes.cycle import Cycle, Done
 from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_analytics.panes.ops import Figures
 from weir_analytics.panes.plan import Plan
-from weir_analytics.panes.plans import SCHEMA, Plans, run
+from weir_analytics.panes.plans import Plans, run
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.session import source_options
 from weir_analytics.panes.shard_wire import StoreError
@@ -204,7 +204,9 @@ class Driver:
         self.vitals.doing = f"levelling shard {level.shard}"
         for start, end in _slices(level, self.settings.max_records):
             read_from = {p: max(n, level.read_from.get(p, 0)) for p, n in start.items()}
-            batch = replace(cycle.range_of(start, end, -1), only=(level.shard,), copies=False)
+            batch = cycle.range_of(start, end, -1)
+            # By Spark, however small: what retention has left begins later than the range.
+            batch = replace(batch, only=(level.shard,), copies=False, single=False)
             cycle.count(self._range(read_from, end), batch)
 
     def _range(self, start: dict[int, int], end: dict[int, int]) -> DataFrame:
@@ -239,6 +241,7 @@ class Driver:
             rev=done.record.rev,
             received=outcome.received,
             ticks=done.record.ticks,
+            small=done.batch.single,
             ms=round(done.seconds * 1000),
             **{name: round(amount, 1) for name, amount in outcome.work.items()},
         )
@@ -261,7 +264,7 @@ class Driver:
             dedup_dir=str(self.settings.dedup_dir),
             only=(),
         )
-        run(self.spark, self.spark.createDataFrame([], SCHEMA), plan, empty)
+        run(self.spark, None, plan, empty)
 
     def _open(self) -> Stores:
         settings, password = self.settings, self.settings.redis_password

@@ -1,20 +1,28 @@
-"""Reading the log again from a task: a range in order, or single records.
+"""Reading the log from a task: a small batch, a range in order, or single records.
 
-Spark reads a batch; this reads what lies before it (the state of a lost dedup
-file) or what is needed of it again (the original bytes of a quarantined event).
+Spark reads a large batch; this reads a small one, what lies before a batch (the state
+of a lost dedup file), or what is needed of it again (the original bytes of a
+quarantined event).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from operator import methodcaller
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 CHUNK = 10_000
+# What waits in the client, and about what one list of records holds.
+QUEUE_BYTES = 16 * 1024 * 1024
 TIMEOUT_S = 15.0
+# What Java's client writes for the bytes of a header's name that are not UTF-8.
+GARBLED = "\ufffd"
 # Reading on is cheaper than a new fetch up to about this many records.
 NEAR = 2_000
 
@@ -35,20 +43,35 @@ class LogPartition:
 @contextmanager
 def reader(bootstrap: str) -> Iterator[Consumer]:
     """Open a consumer without a group's offsets; closed at the end."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "weir-panes-history",
-            "enable.auto.commit": False,
-            "auto.offset.reset": "error",
-            "isolation.level": "read_uncommitted",
-            "log_level": 0,
-        }
-    )
+    consumer = Consumer(_options(bootstrap))
     try:
         yield consumer
     finally:
         consumer.close()
+
+
+def _options(bootstrap: str) -> dict[str, str | int | bool]:
+    return {
+        "bootstrap.servers": bootstrap,
+        "group.id": "weir-panes-history",
+        "enable.auto.commit": False,
+        "auto.offset.reset": "error",
+        "isolation.level": "read_uncommitted",
+        # As Spark's client does: what a disk has damaged is an error and no event.
+        "check.crcs": True,
+        "queued.max.messages.kbytes": QUEUE_BYTES // 1024,
+        "log_level": 0,
+    }
+
+
+@cache
+def _kept_consumer(bootstrap: str) -> Consumer:
+    """Return this process's consumer for small batches: opening one takes longer than they do.
+
+    A fetch that waits for more at the log's end would hold back the first one of the next
+    batch, on the same connection; one that does not wait at all would be sent again and again.
+    """
+    return Consumer(_options(bootstrap) | {"fetch.wait.max.ms": 10})
 
 
 def first_at(log: LogPartition, at_ms: int) -> int:
@@ -72,6 +95,86 @@ def read_range(log: LogPartition, start: int, end: int) -> Iterator[list[Message
             messages = _consume(consumer, CHUNK)
             at = (messages[-1].offset() or 0) + 1
             yield [m for m in messages if (m.offset() or 0) < end]
+
+
+def read_ranges(
+    bootstrap: str, topic: str, start: Mapping[int, int], end: Mapping[int, int]
+) -> Iterator[list[Message]]:
+    """Yield the records of `[start, end)` of each partition, each partition's in order.
+
+    Args:
+        bootstrap: Where the broker is.
+        topic: The topic.
+        start: First offset of each partition; 0 if it is not there.
+        end: One past the last offset of each partition.
+
+    Raises:
+        KafkaException: If the log does not hold them.
+        TimeoutError: If it did not answer in time.
+        ValueError: If a partition's range ends before it starts.
+    """
+    for partition, first in start.items():
+        if first > end.get(partition, first):
+            msg = (
+                f"the range of {topic}/{partition} must not end before it starts, got"
+                f" {first} to {end[partition]}: has the log lost records?"
+            )
+            raise ValueError(msg)
+    left = {p: n for p, n in end.items() if start.get(p, 0) < n}
+    if not left:
+        return
+    consumer = _kept_consumer(bootstrap)
+    consumer.assign([TopicPartition(topic, p, start.get(p, 0)) for p in left])
+    try:
+        while left:
+            messages = _consume(consumer, CHUNK)
+            reached = {p for p, n in left.items() if _reaches(messages, p, n)}
+            # First, so that nothing is fetched for nothing while the caller works.
+            consumer.incremental_unassign([TopicPartition(topic, p) for p in reached])
+            left = {p: n for p, n in left.items() if p not in reached}
+            yield from _by_size([m for m in messages if (m.offset() or 0) < end[_partition(m)]])
+    finally:
+        consumer.unassign()
+
+
+def _reaches(messages: Sequence[Message], partition: int, end: int) -> bool:
+    return any(_partition(m) == partition and (m.offset() or 0) + 1 >= end for m in messages)
+
+
+def _partition(message: Message) -> int:
+    return message.partition() or 0
+
+
+def _by_size(messages: Sequence[Message]) -> Iterator[list[Message]]:
+    """Cut a list where it grows large: what is made of it at once is several times its size."""
+    piece: list[Message] = []
+    size = 0
+    for message in messages:
+        piece.append(message)
+        size += len(message)
+        if size >= QUEUE_BYTES:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
+
+
+# Called from C, the interpreter looks for the error that the client leaves behind; called
+# from Python often enough, it no longer does, and the process ends at the broken list.
+_ASK_HEADERS = methodcaller("headers")
+
+
+def headers_of(message: Message) -> list[tuple[str, bytes | None]] | None:
+    """Return a record's headers, in order; None if the name of one is not UTF-8.
+
+    To be asked once a record: at such a name the client leaves an error behind with a list
+    that is broken there, and hands that out when it is asked again.
+    """
+    try:
+        given: Any = _ASK_HEADERS(message) or []
+    except SystemError:
+        return None
+    return None if any(GARBLED in name for name, _value in given) else given
 
 
 def read_records(

@@ -11,18 +11,12 @@ from weir.definitions.fold import Definitions
 
 from weir_analytics.panes.activation import counted
 from weir_analytics.panes.batch import PROPERTY, Batch, Offsets
-from weir_analytics.panes.dataflow import dataflow
+from weir_analytics.panes.dataflow import dataflow, small_dataflow
 from weir_analytics.panes.plan import KEPT, Counted, Plan, make_plan
 from weir_analytics.panes.versions import PROPERTY as VERSIONS_PROPERTY
 from weir_analytics.panes.versions import versions_to_json
 
 LOG = structlog.get_logger()
-
-# What the Kafka source gives; a frame of it without rows compiles a plan.
-SCHEMA = (
-    "key binary, value binary, topic string, partition int, offset long, timestamp timestamp,"
-    " timestampType int, headers array<struct<key: string, value: binary>>"
-)
 
 
 @dataclass
@@ -64,9 +58,26 @@ class Plans:
         return found
 
 
-def run(spark: SparkSession, log: DataFrame, plan: Plan, batch: Batch) -> list[str]:
-    """Run one batch; return the report of each task."""
+def run(spark: SparkSession, log: DataFrame | None, plan: Plan, batch: Batch) -> list[str]:
+    """Run one batch; return the report of each task.
+
+    Args:
+        spark: The session.
+        log: The batch's range as Spark's source reads it; a small one has no need of it.
+        plan: What is counted.
+        batch: The range, and where it is committed.
+
+    Raises:
+        ValueError: If a large batch comes without its frame.
+    """
     context = spark.sparkContext
     context.setLocalProperty(PROPERTY, batch.to_json())
     context.setLocalProperty(VERSIONS_PROPERTY, versions_to_json(plan.versions))
-    return [row.report for row in dataflow(log, plan, batch).collect()]
+    if batch.single:
+        frame = small_dataflow(spark, plan)
+    elif log is not None:
+        frame = dataflow(log, plan, batch)
+    else:
+        msg = f"a batch of {batch.records} records must come with its frame, got none"
+        raise ValueError(msg)
+    return [row.report for row in frame.collect()]

@@ -20,8 +20,7 @@ from weir_analytics.settings import Settings
 _CHECKPOINT_FILES = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
-# Rules that changed nothing in a plan of 20 metrics and took a sixth of the time of planning,
-# which is most of what a small batch costs.
+# Rules that changed nothing in a plan of 20 metrics and took a sixth of the time of planning.
 _IDLE_RULES = tuple(
     f"org.apache.spark.sql.catalyst.optimizer.{rule}"
     for rule in (
@@ -79,6 +78,7 @@ def session_config(settings: Settings) -> Mapping[str, str]:
         "spark.sql.warehouse.dir": str(settings.state_dir / "spark"),
         # TCP on loopback stalls a Python worker 40 ms a batch (delayed acknowledgements).
         "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.daemon.module": "weir_analytics.panes.daemon",
         # Off by default: a worker that hangs would hold its batch for ever.
         "spark.python.worker.idleTimeoutSeconds": "60",
         "spark.python.worker.killOnIdleTimeout": "true",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from confluent_kafka import Message
@@ -15,7 +14,7 @@ from weir.event import placed
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.decode import END
 from weir_analytics.panes.dedup import PartitionState
-from weir_analytics.panes.history import LogPartition, first_at, read_range
+from weir_analytics.panes.history import LogPartition, first_at, headers_of, read_range
 from weir_analytics.panes.kinds import Kind
 from weir_analytics.panes.runs import chain_before, write_run
 
@@ -77,7 +76,8 @@ def _replay(state: PartitionState, messages: Sequence[Message]) -> None:
 
 def _identity(message: Message, received_ms: int) -> bytes | None:
     """Return the identity of a record that is an event, None of every other one."""
-    kind, value = kind_of(message), message.value()
+    value = message.value()
+    kind = kind_of(headers_of(message), value)
     if kind <= Kind.SAMPLED:
         return placed(value or b"").digest
     if kind != Kind.FOREIGN:
@@ -87,11 +87,9 @@ def _identity(message: Message, received_ms: int) -> bytes | None:
     return None if isinstance(found, Refused) else found.digest
 
 
-def kind_of(message: Message) -> Kind:
+def kind_of(headers: Sequence[tuple[str, bytes | None]] | None, value: bytes | None) -> Kind:
     """Say what a record is; the same answer as the columns of `decode.py`."""
-    headers: Any = message.headers() or []
     first = headers[0][0] if headers else None
-    value = message.value()
     if first == names.HEADER_TICK and value is None:
         return Kind.TICK
     if first == names.HEADER_REASON and value is not None:

@@ -1,0 +1,24 @@
+"""The parent of Spark's Python workers: it imports what they need, once, and they are forks of it.
+
+Spark starts it as `spark.python.daemon.module`. A worker collects all its garbage after
+each task, which looks at every object of every imported module: 60 ms a task, two tasks
+a batch. What is here before the first fork is therefore put where the collector never
+looks; so it also stays in memory that all workers share.
+"""
+
+from __future__ import annotations
+
+import gc
+
+from pyspark import daemon
+
+from weir_analytics.panes import dispose, small, writer
+
+STEPS = (small.read_and_dispose, dispose.dispose_rows, writer.write)
+"""What runs in a worker; their modules import the rest."""
+
+
+if __name__ == "__main__":
+    gc.collect()
+    gc.freeze()
+    daemon.manager()
