@@ -33,6 +33,11 @@ class LogRecord:
 
 def read_log(bootstrap: str, topic: str = "weir.events") -> list[LogRecord]:
     """Read a topic from its start to the end it has now, partition by partition."""
+    return list(records_of(bootstrap, topic))
+
+
+def records_of(bootstrap: str, topic: str = "weir.events") -> Iterator[LogRecord]:
+    """Yield what `read_log` returns, for a log that is not to be in memory."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -42,11 +47,9 @@ def read_log(bootstrap: str, topic: str = "weir.events") -> list[LogRecord]:
         }
     )
     partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-    records: list[LogRecord] = []
     for partition in sorted(partitions):
-        records.extend(_read_partition(consumer, topic, partition))
+        yield from _read_partition(consumer, topic, partition)
     consumer.close()
-    return records
 
 
 def _read_partition(consumer: Consumer, topic: str, partition: int) -> Iterator[LogRecord]:

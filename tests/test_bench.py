@@ -60,10 +60,11 @@ def test_every_chosen_probe_must_be_seen() -> None:
         LogRecord(0, 3, 0, {"weir-tick": b"1"}, None),
     ]
     chosen = latency.sampled(log)
-    assert chosen == {"probe-1"}
+    assert chosen == {"probe-1", "load-1"}
+    latency.check_tail(chosen, {"probe-1", "load-1"})
     latency.check_tail(chosen, {"probe-1"})
-    for seen in (set[str](), {"probe-1", "probe-2"}):
-        with pytest.raises(RuntimeError, match=r"differs in \['probe-"):
+    for seen in ({"load-1"}, {"probe-1", "probe-2"}, {"probe-1", "load-2"}):
+        with pytest.raises(RuntimeError, match=r"differs in \['(probe|load)-"):
             latency.check_tail(chosen, seen)
 
 
