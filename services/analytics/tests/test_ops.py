@@ -7,6 +7,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import psutil
 import pytest
 import redis
 from weir import names
@@ -81,6 +82,7 @@ def test_heartbeat_tells_the_state(redis_url: str, tmp_path: Path) -> None:
     body = json.loads(beat.text(vitals))
     assert body["status"] == "ok"
     assert (body["lag_ms"], body["detail"]["epoch"], body["detail"]["rev"]) == (100, 3, 4)
+    assert body["detail"]["rss_bytes"] >= psutil.Process().memory_info().rss // 2
     thread = threading.Thread(target=lambda: beat.run(vitals, stop))
     thread.start()
     key = names.part_key("panes", "i1")

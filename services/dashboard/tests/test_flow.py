@@ -9,13 +9,48 @@ from typing import Any
 import httpx
 import pytest
 from weir import names
-from weir.batches import LedgerRow
+from weir.batches import BatchRecord, LedgerRow
 from weir.rows import Row
 from weir.series import encode_series
+from weir_dashboard.api.ledger import covered
 
 pytestmark = [pytest.mark.kafka, pytest.mark.redis]
 
 METRIC = "kind: metric\nname: {name}\nevents: {{type: order.placed}}\n{rest}"
+
+
+MINUTE_MS = 60_000
+
+
+def record_of(start: int, minute_ms: int, through_ms: int) -> BatchRecord:
+    """Return a batch record that begins at an offset and received one event in a minute."""
+    return BatchRecord(
+        epoch=1,
+        batch=0,
+        rev=1,
+        shards=1,
+        from_offsets={0: 0, 1: start},
+        to_offsets={0: 0, 1: start + 1},
+        processed_through_ms=through_ms,
+        at_ms=through_ms,
+        ledger=[LedgerRow("default", "http", minute_ms, counted=1)],
+    )
+
+
+class TestCovered:
+    def test_the_first_minute_of_the_records_may_have_begun_before_them(self) -> None:
+        """Only from the next minute on is every event of a minute in the records."""
+        records = [record_of(7, 3 * MINUTE_MS, 3 * MINUTE_MS + 5), record_of(8, 0, 5 * MINUTE_MS)]
+
+        assert list(covered(records)) == [4 * MINUTE_MS, 5 * MINUTE_MS]
+        assert list(covered([])) == []
+
+    def test_where_the_log_begins_so_does_the_account(self) -> None:
+        """Records that begin with the log hold its first minute whole."""
+        records = [record_of(0, 2 * MINUTE_MS, 3 * MINUTE_MS + 5), record_of(1, 0, 3 * MINUTE_MS)]
+        records[1].ledger.clear()
+
+        assert list(covered(records)) == [2 * MINUTE_MS, 3 * MINUTE_MS]
 
 
 class TestFlow:

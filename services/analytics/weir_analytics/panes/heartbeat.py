@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from importlib.metadata import version
 
+import psutil
 import redis
 import structlog
 from weir import names
@@ -24,6 +25,8 @@ LOG = structlog.get_logger()
 BEAT_S = 1.0
 TIMEOUT_S = 2.0
 EXPIRES_S = 15
+# Looking for the processes of a tree looks at all of the machine.
+MEASURE_EVERY_S = 10.0
 VERSION = version("weir-analytics")
 
 
@@ -34,6 +37,7 @@ class Heartbeat:
         self._redis = open_client(settings, TIMEOUT_S)
         self._key = names.part_key("panes", settings.instance)
         self._clock, self._stalled_ms = clock, settings.stalled_ms
+        self._rss_bytes, self._measure_at_s = 0, 0.0
 
     def run(self, vitals: Vitals, stop: threading.Event) -> None:
         """Beat until told to stop, then take the sign away; an absent Redis is waited for."""
@@ -61,9 +65,19 @@ class Heartbeat:
                     "rev": vitals.rev,
                     "held_by": vitals.held_by,
                     "clock_ahead_ms": vitals.clock_ahead_ms,
+                    "rss_bytes": self._memory(),
                 },
             }
         )
+
+    def _memory(self) -> int:
+        """Return the resident memory of the driver, its JVM and its workers, in bytes."""
+        now_s = self._clock.monotonic_s()
+        if now_s >= self._measure_at_s or not self._rss_bytes:
+            self._measure_at_s = now_s + MEASURE_EVERY_S
+            own = psutil.Process()
+            self._rss_bytes = sum(map(_rss_of, (own, *own.children(recursive=True))))
+        return self._rss_bytes
 
     @staticmethod
     def _try(write: Callable[[], object]) -> None:
@@ -71,3 +85,10 @@ class Heartbeat:
             write()
         except redis.RedisError as error:
             LOG.warning("heartbeat_not_written", error=type(error).__name__)
+
+
+def _rss_of(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:  # it has ended in the meantime
+        return 0

@@ -194,7 +194,7 @@ export const words = {
   },
   metric: {
     version: (n: number) => `version ${n}`,
-    starting: "Counting starts with the next batch; the history follows.",
+    starting: "Counting starts with the next batch.",
     capped: "capped",
     from: "from",
     where: "where",
@@ -320,8 +320,7 @@ export const words = {
     no: "not matched",
     cannot: "refused",
     whole: "all",
-    starts:
-      "It starts with its history: what is still in the log is counted first, then it goes on live.",
+    starts: "It counts what arrives from now on; windows before that say incomplete.",
     estimate: (text: string) => `Estimated: ${text}`,
     scope: "Making metrics needs the scope define.",
     mend: "mend",

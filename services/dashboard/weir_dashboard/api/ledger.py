@@ -6,6 +6,7 @@ two accounts, kept by different code, of the same events.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -68,10 +69,7 @@ async def _stored(here: Context, starts: range, tenant: str) -> dict[int, dict[s
 
 
 def _read_of_log(here: Context, tenant: str) -> dict[int, int]:
-    """Return what the batch records say was received, for minutes that they cover whole.
-
-    The first minute of the records may have begun before them.
-    """
+    """Return what the batch records say was received, for minutes that they cover whole."""
     found: dict[int, int] = {}
     records = list(here.batches.records)
     for record in records:
@@ -79,12 +77,26 @@ def _read_of_log(here: Context, tenant: str) -> dict[int, int]:
             if row.tenant == tenant:
                 total = _total({name: getattr(row, name) for name in DISPOSITIONS})
                 found[row.minute_ms] = found.get(row.minute_ms, 0) + total
-    if records:
-        begun_ms = records[0].processed_through_ms // MINUTE_MS * MINUTE_MS
-        newest_ms = records[-1].processed_through_ms
-        covered = range(begun_ms + MINUTE_MS, newest_ms + 1, MINUTE_MS)
-        return {minute_ms: found.get(minute_ms, 0) for minute_ms in covered}
-    return {}
+    return {minute_ms: found.get(minute_ms, 0) for minute_ms in covered(records)}
+
+
+def covered(records: Sequence[BatchRecord]) -> range:
+    """Return the minutes whose every received event is in some records, in epoch milliseconds.
+
+    The first minute of the records may have begun before them, unless the log begins
+    with them.
+    """
+    if not records:
+        return range(0)
+    first = records[0]
+    if any(first.from_offsets.values()):
+        begin_ms = first.processed_through_ms // MINUTE_MS * MINUTE_MS + MINUTE_MS
+    else:
+        begin_ms = min(
+            (row.minute_ms for record in records for row in record.ledger),
+            default=first.processed_through_ms // MINUTE_MS * MINUTE_MS,
+        )
+    return range(begin_ms, records[-1].processed_through_ms + 1, MINUTE_MS)
 
 
 def _minute(
