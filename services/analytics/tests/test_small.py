@@ -93,7 +93,11 @@ class Ways:
 
     def batch(self, way: str, start: Offsets, end: Offsets, **changes: Any) -> Batch:
         """Return a batch whose dedup state is that of one way alone."""
-        fields = {"kafka_bootstrap": self.kafka, "topic": self.topic, "copies": False}
+        fields: dict[str, Any] = {
+            "kafka_bootstrap": self.kafka,
+            "topic": self.topic,
+            "copies": False,
+        }
         found = batch_of(self.folder / way, **fields | changes)
         return replace(found, start=start, end=end, single=way == "task")
 
@@ -141,11 +145,12 @@ class TestDisposedRange:
     ) -> None:
         """A range of many readings, ending in each partition at another one, loses nothing."""
         topic, end = new_topic("many", 2, {}), {0: 24_000, 1: 9_000}
+        headers: Any = EVENT
         producer = Producer({"bootstrap.servers": kafka, "queue.buffering.max.messages": 100_000})
         for partition, count in end.items():
             for i in range(count + 100):
                 value = event(f"{partition}-{i % 8_000}")
-                producer.produce(topic, value, b"k", partition, headers=EVENT)
+                producer.produce(topic, value, b"k", partition, headers=headers)
         assert producer.flush(60) == 0
         rows = Ways(spark, kafka, topic, tmp_path).by_task({}, end)
 
