@@ -24,6 +24,7 @@ from weir_local.process import Part
 from weir_local.services import probe
 from weir_local.stack import CORE, Stack
 from weir_local.testing import TestStack, free_port_base
+from weir_local.up import JOINED
 from weir_local.waiting import wait_until
 
 UP_TIMEOUT_S = 400
@@ -71,7 +72,7 @@ def commands(tmp_path: Path) -> Iterator[Commands]:
 
 
 def test_up_status_down(commands: Commands) -> None:
-    """`up` ends with everything ready and told; `down` leaves neither process nor port."""
+    """`up` ends with all ready and told, a second one joins; `down` leaves no process or port."""
     home = commands.home
     up = commands.run("up", "--detach")
     assert up.returncode == 0, up.stderr
@@ -83,9 +84,26 @@ def test_up_status_down(commands: Commands) -> None:
     for row in rows[: len(CORE)]:
         assert "  yes  " in row, row
 
+    before = running(commands)
+    second = subprocess.Popen(
+        [sys.executable, "-m", "weir_local", "up"],
+        env=commands.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert second.stdout is not None
+    told = "".join(iter(second.stdout.readline, JOINED))
+    assert "Weir runs already" in told
+    second.send_signal(signal.SIGINT)
+    rest, _ = second.communicate(timeout=60)
+    assert (second.returncode, "left running" in rest) == (0, True)
+    assert running(commands) == before
+
     assert commands.run("down").returncode == 0
     assert running(commands) == []
     assert [port for port in home.ports.by_use.values() if not ports.is_free(port)] == []
+    link = commands.run("link")
+    assert (link.returncode, "run `make up`" in link.stderr) == (1, True)
 
 
 @pytest.mark.timeout(900)

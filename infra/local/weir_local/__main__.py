@@ -63,6 +63,9 @@ def _run(options: argparse.Namespace, home: Home) -> int:
         case "status":
             say(table(rows(Stack(home))))
         case "link":
+            if not Stack(home).running():
+                msg = f"a stack must run for a link, none does in {home.folder}; run `make up`"
+                raise PartError(msg)
             say(sign_in_link(home))
         case "logs":
             logs(Stack(home), options.part or None, follow=options.follow)

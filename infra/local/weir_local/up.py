@@ -28,10 +28,13 @@ if TYPE_CHECKING:
 # The board of the demo that is worth looking at first.
 BOARD = "/b/web"
 SHORT_BYTES = 100_000_000
+JOINED = "It ran already. Ctrl-C ends only what is shown here; `make down` stops the stack.\n"
 
 
 def up(home: Home, *, demo: bool = False, detach: bool = False) -> int:
     """Start the stack and, unless `detach`, stay in the foreground until Ctrl-C.
+
+    Ctrl-C stops what this command has started; a stack that ran before goes on.
 
     Returns:
         The exit code of the command.
@@ -43,14 +46,18 @@ def up(home: Home, *, demo: bool = False, detach: bool = False) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)
     notes = Follower(notes_path(home), from_end=True)
+    joined = bool(Stack(home).running())
     try:
         _start(home, demo)
         _greet(home, BOARD if demo else None)
         if detach:
             return 0
-        say("Ctrl-C stops the stack; what was accepted is kept.\n")
+        say(JOINED if joined else "Ctrl-C stops the stack; what was accepted is kept.\n")
         return _follow(home, notes)
     except KeyboardInterrupt:
+        if joined:
+            say("\nleft running; `make down` stops it")
+            return 0
         say("\nstopping …")
         down(home)
         return 0
@@ -78,7 +85,8 @@ def _start(home: Home, demo: bool) -> None:
     with only_one(home):
         stack = Stack(home)
         before = set(stack.running())
-        say(f"starting Weir in {home.folder}, ports from {home.port_base}")
+        does = "Weir runs already" if before else "starting Weir"
+        say(f"{does} in {home.folder}, ports from {home.port_base}")
         try:
             _start_parts(stack, demo)
             home.want(stack.running())
@@ -113,7 +121,7 @@ API key   {key}
 Try       curl -sS {address}/v1/events -H 'Authorization: Bearer {key}' \\
             -H 'Content-Type: application/json' \\
             -d '{{"type":"hello.world","data":{{"greeting":"it works"}}}}'
-Scripts   . {home.env_file}
+Scripts   set -a; . {home.env_file}; set +a
 """)
 
 

@@ -26,6 +26,8 @@ PLAIN: Final = {
 _PERCENTILE: Final = re.compile(r"p(\d{1,2}(?:\.\d)?)")
 _DISTINCT: Final = re.compile(r"distinct\((.*)\)", re.DOTALL)
 _LATER: Final = frozenset(("stddev", "last", "top"))
+SUFFIXES: Final = "|".join(sorted({*PLAIN, *_LATER, "distinct"} - {"rate", "top"}))
+"""Words that the Prometheus API puts behind a metric's name, as a pattern: `avg|count|…`."""
 
 
 @dataclass(frozen=True, slots=True)

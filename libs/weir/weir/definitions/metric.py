@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from weir.definitions.aggregates import Aggregate, parse_aggregate
+from weir.definitions.aggregates import SUFFIXES, Aggregate, parse_aggregate
 from weir.definitions.base import DefinitionModel, as_tuple
 from weir.definitions.durations import DurationMs, format_duration
 from weir.definitions.faults import expression_fault, fault
@@ -40,7 +40,7 @@ DEFAULT_KEEP_MS: Final = {
     3_600_000: 90 * 86_400_000,
 }
 # The names of a metric's aggregates in the Prometheus API.
-_AMBIGUOUS: Final = re.compile(r".*_(p\d+|count|sum|avg|min|max|stddev|last|distinct)")
+_AMBIGUOUS: Final = re.compile(rf".*_(p\d+|{SUFFIXES})")
 
 _T = TypeVar("_T")
 
