@@ -175,6 +175,25 @@ def test_the_tail_shows_what_its_filter_says(hits: TestStack) -> None:
         assert complaints.texts == []
 
 
+def test_find_takes_the_keyboard(hits: TestStack) -> None:
+    """What is typed after the slash is looked for; Enter goes there, Escape goes back."""
+    with signed_in(hits) as (page, complaints):
+        opened(page, "/metrics")
+        page.get_by_test_id("metric-row").first.wait_for()
+        page.keyboard.press("/")
+        page.get_by_role("dialog").wait_for()
+        page.keyboard.type("browser_h")
+        expect(page.get_by_role("option")).to_have_text(["browser_hitsmetric"])
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        page.keyboard.press("/")
+        page.get_by_role("dialog").wait_for()
+        page.keyboard.type("ledg")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/ledger", timeout=20_000)
+        assert complaints.texts == []
+
+
 def test_a_metric_is_made_and_tried_by_keyboard(hits: TestStack) -> None:
     """From the first Tab to the new metric's page no pointer is needed."""
     with signed_in(hits) as (page, complaints):

@@ -1,5 +1,5 @@
 /** Find: one field for pages, boards, metrics and event types (ARIA combobox). */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { useLoad } from "../api/load";
 import type { Board, Metric, Page, SeenType } from "../api/shapes";
 import { navigate } from "../lib/router";
@@ -33,8 +33,6 @@ export function ranked(hits: readonly Hit[], text: string): readonly Hit[] {
 export function Find({ close }: { close: () => void }) {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
-  const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.focus(), []);
   const boards = useLoad<Page<Board>>("/boards");
   const metrics = useLoad<Page<Metric>>("/metrics");
   const types = useLoad<Page<SeenType>>("/discovery/types");
@@ -80,7 +78,8 @@ export function Find({ close }: { close: () => void }) {
         aria-activedescendant={hits[chosen] ? `find-${chosen}` : undefined}
         autocomplete="off"
         placeholder={words.find.hint}
-        ref={field}
+        // showModal() focuses this in place of the first button.
+        autofocus
         value={text}
         onInput={(input) => {
           setText(input.currentTarget.value);
