@@ -1,13 +1,11 @@
-/** The dialogs that every page has: find, keys, more. Native `dialog` keeps the focus. */
+/** The dialogs that every page has: find, keys, more. */
 import { signal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
 import { keysOn, setKeysOn } from "../lib/keys";
 import { words } from "../messages.en";
 import { PAGES } from "../pages";
 import { Find } from "./find";
 import { MoreMenu } from "./header";
-import { Icon } from "./icon";
+import { Modal } from "./modal";
 
 export type DialogName = "find" | "keys" | "more";
 
@@ -27,62 +25,25 @@ export function Dialogs() {
   switch (open.value) {
     case "find":
       return (
-        <Modal key="find" title={words.find.title} wide>
+        <Modal key="find" close={close} title={words.find.title} wide>
           <Find close={close} />
         </Modal>
       );
     case "keys":
       return (
-        <Modal key="keys" title={words.keys.title}>
+        <Modal key="keys" close={close} title={words.keys.title}>
           <KeyList />
         </Modal>
       );
     case "more":
       return (
-        <Modal key="more" title={words.nav.more}>
+        <Modal key="more" close={close} title={words.nav.more}>
           <MoreMenu close={close} />
         </Modal>
       );
     default:
       return null;
   }
-}
-
-interface ModalProps {
-  readonly title: string;
-  readonly wide?: boolean;
-  readonly children: ComponentChildren;
-}
-
-function Modal({ title, wide = false, children }: ModalProps) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
-    const shown = dialog.current;
-    const before = document.activeElement;
-    shown?.showModal();
-    return () => {
-      shown?.close();
-      if (before instanceof HTMLElement) before.focus();
-    };
-  }, []);
-  return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes a dialog by itself
-    <dialog
-      ref={dialog}
-      class={wide ? "modal wide" : "modal"}
-      aria-label={title}
-      onClose={close}
-      onClick={(click) => click.target === dialog.current && close()}
-    >
-      <div class="modal-head">
-        <h2>{title}</h2>
-        <button type="button" class="iconbtn" aria-label={words.close} onClick={close}>
-          <Icon name="x" />
-        </button>
-      </div>
-      {children}
-    </dialog>
-  );
 }
 
 function KeyList() {
