@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import weblog
 from browser import accessibility_faults, signed_in
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
 
@@ -48,6 +48,7 @@ PAGES = {
     "/metrics": "[data-testid=metric-row]",
     "/metrics/new": "[data-testid=metric-name]",
     "/m/browser_hits": "[data-testid=chart]",
+    "/m/browser_hits?put=board": "[data-testid=tile-board]",
     "/ledger": "[data-testid=ledger-row]",
     "/status": "[data-testid=part-row]",
     "/definitions": "main tbody tr",
@@ -216,6 +217,58 @@ def test_a_metric_is_made_and_tried_by_keyboard(hits: TestStack) -> None:
         page.keyboard.press("Enter")
         page.wait_for_url("**/m/keyed_orders", timeout=20_000)
         assert complaints.texts == []
+
+
+def test_a_metric_comes_onto_a_new_board_and_onto_one_that_changed(hits: TestStack) -> None:
+    """A tile is made where its metric is shown; what others wrote meanwhile stays."""
+    with signed_in(hits) as (page, complaints):
+        opened(page, "/metrics?put=board")
+        page.get_by_role("link", name="browser_hits").click()
+        page.get_by_test_id("tile-board").select_option(label="New board")
+        page.get_by_test_id("board-title").fill("Made here")
+        assert accessibility_faults(page) == []
+        page.get_by_test_id("tile-store").click()
+        page.wait_for_url("**/b/made_here", timeout=20_000)
+        expect(page.get_by_test_id("chart-tile")).to_have_attribute("data-metric", "browser_hits")
+        assert complaints.texts == []
+
+        path = "/definitions/board/made_here"
+        text = hits.api("GET", path).body["text"] + "# last word\n"
+        page.route(f"**{path}", lambda route: _overtaken(hits, route, text), times=2)
+        opened(page, "/m/browser_hits?put=board")
+        expect(page.get_by_test_id("tile-board")).to_have_value("made_here")
+        page.get_by_role("radio", name="Number").click()
+        page.get_by_test_id("tile-store").click()
+        told = page.get_by_test_id("problem")
+        expect(told).to_contain_text("you changed version 1; read it and try again")
+        told.get_by_role("button", name="Try again").click()
+        page.wait_for_url("**/b/made_here", timeout=20_000)
+        expect(page.get_by_test_id("tile")).to_have_attribute("data-metric", "browser_hits")
+        now = hits.api("GET", path).body
+        assert (now["version"], len(now["parsed"]["tiles"])) == (3, 2)
+        assert now["text"].endswith("# last word\n")
+
+
+def test_who_may_not_define_is_offered_no_board(hits: TestStack) -> None:
+    """Without the scope `define` neither the button nor the dialog is there."""
+    made = hits.api("POST", "/keys", {"label": "reader", "scopes": ["read"]})
+    with signed_in(hits) as (page, complaints):
+        opened(page, "/login?to=/m/browser_hits?put=board")
+        page.get_by_test_id("login-key").fill(made.body["key"])
+        page.get_by_test_id("login-enter").click()
+        page.wait_for_url("**/m/browser_hits*", timeout=20_000)
+        page.get_by_test_id("series-row").first.wait_for(timeout=20_000)
+        assert page.get_by_test_id("put-on-board").count() == 0
+        assert page.get_by_role("dialog").count() == 0
+        assert complaints.texts == []
+
+
+def _overtaken(stack: TestStack, route: Route, text: str) -> None:
+    """Let a request through; before one that writes, somebody else writes."""
+    if route.request.method == "PUT":
+        put = "/definitions/board/made_here"
+        assert stack.api("PUT", put, {"text": text}, {"If-Match": '"1"'}).status == 200
+    route.continue_()
 
 
 def test_stale_and_provisional_are_seen(hits: TestStack) -> None:

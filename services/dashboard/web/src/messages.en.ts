@@ -161,7 +161,7 @@ export const words = {
   },
   board: {
     none: "No board yet",
-    noneHint: "A board is a definition: make a metric first, then put it on a board.",
+    noneHint: "A board shows metrics that you choose. Open one and put it on a board.",
     sub: (tiles: number) => `board · ${tiles} ${plural(tiles, "tile")}`,
     emptyTitle: "This board has no tiles",
     topHead: (name: string) => name,
@@ -223,6 +223,30 @@ export const words = {
     copyCurl: "Copy as curl",
     approximate: "band = error of the sketch",
     corrections: "Corrections",
+  },
+  put: {
+    button: "Put on a board",
+    title: "Put a metric on a board",
+    choose: "Choose the metric that you want on a board.",
+    board: "Board",
+    newBoard: "New board",
+    firstTitle: "Overview",
+    boardTitle: "Title of the new board",
+    address: (path: string) => `its address: ${path}`,
+    kind: "Tile",
+    kinds: { chart: "Chart", number: "Number", top: "Table" },
+    size: "Width",
+    sizes: { S: "Quarter", M: "Half", L: "Whole" },
+    tileTitle: "Title of the tile",
+    shows: (aggregate: string, window: string | null, by: string) =>
+      [`Shows ${aggregate}`, window && `over ${window}, sliding`, by && `by ${by}`]
+        .filter(Boolean)
+        .join(" "),
+    storing: "Putting",
+    byHand: (why: string) =>
+      `the tile does not fit into this board's text by itself; copy it and put it there${why && `: ${why}`}`,
+    copyTile: "Copy the tile",
+    editBoard: "Edit the board",
   },
   live: {
     title: "Live",

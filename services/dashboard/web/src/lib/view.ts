@@ -62,3 +62,12 @@ export function to(path: string): string {
   const text = kept.toString();
   return text ? `${path}?${text}` : path;
 }
+
+/** Returns such an address that leads on to the dialog that puts a metric on a board. */
+export function toPut(path: string): string {
+  const address = to(path);
+  return `${address}${address.includes("?") ? "&" : "?"}put=board`;
+}
+
+/** Whether the address asks for a metric on a board. */
+export const putting = computed(() => current.value.params.get("put") === "board");

@@ -6,8 +6,8 @@ import { ParamNotes, TimeControls } from "../../components/controls";
 import { type PageProps, useTitle } from "../../components/lazy";
 import { Empty, Refused } from "../../components/notes";
 import { navigate } from "../../lib/router";
-import { session } from "../../lib/session";
-import { to } from "../../lib/view";
+import { may, session } from "../../lib/session";
+import { to, toPut } from "../../lib/view";
 import { words } from "../../messages.en";
 import { ChartTile } from "./chart-tile";
 import { rememberBoard } from "./last";
@@ -45,6 +45,11 @@ export default function BoardPage({ names }: PageProps) {
       </div>
       {board?.tiles.length === 0 && (
         <Empty icon="board" title={words.board.emptyTitle}>
+          {may("define") && (
+            <a class="btn go" href={toPut("/metrics")}>
+              {words.put.title}
+            </a>
+          )}
           <a class="btn" href={to(`/d/board/${name}`)}>
             {words.nav.definitions}
           </a>

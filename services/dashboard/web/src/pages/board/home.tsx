@@ -5,8 +5,8 @@ import type { Board, Metric, Page } from "../../api/shapes";
 import { useTitle } from "../../components/lazy";
 import { Empty, Refused } from "../../components/notes";
 import { replacePath } from "../../lib/router";
-import { session } from "../../lib/session";
-import { to } from "../../lib/view";
+import { may, session } from "../../lib/session";
+import { to, toPut } from "../../lib/view";
 import { words } from "../../messages.en";
 import { lastBoard } from "./last";
 
@@ -30,9 +30,15 @@ export default function Home() {
       <h1>{words.nav.boards}</h1>
       <Empty icon="board" title={words.board.none}>
         <span class="s">{words.board.noneHint}</span>
-        <a class="btn" href={to("/metrics")}>
-          {words.nav.metrics}
-        </a>
+        {may("define") ? (
+          <a class="btn go" href={toPut("/metrics")} data-testid="first-board">
+            {words.put.title}
+          </a>
+        ) : (
+          <a class="btn" href={to("/metrics")}>
+            {words.nav.metrics}
+          </a>
+        )}
       </Empty>
     </>
   );

@@ -4,6 +4,8 @@ import { Icon } from "../../components/icon";
 import { type PageProps, useTitle } from "../../components/lazy";
 import { type Draft, EMPTY_DRAFT, nameFor } from "../../lib/draft";
 import { type Field, fieldsOf } from "../../lib/fields";
+import { may } from "../../lib/session";
+import { toPut } from "../../lib/view";
 import { EMPTY_TAIL } from "../../live/tail";
 import { words } from "../../messages.en";
 import { MetricForm } from "../make/form";
@@ -105,7 +107,7 @@ function Steps({ at }: { at: number }) {
           aria-current={nth === at ? "step" : undefined}
         >
           <span class="n">{nth < at ? <Icon name="check" small /> : nth + 1}</span>
-          {text}
+          {nth === 2 && may("define") ? <a href={toPut("/metrics")}>{text}</a> : text}
         </li>
       ))}
     </ol>

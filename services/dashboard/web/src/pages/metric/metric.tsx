@@ -17,6 +17,7 @@ import { useQueries } from "../../live/use";
 import { words } from "../../messages.en";
 import { chosenOf, windowsFor } from "./choice";
 import { DefinitionTab } from "./definition-tab";
+import { PutOnBoard } from "./put-on-board";
 import { SeriesPanel } from "./series-panel";
 
 const CHART_PX = 330;
@@ -48,6 +49,7 @@ export default function MetricPage({ names }: PageProps) {
           </span>
         )}
         <span class="grow" />
+        {metric && <PutOnBoard metric={metric} />}
         <TimeControls />
       </div>
       <ParamNotes />

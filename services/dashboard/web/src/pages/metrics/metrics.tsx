@@ -6,16 +6,16 @@ import { plotOf } from "../../charts/plot";
 import { Spark } from "../../charts/spark";
 import { Icon } from "../../components/icon";
 import { useTitle } from "../../components/lazy";
-import { Empty, Refused } from "../../components/notes";
+import { Empty, Note, Refused } from "../../components/notes";
 import { VirtualTable } from "../../components/virtual-table";
 import { numberView } from "../../lib/number-view";
 import { exact, integer, NONE, startsAtZero } from "../../lib/numbers";
 import { shownNowMs } from "../../lib/pause";
 import { queryOf } from "../../lib/query";
-import { session } from "../../lib/session";
+import { may, session } from "../../lib/session";
 import { lostMs, staleMs, throughMs } from "../../lib/shown";
 import { lengthWords } from "../../lib/time";
-import { to, zone } from "../../lib/view";
+import { putting, to, toPut, zone } from "../../lib/view";
 import { useQueries, useVisible } from "../../live/use";
 import { words } from "../../messages.en";
 
@@ -27,6 +27,7 @@ export default function Metrics() {
   const ready = session.value?.signed_in ?? false;
   const { body, problem, reload } = useLoad<Page<Metric>>(ready ? "/metrics" : null, RELOAD_MS);
   const [text, setText] = useState("");
+  const leading = putting.value && may("define") && (body?.items.length ?? 0) > 0;
   const rows = useMemo(() => matching(body?.items ?? [], text), [body, text]);
   return (
     <>
@@ -48,6 +49,11 @@ export default function Metrics() {
         </a>
       </div>
       {problem && <Refused problem={problem} retry={reload} />}
+      {leading && (
+        <Note tone="good" icon="board">
+          {words.put.choose}
+        </Note>
+      )}
       {body && body.items.length === 0 && (
         <Empty icon="metric" title={words.metrics.none}>
           <span class="s">{words.metrics.noneHint}</span>
@@ -118,7 +124,7 @@ function MetricRow({ metric }: { metric: Metric }) {
   return (
     <tr ref={element} data-testid="metric-row" data-metric={metric.name}>
       <td>
-        <a class="mono b" href={to(`/m/${metric.name}`)}>
+        <a class="mono b" href={(putting.value ? toPut : to)(`/m/${metric.name}`)}>
           {metric.name}
         </a>{" "}
         {metric.capped && (

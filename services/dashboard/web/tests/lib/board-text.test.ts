@@ -1,0 +1,105 @@
+import { describe, expect, it } from "vitest";
+import {
+  appendedTexts,
+  boardName,
+  isAppended,
+  type NewTile,
+  newBoard,
+  tileLine,
+} from "../../src/lib/board-text";
+
+const TILE: NewTile = {
+  type: "chart",
+  title: "Orders, by country",
+  size: "L",
+  metric: "orders",
+  aggregate: "p95",
+  by: ["data.country"],
+  window: { kind: "sliding", length: "5m" },
+};
+const LINE =
+  '{type: chart, title: "Orders, by country", size: L, metric: orders, aggregate: p95,' +
+  " by: [data.country], window: {kind: sliding, length: 5m}}";
+const HEAD = "kind: board\nname: shop\n";
+
+describe("tileLine", () => {
+  it("is one line, with whatever YAML would misread in quotes", () => {
+    // A comma in a title must not begin another member.
+    expect(tileLine(TILE)).toBe(LINE);
+  });
+});
+
+describe("newBoard", () => {
+  it("is the definition as people write it", () => {
+    // The first board is read and edited by hand, too.
+    expect(newBoard("shop", "The shop", TILE)).toBe(
+      `${HEAD}title: "The shop"\ntiles:\n  - ${LINE}\n`,
+    );
+  });
+});
+
+describe("boardName", () => {
+  it.each([
+    ["Web server", [], "web_server"],
+    ["  7 Größen: Übersicht! ", [], "gro_en_ubersicht"],
+    ["東京", [], "board"],
+    ["Web server", ["web_server", "web_server_2"], "web_server_3"],
+    ["x".repeat(80), ["x".repeat(64)], `${"x".repeat(62)}_2`],
+  ])("makes of %s beside %j the name %s", (title, taken, name) => {
+    // A name is [a-z][a-z0-9_]{0,63}, and no other board's.
+    expect(boardName(title, taken)).toBe(name);
+    expect(name).toMatch(/^[a-z][a-z0-9_]{0,63}$/);
+  });
+});
+
+describe("appendedTexts", () => {
+  const first = (text: string) => appendedTexts(text, TILE)[0];
+
+  it("adds a line after the last tile and touches no other", () => {
+    // Comments, quotes and indentation stay; what stands before the next member is its own.
+    const text = `# ours\n${HEAD}tiles:  # in order\n    - {type: note, text: "a # b"}\n\n# below\ntitle: Shop\n`;
+    expect(first(text)).toBe(text.replace('text: "a # b"}\n', `text: "a # b"}\n    - ${LINE}\n`));
+  });
+
+  it("knows tiles that are not indented, or of several lines", () => {
+    // Both are YAML.
+    const text = `${HEAD}tiles:\n- type: number\n  metric: orders\n  aggregate: rate\n`;
+    expect(first(text)).toBe(`${text}- ${LINE}\n`);
+  });
+
+  it("makes the list where there is none", () => {
+    // Empty boards are where the first tile goes.
+    const made = `${HEAD}tiles:\n  - ${LINE}\n`;
+    expect(first(`${HEAD}tiles: []\n`)).toBe(made);
+    expect(first(HEAD)).toBe(made);
+    expect(first(HEAD.replaceAll("\n", "\r\n"))).toBe(made.replaceAll("\n", "\r\n"));
+  });
+
+  it("proposes the inside of a list in brackets, and JSON for JSON", () => {
+    // The server's check says which one it is.
+    const old = "{type: note, text: hi}";
+    const texts = appendedTexts(`${HEAD}tiles: [${old}]\ntitle: "a]"\n`, TILE);
+    expect(texts).toContain(`${HEAD}tiles: [${old}, ${LINE}]\ntitle: "a]"\n`);
+    const json = JSON.stringify({ kind: "board", name: "shop", tiles: [{ type: "note" }] });
+    expect(JSON.parse(first(json) ?? "").tiles).toEqual([{ type: "note" }, TILE]);
+  });
+
+  it("proposes a second place where the last line of a note looks like a comment", () => {
+    // A tile put before that line would cut the note.
+    const text = `${HEAD}tiles:\n  - type: note\n    text: |\n      hi\n      # there\n`;
+    expect(appendedTexts(text, TILE)).toContain(`${text}  - ${LINE}\n`);
+  });
+});
+
+describe("isAppended", () => {
+  const board = (tiles: unknown[], title = "") => ({ kind: "board", name: "shop", title, tiles });
+
+  it("takes the board as it was with one tile more, and nothing else", () => {
+    // What somebody wrote must never be lost by a guess about its text.
+    const [a, b] = [{ text: "a" }, { text: "b" }];
+    expect(isAppended(board([a]), board([a, b]))).toBe(true);
+    expect(isAppended(board([a]), board([a]))).toBe(false);
+    expect(isAppended(board([a]), board([b, a]))).toBe(false);
+    expect(isAppended(board([a]), board([a, b], "other"))).toBe(false);
+  });
+});
