@@ -93,6 +93,16 @@ class TestFlow:
         assert own["running"] is True
         assert own["rss_bytes"] > 10_000_000
 
+    def test_status_lists_kafka_and_redis_by_their_answers(self, running: Any) -> None:
+        """They write no heartbeat: the dashboard tells when it last heard them, and no more."""
+        with running.client() as http:
+            body = http.get("/status").json()
+        told = {part["name"]: part for part in body["parts"]}
+        for name in ("kafka", "redis"):
+            part = told[name]
+            assert (part["running"], part["rss_bytes"], part["busy"]) == (True, None, None)
+            assert 0 <= body["now_ms"] - part["at_ms"] < 6_000
+
     def test_preview_says_what_a_draft_makes_of_each_event(self, running: Any) -> None:
         """Matched or not, value, series, or the reason: by the reference evaluator."""
         rows = [

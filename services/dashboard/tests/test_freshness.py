@@ -77,6 +77,10 @@ class Kafka:
         """Return that it is not away."""
         return None
 
+    def silent_s(self) -> float:
+        """Return that it answered a moment ago."""
+        return 0.4
+
 
 class World:
     """An observer, and everything that it looks at, at one second after another."""
@@ -133,3 +137,12 @@ class TestObserver:
         world = World()
         assert world.beat("ok", received_ms=7).received_ms == 7
         assert world.beat("ok").received_ms == world.clock.now_ms()
+
+    def test_kafka_and_redis_are_told_by_their_last_answer(self) -> None:
+        """They write no heartbeat; a silence ages, and nothing else of them is known."""
+        world = World()
+        heard_ms = world.clock.now_ms()
+        world.clock.advance(9_000)
+        kafka, redis = world.observer.servers()
+        assert (kafka.name, kafka.at_ms) == ("kafka", world.clock.now_ms() - 400)
+        assert (redis.name, redis.at_ms, redis.detail) == ("redis", heard_ms, {})

@@ -19,6 +19,10 @@ class LogHealth(Protocol):
         """Return for how long no broker has answered, or None if one does."""
         ...
 
+    def silent_s(self) -> float:
+        """Return how long ago a broker last answered."""
+        ...
+
 
 class Evaluations(Protocol):
     """Whether the hub keeps up with what is due."""
@@ -51,6 +55,15 @@ class Observer:
     def fresh(self) -> Fresh:
         """Return how fresh the numbers are now."""
         return judge(self.observed())
+
+    def servers(self) -> list[Part]:
+        """Return Kafka and Redis as they answer this process: they write no heartbeat."""
+        kafka_ms = self._clock.now_ms() - int(self._kafka.silent_s() * 1000)
+        heard = (("kafka", kafka_ms), ("redis", self.batches.heard_ms))
+        return [
+            Part(name, "", at_ms, "ok", busy=None, flow=None, lag_ms=None, version="", detail={})
+            for name, at_ms in heard
+        ]
 
     def observed(self) -> Observed:
         """Return what is seen now."""

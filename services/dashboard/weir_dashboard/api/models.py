@@ -231,7 +231,7 @@ class Ledger(Told):
 
 
 class Part(Told):
-    """One process of Weir, by its heartbeat."""
+    """One process of Weir, by its heartbeat; Kafka and Redis by their answers."""
 
     name: str
     instance: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter
 
 from weir_dashboard.api.models import Fresh, Part, Pipeline, Status
@@ -15,13 +17,17 @@ router = APIRouter(tags=["flow"])
 
 @router.get("/status")
 async def status(here: Here) -> Status:
-    """Return each part: running, ready, lag, memory; and freshness."""
+    """Return each part: running, ready, lag, memory; and freshness.
+
+    Kafka and Redis write no heartbeat: `at_ms` is when they last answered this dashboard,
+    and what only they know is null.
+    """
     return Status(
         now_ms=here.clock.now_ms(),
         epoch=here.batches.epoch,
         rev=here.batches.rev,
         fresh=fresh_of(here),
-        parts=_parts(here),
+        parts=_parts(here, here.observer.servers()),
     )
 
 
@@ -37,9 +43,10 @@ def fresh_of(here: Context) -> Fresh:
     return Fresh.model_validate(here.observer.fresh().body())
 
 
-def _parts(here: Context) -> list[Part]:
+def _parts(here: Context, servers: Sequence[parts.Part] = ()) -> list[Part]:
     now_ms = here.clock.now_ms()
-    known = sorted(here.parts.known.values(), key=lambda part: (part.name, part.instance))
+    told = (*here.parts.known.values(), *servers)
+    known = sorted(told, key=lambda part: (part.name, part.instance))
     return [_told(part, now_ms) for part in known]
 
 

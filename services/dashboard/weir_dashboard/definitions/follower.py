@@ -73,8 +73,12 @@ class Follower:
 
     def away_s(self) -> float | None:
         """Return for how long no broker has answered, or None if one does."""
-        silent_s = self._clock.monotonic_s() - self._heard_s
+        silent_s = self.silent_s()
         return silent_s if silent_s > SILENT_S else None
+
+    def silent_s(self) -> float:
+        """Return how long ago a broker last answered."""
+        return self._clock.monotonic_s() - self._heard_s
 
     def start(self) -> None:
         """Start reading."""

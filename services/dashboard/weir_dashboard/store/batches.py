@@ -66,6 +66,7 @@ class Batches:
         moved_s: Monotonic time at which processed-through last went on, or an epoch began.
         moved_ms: The same by the wall clock.
         reachable: Whether the last read of the stream was answered.
+        heard_ms: When the last read was answered.
         records: What is kept, oldest first.
     """
 
@@ -81,6 +82,7 @@ class Batches:
         self.moved_s = clock.monotonic_s()
         self.moved_ms = clock.now_ms()
         self.reachable = False
+        self.heard_ms = clock.now_ms()
         self.records: deque[BatchRecord] = deque()
 
     @property
@@ -97,7 +99,7 @@ class Batches:
         while True:
             try:
                 await self._read()
-                self.reachable = True
+                self.reachable, self.heard_ms = True, self._clock.now_ms()
             except (RedisError, OSError) as error:
                 if self.reachable:
                     log.warning("store_lost", error=type(error).__name__)

@@ -454,6 +454,9 @@ export interface paths {
         /**
          * Status
          * @description Return each part: running, ready, lag, memory; and freshness.
+         *
+         *     Kafka and Redis write no heartbeat: `at_ms` is when they last answered this dashboard,
+         *     and what only they know is null.
          */
         get: operations["status_api_v1_status_get"];
         put?: never;
@@ -943,7 +946,7 @@ export interface components {
         };
         /**
          * Part
-         * @description One process of Weir, by its heartbeat.
+         * @description One process of Weir, by its heartbeat; Kafka and Redis by their answers.
          */
         Part: {
             /** At Ms */

@@ -55,7 +55,9 @@ function Parts({ status }: { status: Status }) {
             <th>{head.version}</th>
           </tr>
         }
-        row={(part) => <PartRow key={part.instance} part={part} nowMs={status.now_ms} />}
+        row={(part) => (
+          <PartRow key={`${part.name}:${part.instance}`} part={part} nowMs={status.now_ms} />
+        )}
       />
     </section>
   );
@@ -78,7 +80,7 @@ function PartRow({ part, nowMs }: { part: StatusPart; nowMs: number }) {
         {part.rss_bytes === null ? NONE : `${integer(part.rss_bytes / MEGABYTE)} MB`}
       </td>
       <td class="num t2">{words.status.heard(span(nowMs - part.at_ms))}</td>
-      <td class="mono s t2">{part.version}</td>
+      <td class="mono s t2">{part.version || NONE}</td>
     </tr>
   );
 }
