@@ -12,7 +12,7 @@ from weir import names
 from weir.batches import BatchRecord, LedgerRow
 from weir.rows import Row
 from weir.series import encode_series
-from weir_dashboard.api.ledger import covered
+from weir_dashboard.api.ledger import check, covered
 
 pytestmark = [pytest.mark.kafka, pytest.mark.redis]
 
@@ -22,7 +22,7 @@ METRIC = "kind: metric\nname: {name}\nevents: {{type: order.placed}}\n{rest}"
 MINUTE_MS = 60_000
 
 
-def record_of(start: int, minute_ms: int, through_ms: int) -> BatchRecord:
+def record_of(start: int, minute_ms: int, through_ms: int, ticks: int = 0) -> BatchRecord:
     """Return a batch record that begins at an offset and received one event in a minute."""
     return BatchRecord(
         epoch=1,
@@ -30,7 +30,8 @@ def record_of(start: int, minute_ms: int, through_ms: int) -> BatchRecord:
         rev=1,
         shards=1,
         from_offsets={0: 0, 1: start},
-        to_offsets={0: 0, 1: start + 1},
+        to_offsets={0: 0, 1: start + 1 + ticks},
+        ticks=ticks,
         processed_through_ms=through_ms,
         at_ms=through_ms,
         ledger=[LedgerRow("default", "http", minute_ms, counted=1)],
@@ -51,6 +52,16 @@ class TestCovered:
         records[1].ledger.clear()
 
         assert list(covered(records)) == [2 * MINUTE_MS, 3 * MINUTE_MS]
+
+
+class TestCheck:
+    def test_events_and_ticks_make_up_what_was_read(self) -> None:
+        """The engine's own clock ticks are told apart from events; what is left is a fault."""
+        records = [record_of(7, 0, 5), record_of(8, 0, 6, ticks=3)]
+        told = check(records)
+        assert (told.records, told.events, told.ticks, told.difference) == (5, 2, 3, 0)
+        records[0].ledger.clear()
+        assert check(records).difference == 1
 
 
 class TestFlow:

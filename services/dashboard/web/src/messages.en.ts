@@ -362,6 +362,9 @@ export const words = {
       erased: "erased",
       difference: "difference",
     },
+    nothing: "No minute can be compared yet",
+    nothingWhy:
+      "a minute is compared once it is over, and while the batch records that cover it whole are kept",
     balances: (minutes: number) => `Balances: ${minutes} ${plural(minutes, "minute")}`,
     broken: (minutes: number) =>
       `${minutes} ${plural(minutes, "minute")} ${plural(minutes, "does", "do")} not balance`,
@@ -371,8 +374,8 @@ export const words = {
     unknownWhy: "what was read in this minute is older than the batch records that are kept",
     none: "No event received yet",
     total: "sum",
-    batches: (records: string, batches: string) =>
-      `${records} records in ${batches} batches, each accounted for`,
+    batches: (batches: string, events: string, ticks: string) =>
+      `The newest ${batches} batches read ${events} events and ${ticks} clock ticks of Weir itself, each accounted for.`,
     batchesBroken: (n: string) => `${n} records of the newest batches are not accounted for`,
   },
   status: {

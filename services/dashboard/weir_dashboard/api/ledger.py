@@ -46,12 +46,19 @@ async def ledger(
 
 def check(records: list[BatchRecord]) -> BatchCheck:
     """Return whether each batch accounts for every record of its range of the log."""
-    read = told = 0
+    read = events = ticks = 0
     for record in records:
         for partition, end in record.to_offsets.items():
             read += end - record.from_offsets.get(partition, 0)
-        told += record.ticks + sum(_total(row) for row in _rows(record))
-    return BatchCheck(records=read, batches=len(records), difference=read - told)
+        ticks += record.ticks
+        events += sum(_total(row) for row in _rows(record))
+    return BatchCheck(
+        records=read,
+        events=events,
+        ticks=ticks,
+        batches=len(records),
+        difference=read - events - ticks,
+    )
 
 
 async def _stored(here: Context, starts: range, tenant: str) -> dict[int, dict[str, Counts]]:

@@ -214,9 +214,15 @@ class LedgerMinute(Told):
 
 
 class BatchCheck(Told):
-    """Whether every batch record accounts for each record that it read of the log."""
+    """Whether every batch record accounts for each record that it read of the log.
+
+    `records` is what was read: `events`, of all tenants, and `ticks`, the records that the
+    engine itself writes so that a quiet log goes on; `difference` is what is left.
+    """
 
     records: int
+    events: int
+    ticks: int
     batches: int
     difference: int
 

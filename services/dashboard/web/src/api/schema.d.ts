@@ -574,14 +574,21 @@ export interface components {
         /**
          * BatchCheck
          * @description Whether every batch record accounts for each record that it read of the log.
+         *
+         *     `records` is what was read: `events`, of all tenants, and `ticks`, the records that the
+         *     engine itself writes so that a quiet log goes on; `difference` is what is left.
          */
         BatchCheck: {
             /** Batches */
             batches: number;
             /** Difference */
             difference: number;
+            /** Events */
+            events: number;
             /** Records */
             records: number;
+            /** Ticks */
+            ticks: number;
         };
         /**
          * Board

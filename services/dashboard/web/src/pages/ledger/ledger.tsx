@@ -11,6 +11,7 @@ import { clockOn } from "../../lib/time";
 import { zone } from "../../lib/view";
 import { nowMs } from "../../live/live";
 import { words } from "../../messages.en";
+import { isBroken, verdictOf } from "./verdict";
 
 const RELOAD_MS = 2_000;
 const COLUMNS = ["counted", "duplicate", "quarantined", "beyond_horizon", "erased"] as const;
@@ -48,14 +49,9 @@ function saysSomething(minute: LedgerMinute): boolean {
   return minute.received !== null || COLUMNS.some((column) => minute[column] !== 0);
 }
 
-/** Tells whether a minute is closed and its account does not add up. */
-export function isBroken(minute: LedgerMinute): boolean {
-  return !minute.open && minute.difference !== null && minute.difference !== 0;
-}
-
 function Verdict({ ledger }: { ledger: Ledger }) {
-  const broken = ledger.items.filter(isBroken).length;
-  if (broken > 0) {
+  const { broken, balanced, says } = verdictOf(ledger.items);
+  if (says === "broken") {
     return (
       <span class="state pill bad" data-testid="ledger-verdict">
         <Icon name="alert" />
@@ -63,11 +59,18 @@ function Verdict({ ledger }: { ledger: Ledger }) {
       </span>
     );
   }
-  const closed = ledger.items.filter((m) => !m.open && m.difference === 0).length;
+  if (says === "nothing") {
+    return (
+      <span class="row t3 s" data-testid="ledger-verdict" title={words.ledger.nothingWhy}>
+        <Icon name="nodata" small />
+        {words.ledger.nothing}
+      </span>
+    );
+  }
   return (
     <span class="badge-ok" data-testid="ledger-verdict">
       <Icon name="check" small />
-      {words.ledger.balances(closed)}
+      {words.ledger.balances(balanced)}
     </span>
   );
 }
@@ -153,9 +156,13 @@ function Difference({ minute }: { minute: LedgerMinute }) {
 }
 
 function Batches({ ledger }: { ledger: Ledger }) {
-  const { records, batches, difference } = ledger.batches;
+  const { batches, events, ticks, difference } = ledger.batches;
   if (difference !== 0) {
     return <p class="bad b foot">{words.ledger.batchesBroken(integer(difference))}</p>;
   }
-  return <p class="t3 s foot">{words.ledger.batches(integer(records), integer(batches))}</p>;
+  return (
+    <p class="t3 s foot" data-testid="ledger-batches">
+      {words.ledger.batches(integer(batches), integer(events), integer(ticks))}
+    </p>
+  );
 }
