@@ -246,6 +246,11 @@ class TestRefusals:
             "write data.status"
         )
 
+    def test_what_is_missing_is_told_as_a_sentence_too(self) -> None:
+        """Nothing came where something was required."""
+        problem = refusal("kind: metric\nname: m")
+        assert problem.message == "/events must be given, got nothing; add events"
+
     def test_address_and_text_must_agree(self) -> None:
         """A text that calls itself otherwise than its address is refused."""
         with pytest.raises(ProblemError, match='must be "other", as in the address'):

@@ -93,8 +93,8 @@ def _one(member: str, required: str, got: Any, mend: str) -> ProblemError:
 
 def _problem(errors: list[dict[str, Any]], reason: Reason) -> ProblemError:
     first = errors[0]
-    got = f', got "{first["got"]}"' if first["got"] else ""
-    message = f"{first['pointer'] or 'definition'} must be {first['required']}{got}"
+    got = f'"{first["got"]}"' if first["got"] else "nothing"
+    message = f"{first['pointer'] or 'definition'} must be {first['required']}, got {got}"
     if first["mend"]:
         message += f"; {first['mend']}"
     return ProblemError(422, reason, message, tuple(errors))

@@ -96,7 +96,8 @@ export const words = {
     unexplained: (status: number) => `the server answered ${status} without a reason`,
     retry: "Try again",
     copy: "Copy details",
-    required: (required: string, got: string) => `${required} was required, got "${got}"`,
+    required: (place: { required: string; got: string; mend: string }) =>
+      `must be ${place.required}, got ${place.got ? `"${place.got}"` : "nothing"}${place.mend && `; ${place.mend}`}`,
     pageFailed: "This page could not be loaded; the server may have been updated.",
     notFound: "There is no such page",
     notFoundHint: "The address may be misspelled, or what it named was deleted.",
@@ -336,6 +337,7 @@ export const words = {
     preview: "Preview",
     previewRows: "Newest events",
     previewSub: (seen: number) => `the last ${seen} ${plural(seen, "event")} of the tail`,
+    previewWaits: (field: string, said: string) => `Not tried yet: ${field} ${said}`,
     previewNone: "No event in the tail yet; send one and it is tried here.",
     matched: (n: number, of: number) => `${n} of ${of} match`,
     refused: (n: number) => `${n} cannot be used`,

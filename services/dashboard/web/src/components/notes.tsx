@@ -46,8 +46,7 @@ function Places({ problem }: { problem: Problem }) {
     <ul>
       {places.map((place) => (
         <li key={place.pointer} class="t2">
-          <code>{place.pointer}</code> {words.errors.required(place.required, place.got)};{" "}
-          {place.mend}
+          <code>{place.pointer}</code> {words.errors.required(place)}
         </li>
       ))}
     </ul>

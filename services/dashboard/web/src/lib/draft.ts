@@ -1,4 +1,6 @@
 /** A metric that is being made: the form's fields, and the definition that they spell. Pure. */
+import type { Validation } from "../api/shapes";
+import type { ProblemPlace } from "../live/wire";
 
 export interface Draft {
   readonly name: string;
@@ -96,4 +98,33 @@ export function fieldOf(pointer: string): keyof Draft | null {
   const first = pointer.split("/")[1] ?? "";
   if (first === "events") return "type";
   return first in EMPTY_DRAFT ? (first as keyof Draft) : null;
+}
+
+export type Faults = ReadonlyMap<keyof Draft, ProblemPlace>;
+
+/** Returns what is wrong, by field. A field that is still to be filled in is wrong only if `asked`. */
+export function faultsOf(errors: readonly ProblemPlace[], draft: Draft, asked: boolean): Faults {
+  const faults = new Map<keyof Draft, ProblemPlace>();
+  for (const place of errors) {
+    const field = fieldOf(place.pointer);
+    if (field !== null && (asked || draft[field] !== "")) faults.set(field, place);
+  }
+  return faults;
+}
+
+/** What the preview tries; `why` it cannot, where it cannot. */
+export interface Tried {
+  readonly text: string;
+  readonly valid: boolean;
+  readonly why: ProblemPlace | null;
+}
+
+/** Returns what can be tried of a draft (null: of its text): a name changes nothing of it. */
+export function triedOf(draft: Draft | null, text: string, validation: Validation | null): Tried {
+  if (validation === null || validation.ok) return { text, valid: validation !== null, why: null };
+  const others = validation.errors.filter((place) => place.pointer !== "/name");
+  if (draft !== null && validation.errors.length > 0 && others.length === 0) {
+    return { text: yamlOf({ ...draft, name: "" }), valid: true, why: null };
+  }
+  return { text, valid: false, why: others[0] ?? validation.errors[0] ?? null };
 }

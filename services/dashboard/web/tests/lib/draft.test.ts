@@ -2,10 +2,12 @@ import { describe, expect, it } from "vitest";
 import {
   choicesOf,
   EMPTY_DRAFT,
+  faultsOf,
   fieldOf,
   fitting,
   nameFor,
   scalar,
+  triedOf,
   yamlOf,
 } from "../../src/lib/draft";
 
@@ -75,5 +77,34 @@ describe("fieldOf", () => {
     expect(fieldOf("/events/type")).toBe("type");
     expect(fieldOf("/aggregates/1")).toBe("aggregates");
     expect(fieldOf("/keep/10s")).toBeNull();
+  });
+});
+
+const missing = { pointer: "/events", required: "given", got: "", mend: "add events" };
+const badName = { pointer: "/name", required: "a name", got: "A b", mend: "a_b would do" };
+const refused = (...errors: (typeof missing)[]) => ({ ok: false, errors });
+
+describe("faultsOf", () => {
+  it("says nothing of fields that are still empty, until asked", () => {
+    // An untouched form has no mistakes; a refused one has.
+    expect(faultsOf([missing], EMPTY_DRAFT, false).size).toBe(0);
+    expect(faultsOf([missing], EMPTY_DRAFT, true).get("type")).toBe(missing);
+    const typed = { ...EMPTY_DRAFT, name: "A b" };
+    expect([...faultsOf([missing, badName], typed, false).keys()]).toEqual(["name"]);
+  });
+});
+
+describe("triedOf", () => {
+  it("tries the rest of a draft whose name is wrong", () => {
+    // A name changes nothing of what is counted.
+    const draft = { ...EMPTY_DRAFT, name: "A b", type: "t" };
+    const tried = triedOf(draft, yamlOf(draft), refused(badName));
+    expect(tried).toEqual({ text: yamlOf({ ...draft, name: "" }), valid: true, why: null });
+  });
+
+  it("says why nothing can be tried", () => {
+    // The reason is that of the first field that matters.
+    const tried = triedOf(EMPTY_DRAFT, "text", refused(badName, missing));
+    expect(tried).toEqual({ text: "text", valid: false, why: missing });
   });
 });

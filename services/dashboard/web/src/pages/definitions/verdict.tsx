@@ -55,10 +55,7 @@ export function Verdict({ validation }: { validation: Validation | null }) {
       <ul>
         {validation.errors.map((place) => (
           <li key={place.pointer}>
-            <code>{place.pointer}</code>{" "}
-            <span class="t2">
-              {words.errors.required(place.required, place.got)}; {place.mend}
-            </span>
+            <code>{place.pointer}</code> <span class="t2">{words.errors.required(place)}</span>
           </li>
         ))}
       </ul>

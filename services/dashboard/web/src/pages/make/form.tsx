@@ -1,10 +1,20 @@
 /** The form of a new metric: fields or YAML, checked and tried as one types. */
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { call, problemOf } from "../../api/client";
-import type { Definition, Validation } from "../../api/shapes";
+import type { Definition } from "../../api/shapes";
 import { Refused } from "../../components/notes";
 import { Seg, Toggles } from "../../components/seg";
-import { choicesOf, type Draft, fieldOf, fitting, RESOLUTIONS, yamlOf } from "../../lib/draft";
+import {
+  choicesOf,
+  type Draft,
+  type Faults,
+  faultsOf,
+  fieldOf,
+  fitting,
+  RESOLUTIONS,
+  triedOf,
+  yamlOf,
+} from "../../lib/draft";
 import { navigate } from "../../lib/router";
 import { may } from "../../lib/session";
 import { to } from "../../lib/view";
@@ -28,6 +38,12 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
   const text = yaml ?? yamlOf(draft);
   const named = draft.name.trim() !== "" || yaml !== null;
   const validation = useValidation({ kind: "metric", name: "", text });
+  // A refusal is of the text that was sent; a changed one has not been refused.
+  useEffect(() => setProblem(null), [text]);
+  const errors = problem?.errors ?? validation?.errors ?? [];
+  const faults = faultsOf(errors, draft, problem !== null);
+  const refused = problem?.errors ?? [];
+  const told = refused.length > 0 && (yaml !== null || refused.every((e) => fieldOf(e.pointer)));
   const create = () => {
     const name = nameIn(text) ?? draft.name.trim();
     setBusy(true);
@@ -79,13 +95,13 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
         </button>
       </header>
       <div class="body">
-        {problem && <Refused problem={problem} />}
+        {problem && !told && <Refused problem={problem} />}
         {yaml === null ? (
-          <Fields draft={draft} fields={fields} validation={validation} onChange={onChange} />
+          <Fields draft={draft} fields={fields} faults={faults} onChange={onChange} />
         ) : (
-          <YamlField text={yaml} validation={validation} onChange={setYaml} />
+          <YamlField text={yaml} errors={errors} onChange={setYaml} />
         )}
-        <Preview text={text} valid={validation?.ok ?? false} />
+        <Preview {...triedOf(yaml === null ? draft : null, text, validation)} />
       </div>
     </form>
   );
@@ -99,7 +115,7 @@ export function nameIn(text: string): string | null {
 interface FieldsProps {
   readonly draft: Draft;
   readonly fields: readonly string[];
-  readonly validation: Validation | null;
+  readonly faults: Faults;
   onChange(draft: Draft): void;
 }
 
@@ -115,8 +131,7 @@ const TEXTS = [
 /** Fields that need more than a third of the form. */
 const WIDTHS: Readonly<Record<string, string>> = { where: "wide", by: "two" };
 
-function Fields({ draft, fields, validation, onChange }: FieldsProps) {
-  const faults = faultsOf(validation, draft);
+function Fields({ draft, fields, faults, onChange }: FieldsProps) {
   const set = (change: Partial<Draft>) => onChange(fitting({ ...draft, ...change }));
   return (
     <div class="form-grid">
@@ -198,28 +213,18 @@ function Fault({ place, id }: { place: ProblemPlace | undefined; id?: string }) 
   if (!place) return null;
   return (
     <span class="bad s said" id={id} data-testid="field-fault">
-      {words.errors.required(place.required, place.got)}; {place.mend}
+      {words.errors.required(place)}
     </span>
   );
 }
 
-/** An empty name is no mistake yet; everything else is told at its field. */
-function faultsOf(validation: Validation | null, draft: Draft): Map<keyof Draft, ProblemPlace> {
-  const faults = new Map<keyof Draft, ProblemPlace>();
-  for (const place of validation?.errors ?? []) {
-    const field = fieldOf(place.pointer);
-    if (field !== null && !(field === "name" && draft.name === "")) faults.set(field, place);
-  }
-  return faults;
-}
-
 interface YamlFieldProps {
   readonly text: string;
-  readonly validation: Validation | null;
+  readonly errors: readonly ProblemPlace[];
   onChange(text: string): void;
 }
 
-function YamlField({ text, validation, onChange }: YamlFieldProps) {
+function YamlField({ text, errors, onChange }: YamlFieldProps) {
   return (
     <>
       <textarea
@@ -231,10 +236,9 @@ function YamlField({ text, validation, onChange }: YamlFieldProps) {
         value={text}
         onInput={(input) => onChange(input.currentTarget.value)}
       />
-      {(validation?.errors ?? []).map((place) => (
+      {errors.map((place) => (
         <p key={place.pointer} class="bad s said">
-          <code>{place.pointer}</code> {words.errors.required(place.required, place.got)};{" "}
-          {place.mend}
+          <code>{place.pointer}</code> {words.errors.required(place)}
         </p>
       ))}
     </>

@@ -4,6 +4,7 @@ import { post, Refusal } from "../../api/client";
 import type { PreviewEvent, Preview as Tried } from "../../api/shapes";
 import { Icon } from "../../components/icon";
 import { VirtualTable } from "../../components/virtual-table";
+import { fieldOf, type Tried as Trial } from "../../lib/draft";
 import { exact, NONE, short } from "../../lib/numbers";
 import { may } from "../../lib/session";
 import { clock } from "../../lib/time";
@@ -15,7 +16,7 @@ const AGAIN_MS = 3_000;
 const LAST = 200;
 
 /** Tries the text on the tail, a moment after each change and every few seconds. */
-export function Preview({ text, valid }: { text: string; valid: boolean }) {
+export function Preview({ text, valid, why }: Trial) {
   const [tried, setTried] = useState<Tried | null>(null);
   const allowed = may("tail");
   useEffect(() => {
@@ -47,10 +48,25 @@ export function Preview({ text, valid }: { text: string; valid: boolean }) {
         <span class="grow" />
         {tried && tried.seen > 0 && <Sums tried={tried} />}
       </div>
+      {why && (
+        <p class="t3 s said" data-testid="preview-why">
+          {words.make.previewWaits(nameOf(why.pointer), words.errors.required(why))}
+        </p>
+      )}
       {tried?.seen === 0 && <p class="t3 s">{words.make.previewNone}</p>}
       {tried && tried.seen > 0 && <Rows events={sorted(tried.events)} />}
     </section>
   );
+}
+
+/** Returns what a place is called in the form, or the place itself. */
+function nameOf(pointer: string): string {
+  const field = fieldOf(pointer);
+  return field === null
+    ? pointer
+    : field === "resolution"
+      ? words.make.resolution
+      : words.make[field];
 }
 
 /** What matched comes first, the newest on top: it is what one looks for. */
