@@ -176,6 +176,28 @@ def test_the_tail_shows_what_its_filter_says(hits: TestStack) -> None:
         assert complaints.texts == []
 
 
+def test_an_event_of_the_tail_opens(hits: TestStack) -> None:
+    """A row opens by Enter and by a click, whole, and stands still; fields need no filter."""
+    with signed_in(hits) as (page, complaints):
+        opened(page, "/live")
+        await_in_tail(hits, page, "tail.open", deep={"far": {"down": "whole"}}, pad="x" * 300)
+        page.get_by_test_id("tail-filter").fill("matches.nothing")
+        expect(page.get_by_test_id("tail-row")).to_have_count(0, timeout=10_000)
+        expect(page.get_by_test_id("field-row").first).to_be_visible()
+        page.get_by_test_id("tail-filter").fill("")
+        button = row_of(page, "tail.open").get_by_role("button").first
+        button.press("Enter")
+        whole = page.get_by_test_id("tail-whole")
+        expect(whole).to_contain_text('"down": "whole"')
+        expect(button).to_have_attribute("aria-expanded", "true")
+        expect(page.get_by_test_id("tail-pause")).to_have_attribute("aria-pressed", "true")
+        assert accessibility_faults(page) == []
+        button.click()
+        expect(whole).to_have_count(0)
+        expect(page.get_by_test_id("tail-pause")).to_have_attribute("aria-pressed", "false")
+        assert complaints.texts == []
+
+
 def test_find_takes_the_keyboard(hits: TestStack) -> None:
     """What is typed after the slash is looked for; Enter goes there, Escape goes back."""
     with signed_in(hits) as (page, complaints):

@@ -62,6 +62,13 @@ function settled(row: TailRow, fates: Map<string, Fate>): TailRow {
   return { ...row, fate };
 }
 
+/** Returns a tail that stands still, with what has become known of its events since. */
+export function withFates(shown: Tail, newest: Tail): Tail {
+  const fates = new Map(newest.rows.map((row) => [row.at, row.fate]));
+  const rows = shown.rows.map((row) => ({ ...row, fate: row.fate ?? fates.get(row.at) ?? null }));
+  return { ...shown, rows };
+}
+
 /** Returns how many events a second are shown, of how many accepted, over the last seconds. */
 export function tailRate(tail: Tail, nowMs: number): { shown: number; of: number } {
   const recent = tail.bursts.filter((b) => b.atMs > nowMs - RATE_SPAN_MS);
@@ -73,4 +80,20 @@ export function tailRate(tail: Tail, nowMs: number): { shown: number; of: number
     shown: Math.round(sum((b) => b.shown) / spanS),
     of: Math.round(sum((b) => b.of) / spanS),
   };
+}
+
+/** Returns an event as JSON to read. Data that would not be the same again stays the text that came. */
+export function wholeOf({ id, type, data, ...others }: TailEvent): string {
+  return JSON.stringify({ id, type, data: parsed(data), ...others }, null, 2);
+}
+
+function parsed(data: string): unknown {
+  const bare = (text: string) => text.replace(/\s+/g, "");
+  try {
+    const value: unknown = JSON.parse(data);
+    // A number beyond 2^53 would be shown as another one.
+    return bare(JSON.stringify(value)) === bare(data) ? value : data;
+  } catch {
+    return data;
+  }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { EMPTY_TAIL, MAX_ROWS, tailAfter, tailRate } from "../../src/live/tail";
+import { EMPTY_TAIL, MAX_ROWS, tailAfter, tailRate, wholeOf, withFates } from "../../src/live/tail";
 import type { Fate, ServerFrame, TailEvent } from "../../src/live/wire";
 
 const event = (offset: number): TailEvent => ({
@@ -65,5 +65,25 @@ describe("tailRate", () => {
     }
     expect(tailRate(tail, 5_000)).toEqual({ shown: 1, of: 10 });
     expect(tailRate(tail, 60_000)).toEqual({ shown: 0, of: 0 });
+  });
+});
+
+describe("withFates", () => {
+  it("tells what became of events that stand still, and moves none", () => {
+    // Who reads an open event still learns that it was counted.
+    const shown = tailAfter(EMPTY_TAIL, frame([event(1)]), 0);
+    const newest = tailAfter(tailAfter(shown, frame([event(2)]), 0), frame([], [fate(1)]), 0);
+    const after = withFates(shown, newest);
+    expect(after.rows.map((row) => [row.event.id, row.fate?.fate])).toEqual([["o-1", "counted"]]);
+  });
+});
+
+describe("wholeOf", () => {
+  it("lays out data, and leaves what would change as it came", () => {
+    // 2^53 + 1 is no number of this language.
+    const nested = JSON.parse(wholeOf({ ...event(1), data: '{"a": {"b": [1]}}' }));
+    expect(nested).toMatchObject({ id: "o-1", data: { a: { b: [1] } } });
+    for (const data of ['{"a":9007199254740993}', '{"a":'])
+      expect(JSON.parse(wholeOf({ ...event(1), data })).data).toBe(data);
   });
 });

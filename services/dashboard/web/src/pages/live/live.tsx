@@ -18,8 +18,11 @@ import { useTail } from "./use-tail";
 export default function LivePage(_: PageProps) {
   useTitle(words.live.title);
   const [filter, setFilter] = useState("");
-  const tail = useTail(filter);
-  const rows = tail.state.rows;
+  // Fields, types and the newest event are those of all that arrives, whatever is filtered.
+  const all = useTail("");
+  const filtered = useTail(filter.trim() === "" ? null : filter);
+  const tail = filter.trim() === "" ? all : filtered;
+  const rows = all.state.rows;
   const types = useMemo(() => [...new Set(rows.map((row) => row.event.type))], [rows]);
   const [chosen, setChosen] = useState<string | null>(null);
   // What came first stays chosen: the page must not jump with every event.
@@ -43,7 +46,7 @@ export default function LivePage(_: PageProps) {
     <>
       <div class="bar">
         <h1>{words.live.title}</h1>
-        <Steps at={draft ? 1 : tail.state === EMPTY_TAIL ? 0 : 1} />
+        <Steps at={draft ? 1 : all.state === EMPTY_TAIL ? 0 : 1} />
       </div>
       <div class="cols">
         <div class="stack">

@@ -1,11 +1,14 @@
 /** Events as they arrive, each with what became of it. */
+import { useState } from "preact/hooks";
+import { Copy } from "../../components/copy";
 import { Icon } from "../../components/icon";
 import { Empty, Refused } from "../../components/notes";
 import { may } from "../../lib/session";
 import { clock, span } from "../../lib/time";
 import { zone } from "../../lib/view";
 import { fresh, nowMs } from "../../live/live";
-import { type TailRow, tailRate } from "../../live/tail";
+import { type TailRow, tailRate, wholeOf } from "../../live/tail";
+import type { TailEvent } from "../../live/wire";
 import { words } from "../../messages.en";
 import type { FollowedTail } from "./use-tail";
 
@@ -22,6 +25,14 @@ interface TailPanelProps {
 export function TailPanel({ tail, filter, onFilter }: TailPanelProps) {
   const rate = tailRate(tail.state, nowMs.value);
   const rows = tail.state.rows.slice(0, SHOWN);
+  const [opened, setOpened] = useState<{ at: string; held: boolean } | null>(null);
+  // What one reads must not move away: an open event holds the tail still.
+  const toggle = (row: TailRow) => {
+    const held = opened?.held ?? tail.held;
+    const closing = row.at === opened?.at;
+    setOpened(closing ? null : { at: row.at, held });
+    tail.setHeld(closing ? held : true);
+  };
   return (
     <section class="panel tail" aria-label={words.live.arriving}>
       <header>
@@ -36,8 +47,13 @@ export function TailPanel({ tail, filter, onFilter }: TailPanelProps) {
           data-testid="tail-filter"
           aria-label={words.live.filterLabel}
           placeholder={words.live.filter}
+          title={words.live.filterHint}
           value={filter}
-          onInput={(input) => onFilter(input.currentTarget.value)}
+          onInput={(input) => {
+            if (opened) tail.setHeld(opened.held);
+            setOpened(null);
+            onFilter(input.currentTarget.value);
+          }}
         />
         <button
           type="button"
@@ -55,7 +71,7 @@ export function TailPanel({ tail, filter, onFilter }: TailPanelProps) {
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
       <div class="tail-rows" role="log" aria-live="off" tabIndex={0} data-testid="tail">
         {rows.map((row) => (
-          <Row key={row.at} row={row} />
+          <Row key={row.at} row={row} open={row.at === opened?.at} onToggle={() => toggle(row)} />
         ))}
       </div>
       {rows.length === 0 && !tail.problem && (
@@ -88,28 +104,46 @@ function Ages() {
   );
 }
 
-function Row({ row }: { row: TailRow }) {
+interface RowProps {
+  readonly row: TailRow;
+  readonly open: boolean;
+  onToggle(): void;
+}
+
+function Row({ row, open, onToggle }: RowProps) {
   const { event, fate } = row;
   const what = fate?.fate ?? "counting";
   const said = whyOf(row);
   const isNew = nowMs.value - event.received_ms < NEW_MS;
   return (
-    <div
-      class={isNew ? "ev new" : "ev"}
-      data-testid="tail-row"
-      data-id={event.id}
-      data-type={event.type}
-      data-fate={what}
-    >
-      <span class="t3">{clock(event.received_ms, zone.value, "tenth")}</span>
-      <span class={said ? "ty warn" : "ty"} title={event.type}>
-        {event.type || words.live.untyped}
-      </span>
-      <span class="mono data" title={event.data}>
-        {said ?? event.data}
-      </span>
-      <span class={`fate ${what}`}>{words.live.fates[what] ?? what}</span>
+    <div data-testid="tail-row" data-id={event.id} data-type={event.type} data-fate={what}>
+      <button type="button" class={isNew ? "ev new" : "ev"} aria-expanded={open} onClick={onToggle}>
+        <span class="t3">{clock(event.received_ms, zone.value, "tenth")}</span>
+        <span class={said ? "ty warn" : "ty"} title={event.type}>
+          {event.type || words.live.untyped}
+        </span>
+        <span class="mono data" title={event.data}>
+          {said ?? event.data}
+        </span>
+        <span class={`fate ${what}`}>{words.live.fates[what] ?? what}</span>
+      </button>
+      {open && <Whole event={event} />}
     </div>
+  );
+}
+
+/** The event with all that the tail has of it. */
+function Whole({ event }: { event: TailEvent }) {
+  const text = wholeOf(event);
+  return (
+    <section class="ev-whole" aria-label={words.live.open} data-testid="tail-whole">
+      <Copy text={text} />
+      {event.cut && <p class="t3 s">{words.live.cut}</p>}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
+      <pre class="mono s" tabIndex={0}>
+        {text}
+      </pre>
+    </section>
   );
 }
 

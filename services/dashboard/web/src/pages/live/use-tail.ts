@@ -1,7 +1,7 @@
 /** The tail as a page follows it: filtered by the server, held still on demand. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { live, nowMs } from "../../live/live";
-import { EMPTY_TAIL, type Tail, tailAfter } from "../../live/tail";
+import { EMPTY_TAIL, type Tail, tailAfter, withFates } from "../../live/tail";
 import type { Problem, TailFilter } from "../../live/wire";
 
 const PAUSE_MS = 250;
@@ -35,8 +35,8 @@ function literal(text: string): unknown {
   }
 }
 
-/** Follows the tail through a filter; a changed filter starts anew. */
-export function useTail(filter: string): FollowedTail {
+/** Follows the tail through a filter; a changed filter starts anew, null follows nothing. */
+export function useTail(filter: string | null): FollowedTail {
   const [state, setState] = useState(EMPTY_TAIL);
   const [held, setHeld] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
@@ -47,11 +47,14 @@ export function useTail(filter: string): FollowedTail {
     newest.current = EMPTY_TAIL;
     setState(EMPTY_TAIL);
     setProblem(null);
+    setHeld(false);
+    if (filter === null) return;
     let leave = () => {};
     let frame = 0;
     const draw = () => {
       frame = 0;
-      if (!still.current) setState(newest.current);
+      if (still.current) setState((shown) => withFates(shown, newest.current));
+      else setState(newest.current);
     };
     const timer = setTimeout(
       () => {
