@@ -134,6 +134,9 @@ export const words = {
       `${change}, ${n} ${plural(n, "event")} ${late} late`,
     empty: (range: string) => `No events matched in ${range}`,
     emptyHint: "Nothing that this metric counts has arrived in this time.",
+    few: (aggregate: string) => `Too few events for ${aggregate}`,
+    fewHint: (aggregate: string, least: number) =>
+      `Events were counted, but ${aggregate} needs ${least} in a window. Choose count, or a longer window.`,
     cursor: (title: string) => `Cursor of ${title}`,
     all: "all",
     other: "other",

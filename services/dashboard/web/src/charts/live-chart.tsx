@@ -8,6 +8,7 @@ import { asTable, range, zone } from "../lib/view";
 import type { Followeds } from "../live/use";
 import { words } from "../messages.en";
 import { Chart } from "./chart";
+import { type Emptiness, emptinessOf } from "./empty";
 import { Legend } from "./legend";
 import { type Plot, plotOf } from "./plot";
 
@@ -42,7 +43,7 @@ export function LiveChart(props: LiveChartProps) {
   if (problem) return <Refused problem={problem} />;
   const aggregate = aggregates[0] ?? "count";
   const unit = unitOf(aggregate, followed.feeds[0]?.model?.metric.unit ?? null);
-  const empty = plot?.lines.every((line) => line.value.every(Number.isNaN));
+  const empty = plot && emptinessOf(plot, aggregates);
   return (
     <>
       <div class="chart-box">
@@ -62,15 +63,22 @@ export function LiveChart(props: LiveChartProps) {
           height={props.height}
           asTable={asTable.value}
         />
-        {empty && (
-          <div class="chart-empty">
-            <Empty title={words.chart.empty(range.value.words)}>
-              <span class="s">{words.chart.emptyHint}</span>
-            </Empty>
-          </div>
-        )}
+        {empty && !asTable.value && <Why empty={empty} />}
       </div>
-      {plot && empty === false && !asTable.value && <Legend plot={plot} />}
+      {plot && empty === null && !asTable.value && <Legend plot={plot} />}
     </>
+  );
+}
+
+/** What stands in place of lines. */
+function Why({ empty }: { empty: Emptiness }) {
+  const said = words.chart;
+  const { few } = empty;
+  return (
+    <div class="chart-empty">
+      <Empty title={few ? said.few(few.aggregate) : said.empty(range.value.words)}>
+        <span class="s">{few ? said.fewHint(few.aggregate, few.least) : said.emptyHint}</span>
+      </Empty>
+    </div>
   );
 }

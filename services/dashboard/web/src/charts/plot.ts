@@ -265,6 +265,11 @@ export function marksOf(scale: Scale): number[] {
   return Array.from({ length: count + 1 }, (_, at) => scale.low + at * scale.step);
 }
 
+/** Returns the last window of a line that has events, said or not, or -1. */
+export function lastCounted(line: Line): number {
+  return line.count.findLastIndex((n) => n > 0);
+}
+
 /** Returns the last window of a line that is drawn and has a value, or -1. */
 export function lastKnown(line: Line): number {
   let at = line.drawn - 1;

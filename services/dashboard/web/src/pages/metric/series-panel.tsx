@@ -1,7 +1,7 @@
 /** The series of a metric with their newest values, and what can be taken away of them. */
 import type { MetricDetail } from "../../api/shapes";
 import { LineKey } from "../../charts/legend";
-import { type Line, lastKnown, type Plot } from "../../charts/plot";
+import { type Line, lastCounted, lastKnown, type Plot } from "../../charts/plot";
 import { csvRows } from "../../charts/table";
 import { Copy } from "../../components/copy";
 import { VirtualTable } from "../../components/virtual-table";
@@ -62,8 +62,9 @@ export function SeriesPanel({ metric, aggregate, plot, query, of }: SeriesPanelP
 }
 
 function SeriesRow({ line, unit }: { line: Line; unit: string }) {
-  const at = lastKnown(line);
-  const value = at < 0 ? null : (line.value[at] ?? null);
+  const known = lastKnown(line);
+  const at = known < 0 ? lastCounted(line) : known;
+  const value = known < 0 ? null : (line.value[known] ?? null);
   return (
     <tr data-testid="series-row">
       <td class="key">
@@ -73,7 +74,7 @@ function SeriesRow({ line, unit }: { line: Line; unit: string }) {
       <td class="num b" title={exact(value)}>
         {withUnit(value, unit)}
       </td>
-      <td class="num t3">{within(line, at, unit)}</td>
+      <td class="num t3">{within(line, known, unit)}</td>
       <td class="num">{at < 0 ? NONE : integer(line.count[at])}</td>
     </tr>
   );
