@@ -119,10 +119,14 @@ export interface Tried {
   readonly why: ProblemPlace | null;
 }
 
+/** What the check says; `old`: of a text that has been changed since. */
+export type Checked = Validation & { readonly old?: boolean };
+
 /** Returns what can be tried of a draft (null: of its text): a name changes nothing of it. */
-export function triedOf(draft: Draft | null, text: string, validation: Validation | null): Tried {
+export function triedOf(draft: Draft | null, text: string, validation: Checked | null): Tried {
   if (validation === null || validation.ok) return { text, valid: validation !== null, why: null };
   const others = validation.errors.filter((place) => place.pointer !== "/name");
+  if (validation.old) return { text, valid: false, why: others[0] ?? null };
   if (draft !== null && validation.errors.length > 0 && others.length === 0) {
     return { text: yamlOf({ ...draft, name: "" }), valid: true, why: null };
   }

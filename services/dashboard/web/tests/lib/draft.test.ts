@@ -102,6 +102,12 @@ describe("triedOf", () => {
     expect(tried).toEqual({ text: yamlOf({ ...draft, name: "" }), valid: true, why: null });
   });
 
+  it("tries nothing while a change is being checked", () => {
+    // What the check said was of another text: this one may be wrong elsewhere.
+    const tried = triedOf(EMPTY_DRAFT, "text", { ...refused(badName), old: true });
+    expect(tried).toEqual({ text: "text", valid: false, why: null });
+  });
+
   it("says why nothing can be tried", () => {
     // The reason is that of the first field that matters.
     const tried = triedOf(EMPTY_DRAFT, "text", refused(badName, missing));

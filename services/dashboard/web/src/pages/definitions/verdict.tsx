@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { post } from "../../api/client";
 import type { Validation } from "../../api/shapes";
 import { Icon } from "../../components/icon";
+import type { Checked } from "../../lib/draft";
 import { words } from "../../messages.en";
 
 const PAUSE_MS = 250;
@@ -14,7 +15,7 @@ interface Draft {
 }
 
 /** Checks a draft a moment after the last change; null before the first answer. */
-export function useValidation({ kind, name, text }: Draft): Validation | null {
+export function useValidation({ kind, name, text }: Draft): Checked | null {
   const [found, setFound] = useState<{ text: string; validation: Validation } | null>(null);
   useEffect(() => {
     const abort = new AbortController();
@@ -32,7 +33,7 @@ export function useValidation({ kind, name, text }: Draft): Validation | null {
   }, [kind, name, text]);
   if (found === null) return null;
   // While a change is being checked, what was wrong stays; what was right is no longer known.
-  return found.text === text ? found.validation : { ...found.validation, ok: false };
+  return found.text === text ? found.validation : { ...found.validation, ok: false, old: true };
 }
 
 /** The check's words: each place with what it required, what came and the mend. */

@@ -46,7 +46,7 @@ export function Preview({ text, valid, why }: Trial) {
         <h3>{words.make.preview}</h3>
         {tried && <span class="t3 s">{words.make.previewSub(tried.seen)}</span>}
         <span class="grow" />
-        {tried && tried.seen > 0 && <Sums tried={tried} />}
+        {tried && tried.seen > 0 && !why && <Sums tried={tried} />}
       </div>
       {why && (
         <p class="t3 s said" data-testid="preview-why">
@@ -54,7 +54,11 @@ export function Preview({ text, valid, why }: Trial) {
         </p>
       )}
       {tried?.seen === 0 && <p class="t3 s">{words.make.previewNone}</p>}
-      {tried && tried.seen > 0 && <Rows events={sorted(tried.events)} />}
+      {tried && tried.seen > 0 && (
+        <div class={why ? "dimmed" : undefined}>
+          <Rows events={sorted(tried.events)} />
+        </div>
+      )}
     </section>
   );
 }
