@@ -128,7 +128,7 @@ export const words = {
     nothingSince: (time: string) => `nothing since ${time}`,
     incomplete: "incomplete",
     rebuilding: "rebuilding",
-    band: "value and error band",
+    bands: { between: "between percentiles", error: "value and its error" },
     corrected: "corrected after late events",
     correction: (change: string, n: number, late: string) =>
       `${change}, ${n} ${plural(n, "event")} ${late} late`,

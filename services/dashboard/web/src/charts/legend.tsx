@@ -2,7 +2,7 @@
 import type { Stroke } from "../lib/palette";
 import { words } from "../messages.en";
 import type { Plot } from "./plot";
-import { provisionalFrom } from "./plot";
+import { bandsIn, provisionalFrom } from "./plot";
 
 /** A short piece of a line: color and dash. */
 export function LineKey({ stroke, width = 16 }: { stroke: Stroke; width?: number }) {
@@ -13,26 +13,14 @@ export function LineKey({ stroke, width = 16 }: { stroke: Stroke; width?: number
   );
 }
 
-/** The legend under a chart: band, provisional, corrections, as far as they are there. */
+/** The legend under a chart: bands, provisional, corrections, as far as they are there. */
 export function Legend({ plot }: { plot: Plot }) {
-  const banded = plot.lines.find((line) => line.banded);
+  const { between, error } = bandsIn(plot);
   const corrected = plot.lines.some((line) => line.corrections.length > 0);
   return (
     <div class="legend">
-      {banded && (
-        <span class="k">
-          <svg
-            class={`line-key stroke-${banded.stroke.token}`}
-            width="22"
-            height="8"
-            aria-hidden="true"
-          >
-            <rect class="band" width="22" height="8" rx="1" />
-            <path d="M0 4H22" stroke-width="1.75" />
-          </svg>
-          {words.chart.band}
-        </span>
-      )}
+      {between && <BandKey stroke={between.stroke} shape="between" path="M0 1H22M0 9H22" />}
+      {error && <BandKey stroke={error.stroke} shape="error" path="M0 5H22" />}
       {provisionalFrom(plot) !== null && (
         <span class="tag-prov">{words.chart.provisionalLegend}</span>
       )}
@@ -45,5 +33,23 @@ export function Legend({ plot }: { plot: Plot }) {
         </span>
       )}
     </div>
+  );
+}
+
+interface BandKeyProps {
+  readonly stroke: Stroke;
+  readonly shape: "between" | "error";
+  readonly path: string;
+}
+
+function BandKey({ stroke, shape, path }: BandKeyProps) {
+  return (
+    <span class="k">
+      <svg class={`line-key stroke-${stroke.token}`} width="22" height="10" aria-hidden="true">
+        <rect class={`band ${shape}`} y="1" width="22" height="8" rx="1" />
+        <path d={path} stroke-width="1.75" />
+      </svg>
+      {words.chart.bands[shape]}
+    </span>
   );
 }

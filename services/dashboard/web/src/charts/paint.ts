@@ -4,7 +4,7 @@ import { change, label, short } from "../lib/numbers";
 import { color } from "../lib/palette";
 import { span } from "../lib/time";
 import { words } from "../messages.en";
-import { type Line, lastKnown, type Plot, provisionalFrom, spansIn } from "./plot";
+import { type Line, lastKnown, lineBelow, type Plot, provisionalFrom, spansIn } from "./plot";
 
 /** Where things are on the canvas, in CSS pixels. */
 export interface Area {
@@ -103,19 +103,29 @@ export function paintLines(pen: Pen, area: Area, scene: Scene): void {
 }
 
 function paintBand(pen: Pen, area: Area, plot: Plot, line: Line): void {
-  const below = line.fillTo ? plot.lines.find((other) => other.id === line.fillTo) : undefined;
-  if (!below && !line.banded) return;
-  const high = below ? line.value : line.high;
-  const low = below ? below.value : line.low;
+  const below = lineBelow(plot, line);
   pen.fillStyle = color(line.stroke.token);
-  pen.globalAlpha = below ? 0.1 : 0.16;
-  for (const [from, to] of runs(line.drawn, high, low)) {
+  pen.globalAlpha = 0.08;
+  if (below) fillBetween(pen, area, plot, line.drawn, line.value, below.value);
+  pen.globalAlpha = 0.18;
+  if (line.banded) fillBetween(pen, area, plot, line.drawn, line.high, line.low);
+  pen.globalAlpha = 1;
+}
+
+function fillBetween(
+  pen: Pen,
+  area: Area,
+  plot: Plot,
+  drawn: number,
+  high: Float64Array,
+  low: Float64Array,
+): void {
+  for (const [from, to] of runs(drawn, high, low)) {
     pen.beginPath();
     for (let at = from; at <= to; at += 1) pen.lineTo(area.x(t(plot, at)), area.y(v(high, at)));
     for (let at = to; at >= from; at -= 1) pen.lineTo(area.x(t(plot, at)), area.y(v(low, at)));
     pen.fill();
   }
-  pen.globalAlpha = 1;
 }
 
 const t = (plot: Plot, at: number) => plot.tMs[at] ?? 0;

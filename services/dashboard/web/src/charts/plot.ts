@@ -265,6 +265,19 @@ export function marksOf(scale: Scale): number[] {
   return Array.from({ length: count + 1 }, (_, at) => scale.low + at * scale.step);
 }
 
+/** Returns the percentile down to which a line's ground is filled, if it is there. */
+export function lineBelow(plot: Plot, line: Line): Line | undefined {
+  return line.fillTo === null ? undefined : plot.lines.find((one) => one.id === line.fillTo);
+}
+
+/** Returns the lines that stand for each kind of band in the legend, where there is one. */
+export function bandsIn(plot: Plot): { between?: Line | undefined; error?: Line | undefined } {
+  return {
+    between: plot.lines.find((line) => lineBelow(plot, line) !== undefined),
+    error: plot.lines.find((line) => line.banded),
+  };
+}
+
 /** Returns the last window of a line that has events, said or not, or -1. */
 export function lastCounted(line: Line): number {
   return line.count.findLastIndex((n) => n > 0);

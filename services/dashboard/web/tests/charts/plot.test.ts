@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { describe as sentence } from "../../src/charts/describe";
-import { marksOf, plotOf, provisionalFrom, scaleOf, spansIn } from "../../src/charts/plot";
+import { bandsIn, marksOf, plotOf, provisionalFrom, scaleOf, spansIn } from "../../src/charts/plot";
 import { modelOf } from "../../src/live/model";
 import type { Cell, WireAnswer } from "../../src/live/wire";
 
@@ -69,6 +69,15 @@ describe("plotOf", () => {
       ["p95", "p50:0", "s1"],
     ]);
     expect(plot.lines[1]?.value[3]).toBeNaN();
+  });
+
+  it("tells the space between percentiles from the error of each", () => {
+    // What is shaded between two lines is no error of either.
+    const asked = (aggregate: string) => ({ model: model([[1, 2, 3, 4]]), aggregate });
+    const both = bandsIn(plotOf([asked("p50"), asked("p95")], null));
+    expect([both.between?.name, both.error?.name]).toEqual(["p95", "p50"]);
+    const one = bandsIn(plotOf([asked("p95")], null));
+    expect([one.between, one.error?.name]).toEqual([undefined, "r0"]);
   });
 
   it("tells several aggregates that are no percentiles apart by color, without a fill", () => {
