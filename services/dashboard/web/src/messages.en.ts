@@ -127,6 +127,7 @@ export const words = {
     countedTo: (time: string) => `counted to ${time}`,
     nothingSince: (time: string) => `nothing since ${time}`,
     incomplete: "incomplete",
+    incompleteLegend: "incomplete: not all of it counted",
     rebuilding: "rebuilding",
     bands: { between: "between percentiles", error: "value and its error" },
     corrected: "corrected after late events",

@@ -2,7 +2,7 @@
 import type { Stroke } from "../lib/palette";
 import { words } from "../messages.en";
 import type { Plot } from "./plot";
-import { bandsIn, provisionalFrom } from "./plot";
+import { bandsIn, provisionalFrom, quietIn } from "./plot";
 
 /** A short piece of a line: color and dash. */
 export function LineKey({ stroke, width = 16 }: { stroke: Stroke; width?: number }) {
@@ -21,6 +21,14 @@ export function Legend({ plot }: { plot: Plot }) {
     <div class="legend">
       {between && <BandKey stroke={between.stroke} shape="between" path="M0 1H22M0 9H22" />}
       {error && <BandKey stroke={error.stroke} shape="error" path="M0 5H22" />}
+      {quietIn(plot).map(([letter, text]) => (
+        <span key={letter} class="k">
+          <svg class="ground-key" width="14" height="10" aria-hidden="true">
+            <rect x="0.5" y="0.5" width="13" height="9" rx="1" />
+          </svg>
+          {letter === "i" ? words.chart.incompleteLegend : text}
+        </span>
+      ))}
       {provisionalFrom(plot) !== null && (
         <span class="tag-prov">{words.chart.provisionalLegend}</span>
       )}

@@ -4,7 +4,15 @@ import { change, label, short } from "../lib/numbers";
 import { color } from "../lib/palette";
 import { span } from "../lib/time";
 import { words } from "../messages.en";
-import { type Line, lastKnown, lineBelow, type Plot, provisionalFrom, spansIn } from "./plot";
+import {
+  type Line,
+  lastKnown,
+  lineBelow,
+  type Plot,
+  provisionalFrom,
+  quietIn,
+  spansIn,
+} from "./plot";
 
 /** Where things are on the canvas, in CSS pixels. */
 export interface Area {
@@ -36,8 +44,13 @@ const LABEL_PX = 15;
 
 /** Paints what lies behind the lines: provisional, incomplete, rebuilding and unknown time. */
 export function paintGrounds(pen: Pen, area: Area, scene: Scene): void {
-  for (const span of spansIn(scene.plot, "i")) ground(pen, area, span, color("warn-soft"));
-  for (const span of spansIn(scene.plot, "r")) ground(pen, area, span, color("fill"));
+  // Neutral: an answer does not tell time before the metric from a log that is gone.
+  for (const [letter, text] of quietIn(scene.plot)) {
+    for (const span of spansIn(scene.plot, letter)) {
+      ground(pen, area, span, color("fill"));
+      within(pen, area, span, text);
+    }
+  }
   const openMs = provisionalFrom(scene.plot);
   const endMs = scene.staleMs ?? scene.toMs;
   if (openMs !== null && openMs < endMs) {
@@ -55,6 +68,18 @@ function ground(pen: Pen, area: Area, [from, to]: readonly [number, number], fil
   const right = Math.min(area.left + area.width, area.x(to));
   pen.fillStyle = fill;
   if (right > left) pen.fillRect(left, area.top, right - left, area.height);
+}
+
+/** Names a ground in its corner, where there is room for the word. */
+function within(pen: Pen, area: Area, [from, to]: readonly [number, number], text: string): void {
+  const left = Math.max(area.left, area.x(from));
+  const right = Math.min(area.left + area.width, area.x(to));
+  pen.font = FONT;
+  if (pen.measureText(text).width + 12 > right - left) return;
+  pen.fillStyle = color("text-2");
+  pen.textAlign = "left";
+  pen.textBaseline = "top";
+  pen.fillText(text, left + 6, area.top + 5);
 }
 
 function above(pen: Pen, area: Area, text: string): void {

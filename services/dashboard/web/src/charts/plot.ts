@@ -209,6 +209,13 @@ export function spansIn(plot: Plot, letter: string): (readonly [number, number])
   return spans;
 }
 
+/** Returns the letters of a plot that have a quiet ground, with their words. */
+export function quietIn(plot: Plot): (readonly [letter: string, text: string])[] {
+  const { incomplete, rebuilding } = words.chart;
+  const grounds = [["i", incomplete] as const, ["r", rebuilding] as const];
+  return grounds.filter(([letter]) => spansIn(plot, letter).length > 0);
+}
+
 /** A scale: its ends and the step of its marks. */
 export interface Scale {
   readonly low: number;

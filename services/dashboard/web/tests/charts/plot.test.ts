@@ -1,6 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { describe as sentence } from "../../src/charts/describe";
-import { bandsIn, marksOf, plotOf, provisionalFrom, scaleOf, spansIn } from "../../src/charts/plot";
+import {
+  bandsIn,
+  marksOf,
+  plotOf,
+  provisionalFrom,
+  quietIn,
+  scaleOf,
+  spansIn,
+} from "../../src/charts/plot";
 import { modelOf } from "../../src/live/model";
 import type { Cell, WireAnswer } from "../../src/live/wire";
 
@@ -137,6 +145,17 @@ describe("states", () => {
     const plot = plotOf([{ model: model([[1, 2, 3, 4, 5]], "fiipp"), aggregate: "avg" }], null);
     expect(provisionalFrom(plot)).toBe(180_000);
     expect(spansIn(plot, "i")).toEqual([[60_000, 180_000]]);
+  });
+});
+
+describe("quiet grounds", () => {
+  it("have a word each, and only where they are", () => {
+    // A ground without a word reads as a warning of nobody knows what.
+    const of = (state: string) =>
+      quietIn(plotOf([{ model: model([[1, 2, 3, 4]], state), aggregate: "avg" }], null));
+    expect(of("iifp")).toEqual([["i", "incomplete"]]);
+    expect(of("rrff")).toEqual([["r", "rebuilding"]]);
+    expect(of("ffff")).toEqual([]);
   });
 });
 
