@@ -59,11 +59,14 @@ def connector_jars(folder: Path) -> list[Path]:
 
 def session_config(settings: Settings) -> Mapping[str, str]:
     """Return the Spark settings."""
+    connector = os.pathsep.join(str(jar) for jar in connector_jars(settings.jars_dir))
     return {
         # 4 tries of a task: with one, a single killed Python worker ends the query.
         "spark.master": settings.master,
         "spark.app.name": "weir-panes",
-        "spark.jars": ",".join(str(jar) for jar in connector_jars(settings.jars_dir)),
+        # Not `spark.jars`: that is copied at each start, and only a JVM's first session sees it.
+        "spark.driver.extraClassPath": connector,
+        "spark.executor.extraClassPath": connector,
         "spark.driver.memory": settings.driver_memory,
         # G1's threads compete for two cores: a batch took 460 ms with it, 275 without.
         # HotSpot interprets methods above 8,000 bytes unless told; with 20 metrics Spark makes
