@@ -1,6 +1,6 @@
 """POST /v1/events, from request to answer: the hot route, in front of the framework.
 
-The way of a request: credential → body within limits → items by its protocol →
+The way of a request: credential → quota → body within limits → items by its protocol →
 each item judged → records appended → the answer, once Kafka has acknowledged all
 of them. One bad item is stored with its reason and harms no other; a request that
 cannot be read is refused whole, before anything of it is stored.
@@ -33,6 +33,7 @@ from weir_ingest.head import Head, Receive, Scope, Send
 from weir_ingest.instruments import Instruments
 from weir_ingest.keys import Keys, StoredKey
 from weir_ingest.protocols.batch import Batch, BatchLimits
+from weir_ingest.quota import Quota
 from weir_ingest.tail import Tail, refused_entry_of
 
 # The first header tells what a record is (docs/interfaces.md 1).
@@ -61,6 +62,7 @@ class Parts:
     body_limits: BodyLimits
     batch_limits: BatchLimits
     max_decoded_bytes: int
+    quota: Quota
 
 
 class Accept:
@@ -73,11 +75,13 @@ class Accept:
         """Answer one request."""
         parts = self._parts
         head = Head(scope, parts.clock.now_ms())
+        tenant = ""
         try:
             with holding(parts.budget) as held:
                 check_framing(head)
                 caller = parts.keys.caller(head)
-                held.tenant = caller.tenant
+                held.tenant = tenant = caller.tenant
+                parts.quota.check(tenant, parts.clock.now_ms())
                 body = await read_body(head, receive, parts.body_limits, held)
                 parts.instruments.body_bytes.inc(len(body))
                 body = encodings.decode(
@@ -86,6 +90,7 @@ class Accept:
                 held.grow(len(body))
                 await _give_turn(body)
                 batch = protocols.read(head, body, parts.batch_limits)
+                parts.quota.take(tenant, len(batch.items), parts.clock.now_ms())
                 await _give_turn(body)
                 answer = await self._store(head, caller, batch)
         except ProblemError as problem:
@@ -93,6 +98,8 @@ class Accept:
             answer = problem_answer(problem)
         except ClientGoneError:
             return
+        if tenant:
+            answer.headers.extend(parts.quota.headers(tenant, parts.clock.now_ms()))
         origin = head.headers.get(b"origin")
         if origin is not None:
             answer.headers.extend(cors_headers(origin))

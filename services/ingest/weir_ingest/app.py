@@ -36,6 +36,7 @@ from weir_ingest.key_reader import KeyReader
 from weir_ingest.keys import Keys, StoredKey
 from weir_ingest.ops import Ops
 from weir_ingest.protocols.batch import BatchLimits
+from weir_ingest.quota import Quota
 from weir_ingest.settings import Settings
 from weir_ingest.tail import Sampler, Tail
 
@@ -81,6 +82,7 @@ class Service:
             body_limits=BodyLimits(settings.max_body_bytes, settings.body_timeout_s),
             batch_limits=batch_limits,
             max_decoded_bytes=settings.max_decoded_bytes,
+            quota=Quota(settings.quota_events_per_s),
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

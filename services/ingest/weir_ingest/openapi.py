@@ -67,6 +67,7 @@ PROBLEMS = {
     408: "The body stopped coming.",
     413: "Too large, or too many events.",
     415: "Unknown media type or coding.",
+    429: "Over the tenant's quota; nothing was stored. Carries Retry-After and RateLimit.",
     503: "Not confirmed as stored; send again, same ids. Carries Retry-After.",
 }
 

@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, PositiveFloat, PositiveInt, SecretStr, model_validator
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 Port = Annotated[int, Field(ge=0, le=65535)]
@@ -65,6 +65,11 @@ class Settings(BaseSettings):
     )
     linger_ms: Annotated[int, Field(ge=0, le=100)] = Field(
         default=5, description="How long a record waits for company, milliseconds."
+    )
+    quota_events_per_s: NonNegativeInt = Field(
+        default=0,
+        description="Events a second that a tenant may send to this process, averaged over 10 s; "
+        "0: no quota.",
     )
     tail_events_per_s: PositiveInt = Field(
         default=50, description="Most events a second and tenant that the live tail samples."

@@ -1,0 +1,67 @@
+"""The quota: how many events a second each tenant may send, averaged over ten seconds.
+
+A bucket for each tenant holds what it may still send. A request is taken as long as
+anything is left, and what it takes beyond is paid back by waiting: so a large request
+needs no larger quota than small ones. Told as the draft of the RateLimit header fields
+for HTTP says (draft-ietf-httpapi-ratelimit-headers-10); who is over it is refused
+before the body is read, and nothing of it is stored.
+"""
+
+from __future__ import annotations
+
+import math
+
+from weir.problems import ProblemError, Reason
+
+WINDOW_S = 10
+# What clients wait at most before they give a batch up (docs/ingest.md, 1.3).
+MAX_RETRY_S = 5
+
+
+class Quota:
+    """What each tenant may still send; 0 events a second: everything.
+
+    It is one process's: replicas have one each.
+    """
+
+    def __init__(self, events_per_s: int) -> None:
+        self._per_s = events_per_s
+        self._full = float(events_per_s * WINDOW_S)
+        self._levels: dict[str, tuple[float, int]] = {}
+
+    def check(self, tenant: str, now_ms: int) -> None:
+        """Do nothing if a tenant may send now.
+
+        Raises:
+            ProblemError: 429 `rate_limited`, with the seconds to wait.
+        """
+        if not self._per_s or (level := self._level(tenant, now_ms)) > 0:
+            return
+        raise ProblemError(
+            429,
+            Reason.RATE_LIMITED,
+            f"a tenant must send at most {self._per_s} events a second over {WINDOW_S} s, got "
+            f"{self._full - level:.0f}; nothing was stored, send again later with the same ids",
+            retry_after_s=self._wait_s(level),
+        )
+
+    def take(self, tenant: str, events: int, now_ms: int) -> None:
+        """Count events that a tenant sent."""
+        if self._per_s:
+            self._levels[tenant] = (self._level(tenant, now_ms) - events, now_ms)
+
+    def headers(self, tenant: str, now_ms: int) -> list[tuple[bytes, bytes]]:
+        """Return the header fields that tell the quota and what is left; none without one."""
+        if not self._per_s:
+            return []
+        level = self._level(tenant, now_ms)
+        left = f'"tenant";r={max(0, math.floor(level))};t={self._wait_s(level)}'
+        policy = f'"tenant";q={self._full:.0f};w={WINDOW_S}'
+        return [(b"ratelimit-policy", policy.encode()), (b"ratelimit", left.encode())]
+
+    def _level(self, tenant: str, now_ms: int) -> float:
+        level, at_ms = self._levels.get(tenant, (self._full, now_ms))
+        return min(self._full, level + max(0, now_ms - at_ms) / 1000 * self._per_s)
+
+    def _wait_s(self, level: float) -> int:
+        return 0 if level > 0 else min(MAX_RETRY_S, max(1, math.ceil(-level / self._per_s)))
