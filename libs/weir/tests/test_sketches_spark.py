@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from weir.sketches import (
     merge_hll,
     merge_kll,
 )
+from weir_local.repository import SPARK_JARS
 
 pytestmark = pytest.mark.spark
 EVENTS = 8000
@@ -32,6 +34,8 @@ def groups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Row]]:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "1")
+        # The JVM stays for the modules that come after this one, and they need the connector.
+        .config("spark.driver.extraClassPath", os.pathsep.join(map(str, SPARK_JARS.glob("*.jar"))))
         .config("spark.local.dir", str(folder))
         .config("spark.sql.warehouse.dir", str(folder))
         .getOrCreate()
