@@ -89,12 +89,7 @@ def read_range(log: LogPartition, start: int, end: int) -> Iterator[list[Message
         KafkaException: If the log does not hold them or did not answer in time.
     """
     with reader(log.bootstrap) as consumer:
-        consumer.assign([log.at(start)])
-        at = start
-        while at < end:
-            messages = _consume(consumer, CHUNK)
-            at = (messages[-1].offset() or 0) + 1
-            yield [m for m in messages if (m.offset() or 0) < end]
+        yield from _read(consumer, log.topic, {log.partition: start}, {log.partition: end})
 
 
 def read_ranges(
@@ -120,25 +115,26 @@ def read_ranges(
                 f" {first} to {end[partition]}: has the log lost records?"
             )
             raise ValueError(msg)
+    if any(start.get(partition, 0) < n for partition, n in end.items()):
+        yield from _read(_kept_consumer(bootstrap), topic, start, end)
+
+
+def _read(
+    consumer: Consumer, topic: str, start: Mapping[int, int], end: Mapping[int, int]
+) -> Iterator[list[Message]]:
     left = {p: n for p, n in end.items() if start.get(p, 0) < n}
-    if not left:
-        return
-    consumer = _kept_consumer(bootstrap)
     consumer.assign([TopicPartition(topic, p, start.get(p, 0)) for p in left])
     try:
         while left:
             messages = _consume(consumer, CHUNK)
-            reached = {p for p, n in left.items() if _reaches(messages, p, n)}
+            last = {_partition(m): m.offset() or 0 for m in messages}
+            reached = [p for p, n in left.items() if last.get(p, -1) + 1 >= n]
             # First, so that nothing is fetched for nothing while the caller works.
             consumer.incremental_unassign([TopicPartition(topic, p) for p in reached])
             left = {p: n for p, n in left.items() if p not in reached}
             yield from _by_size([m for m in messages if (m.offset() or 0) < end[_partition(m)]])
     finally:
         consumer.unassign()
-
-
-def _reaches(messages: Sequence[Message], partition: int, end: int) -> bool:
-    return any(_partition(m) == partition and (m.offset() or 0) + 1 >= end for m in messages)
 
 
 def _partition(message: Message) -> int:
