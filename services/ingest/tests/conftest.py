@@ -125,9 +125,14 @@ class Ingest:
         """Where events go."""
         return f"http://127.0.0.1:{self.port}/v1/events"
 
+    @property
+    def authorization(self) -> dict[str, str]:
+        """What tells who sends."""
+        return {"authorization": f"Bearer {self.key}"}
+
     def post(self, body: bytes | Iterator[bytes], **headers: str) -> httpx.Response:
         """Send a body; header names are written with underscores."""
-        sent = {"authorization": f"Bearer {self.key}"}
+        sent = self.authorization
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         return self.client.post(self.url, content=body, headers=sent)
 

@@ -5,23 +5,24 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 from weir.problems import ProblemError
 from weir_ingest.quota import Quota
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
-    from tests.conftest import Ingest
+    from tests.conftest import Ingest, LogReader
 
-NOW_MS = 1_800_000_000_000
+NOW_S = 1_000.0
 
 
-def refusal(quota: Quota, tenant: str, now_ms: int) -> ProblemError | None:
+def refusal(quota: Quota, tenant: str, now_s: float) -> ProblemError | None:
     """Return why a tenant may not send now, None if it may."""
     try:
-        quota.check(tenant, now_ms)
+        quota.check(tenant, now_s)
     except ProblemError as problem:
         return problem
     return None
@@ -31,41 +32,50 @@ class TestQuota:
     def test_what_is_over_it_is_paid_back_by_waiting(self) -> None:
         """As long as anything is left a request is taken whole; then its debt is waited out."""
         quota = Quota(10)
-        quota.take("a", 99, NOW_MS)
-        assert refusal(quota, "a", NOW_MS) is None
-        quota.take("a", 21, NOW_MS)
-        found = refusal(quota, "a", NOW_MS)
+        quota.take("a", 99, NOW_S)
+        assert refusal(quota, "a", NOW_S) is None
+        quota.take("a", 21, NOW_S)
+        found = refusal(quota, "a", NOW_S)
         assert found is not None
         assert (found.status, found.reason, found.retry_after_s) == (429, "rate_limited", 2)
         assert "at most 10 events a second over 10 s, got 120" in found.message
 
-        assert refusal(quota, "a", NOW_MS + 2_000) is not None
-        assert refusal(quota, "a", NOW_MS + 2_001) is None
+        assert refusal(quota, "a", NOW_S + 2) is not None
+        assert refusal(quota, "a", NOW_S + 2.001) is None
 
     def test_one_tenant_takes_nothing_from_another(self) -> None:
         """A tenant that is far over its quota waits, at most five seconds a time; others do not."""
         quota = Quota(10)
-        quota.take("a", 10_000, NOW_MS)
-        found = refusal(quota, "a", NOW_MS)
+        quota.take("a", 10_000, NOW_S)
+        found = refusal(quota, "a", NOW_S)
 
         assert found is not None
         assert found.retry_after_s == 5
-        assert refusal(quota, "b", NOW_MS) is None
+        assert refusal(quota, "b", NOW_S) is None
 
     def test_nothing_is_saved_up(self) -> None:
-        """After a quiet hour there is as much as after ten seconds; a clock set back adds none."""
+        """After a quiet hour there is as much as after ten seconds."""
         quota = Quota(10)
-        quota.take("a", 100, NOW_MS)
-        quota.take("a", 100, NOW_MS + 3_600_000)
+        quota.take("a", 100, NOW_S)
+        quota.take("a", 100, NOW_S + 3_600)
 
-        assert refusal(quota, "a", NOW_MS + 3_600_000) is not None
-        assert refusal(quota, "a", NOW_MS) is not None
+        assert refusal(quota, "a", NOW_S + 3_600) is not None
+
+    def test_of_many_at_once_one_goes_over_it(self) -> None:
+        """Requests that were let in together: the first may take too much, the next is refused."""
+        quota = Quota(10)
+        assert refusal(quota, "a", NOW_S) is None
+        quota.take("a", 120, NOW_S)
+        with pytest.raises(ProblemError, match="got 120"):
+            quota.take("a", 120, NOW_S)
+
+        assert refusal(quota, "a", NOW_S + 2.001) is None
 
     def test_it_is_told(self) -> None:
         """The fields name the quota of the window and what is left of it."""
         quota = Quota(10)
-        quota.take("a", 40, NOW_MS)
-        told = dict(quota.headers("a", NOW_MS + 500))
+        quota.take("a", 40, NOW_S)
+        told = dict(quota.headers("a", NOW_S + 0.5))
 
         assert told[b"ratelimit-policy"] == b'"tenant";q=100;w=10'
         assert told[b"ratelimit"] == b'"tenant";r=65;t=0'
@@ -73,10 +83,10 @@ class TestQuota:
     def test_without_a_quota_nothing_is_counted(self) -> None:
         """0 events a second is no quota: no refusal and no field."""
         quota = Quota(0)
-        quota.take("a", 10**9, NOW_MS)
+        quota.take("a", 10**9, NOW_S)
 
-        assert refusal(quota, "a", NOW_MS) is None
-        assert quota.headers("a", NOW_MS) == []
+        assert refusal(quota, "a", NOW_S) is None
+        assert quota.headers("a", NOW_S) == []
 
 
 @pytest.mark.kafka
@@ -85,12 +95,28 @@ def test_over_quota(
     start_ingest: Callable[..., Ingest],
     new_key: Callable[..., str],
     wait_for: Callable[..., Any],
+    reader_of: Callable[[str], LogReader],
 ) -> None:
-    """Row 26: 429 with Retry-After and RateLimit before anything is read; others go on."""
+    """Row 26: 429 with Retry-After and RateLimit before anything is read; others go on.
+
+    A request that was let in and overtaken while its body came is refused as a whole.
+    """
     ingest = start_ingest(kafka, new_key(kafka, tenant="quota"), quota_events_per_s="1")
     wait_for(ingest.is_ready)
     events = json.dumps([{"type": "t", "id": str(n), "data": {}} for n in range(12)]).encode()
-    taken = ingest.post(events)
+    reader = reader_of(kafka)
+    mark = reader.ends()
+    first: list[httpx.Response] = []
+
+    def overtaken() -> Iterator[bytes]:
+        yield events[:9]
+        first.append(httpx.post(ingest.url, content=events, headers=ingest.authorization))
+        yield events[9:]
+
+    late = ingest.post(overtaken())
+    assert (late.status_code, late.json()["code"]) == (429, "rate_limited")
+    (taken,) = first
+    assert len(reader.since(mark)) == 12
     assert (taken.status_code, taken.json()["accepted"]) == (200, 12)
     assert taken.headers["ratelimit-policy"] == '"tenant";q=10;w=10'
     assert taken.headers["ratelimit"].startswith('"tenant";r=0;t=')

@@ -81,7 +81,7 @@ class Accept:
                 check_framing(head)
                 caller = parts.keys.caller(head)
                 held.tenant = tenant = caller.tenant
-                parts.quota.check(tenant, parts.clock.now_ms())
+                parts.quota.check(tenant, parts.clock.monotonic_s())
                 body = await read_body(head, receive, parts.body_limits, held)
                 parts.instruments.body_bytes.inc(len(body))
                 body = encodings.decode(
@@ -90,7 +90,7 @@ class Accept:
                 held.grow(len(body))
                 await _give_turn(body)
                 batch = protocols.read(head, body, parts.batch_limits)
-                parts.quota.take(tenant, len(batch.items), parts.clock.now_ms())
+                parts.quota.take(tenant, len(batch.items), parts.clock.monotonic_s())
                 await _give_turn(body)
                 answer = await self._store(head, caller, batch)
         except ProblemError as problem:
@@ -99,7 +99,7 @@ class Accept:
         except ClientGoneError:
             return
         if tenant:
-            answer.headers.extend(parts.quota.headers(tenant, parts.clock.now_ms()))
+            answer.headers.extend(parts.quota.headers(tenant, parts.clock.monotonic_s()))
         origin = head.headers.get(b"origin")
         if origin is not None:
             answer.headers.extend(cors_headers(origin))
