@@ -25,8 +25,10 @@ from weir_dashboard.auth.callers import hash_key_text
 from weir_dashboard.definitions.writer import Expected
 from weir_dashboard.running import Dashboard
 from weir_dashboard.settings import Settings
+from weir_local.kafka import Broker
 from weir_local.ports import free_port
 from weir_local.redis import RedisServer
+from weir_local.topics import TOPICS
 from weir_local.waiting import wait_until
 
 from .watching import METRIC
@@ -161,6 +163,16 @@ class Engine:
         self._redis.hset(ids, series_digest(text), short)
         self._redis.hset(names.names_key(0, vid), short, text)
         return short
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Return a broker of these tests' own: a first key is stored only where no key is yet."""
+    broker = Broker(tmp_path_factory.mktemp("kafka"))
+    broker.start()
+    broker.create_topics(TOPICS)
+    yield broker
+    broker.kill()
 
 
 @pytest.fixture(scope="session")
