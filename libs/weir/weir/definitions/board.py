@@ -8,12 +8,12 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from weir.definitions.aggregates import parse_aggregate
 from weir.definitions.base import DefinitionModel, Model, Name, as_tuple
+from weir.definitions.conditions import Conditions
 from weir.definitions.durations import DurationMs
 from weir.definitions.faults import expression_fault, fault
 from weir.expressions import ExpressionError
 
 MAX_TILES: Final = 60
-OPERATORS: Final = ("=", "!=", "in", "like")
 
 Texts = Annotated[tuple[str, ...], BeforeValidator(as_tuple), Field(max_length=16)]
 
@@ -28,34 +28,6 @@ class Window(Model):
 
     kind: Literal["tumbling", "hopping", "sliding"] = "tumbling"
     length: DurationMs | None = None
-
-
-class Condition(Model):
-    """A filter on a declared dimension, written as a list: `[route, in, [/pay, /cart]]`."""
-
-    dimension: str
-    op: Literal["=", "!=", "in", "like"]
-    value: Any
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_list(cls, given: Any) -> Any:
-        if isinstance(given, list | tuple) and len(given) == 3:
-            return dict(zip(("dimension", "op", "value"), given, strict=True))
-        if isinstance(given, dict):
-            return given
-        raise fault(
-            required="a list of dimension, operator and value",
-            mend=f"write [region, =, eu]; the operators are {', '.join(OPERATORS)}",
-        )
-
-    @model_validator(mode="after")
-    def _fits(self) -> Condition:
-        scalars = self.value if self.op == "in" else [self.value]
-        if not isinstance(scalars, list | tuple) or not all(_is_scalar(s) for s in scalars):
-            wanted = "a list of values" if self.op == "in" else "one value"
-            raise fault(required=f"{wanted} after {self.op}", mend="write [route, in, [/a, /b]]")
-        return self
 
 
 class Tile(Model):
@@ -76,7 +48,7 @@ class Tile(Model):
     aggregate: str | None = None
     aggregates: Texts = ()
     by: Texts = ()
-    where: Annotated[tuple[Condition, ...], BeforeValidator(as_tuple), Field(max_length=16)] = ()
+    where: Conditions = ()
     window: Window | None = None
     text: str = Field(default="", max_length=10_000)
 
@@ -114,7 +86,3 @@ class Board(DefinitionModel):
     kind: Literal["board"] = "board"
     title: str = Field(default="", max_length=200)
     tiles: Annotated[tuple[Tile, ...], BeforeValidator(as_tuple), Field(max_length=MAX_TILES)] = ()
-
-
-def _is_scalar(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float | bool)

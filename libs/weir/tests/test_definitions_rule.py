@@ -1,0 +1,114 @@
+"""Rules: what may be said, what is filled in, and what a refusal says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from weir.definitions.conditions import conditions_of
+from weir.definitions.rule import Rule
+from weir.expressions import ExpressionError
+
+INFINITY = float("inf")
+
+
+def rule(**members: Any) -> Rule:
+    """Return a rule with these members."""
+    given = {"name": "r", "metric": "m", "aggregate": "count", "window": "1m", **members}
+    return Rule.model_validate(given)
+
+
+def required(**members: Any) -> str:
+    """Return what the refusal of a rule says it must be."""
+    with pytest.raises(ValidationError) as caught:
+        rule(**members)
+    return caught.value.errors()[0]["msg"]
+
+
+class TestLimit:
+    @pytest.mark.parametrize(
+        ("members", "limits", "back", "text"),
+        [
+            ({"above": 0}, (-INFINITY, 0), (-INFINITY, 0), "0"),
+            ({"above": 400, "recover": 350}, (-INFINITY, 400), (-INFINITY, 350), "400"),
+            ({"below": 0, "recover": 2.5}, (0, INFINITY), (2.5, INFINITY), "0"),
+            ({"outside": [1, 5]}, (1, 5), (1, 5), "1 to 5"),
+            ({"outside": [1, 5], "recover": [2, 4]}, (1, 5), (2, 4), "1 to 5"),
+        ],
+    )
+    def test_within_and_back(
+        self, members: dict[str, Any], limits: object, back: object, text: str
+    ) -> None:
+        """A limit is the span that is allowed, and the one that is a recovery."""
+        found = rule(**members)
+
+        assert (found.limits, found.back, found.limit_text) == (limits, back, text)
+
+    @pytest.mark.parametrize(
+        ("members", "said"),
+        [
+            ({}, "one of above, below and outside"),
+            ({"above": 1, "below": 2}, "one of above, below and outside"),
+            ({"above": 400, "recover": 401}, "a recover at most the limit, 400"),
+            ({"below": 5, "recover": 4}, "a recover at least the limit, 5"),
+            ({"outside": [1, 5], "recover": [0, 4]}, "a recover within the limit, 1 to 5"),
+            ({"outside": [5, 1]}, "a recover within the limit, 5 to 1"),
+            ({"above": "4"}, "valid number"),
+            ({"above": INFINITY}, "finite number"),
+        ],
+    )
+    def test_refusals(self, members: dict[str, Any], said: str) -> None:
+        """A rule has one limit, and a recovery lies inside it."""
+        assert said in required(**members)
+
+
+class TestRest:
+    def test_few_events_say_nothing_of_a_percentile(self) -> None:
+        """Left out, the least number of events is 20 for percentiles and 0 for all else."""
+        assert rule(above=1, aggregate="p95").min_events == 20
+        assert rule(above=1, aggregate="p95", min_events=3).min_events == 3
+        assert rule(above=1, aggregate="distinct").min_events == 0
+
+    def test_windows(self) -> None:
+        """A step lies within the length, so that each event is in some window."""
+        assert rule(above=1, window={"length": "5m", "step": "30s"}).window.step == 30_000
+        assert "not longer than it" in required(above=1, window={"length": "1m", "step": "2m"})
+        assert "with a length" in required(above=1, window="0s")
+
+    @pytest.mark.parametrize(
+        ("members", "said"),
+        [
+            ({"no_data": {"tell_after": "2h", "end_after": "1h"}}, "not shorter than tell_after"),
+            ({"labels": {"Team": "x"}}, "labels with names"),
+            ({"runbook": "javascript:alert(1)"}, "an http or https link"),
+            ({"severity": "urgent"}, "'info', 'low', 'high' or 'critical'"),
+            ({"aggregate": "p200"}, "an aggregate"),
+            ({"secret": "x"}, "Extra inputs"),
+        ],
+    )
+    def test_refusals(self, members: dict[str, Any], said: str) -> None:
+        """What a rule cannot mean is refused with what it must be."""
+        assert said in required(above=1, **members)
+
+
+class TestConditions:
+    def test_text_and_list_are_the_same(self) -> None:
+        """A filter may be written as SQL does, or as queries do."""
+        text = "route like '/pay%' and (data.region in ('eu', 'us')) and data.\"a-b\" is null"
+        listed = [
+            ["route", "like", "/pay%"],
+            ["data.region", "in", ["eu", "us"]],
+            ['data."a-b"', "=", None],
+        ]
+
+        assert rule(above=1, where=text).where == rule(above=1, where=listed).where
+
+    @pytest.mark.parametrize(
+        "text",
+        ["a = 1", "a = 'x' or b = 'y'", "lower(a) = 'x'", "'x' = a", "a not in ('x')", "a", ""],
+    )
+    def test_refusals(self, text: str) -> None:
+        """Only comparisons of a dimension with texts, joined by and."""
+        with pytest.raises(ExpressionError, match="must be"):
+            conditions_of(text)
