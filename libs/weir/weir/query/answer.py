@@ -83,6 +83,7 @@ class Answer:
         of: How many series match, shown or not.
         notes: What the reader should know.
         series: The series shown.
+        states: One letter a window, the same for every series.
     """
 
     plan: Plan
@@ -91,6 +92,7 @@ class Answer:
     of: int
     notes: Sequence[Note]
     series: Sequence[AnsweredSeries]
+    states: str
 
     def to_dict(
         self,

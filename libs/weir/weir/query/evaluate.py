@@ -63,20 +63,21 @@ class Evaluator:
             for start_ms in windowed.missing()
         )
 
-    def update(self, changed: Changed, facts: Facts) -> Answer:
+    def update(self, changed: Changed, facts: Facts, also: Iterable[Group] = ()) -> Answer:
         """Take panes as they are now and return the answer.
 
         Args:
             changed: Panes that are new or have changed, whole; None where there is no
                 such pane. Panes that are not part of the plan are ignored.
             facts: How far counting has come.
+            also: Groups to answer for even if no pane of the plan has a row of theirs.
 
         Raises:
             ProblemError: `query_too_large`, if more series match than may be answered.
         """
         for windowed in self._all():
             windowed.take(_of_reading(windowed, changed))
-        return _Answering(self._plan, self._lines, facts).answer()
+        return _Answering(self._plan, self._lines, facts).answer(also)
 
     def _all(self) -> Iterable[Windowed]:
         return (windowed for line in self._lines for windowed in line)
@@ -97,9 +98,9 @@ class _Answering:
         self._lines = [CellLine(of, facts, plan.query) for of in lines]
         self._main = self._lines[0]
 
-    def answer(self) -> Answer:
+    def answer(self, also: Iterable[Group]) -> Answer:
         """Return it."""
-        matching = self._main.groups()
+        matching = self._main.groups().union(also)
         named = matching - {REST}
         shown, rest = self._choose(named)
         if REST in matching:
@@ -111,7 +112,8 @@ class _Answering:
         finals = [final_to(windowed.reading, self._facts) for windowed in self._main.sides]
         final_to_ms = min((f for f in finals if f is not None), default=None)
         notes = self._notes(series)
-        return Answer(self._plan, self._facts, final_to_ms, len(named), notes, series)
+        states = self._main.states
+        return Answer(self._plan, self._facts, final_to_ms, len(named), notes, series, states)
 
     def _choose(self, named: set[Group]) -> tuple[list[Group], set[Group]]:
         """Return the series to show, in order, and those that go into `other`."""

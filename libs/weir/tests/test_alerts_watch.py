@@ -1,0 +1,282 @@
+"""Alerts by their timelines, over stored panes and through the query engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import datasketches as ds
+import msgspec
+import pytest
+from weir.alerts.step import Series, Transition
+from weir.alerts.watch import Watch, check_rule, step_of
+from weir.definitions.durations import format_duration
+from weir.definitions.metric import Metric
+from weir.definitions.rule import Rule
+from weir.problems import ProblemError
+from weir.query import Facts, PaneKey, Served, Span, Version
+from weir.rows import Row, part
+from weir.series import OTHER, encode_series
+
+from .test_alerts import judged, rule_of
+from .timelines import START_MS, Filled, Timeline, World, play, timelines
+
+VID = 7
+
+
+def metric_of(timeline: Timeline, **members: Any) -> Metric:
+    """Return a metric that a timeline's rule can be asked of."""
+    pane = format_duration(timeline.pane_ms)
+    aggregate = timeline.rule.aggregate
+    measured = {} if aggregate == "count" else {"value": "data.v"}
+    text = {
+        "name": "m",
+        "events": {"type": "t"},
+        "aggregates": sorted({"count", aggregate}),
+        "resolution": pane,
+        "keep": {pane: "7d"},
+        "allowed_lateness": format_duration(timeline.lateness_ms),
+    }
+    return Metric.model_validate({**text, **measured, **members})
+
+
+def row_of(filled: Filled) -> Row:
+    """Return what is stored of events that all have one value."""
+    sketch = ds.kll_doubles_sketch(800)
+    for _ in range(filled.events):
+        sketch.update(filled.value)
+    numbers = (filled.value * filled.events, filled.value, filled.value)
+    return part(filled.events, numbers, None, sketch.serialize())
+
+
+class Watcher:
+    """Shows a rule the panes of a world, as the job does."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.told: list[Transition] = []
+        self._metrics = {"m": Served((Version(vid=VID, number=1, metric=metric_of(timeline)),))}
+        self._records: dict[Any, bytes] = {}
+        self._held: dict[PaneKey, dict[str, Row]] = {}
+        self._watch = Watch(timeline.rule, START_MS - 1)
+
+    def observe(self, world: World, through_ms: int) -> None:
+        """Give the rule what it asks for, until it asks no more."""
+        changed = self._store(world)
+        facts = self._facts(world, through_ms)
+        more = True
+        while more:
+            wanted = self._watch.look(self._metrics, facts, changed)
+            panes = {key: self._held.get(key) for key in wanted}
+            changes, more = self._watch.see(panes, facts)
+            for change in changes:
+                self.told += change.transitions
+                self._records[change.group] = msgspec.json.encode(change.series)
+
+    def restart(self) -> None:
+        """Lose all but what the records of `weir.alerts` hold."""
+        series = {
+            group: replace(msgspec.json.decode(text, type=Series), tail=())
+            for group, text in self._records.items()
+        }
+        self._watch = Watch(self.timeline.rule, START_MS - 1, series)
+
+    def forget(self) -> None:
+        """Begin a new epoch: what was read before is void."""
+        self._watch.forget()
+
+    def _store(self, world: World) -> set[PaneKey]:
+        pane_s = self.timeline.pane_ms // 1000
+        held = {
+            (VID, pane_s, end_ms // 1000 - pane_s): {"": row_of(filled)}
+            for end_ms, filled in world.panes.items()
+            if filled.events
+        }
+        before, self._held = self._held, held
+        return {key for key in before | held if before.get(key) != held.get(key)}
+
+    def _facts(self, world: World, through_ms: int) -> Facts:
+        pane_ms = self.timeline.pane_ms
+        spans = [Span(end_ms - pane_ms, end_ms) for end_ms, s in world.states.items() if s == "r"]
+        lost = [end_ms for end_ms, s in world.states.items() if s == "i"]
+        return Facts(
+            epoch=1,
+            rev=1,
+            processed_through_ms=through_ms,
+            now_ms=through_ms,
+            incomplete_before_ms=max(lost, default=0),
+            rebuilding=tuple(spans),
+        )
+
+
+@pytest.mark.parametrize("always_restart", [False, True], ids=["", "restarts"])
+@pytest.mark.parametrize("timeline", timelines(), ids=lambda timeline: timeline.name)
+def test_timeline(timeline: Timeline, always_restart: bool) -> None:
+    """What is told, and when; also by a job that is ended after each revision."""
+    watcher = Watcher(timeline)
+    for world, happened in play(timeline):
+        for moment in happened:
+            if moment.what == "restart":
+                watcher.restart()
+            if moment.what == "back":
+                watcher.forget()
+                behind_ms = world.through_ms - (moment.args[0] - START_MS)
+                watcher.observe(replace(world, panes={}), behind_ms)
+                watcher.forget()
+        watcher.observe(world, world.through_ms)
+        if always_restart:
+            watcher.restart()
+    judged(timeline, watcher.told)
+
+
+# ── groups ──────────────────────────────────────────────────────────────────
+
+MINUTE = 60_000
+
+
+class Regions:
+    """A rule by region over panes of a minute, looked at minute by minute."""
+
+    def __init__(self, rule: Rule, *, at: int = 0) -> None:
+        text = {
+            "name": "m",
+            "events": {"type": "t"},
+            "by": ["data.region"],
+            "aggregates": ["count"],
+            "resolution": "1m",
+            "keep": {"1m": "7d"},
+            "allowed_lateness": "0s",
+        }
+        version = Version(vid=VID, number=1, metric=Metric.model_validate(text))
+        self._metrics = {"m": Served((version,))}
+        self._panes: dict[PaneKey, dict[str, Row]] = {}
+        self._at = at
+        self.watch = Watch(rule, START_MS - 1)
+
+    def minute(self, **events: int) -> list[tuple[str, str | None]]:
+        """Store a pane and look; return kind and region of what is told."""
+        key = (VID, 60, START_MS // 1000 + 60 * self._at)
+        self._panes[key] = {encode_series((name,)): Row(n) for name, n in events.items()}
+        self._at += 1
+        return self.look({key})
+
+    def look(
+        self, changed: set[PaneKey], rebuilding: tuple[Span, ...] = ()
+    ) -> list[tuple[str, str | None]]:
+        """Look at all that is due."""
+        through_ms = START_MS + MINUTE * self._at
+        facts = Facts(
+            epoch=1,
+            rev=1,
+            processed_through_ms=through_ms,
+            now_ms=through_ms,
+            rebuilding=rebuilding,
+        )
+        told, more = [], True
+        while more:
+            wanted = self.watch.look(self._metrics, facts, changed)
+            changes, more = self.watch.see({key: self._panes.get(key) for key in wanted}, facts)
+            told += [
+                (one.kind.value, c.group[0]) for c in changes for one in c.transitions if c.group
+            ]
+        return told
+
+
+class TestGroups:
+    def test_each_has_a_state_of_its_own(self) -> None:
+        """What one region does changes nothing for another."""
+        regions = Regions(rule_of(aggregate="count", window="1m", above=10, by=["region"]))
+
+        assert regions.minute(eu=12, us=3) == [("firing", "eu")]
+        assert regions.minute(eu=12, us=20) == [("firing", "us")]
+        assert regions.minute(eu=3, us=20) == [("resolved", "eu")]
+
+    def test_one_begins_with_its_first_events(self) -> None:
+        """Before a region ever sent anything it was not below a limit."""
+        regions = Regions(rule_of(aggregate="count", window="1m", below=5, by=["region"]))
+        for _ in range(3):
+            assert regions.minute(eu=9) == []
+
+        assert regions.minute(eu=9, us=8) == []
+        assert regions.minute(eu=9) == [("firing", "us")]
+
+    def test_one_that_sends_no_more_is_given_up(self) -> None:
+        """Its alert ends, and it is forgotten: it may never come again."""
+        rule = rule_of(
+            aggregate="count",
+            window="1m",
+            below=5,
+            by=["region"],
+            no_data={"tell_after": "2m", "end_after": "3m"},
+        )
+        regions = Regions(rule)
+        regions.minute(eu=9, us=9)
+
+        assert regions.minute(eu=9) == [("firing", "us")]
+        assert regions.minute(eu=9) == []
+        assert regions.minute(eu=9) == [("ended", "us")]
+        assert regions.watch.series.keys() == {("eu",)}
+
+    def test_the_rest_of_a_capped_metric_is_nobody(self) -> None:
+        """The row of all series that have none of their own fires nothing."""
+        regions = Regions(rule_of(aggregate="count", window="1m", above=10, by=["region"]))
+        key = (VID, 60, START_MS // 1000)
+        regions._panes[key] = {OTHER: Row(99)}
+        regions._at = 1
+
+        assert regions.look({key}) == []
+        assert not regions.watch.series
+
+    def test_what_is_counted_again_is_waited_for(self) -> None:
+        """Nobody is known while all panes are away; what they held is seen when they are back."""
+        regions = Regions(rule_of(aggregate="count", window="1m", above=10, by=["region"]))
+        everything = (Span(0, START_MS + 60 * MINUTE),)
+        for _ in range(3):
+            regions._at += 1
+            assert regions.look(set(), everything) == []
+
+        key = (VID, 60, START_MS // 1000 + 60)
+        regions._panes[key] = {encode_series(("eu",)): Row(12)}
+        assert regions.look({key}) == [("firing", "eu"), ("resolved", "eu")]
+
+
+def test_a_long_pause_is_caught_up_look_by_look() -> None:
+    """After days away all windows are looked at, 2,000 at a time, and each episode is told."""
+    regions = Regions(rule_of(aggregate="count", window="1m", above=10, by=["region"]))
+    for at in (5, 3_000, 4_500):
+        key = (VID, 60, START_MS // 1000 + 60 * at)
+        regions._panes[key] = {encode_series(("eu",)): Row(12)}
+    regions._at = 5_000
+
+    told = regions.look(set())
+    assert [kind for kind, _ in told] == ["firing", "resolved"] * 3
+
+
+class TestCheck:
+    @pytest.mark.parametrize(
+        ("members", "said"),
+        [
+            ({"metric": "nope"}, "one that is served"),
+            ({"aggregate": "p95"}, "one that m keeps"),
+            ({"by": ["zone"]}, "a dimension of m"),
+            ({"where": "zone = 'x'"}, "a dimension of m"),
+            ({"window": "90s"}, "whole panes of 1m"),
+            ({"window": {"length": "5m", "step": "90s"}}, "whole panes of 1m"),
+            ({"for": "9h"}, "at most 500 steps"),
+        ],
+    )
+    def test_refusals(self, members: dict[str, Any], said: str) -> None:
+        """A rule asks only what its metric has, over whole panes, for so long as is kept."""
+        regions = Regions(rule_of(aggregate="count", window="1m", above=1))
+        rule = rule_of(**{"aggregate": "count", "window": "1m", "above": 1, **members})
+        with pytest.raises(ProblemError, match=said):
+            check_rule(rule, regions._metrics, START_MS)
+
+    def test_a_step_left_out_is_a_tenth(self) -> None:
+        """In whole panes, and never less than one."""
+        regions = Regions(rule_of(aggregate="count", window="1m", above=1))
+        metric = regions._metrics["m"].newest.metric
+        lengths = {"1m": MINUTE, "5m": MINUTE, "15m": 2 * MINUTE, "1h": 6 * MINUTE}
+
+        for length, each_ms in lengths.items():
+            assert step_of(rule_of(aggregate="count", window=length, above=1), metric) == each_ms

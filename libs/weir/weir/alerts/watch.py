@@ -1,0 +1,282 @@
+"""One rule watched: which panes it needs at a revision, and what they make of its series.
+
+The same for the live job and for a backtest. Each look covers the windows from the one
+after what is settled to the newest that has ended, and beside them old windows that an
+alert rests on and that late events have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from weir.alerts.machine import Point
+from weir.alerts.step import Observation, Series, Transition, end, step
+from weir.definitions.durations import format_duration
+from weir.definitions.rule import Rule
+from weir.panes import ceil_to, floor_to
+from weir.problems import ProblemError, Reason
+from weir.query import (
+    Answer,
+    Evaluator,
+    Facts,
+    MetricShape,
+    PaneKey,
+    PaneRows,
+    Plan,
+    answer,
+    parse_query,
+    plan,
+)
+from weir.query.facts import Served
+from weir.query.grouping import REST, Group
+from weir.query.limits import refuse
+from weir.query.states import REBUILDING
+
+MAX_WINDOWS: Final = 2_000
+"""Windows taken in one look; more are due only after a pause, and taken look by look."""
+MAX_RUN: Final = 500
+"""Windows that an alert may rest on: all of them are kept with it."""
+
+Metrics = Mapping[str, Served]
+Panes = Mapping[PaneKey, PaneRows | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one look changed of one series.
+
+    Attributes:
+        group: Its dimension values, in the order of the rule's `by`.
+        series: What is known of it now; None if it was given up.
+        transitions: What changed, in order; never empty.
+    """
+
+    group: Group
+    series: Series | None
+    transitions: list[Transition]
+
+
+def check_rule(rule: Rule, metrics: Metrics, now_ms: int) -> None:
+    """Refuse a rule that cannot be watched: its metric lacks something, or it asks too much.
+
+    Raises:
+        ProblemError: `metric_unknown` (404), `query_invalid` or `query_too_large` (422).
+    """
+    metric = _metric(rule, metrics)
+    each_ms = step_of(rule, metric)
+    now_ms = floor_to(now_ms, each_ms)
+    facts = Facts(epoch=0, rev=0, processed_through_ms=None, now_ms=now_ms)
+    _read(rule, metrics, facts, (now_ms - each_ms, now_ms))
+    for name, length_ms, most in (
+        ("/for", rule.hold, MAX_RUN),
+        ("/window/step", metric.lateness_ms, MAX_WINDOWS),
+    ):
+        if length_ms > most * each_ms:
+            least = format_duration(ceil_to(-(-length_ms // most), min(metric.keep_ms)))
+            refuse(
+                name,
+                f"such that {format_duration(length_ms)} are at most {most} steps",
+                format_duration(each_ms),
+                f"take windows with a step of {least}",
+            )
+
+
+def step_of(rule: Rule, metric: MetricShape) -> int:
+    """Return the step of a rule's windows, ms: as written, or a tenth of them in whole panes."""
+    return rule.window.step or ceil_to(-(-rule.window.length // 10), min(metric.keep_ms))
+
+
+class Watch:
+    """One version of a rule.
+
+    A look is `look`, then the panes that it named to `see`. While `see` returns that there
+    is more, the same again.
+
+    Attributes:
+        rule: The rule.
+        settled_ms: Windows that end up to here are settled for every series.
+        series: What is known, by group.
+    """
+
+    def __init__(
+        self, rule: Rule, from_ms: int, series: Mapping[Group, Series] | None = None
+    ) -> None:
+        """Begin.
+
+        Args:
+            rule: The rule.
+            from_ms: Series that are not given begin with the first window that ends after it.
+            series: What is known already.
+        """
+        self.rule = rule
+        self.series = dict(series or {})
+        known = (one.settled.at_ms for one in self.series.values())
+        self.settled_ms = min([from_ms, *(at for at in known if at is not None)])
+        self._alive_ms: dict[Group, int] = {}
+        self._each_ms = 0
+        self._evaluator: Evaluator | None = None
+        self._plan: Plan | None = None
+        self._old: Plan | None = None
+
+    def forget(self) -> None:
+        """Forget the panes that were given: a change of some may have been missed."""
+        self._evaluator = None
+
+    def look(self, metrics: Metrics, facts: Facts, changed: Collection[PaneKey]) -> set[PaneKey]:
+        """Prepare a look and return the panes that it must be given.
+
+        Args:
+            metrics: The metrics that are served, by name.
+            facts: How far counting has come.
+            changed: Panes that changed since the look before.
+
+        Raises:
+            ProblemError: If the metric is gone, or no longer has what the rule asks.
+        """
+        each_ms = step_of(self.rule, _metric(self.rule, metrics))
+        through_ms = facts.processed_through_ms or 0
+        self._plan = self._old = None
+        self._each_ms = each_ms
+        from_ms = floor_to(self.settled_ms, each_ms)
+        to_ms = min(floor_to(through_ms, each_ms), from_ms + MAX_WINDOWS * each_ms)
+        self._old = self._plan_of_old(metrics, facts, changed, each_ms)
+        wanted = set(self._old.keys) if self._old is not None else set()
+        if to_ms > from_ms:
+            self._plan = _read(self.rule, metrics, facts, (from_ms, to_ms))
+            wanted |= self._prepared(self._plan) | (self._plan.keys & set(changed))
+        return wanted
+
+    def see(self, panes: Panes, facts: Facts) -> tuple[list[Change], bool]:
+        """Take the panes that `look` named.
+
+        Returns:
+            What changed, and whether there are more windows to be looked at now.
+
+        Raises:
+            ProblemError: `query_too_large`, if there are more groups than can be watched.
+        """
+        through_ms = facts.processed_through_ms or 0
+        points: dict[Group, list[Point]] = {}
+        if self._old is not None:
+            self._collect(points, answer(self._old, panes, facts))
+        if self._plan is None or self._evaluator is None:
+            return self._step(points, Observation(through_ms, self.settled_ms)), False
+        found = self._evaluator.update(panes, facts, also=self.series.keys())
+        self._collect(points, found)
+        reached_ms = self._plan.windows.last_end_ms
+        final_to_ms = min(reached_ms, found.final_to_ms or self.settled_ms)
+        changes = self._step(points, Observation(through_ms, final_to_ms))
+        self._settle(found, final_to_ms)
+        more = self.settled_ms == reached_ms and reached_ms + self._each_ms <= through_ms
+        return [*changes, *self._give_up(through_ms)], more
+
+    def _step(self, points: Mapping[Group, list[Point]], seen: Observation) -> list[Change]:
+        changes = []
+        for group in sorted({*points, *self.series}, key=_by_name):
+            shown = replace(seen, points=tuple(points.get(group, ())))
+            before = self.series.get(group, Series())
+            self.series[group], told = step(self.rule, before, shown)
+            if told:
+                changes.append(Change(group, self.series[group], told))
+        return changes
+
+    def _settle(self, found: Answer, final_to_ms: int) -> None:
+        """Move on to the first window that some series has not settled."""
+        held = zip(found.plan.windows.ends_ms, found.states, strict=True)
+        open_ms = [end_ms for end_ms, letter in held if letter == REBUILDING]
+        open_ms += [one.tail[0].end_ms for one in self.series.values() if one.tail]
+        reached_ms = min([final_to_ms, *(end_ms - 1 for end_ms in open_ms)])
+        self.settled_ms = max(self.settled_ms, reached_ms)
+
+    def _give_up(self, through_ms: int) -> list[Change]:
+        """End the groups of which nothing has come for long: they may never come again."""
+        due = [
+            group
+            for group, alive_ms in self._alive_ms.items()
+            if group and through_ms - alive_ms >= self.rule.no_data.end_after
+        ]
+        changes = []
+        for group in sorted(due, key=_by_name):
+            del self._alive_ms[group]
+            told = end(self.series.pop(group), through_ms, "no events")
+            if told:
+                changes.append(Change(group, None, told))
+        return changes
+
+    def _collect(self, points: dict[Group, list[Point]], found: Answer) -> None:
+        """Sort the windows of an answer by group; a group begins with its first events."""
+        for one in found.series:
+            if one.group is REST:
+                continue
+            seen = [
+                Point(end_ms, letter, cell.events, *(cell.value or ()))
+                for end_ms, letter, cell in zip(
+                    found.plan.windows.ends_ms, one.state, one.cells, strict=True
+                )
+            ]
+            alive = [point.end_ms for point in seen if point.events]
+            if alive:
+                self._alive_ms[one.group] = max(alive[-1], self._alive_ms.get(one.group, 0))
+            if one.group in self.series or not one.group:
+                self._alive_ms.setdefault(one.group, seen[0].end_ms)
+                points.setdefault(one.group, []).extend(seen)
+            elif alive:
+                begun = [point for point in seen if point.end_ms >= alive[0]]
+                points.setdefault(one.group, []).extend(begun)
+
+    def _prepared(self, made: Plan) -> frozenset[PaneKey]:
+        """Go on to a plan; return the panes that were never given."""
+        if self._evaluator is None:
+            self._evaluator = Evaluator(made)
+        else:
+            self._evaluator.advance(made)
+        return self._evaluator.missing()
+
+    def _plan_of_old(
+        self, metrics: Metrics, facts: Facts, changed: Collection[PaneKey], each_ms: int
+    ) -> Plan | None:
+        """Return how to read the settled windows that alerts rest on and that have changed."""
+        ends = {end_ms for one in self.series.values() for end_ms in one.basis_ends}
+        spans = [(start_s * 1000, (start_s + res_s) * 1000) for _, res_s, start_s in changed]
+        length_ms = self.rule.window.length
+        due = [
+            end_ms
+            for end_ms in ends
+            if any(start < end_ms and end_ms - length_ms < stop for start, stop in spans)
+        ]
+        if not due:
+            return None
+        return _read(self.rule, metrics, facts, (min(due) - each_ms, max(due)))
+
+
+def _metric(rule: Rule, metrics: Metrics) -> MetricShape:
+    found = metrics.get(rule.metric)
+    if found is None:
+        message = f'metric must be one that is served, got "{rule.metric}"; define it first'
+        raise ProblemError(404, Reason.METRIC_UNKNOWN, message)
+    return found.newest.metric
+
+
+def _read(rule: Rule, metrics: Metrics, facts: Facts, span: tuple[int, int]) -> Plan:
+    """Return how the windows are read that end within a span, its end included."""
+    each_ms = step_of(rule, _metric(rule, metrics))
+    tumbling = each_ms == rule.window.length
+    asked = {
+        "metric": rule.metric,
+        "aggregate": rule.aggregate,
+        "window": {
+            "kind": "tumbling" if tumbling else "hopping",
+            "length": format_duration(rule.window.length),
+        },
+        "step": format_duration(each_ms),
+        "by": rule.by,
+        "where": [[c.dimension, c.op, c.value] for c in rule.where],
+        "range": {"from": span[0], "to": span[1]},
+    }
+    return plan(parse_query(asked), metrics, facts)
+
+
+def _by_name(group: Group) -> tuple[tuple[bool, str], ...]:
+    return tuple((value is None, value or "") for value in group or ())
