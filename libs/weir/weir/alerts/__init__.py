@@ -3,6 +3,7 @@
     machine.py   one series through ok, pending, firing, recovering, window by window
     step.py      state, observation -> state, transitions: provisional, corrected, told
     watch.py     a rule over panes: what it must be given, and what it makes of it
+    words.py     what messages say
 
 Start with `machine.py`.
 """
