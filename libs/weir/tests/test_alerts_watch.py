@@ -9,7 +9,7 @@ import datasketches as ds
 import msgspec
 import pytest
 from weir.alerts.step import Series, Transition
-from weir.alerts.watch import Watch, check_rule, step_of
+from weir.alerts.watch import Change, Watch, check_rule, step_of
 from weir.definitions.durations import format_duration
 from weir.definitions.metric import Metric
 from weir.definitions.rule import Rule
@@ -70,8 +70,12 @@ class Watcher:
             panes = {key: self._held.get(key) for key in wanted}
             changes, more = self._watch.see(panes, facts)
             for change in changes:
-                self.told += change.transitions
-                self._records[change.group] = msgspec.json.encode(change.series)
+                self.take(change)
+
+    def take(self, change: Change) -> None:
+        """Keep what a record would hold."""
+        self.told += change.transitions
+        self._records[change.group] = msgspec.json.encode(change.series)
 
     def restart(self) -> None:
         """Lose all but what the records of `weir.alerts` hold."""

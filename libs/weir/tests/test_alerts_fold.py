@@ -1,0 +1,237 @@
+"""Alerts by their timelines, through the records of `weir.alerts` and the messages in them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from weir.alerts.fold import Fold
+from weir.alerts.messages import Watched, messages
+from weir.alerts.records import Delivery, Look, Notification, encode
+from weir.alerts.step import Kind, Series, Transition, end
+from weir.alerts.watch import Change, Watch
+
+from .test_alerts import rule_of
+from .test_alerts_watch import Watcher
+from .timelines import START_MS, Timeline, play, timelines
+
+TENANT = "default"
+RULE_VID = 40
+
+
+class Job(Watcher):
+    """Watches a rule, writes records, and knows nothing after a restart but these."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        super().__init__(timeline)
+        rule = timeline.rule.model_copy(
+            update={"route": timeline.rule.route.model_copy(update={"channels": ("hook",)})}
+        )
+        followers = frozenset({"hook"}) if timeline.follow else frozenset[str]()
+        self._watched = Watched(TENANT, RULE_VID, 1, rule, followers=followers)
+        self._log: list[bytes] = []
+        self._fold = Fold()
+        self.sent: list[Notification] = []
+
+    def take(self, change: Change) -> None:
+        """Write what changed, read it back, and send what is due."""
+        told_to = self._fold.told_to(TENANT, RULE_VID, change.group or ())
+        group = change.group or ()
+        kept = None if change.series is None else replace(change.series, tail=())
+        self.write(
+            Look(
+                fence=1,
+                tenant=TENANT,
+                rule="r",
+                vid=RULE_VID,
+                group=list(group),
+                transitions=change.transitions,
+                series=kept,
+                messages=messages(self._watched, group, change.transitions, told_to),
+            )
+        )
+        for (tenant, number, channel), note in list(self._fold.due.items()):
+            self.sent.append(note)
+            self.write(
+                Delivery(fence=1, tenant=tenant, id=number, channel=channel, outcome="delivered")
+            )
+
+    def write(self, record: Look | Delivery) -> None:
+        """Append a record and fold it."""
+        self._log.append(encode(record))
+        self._fold.apply(len(self._log) - 1, self._log[-1])
+
+    def restart(self) -> None:
+        """Fold the log anew."""
+        self._fold = Fold()
+        for offset, record in enumerate(self._log):
+            self._fold.apply(offset, record)
+        series = self._fold.series(TENANT, RULE_VID)
+        self._watch = Watch(self.timeline.rule, START_MS - 1, series)
+
+
+@pytest.mark.parametrize("timeline", timelines(), ids=lambda timeline: timeline.name)
+def test_timeline(timeline: Timeline) -> None:
+    """What arrives, from a job that is ended after each revision; one key an alert."""
+    job = Job(timeline)
+    for world, happened in play(timeline):
+        for moment in happened:
+            if moment.what == "back":
+                job.observe(replace(world, panes={}), world.through_ms - moment.args[0] + START_MS)
+                job.forget()
+        job.observe(world, world.through_ms)
+        job.restart()
+
+    assert [note.kind for note in job.sent] == [wanted.kind for wanted in timeline.wanted]
+    assert len({note.id for note in job.sent}) == len(job.sent)
+    open_key = None
+    for note, wanted in zip(job.sent, timeline.wanted, strict=True):
+        assert {n: said(note, n) for n in wanted.besides} == wanted.besides
+        if note.kind == Kind.FIRING:
+            open_key = note.dedup_key
+        elif note.kind in (Kind.RESOLVED, Kind.ENDED):
+            assert note.dedup_key == open_key
+
+
+def said(note: Notification, name: str) -> Any:
+    """Return what a message says about something that a timeline may ask."""
+    return note.verdict if name == "state" else getattr(note, name)
+
+
+# ── who is told ─────────────────────────────────────────────────────────────
+
+FIRING = Transition(Kind.FIRING, 60, 60, 60)
+
+
+def watched(mode: str = "active", *channels: str, **members: Any) -> Watched:
+    """Return a rule that tells some channels."""
+    rule = rule_of(
+        aggregate="count", window="1m", above=1, mode=mode, route={"channels": list(channels)}
+    )
+    return Watched(TENANT, RULE_VID, 3, rule, **members)
+
+
+class TestMessages:
+    def test_an_end_goes_to_whoever_was_told(self) -> None:
+        """Also when the rule names other channels by now, or tells nobody any more."""
+        (fired,) = messages(watched("active", "a", "b"), (), [FIRING], {})
+        told_to = {fired.notification.dedup_key: fired.channels}
+
+        for now in (watched("active", "c"), watched("shadow", "a"), watched("active")):
+            for kind in (Kind.RESOLVED, Kind.WITHDRAWN, Kind.ENDED):
+                ended = replace(FIRING, kind=kind, at_ms=120, through_ms=120)
+                (message,) = messages(now, (), [ended], told_to)
+                assert message.channels == ["a", "b"]
+                assert message.notification.dedup_key == fired.notification.dedup_key
+
+    def test_an_end_in_the_same_look_goes_there_too(self) -> None:
+        """An alert that fired and ended while nobody looked is told whole."""
+        ended = replace(FIRING, kind=Kind.RESOLVED, at_ms=120)
+        found = messages(watched("active", "a"), (), [FIRING, ended], {})
+
+        assert [(m.notification.kind, m.channels) for m in found] == [
+            ("firing", ["a"]),
+            ("resolved", ["a"]),
+        ]
+
+    def test_shadow_tells_nobody(self) -> None:
+        """And so nobody hears of its end."""
+        ended = replace(FIRING, kind=Kind.RESOLVED, at_ms=120)
+        assert messages(watched("shadow", "a"), (), [FIRING, ended], {}) == []
+
+    def test_followers_hear_more(self) -> None:
+        """A confirmation goes to those who were told, and of these to who follows everything."""
+        rule = watched("active", "a", "b", followers=frozenset({"b", "c"}))
+        confirmed = replace(FIRING, kind=Kind.CONFIRMED)
+        found = messages(rule, (), [FIRING, confirmed], {})
+
+        assert [(m.notification.kind, m.channels) for m in found] == [
+            ("firing", ["a", "b"]),
+            ("confirmed", ["b"]),
+        ]
+
+    def test_what_is_only_recorded(self) -> None:
+        """Pending, recovering and such change the state and tell nobody."""
+        quiet = [Kind.PENDING, Kind.CLEARED, Kind.RECOVERING, Kind.RELAPSED, Kind.DATA]
+        changes = [replace(FIRING, kind=kind) for kind in quiet]
+
+        assert messages(watched("active", "a"), (), changes, {}) == []
+
+
+# ── the fold ────────────────────────────────────────────────────────────────
+
+
+def look(fence: int = 1, **members: Any) -> bytes:
+    """Return a record of a series that fired."""
+    found = messages(watched("active", "a", "b"), (), [FIRING], {})
+    whole = {
+        "fence": fence,
+        "tenant": TENANT,
+        "rule": "r",
+        "vid": RULE_VID,
+        "group": [],
+        "transitions": [FIRING],
+        "series": Series(),
+        "messages": found,
+        **members,
+    }
+    return encode(Look(**whole))
+
+
+class TestFold:
+    def test_a_message_is_due_until_its_outcome_is_known(self) -> None:
+        """On each channel by itself."""
+        fold = Fold()
+        fold.apply(0, look())
+        (_, number, _), *_ = fold.due
+        done = Delivery(fence=1, tenant=TENANT, id=number, channel="a", outcome="delivered")
+        fold.apply(1, encode(done))
+
+        assert [channel for _, _, channel in fold.due] == ["b"]
+
+    def test_an_earlier_job_is_passed_over(self) -> None:
+        """What a job writes after a later one has begun to write does not count."""
+        fold = Fold()
+        fold.apply(0, look(fence=5))
+        due = dict(fold.due)
+
+        assert fold.apply(1, look(fence=4, vid=41)) is None
+        assert (fold.due, fold.versions()) == (due, {(TENANT, RULE_VID)})
+
+    def test_again_is_nothing_new(self) -> None:
+        """A reader that begins again folds nothing twice."""
+        fold = Fold()
+        assert fold.apply(3, look()) is not None
+        assert fold.apply(3, look()) is None
+
+    @pytest.mark.parametrize("text", [b"", b"{}", b'{"record":"later","v":9}', b"\xff"])
+    def test_what_cannot_be_read_stops_nothing(self, text: bytes) -> None:
+        """A record of a later release, or of nobody, is passed over."""
+        fold = Fold()
+
+        assert fold.apply(0, text) is None
+        assert fold.next_offset == 1
+
+    def test_members_of_a_later_release_are_passed_over(self) -> None:
+        """Unknown members do not stop an earlier release."""
+        fold = Fold()
+        text = look().replace(b'"v":1', b'"v":1,"colour":"red"')
+
+        assert fold.apply(0, text) is not None
+
+
+def test_the_end_of_a_rule_ends_its_alerts() -> None:
+    """What fires under a rule that is edited or deleted is ended, once for each alert."""
+    job = Job(next(t for t in timelines() if "outlasts" in t.name))
+    for world, _ in play(job.timeline):
+        if world.through_ms < START_MS + 120_000:
+            job.observe(world, world.through_ms)
+    series = job._fold.series(TENANT, RULE_VID)[()]
+
+    ended = end(series, world.through_ms, "rule deleted")
+    assert [(one.kind, one.reason) for one in ended] == [(Kind.ENDED, "rule deleted")]
+    job.take(Change((), None, ended))
+    assert [note.kind for note in job.sent] == ["firing", "ended"]
+    assert job.sent[0].dedup_key == job.sent[1].dedup_key
+    assert job._fold.versions() == set()

@@ -1,0 +1,126 @@
+"""Which messages follow from what one look changed, and who gets them.
+
+    firing                          the rule's channels
+    confirmed, amended              those of them that follow everything
+    withdrawn, resolved, ended      whoever got the firing, also if the rule names others now
+    no_data                         the rule's channels
+
+A rule in `shadow` tells nobody; what was told before it was put there is still ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from weir.alerts import words
+from weir.alerts.records import Message, Notification, dedup_key, notification_id
+from weir.alerts.step import Kind, Transition
+from weir.alerts.words import Subject
+from weir.definitions.rule import Rule
+from weir.series import encode_series
+
+_CLOSING: Final = frozenset((Kind.WITHDRAWN, Kind.RESOLVED, Kind.ENDED))
+_FOLLOWED: Final = frozenset((Kind.CONFIRMED, Kind.AMENDED))
+_OPENING: Final = frozenset((Kind.FIRING, Kind.NO_DATA))
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One version of a rule, and what its messages need besides.
+
+    Attributes:
+        tenant: Whose.
+        vid: The version: the offset of its record.
+        version: Its number.
+        rule: It.
+        unit: Of its aggregate.
+        followers: Channels that follow everything.
+        link: Where its alerts are seen; the alert's id is put behind it.
+    """
+
+    tenant: str
+    vid: int
+    version: int
+    rule: Rule
+    unit: str = ""
+    followers: frozenset[str] = frozenset()
+    link: str = ""
+
+
+def messages(
+    watched: Watched,
+    group: tuple[str | None, ...],
+    transitions: Collection[Transition],
+    told_to: Mapping[str, list[str]],
+) -> list[Message]:
+    """Return what is to be sent, in order.
+
+    Args:
+        watched: The rule.
+        group: Values of its dimensions, in its order.
+        transitions: What changed of that series.
+        told_to: Who was told that alerts of the series fire, by dedup key.
+    """
+    heard = dict(told_to)
+    found = []
+    for told in transitions:
+        key = _key(watched, group, told)
+        channels = _channels(watched, told, heard.get(key, []))
+        if told.kind is Kind.FIRING:
+            heard[key] = channels
+        if channels:
+            note = _notification(watched, group, told, key)
+            found.append(Message(notification=note, channels=channels))
+    return found
+
+
+def _channels(watched: Watched, told: Transition, heard: list[str]) -> list[str]:
+    if told.kind in _CLOSING:
+        return heard
+    if watched.rule.mode != "active":
+        return []
+    named = list(watched.rule.route.channels)
+    if told.kind in _FOLLOWED:
+        return [channel for channel in heard if channel in watched.followers]
+    return named if told.kind in _OPENING else []
+
+
+def _key(watched: Watched, group: tuple[str | None, ...], told: Transition) -> str:
+    # Silence is no alert; each spell of it has a key of its own.
+    begun_ms = told.at_ms if told.key_ms is None else told.key_ms
+    return dedup_key(watched.tenant, watched.vid, encode_series(group), begun_ms)
+
+
+def _notification(
+    watched: Watched, group: tuple[str | None, ...], told: Transition, key: str
+) -> Notification:
+    rule, point = watched.rule, told.point
+    by = dict(zip(rule.by, group, strict=True))
+    subject = Subject(rule, by, watched.unit)
+    links = {"alert": watched.link + key} if watched.link else {}
+    return Notification(
+        id=notification_id(key, told.kind, told.through_ms),
+        kind=told.kind,
+        verdict="confirmed" if told.confirmed else "provisional",
+        dedup_key=key,
+        tenant=watched.tenant,
+        rule=rule.name,
+        rule_version=watched.version,
+        labels={**rule.labels, **by},
+        severity=rule.severity,
+        title=words.title(subject, told),
+        text=words.text(subject, told),
+        value=None if point is None else point.value,
+        low=None if point is None else point.low,
+        high=None if point is None else point.high,
+        limit=rule.outside or (rule.above if rule.below is None else rule.below),
+        unit=watched.unit,
+        count=None if point is None else point.events,
+        since_ms=told.key_ms,
+        at_ms=told.at_ms,
+        before=told.before,
+        reason=told.reason or None,
+        links=links | ({"runbook": rule.runbook} if rule.runbook else {}),
+    )

@@ -1,0 +1,183 @@
+"""The records of `weir.alerts`: what is written before anything is sent, and what became of it.
+
+One partition; the key is `<tenant>/<rule>`. A `look` holds everything that one look changed
+of one series: the transitions, the state after them, and the messages that follow, with
+their text. So no crash can leave a transition without its message or its state. The fold
+that reads them is in `fold.py`.
+
+Unknown members are ignored and members added later have defaults, so that records are read
+for as long as they are kept (400 days), by later releases and by earlier ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+import msgspec
+
+from weir.alerts.step import Series, Transition
+
+VERSION: Final = 1
+
+
+class Notification(msgspec.Struct, frozen=True, kw_only=True):
+    """One message: the body of a webhook; other channels render it.
+
+    Attributes:
+        id: The same whenever it is sent again.
+        kind: `firing confirmed amended withdrawn resolved ended no_data heartbeat test`.
+        verdict: `provisional` or `confirmed`.
+        dedup_key: The same for every message of one alert.
+        tenant, rule, rule_version: Whose, which, and which version of it.
+        labels: Dimension values and the rule's own labels.
+        severity: The rule's.
+        title, text: What it says.
+        value, low, high: The number with its bounds; None where silence is told.
+        limit: What it is held against: a number, or the two of `outside`.
+        unit: Of the value.
+        count: Events in the window.
+        since_ms: End of the first window beyond.
+        at_ms: End of the window that made the change.
+        before: The value that was told before.
+        reason: Why, where the kind does not say it.
+        links: `alert`, and `runbook` if the rule names one.
+    """
+
+    id: str
+    kind: str
+    verdict: str
+    dedup_key: str
+    tenant: str
+    rule: str
+    rule_version: int
+    labels: dict[str, str | None]
+    severity: str
+    title: str
+    text: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    limit: float | tuple[float, float] | None = None
+    unit: str = ""
+    count: int | None = None
+    since_ms: int | None = None
+    at_ms: int = 0
+    before: float | None = None
+    reason: str | None = None
+    links: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """A notification and the channels that must get it."""
+
+    notification: Notification
+    channels: list[str]
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="look"):
+    """What one look changed of one series.
+
+    Attributes:
+        v: Version of this format.
+        fence: Offset of the start record of the job that wrote it.
+        tenant, rule: Whose, which.
+        vid: Offset of the rule's version in `weir.definitions`.
+        group: Values of the rule's dimensions, in its order.
+        transitions: What changed, in order.
+        series: What is known after it, without its tail; None if the series was given up.
+        messages: What is to be sent.
+        at_ms: When, by the writer's clock.
+    """
+
+    v: int = VERSION
+    fence: int
+    tenant: str
+    rule: str
+    vid: int
+    group: list[str | None]
+    transitions: list[Transition]
+    series: Series | None
+    messages: list[Message] = msgspec.field(default_factory=list)
+    at_ms: int = 0
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="delivery"):
+    """What became of one message on one channel.
+
+    Attributes:
+        id: The notification.
+        channel: The channel.
+        outcome: `delivered`, `refused` (for good) or `given_up` (after a day).
+        status: What the receiver answered; None without an answer.
+        tries: How often it was sent.
+        took_ms: How long the last answer took.
+    """
+
+    v: int = VERSION
+    fence: int
+    tenant: str
+    id: str
+    channel: str
+    outcome: str
+    status: int | None = None
+    tries: int = 1
+    took_ms: int = 0
+    at_ms: int = 0
+
+
+class Cursor(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="cursor"):
+    """Up to where every series of a rule's version is settled: nothing has to be told of it.
+
+    Attributes:
+        settled_ms: Windows that end up to here have been looked at for good.
+    """
+
+    v: int = VERSION
+    fence: int
+    tenant: str
+    vid: int
+    settled_ms: int
+    at_ms: int = 0
+
+
+Record = Look | Delivery | Cursor
+
+_ENCODER: Final = msgspec.json.Encoder()
+_DECODER: Final[msgspec.json.Decoder[Record]] = msgspec.json.Decoder(Record)
+
+
+def encode(record: Record) -> bytes:
+    """Return a record as the JSON that the topic holds."""
+    return _ENCODER.encode(record)
+
+
+def decode(text: bytes) -> Record:
+    """Return the record that a JSON text holds.
+
+    Raises:
+        ValueError: If it is none of this format.
+    """
+    return _DECODER.decode(text)
+
+
+def dedup_key(tenant: str, vid: int, series: str, key_ms: int) -> str:
+    """Return what every message of one alert carries.
+
+    Args:
+        tenant: Whose.
+        vid: The version of the rule.
+        series: Its dimension values as one text.
+        key_ms: Identity of the alert within its series.
+    """
+    return _digest(tenant, str(vid), series, str(key_ms))
+
+
+def notification_id(key: str, kind: str, through_ms: int) -> str:
+    """Return the id of a message, the same whenever it is made again."""
+    return "ntf_" + _digest(key, kind, str(through_ms))
+
+
+def _digest(*parts: str) -> str:
+    joined = b"".join(len(p.encode()).to_bytes(4, "big") + p.encode() for p in parts)
+    return hashlib.sha256(joined).hexdigest()[:32]
