@@ -9,9 +9,12 @@ import httpx
 import pytest
 from weir.problems import ProblemError
 from weir_ingest.quota import Quota
+from weir_local.kafka import Broker
+from weir_local.topics import TOPICS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
     from typing import Any
 
     from tests.conftest import Ingest, LogReader
@@ -38,7 +41,7 @@ class TestQuota:
         found = refusal(quota, "a", NOW_S)
         assert found is not None
         assert (found.status, found.reason, found.retry_after_s) == (429, "rate_limited", 2)
-        assert "at most 10 events a second over 10 s, got 120" in found.message
+        assert "at most 10 events a second, 100 in 10 s, and got them" in found.message
 
         assert refusal(quota, "a", NOW_S + 2) is not None
         assert refusal(quota, "a", NOW_S + 2.001) is None
@@ -51,6 +54,7 @@ class TestQuota:
 
         assert found is not None
         assert found.retry_after_s == 5
+        assert dict(quota.headers("a", NOW_S))[b"ratelimit"] == b'"tenant";r=0;t=990'
         assert refusal(quota, "b", NOW_S) is None
 
     def test_nothing_is_saved_up(self) -> None:
@@ -66,10 +70,18 @@ class TestQuota:
         quota = Quota(10)
         assert refusal(quota, "a", NOW_S) is None
         quota.take("a", 120, NOW_S)
-        with pytest.raises(ProblemError, match="got 120"):
+        with pytest.raises(ProblemError, match="and got them"):
             quota.take("a", 120, NOW_S)
 
         assert refusal(quota, "a", NOW_S + 2.001) is None
+
+    def test_what_is_given_back_can_be_sent(self) -> None:
+        """As if it had never been taken; and never more than the whole."""
+        quota = Quota(10)
+        quota.take("a", 120, NOW_S)
+        quota.give_back("a", 120, NOW_S + 1)
+
+        assert dict(quota.headers("a", NOW_S + 1))[b"ratelimit"] == b'"tenant";r=100;t=0'
 
     def test_it_is_told(self) -> None:
         """The fields name the quota of the window and what is left of it."""
@@ -129,3 +141,38 @@ def test_over_quota(
     ingest.key = new_key(kafka, tenant="quota2")
     assert wait_for(lambda: (ingest.post(events).status_code == 200) or None)
     ingest.stop()
+
+
+def left(answer: httpx.Response) -> str:
+    """Return what an answer says is left of the quota."""
+    return answer.headers["ratelimit"].partition(";")[2]
+
+
+@pytest.mark.kafka
+def test_what_is_not_stored_does_not_count(
+    tmp_path: Path,
+    start_ingest: Callable[..., Ingest],
+    new_key: Callable[..., str],
+    wait_for: Callable[..., Any],
+) -> None:
+    """A body refused whole and an outage of Kafka's take nothing of the quota."""
+    broker = Broker(tmp_path)
+    broker.start()
+    broker.create_topics(TOPICS)
+    ingest = start_ingest(
+        broker.bootstrap, new_key(broker.bootstrap), quota_events_per_s="2", delivery_timeout_s="1"
+    )
+    try:
+        wait_for(ingest.is_ready)
+        events = json.dumps([{"type": "t", "id": str(n), "data": {}} for n in range(25)]).encode()
+        for body in (b"nonsense", b'{"type":', b"\xff"):
+            refused = ingest.post(body, content_type="application/cloudevents+json")
+            assert (refused.status_code, left(refused)) == (400, "r=20;t=0")
+        broker.kill()
+        for _ in range(2):
+            away = ingest.post(events, origin="https://shop.example")
+            assert (away.status_code, left(away)) == (503, "r=20;t=0")
+        assert "ratelimit-policy" in away.headers["access-control-expose-headers"]
+    finally:
+        ingest.stop()
+        broker.kill()

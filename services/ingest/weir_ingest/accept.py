@@ -90,7 +90,6 @@ class Accept:
                 held.grow(len(body))
                 await _give_turn(body)
                 batch = protocols.read(head, body, parts.batch_limits)
-                parts.quota.take(tenant, len(batch.items), parts.clock.monotonic_s())
                 await _give_turn(body)
                 answer = await self._store(head, caller, batch)
         except ProblemError as problem:
@@ -112,8 +111,18 @@ class Accept:
         first = judged[0] if judged else None
         if batch.whole and isinstance(first, Refused) and first.reason in _UNREADABLE:
             raise ProblemError(400, first.reason, f"body must be JSON; {first.detail}")
-        offsets = await self._parts.log.append(self._records(batch, judged, caller))
+        offsets = await self._append(self._records(batch, judged, caller), caller.tenant)
         return self._answer(judged, format_position(offsets), terms)
+
+    async def _append(self, records: list[Record], tenant: str) -> dict[int, int]:
+        """Append records, counted against the quota only if they are stored."""
+        quota, clock = self._parts.quota, self._parts.clock
+        quota.take(tenant, len(records), clock.monotonic_s())
+        try:
+            return await self._parts.log.append(records)
+        except ProblemError:
+            quota.give_back(tenant, len(records), clock.monotonic_s())
+            raise
 
     def _records(
         self, batch: Batch, judged: Sequence[Admitted | Refused], caller: StoredKey

@@ -12,6 +12,7 @@ from weir_ingest.head import Head
 _ALLOWED_HEADERS = b"authorization, content-type, content-encoding, idempotency-key, x-retry-count"
 _METHODS = b"POST, PUT"
 _MAX_AGE_S = b"3600"
+_EXPOSED = b"weir-position, retry-after, ratelimit, ratelimit-policy"
 
 
 def cors_headers(origin: bytes) -> Headers:
@@ -19,7 +20,7 @@ def cors_headers(origin: bytes) -> Headers:
     return [
         (b"access-control-allow-origin", origin),
         (b"access-control-allow-credentials", b"true"),
-        (b"access-control-expose-headers", b"weir-position, retry-after"),
+        (b"access-control-expose-headers", _EXPOSED),
         (b"vary", b"origin"),
     ]
 

@@ -5,7 +5,8 @@ anything is left, and what it takes beyond is paid back by waiting: so a large r
 needs no larger quota than small ones. Told as the draft of the RateLimit header fields
 for HTTP says (draft-ietf-httpapi-ratelimit-headers-10); who is over it is refused
 before the body is read, and nothing of it is stored. Bodies that were under way by then
-are refused once they are read: so no debt is larger than one request.
+are refused once they are read: so no debt is larger than one request. What was not
+stored does not count: an outage of ours locks nobody out who sends again.
 
 Instants are seconds of a clock that never steps: of one set back, who is over the quota
 would wait until it has come as far again.
@@ -44,9 +45,10 @@ class Quota:
         raise ProblemError(
             429,
             Reason.RATE_LIMITED,
-            f"a tenant must send at most {self._per_s} events a second over {WINDOW_S} s, got "
-            f"{self._full - level:.0f}; nothing was stored, send again later with the same ids",
-            retry_after_s=self._wait_s(level),
+            f"a tenant must send at most {self._per_s} events a second, {self._full:.0f} in "
+            f"{WINDOW_S} s, and got them; nothing was stored, send again with the same ids in "
+            f"{self._wait_s(level)} s",
+            retry_after_s=min(MAX_RETRY_S, self._wait_s(level)),
         )
 
     def take(self, tenant: str, events: int, now_s: float) -> None:
@@ -58,6 +60,11 @@ class Quota:
         self.check(tenant, now_s)
         if self._per_s:
             self._levels[tenant] = (self._level(tenant, now_s) - events, now_s)
+
+    def give_back(self, tenant: str, events: int, now_s: float) -> None:
+        """Take events back that were counted and then not stored."""
+        if self._per_s:
+            self._levels[tenant] = (min(self._full, self._level(tenant, now_s) + events), now_s)
 
     def headers(self, tenant: str, now_s: float) -> list[tuple[bytes, bytes]]:
         """Return the header fields that tell the quota and what is left; none without one."""
@@ -73,4 +80,4 @@ class Quota:
         return min(self._full, level + (now_s - at_s) * self._per_s)
 
     def _wait_s(self, level: float) -> int:
-        return 0 if level > 0 else min(MAX_RETRY_S, max(1, math.ceil(-level / self._per_s)))
+        return 0 if level > 0 else max(1, math.ceil(-level / self._per_s))
