@@ -72,7 +72,10 @@ def commands(tmp_path: Path) -> Iterator[Commands]:
 
 
 def test_up_status_down(commands: Commands) -> None:
-    """`up` ends with all ready and told, a second one joins; `down` leaves no process or port."""
+    """`up` ends with all ready and told, a second one joins, a third mends what has ended.
+
+    `down` leaves no process and no port.
+    """
     home = commands.home
     up = commands.run("up", "--detach")
     assert up.returncode == 0, up.stderr
@@ -99,11 +102,26 @@ def test_up_status_down(commands: Commands) -> None:
     assert (second.returncode, "left running" in rest) == (0, True)
     assert running(commands) == before
 
+    assert_mended(commands)
+
     assert commands.run("down").returncode == 0
     assert running(commands) == []
     assert [port for port in home.ports.by_use.values() if not ports.is_free(port)] == []
     link = commands.run("link")
     assert (link.returncode, "run `make up`" in link.stderr) == (1, True)
+
+
+def assert_mended(commands: Commands) -> None:
+    """End the dashboard and the keeper: it is told what to do, and `up` does it."""
+    for name in ("keeper", "dashboard"):
+        commands.parts[name].send(signal.SIGKILL)
+    wait_until(lambda: "dashboard" not in running(commands), timeout_s=10, what="its end")
+    assert "what ends now is not started again. Run `make up`." in commands.run("status").stdout
+    link = commands.run("link")
+    assert (link.returncode, "has ended, as has its keeper" in link.stderr) == (1, True)
+    mended = commands.run("up", "--detach").stdout
+    assert "started now, because it did not run: dashboard\n" in mended
+    assert "Run `make up`" not in commands.run("status").stdout
 
 
 @pytest.mark.timeout(900)

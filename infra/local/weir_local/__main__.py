@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 from weir_local.client import ApiError
 from weir_local.console import complain, in_words, say
 from weir_local.home import Home
-from weir_local.keeper import Keeper
+from weir_local.keeper import Keeper, keeper_part, unwatched
 from weir_local.logs import logs
 from weir_local.process import PartError
 from weir_local.signin import sign_in_link
@@ -62,10 +62,10 @@ def _run(options: argparse.Namespace, home: Home) -> int:
             down(home)
         case "status":
             say(table(rows(Stack(home))))
+            if note := unwatched(home):
+                say(note)
         case "link":
-            if not Stack(home).running():
-                msg = f"a stack must run for a link, none does in {home.folder}; run `make up`"
-                raise PartError(msg)
+            _check_dashboard(home)
             say(sign_in_link(home))
         case "logs":
             logs(Stack(home), options.part or None, follow=options.follow)
@@ -74,6 +74,17 @@ def _run(options: argparse.Namespace, home: Home) -> int:
         case "keep":
             Keeper(home).run()
     return 0
+
+
+def _check_dashboard(home: Home) -> None:
+    """Do nothing if the dashboard runs, or if the keeper is about to start it again."""
+    running = Stack(home).running()
+    if not running:
+        msg = f"a stack must run for a link, none does in {home.folder}; run `make up`"
+        raise PartError(msg)
+    if "dashboard" not in running and keeper_part(home).pid() is None:
+        msg = "the dashboard must run for a link, and has ended, as has its keeper; run `make up`"
+        raise PartError(msg)
 
 
 def _reset(home: Home, *, sure: bool) -> int:

@@ -131,3 +131,10 @@ def keeper_part(home: Home) -> Part:
     """Return the keeper as a process."""
     env = {"WEIR_HOME": str(home.folder), "WEIR_PORT_BASE": str(home.port_base)}
     return Part("keeper", [sys.executable, "-m", "weir_local", "keep"], home.run, env)
+
+
+def unwatched(home: Home) -> str:
+    """Return a sentence if parts should run and nobody would start them again; else empty."""
+    if not home.wanted() or keeper_part(home).pid() is not None:
+        return ""
+    return "The keeper has ended: what ends now is not started again. Run `make up`."

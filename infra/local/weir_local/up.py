@@ -17,7 +17,7 @@ from weir_local.keeper import keeper_part, notes_path
 from weir_local.lock import only_one
 from weir_local.notes import Follower
 from weir_local.signin import sign_in_link
-from weir_local.stack import CORE, Stack
+from weir_local.stack import CORE, DEMO, Stack
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,8 +85,11 @@ def _start(home: Home, demo: bool) -> None:
     with only_one(home):
         stack = Stack(home)
         before = set(stack.running())
+        missing = ", ".join(name for name in (DEMO if demo else CORE) if name not in before)
         does = "Weir runs already" if before else "starting Weir"
         say(f"{does} in {home.folder}, ports from {home.port_base}")
+        if before and missing:
+            say(f"started now, because it did not run: {missing}")
         try:
             _start_parts(stack, demo)
             home.want(stack.running())
