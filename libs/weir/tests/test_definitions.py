@@ -251,6 +251,29 @@ class TestRefusals:
         problem = refusal("kind: metric\nname: m")
         assert problem.message == "/events must be given, got nothing; add events"
 
+    @pytest.mark.parametrize(
+        ("members", "required"),
+        [
+            ({"aggregates": []}, "a list with at least 1"),
+            ({"unit": "x" * 33}, "at most 32 characters"),
+            ({"unit": 3}, "a text"),
+            ({"events": 3}, "an object"),
+            ({"by": 3}, "a list"),
+            ({"max_series": 0}, "greater than or equal to 1"),
+            ({"max_series": "many"}, "a valid integer"),
+        ],
+    )
+    def test_what_is_required_follows_must_be(self, members: dict[str, Any], required: str) -> None:
+        """Whatever refuses a field, its words go on after "must be"."""
+        problem = refusal({"kind": "metric", "name": "m", "events": {"type": "t"}, **members})
+        assert problem.errors[0]["required"].startswith(required)
+
+    def test_a_full_board_says_its_limit(self) -> None:
+        """The 61st tile is refused in words that stand after "must be"."""
+        tiles = [{"type": "note", "text": "x"}] * 61
+        problem = refusal({"kind": "board", "name": "b", "tiles": tiles})
+        assert problem.message.startswith("/tiles must be at most 60 items, got ")
+
     def test_address_and_text_must_agree(self) -> None:
         """A text that calls itself otherwise than its address is refused."""
         with pytest.raises(ProblemError, match='must be "other", as in the address'):
@@ -267,32 +290,39 @@ class TestText:
     @pytest.mark.parametrize(
         ("text", "words"),
         [
-            ("name: a\nname: b", "name each member once, line 2"),
-            ('{"name": "a", "name": "b"}', 'name "name" once'),
-            ("a: &x [1]\nb: *x", "no anchors, line 1, column 4"),
-            ("a: !!python/object:os.system x", "no tags, line 1"),
-            ("a: [1", "be YAML or JSON, line 1"),
-            ("- 1", "be an object with names"),
-            ("1: 2", "be an object with names"),
-            ("", "hold one definition, holds 0"),
-            ("a: 1\n---\nb: 2", "hold one definition, holds 2"),
-            ("a: " + "[" * 21 + "]" * 21, "at most 20 levels deep"),
+            ("name: a\nname: b", 'has each name once, got "one twice in line 2, column 1"'),
+            ('{"name": "a", "name": "b"}', 'an object that has each name once, got "name twice"'),
+            ("a: &x [1]\nb: *x", 'without anchors, got "an anchor in line 1, column 4"'),
+            ("a: !!python/object:os.system x", 'without tags, got "a tag in line 1, column 4"'),
+            ("a: [1", 'YAML or JSON, got "something else in line 1, column 6"; mend that line'),
+            ("- 1", 'an object with names, got "a list"'),
+            ("word", 'an object with names, got "a plain value"'),
+            ("1: 2", 'an object with names, got "a name that is no text"'),
+            ("", 'one definition, got "0 of them"'),
+            ("a: 1\n---\nb: 2", 'one definition, got "2 of them"'),
+            ("a: " + "[" * 21 + "]" * 21, 'at most 20 levels deep, got "more levels"'),
             ("a: " + "[" * 30_000, "at most 20 levels deep"),
             ('{"a":' * 10_000, "at most 20 levels deep"),
-            ("x" * 65_537, "at most 65536 bytes"),
-            ("a: \x00", "be YAML or JSON"),
+            ("x" * 65_537, 'at most 65536 bytes, got "65537 bytes"; split it'),
+            ("a: \x00", 'YAML or JSON, got "something else"; mend it'),
         ],
     )
     def test_refusals(self, text: str, words: str) -> None:
         """A text that is no plain YAML or JSON is refused with its place, in a second."""
         start = time.process_time()
-        assert words in refusal(text).message
+        problem = refusal(text)
+        assert problem.message.startswith("definition must be ")
+        assert words in problem.message
+        (place,) = problem.errors
+        assert f'must be {place["required"]}, got "{place["got"]}"; {place["mend"]}' in (
+            problem.message
+        )
         assert time.process_time() - start < 1.5
 
     def test_anchors_that_grow_are_not_expanded(self) -> None:
         """The well-known bomb of aliases is refused at its first anchor."""
         bomb = "a: &a [x]\n" + "".join(f"{c}: &{c} [*a, *a]\n" for c in "bcdefgh")
-        assert "no anchors" in refusal(bomb).message
+        assert "without anchors" in refusal(bomb).message
 
     def test_yaml_is_version_1_2(self) -> None:
         """`on`, `no` and 010 are texts and numbers as in JSON, not booleans and octals."""

@@ -143,8 +143,28 @@ def _described(
     if one["type"] == "missing":
         told = {"required": "given", "got": "", "mend": f"add {one['loc'][-1]}"}
         return {"pointer": pointer, **told}, None
-    required = str(one["msg"]).removeprefix("Input should be ").removeprefix("a valid ")
+    required = _required(one["type"], one["msg"], context)
     return {"pointer": pointer, "required": required, "got": _shown(one["input"]), "mend": ""}, None
+
+
+# What pydantic says otherwise than as something that a field must be, or in Python's words.
+_REQUIRED: Final = {
+    "too_long": "at most {max_length} items",
+    "too_short": "a list with at least {min_length}",
+    "string_too_long": "at most {max_length} characters",
+    "string_too_short": "at least {min_length} characters",
+    "string_type": "a text",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+}
+
+
+def _required(kind: str, message: str, context: Mapping[str, Any]) -> str:
+    told = _REQUIRED.get(kind)
+    return told.format(**context) if told else message.removeprefix("Input should be ")
 
 
 def _members_at(model_class: type[BaseModel], place: tuple[Any, ...]) -> list[str]:

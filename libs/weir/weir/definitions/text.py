@@ -30,7 +30,7 @@ def parse_text(text: str) -> dict[str, Any]:
     found = parse_texts(text)
     if len(found) != 1:
         raise unreadable(
-            required=f"hold one definition, holds {len(found)}", mend="send one at a time"
+            required="one definition", got=f"{len(found)} of them", mend="send one at a time"
         )
     return found[0]
 
@@ -41,20 +41,31 @@ def parse_texts(text: str) -> list[dict[str, Any]]:
     Raises:
         ProblemError: 422 `definition_invalid`, with line and column.
     """
-    if len(text.encode(errors="replace")) > MAX_BYTES:
-        raise unreadable(required=f"have at most {MAX_BYTES} bytes", mend="split it")
+    size = len(text.encode(errors="replace"))
+    if size > MAX_BYTES:
+        raise unreadable(
+            required=f"at most {MAX_BYTES} bytes", got=f"{size} bytes", mend="split it"
+        )
     _check_brackets(text)
     parsed = _from_json(text) if text.lstrip().startswith("{") else _from_yaml(text)
     for one in parsed:
         if not isinstance(one, dict) or not all(isinstance(name, str) for name in one):
-            raise unreadable(required="be an object with names", mend="begin with kind: metric")
+            raise unreadable(
+                required="an object with names", got=_kind(one), mend="begin with kind: metric"
+            )
     return parsed
 
 
-def unreadable(*, required: str, mend: str) -> ProblemError:
-    """Return the refusal of a text that is no definition at all."""
-    error = {"pointer": "", "required": required, "got": "", "mend": mend}
-    message = f"definition must {required}; {mend}"
+def unreadable(*, required: str, got: str, mend: str) -> ProblemError:
+    """Return the refusal of a text that is no definition at all.
+
+    Args:
+        required: What the text must be, as it follows "must be".
+        got: What came: where, or how much. The text itself may hold a secret.
+        mend: What to do.
+    """
+    error = {"pointer": "", "required": required, "got": got, "mend": mend}
+    message = f'definition must be {required}, got "{got}"; {mend}'
     return ProblemError(422, Reason.DEFINITION_INVALID, message, (error,))
 
 
@@ -65,9 +76,7 @@ def _from_json(text: str) -> list[Any]:
         # YAML written in braces, whose error also says more.
         return _from_yaml(text)
     except RecursionError:
-        raise unreadable(
-            required=f"be at most {MAX_DEPTH} levels deep", mend="flatten it"
-        ) from None
+        raise _too_deep() from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -75,7 +84,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _value in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise unreadable(required=f'name "{echo(twice)}" once', mend="remove one of the two")
+        raise _repeated(got=f"{echo(twice)} twice")
     return found
 
 
@@ -84,16 +93,11 @@ def _from_yaml(text: str) -> list[Any]:
         _check_events(text)
         return list(YAML(typ="safe", pure=True).load_all(text))
     except DuplicateKeyError as error:
-        raise unreadable(
-            required=f"name each member once{_line(error)}", mend="remove one of the two"
-        ) from None
+        raise _repeated(got=f"one twice{_line(error)}") from None
     except YAMLError as error:
-        what = str(getattr(error, "problem", "") or "is no YAML")
-        raise unreadable(
-            required=f"be YAML or JSON{_line(error)}: {echo(what)}", mend="mend that line"
-        ) from None
+        raise _no_yaml(_line(error), getattr(error, "problem", None)) from None
     except ValueError as error:
-        raise unreadable(required=f"be YAML or JSON: {echo(str(error))}", mend="mend it") from None
+        raise _no_yaml(None, str(error)) from None
 
 
 def _check_brackets(text: str) -> None:
@@ -102,26 +106,54 @@ def _check_brackets(text: str) -> None:
     for sign in text:
         nested = max(0, nested + (sign in "[{") - (sign in "]}"))
         if nested > MAX_DEPTH:
-            raise unreadable(required=f"be at most {MAX_DEPTH} levels deep", mend="flatten it")
+            raise _too_deep()
 
 
 def _check_events(text: str) -> None:
     nested = 0
     for event in YAML(typ="safe", pure=True).parse(io.StringIO(text)):
         if isinstance(event, AliasEvent) or (isinstance(event, NodeEvent) and event.anchor):
-            raise unreadable(required=f"have no anchors{_at(event)}", mend="write the value out")
+            got = f"an anchor{_at(event)}"
+            raise unreadable(required="without anchors", got=got, mend="write the value out")
         if isinstance(event, NodeEvent) and getattr(event, "tag", None):
-            raise unreadable(required=f"have no tags{_at(event)}", mend="write the plain value")
+            got = f"a tag{_at(event)}"
+            raise unreadable(required="without tags", got=got, mend="write the plain value")
         nested += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
         if nested > MAX_DEPTH:
-            raise unreadable(required=f"be at most {MAX_DEPTH} levels deep", mend="flatten it")
+            raise _too_deep()
+
+
+def _too_deep() -> ProblemError:
+    return unreadable(
+        required=f"at most {MAX_DEPTH} levels deep", got="more levels", mend="flatten it"
+    )
+
+
+def _repeated(*, got: str) -> ProblemError:
+    required = "an object that has each name once"
+    return unreadable(required=required, got=got, mend="remove one of the two")
+
+
+def _no_yaml(where: str | None, why: str | None) -> ProblemError:
+    mend = "mend that line" if where else "mend it"
+    return unreadable(
+        required="YAML or JSON",
+        got=f"something else{where or ''}",
+        mend=f"{mend}: {echo(why)}" if why else mend,
+    )
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a name that is no text"
+    return "a list" if isinstance(value, list) else "a plain value"
 
 
 def _line(error: YAMLError) -> str:
     mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
-    return "" if mark is None else f", line {mark.line + 1}, column {mark.column + 1}"
+    return "" if mark is None else f" in line {mark.line + 1}, column {mark.column + 1}"
 
 
 def _at(event: Any) -> str:
     mark = event.start_mark
-    return "" if mark is None else f", line {mark.line + 1}, column {mark.column + 1}"
+    return "" if mark is None else f" in line {mark.line + 1}, column {mark.column + 1}"
