@@ -64,12 +64,25 @@ export function boardName(title: string, taken: readonly string[]): string {
 export function appendedTexts(text: string, tile: NewTile): readonly string[] {
   const json = inJson(text, tile);
   if (json !== null) return [json];
-  const eol = text.includes("\r\n") ? "\r\n" : "\n";
+  const eol = /\r\n/.test(text) && !/[^\r]\n/.test(text) ? "\r\n" : "\n";
   const lines = text.split(eol);
   const line = tileLine(tile);
-  const at = lines.findIndex((one) => /^["']?tiles["']?\s*:/.test(one));
-  const proposed = at < 0 ? [withTiles(lines, line)] : [...afterItems(lines, at, line)];
-  return [...proposed.map((one) => one.join(eol)), ...intoList(text, line)];
+  const base = baseOf(lines);
+  const at = lines.findIndex((one) => TILES.test(one) && indentOf(one) === base);
+  const proposed = at < 0 ? [withTiles(lines, base, line)] : [...afterItems(lines, at, line)];
+  return [...new Set([...proposed.map((one) => one.join(eol)), ...intoList(text, line, eol)])];
+}
+
+/** The most tiles that the server takes on a board. */
+export const MAX_TILES = 60;
+
+/** Tells whether a board takes no more tiles. */
+export const isFull = (parsed: Parsed): boolean => tilesIn(parsed).length >= MAX_TILES;
+
+/** Tells whether a check refused nothing but the tile that would be the board's next. */
+export function isOfTile(errors: readonly { pointer: string }[], board: Parsed): boolean {
+  const place = `/tiles/${tilesIn(board).length}/`;
+  return errors.length > 0 && errors.every((error) => `${error.pointer}/`.startsWith(place));
 }
 
 /** Tells whether a check's answer is the board as it was, with one tile more. */
@@ -95,38 +108,87 @@ function inJson(text: string, tile: NewTile): string | null {
   }
 }
 
-function withTiles(lines: readonly string[], line: string): readonly string[] {
+const TILES = /^ *["']?tiles["']?\s*:/;
+const MEMBER = /^ *["']?[A-Za-z_]\w*["']?\s*:/;
+const DIVIDER = /^(?:---|\.\.\.)/;
+
+const indentOf = (line: string): string => /^ */.exec(line)?.[0] ?? "";
+
+/** Returns the indentation of a board's own members; a whole text may be indented. */
+const baseOf = (lines: readonly string[]): string =>
+  indentOf(lines.find((one) => /^\s*[^\s#%]/.test(one) && !DIVIDER.test(one)) ?? "");
+
+function withTiles(lines: readonly string[], base: string, line: string): readonly string[] {
   const end = lines.findLastIndex((one) => one.trim() !== "") + 1;
-  return [...lines.slice(0, end), "tiles:", `  - ${line}`, ...lines.slice(end)];
+  return [...lines.slice(0, end), `${base}tiles:`, `${base}  - ${line}`, ...lines.slice(end)];
 }
 
-/** Yields texts with a block item after the last one; comments at the end are of the next member. */
+/** Yields texts with a block item after the last one, for each end that the list may have. */
 function* afterItems(
   lines: readonly string[],
   at: number,
   line: string,
 ): Generator<readonly string[]> {
-  const next = lines.findIndex((one, nth) => nth > at && /^(?:[^\s#\-[\]{}]|---|\.\.\.)/.test(one));
-  const within = lines.slice(at, next < 0 ? lines.length : next);
-  const head = (within[0] ?? "").replace(/:\s*\[\s*\]/, ":");
-  const indent = /^( *)- /.exec(within.find((one) => /^ *- /.test(one)) ?? "")?.[1] ?? "  ";
-  for (const counts of [/^\s*[^\s#]/, /\S/]) {
-    const end = at + within.findLastIndex((one) => counts.test(one)) + 1;
-    const before = [...lines.slice(0, at), head, ...lines.slice(at + 1, end)];
+  const head = lines[at] ?? "";
+  const base = indentOf(head);
+  const opened = head.replace(/:\s*\[\s*\]/, ":");
+  for (const end of endsOf(lines, at)) {
+    const first = lines.slice(at, end).find((one) => /^ *- /.test(one));
+    const indent = first === undefined ? `${base}  ` : indentOf(first);
+    const before = [...lines.slice(0, at), opened, ...lines.slice(at + 1, end)];
     yield [...before, `${indent}- ${line}`, ...lines.slice(end)];
   }
 }
 
+/** Returns where the list may end; what looks like the next member can be of a text over lines. */
+function endsOf(lines: readonly string[], at: number): readonly number[] {
+  const MOST = 3;
+  const base = indentOf(lines[at] ?? "");
+  const stops = [...lines.keys()].filter((nth) => {
+    const one = lines[nth] ?? "";
+    return nth > at && (DIVIDER.test(one) || (MEMBER.test(one) && indentOf(one) === base));
+  });
+  const last = lines.length - (lines.at(-1) === "" ? 1 : 0);
+  return [...stops.slice(0, MOST), last].flatMap((stop) => {
+    const within = lines.slice(at, stop);
+    // Comments at the end are of the next member; blank lines at the end may be of a text.
+    const after = (counts: RegExp) => at + within.findLastIndex((one) => counts.test(one)) + 1;
+    return [after(/^\s*[^\s#]/), after(/\S/), stop];
+  });
+}
+
 /** Yields texts with the tile before a closing bracket, the last bracket first. */
-function* intoList(text: string, line: string): Generator<string> {
+function* intoList(text: string, line: string, eol: string): Generator<string> {
   const MOST = 3;
   let end = text.length;
-  for (let nth = 0; nth < MOST; nth += 1) {
+  for (let nth = 0; nth < MOST && end > 0; nth += 1) {
     end = text.lastIndexOf("]", end - 1);
     if (end < 0) return;
-    const before = text.slice(0, end).trimEnd();
-    const comma = /[[,]$/.test(before) ? " " : ", ";
-    yield `${before}${comma}${line}${text.slice(before.length, end)}${text.slice(end)}`;
-    if (end === 0) return;
+    yield* beforeBracket(text, end, line, eol);
   }
+}
+
+/** Yields texts with the tile before one bracket; it never stands behind a comment. */
+function* beforeBracket(text: string, end: number, line: string, eol: string): Generator<string> {
+  const before = text.slice(0, end).trimEnd();
+  const gap = text.slice(before.length, end);
+  const rest = gap + text.slice(end);
+  if (!gap.includes("\n")) {
+    yield `${before}${/[[,]$/.test(before) ? "" : ","} ${line}${rest}`;
+    return;
+  }
+  const code = codeOf(before);
+  const own = `${eol}${indentOf(code.split(eol).at(-1) ?? "") || "  "}`;
+  const comma = /[[,]$/.test(code) ? "" : ",";
+  yield `${code}${comma}${before.slice(code.length)}${own}${line}${rest}`;
+  // What looks like a comment can be a sign in a text.
+  yield `${before}${own}${line}${rest}`;
+  yield `${before},${own}${line}${rest}`;
+  yield `${before}${own}, ${line}${rest}`;
+}
+
+/** Returns a text without the comments at its end. */
+function codeOf(text: string): string {
+  const code = text.replace(/(^|\s)#[^\n]*$/, "").trimEnd();
+  return code === text ? code : codeOf(code);
 }

@@ -1,8 +1,12 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import {
   appendedTexts,
   boardName,
   isAppended,
+  isFull,
+  isOfTile,
+  MAX_TILES,
   type NewTile,
   newBoard,
   tileLine,
@@ -88,6 +92,76 @@ describe("appendedTexts", () => {
     // A tile put before that line would cut the note.
     const text = `${HEAD}tiles:\n  - type: note\n    text: |\n      hi\n      # there\n`;
     expect(appendedTexts(text, TILE)).toContain(`${text}  - ${LINE}\n`);
+  });
+});
+
+describe("appendedTexts, of a list in brackets over lines", () => {
+  const NOTE = "{type: note, text: hi}";
+  const of = (inside: string) => `${HEAD}tiles: [\n${inside}\n]\n`;
+
+  it.each([
+    ["a comma at the end", `  ${NOTE},`, `  ${NOTE},\n  ${LINE}`],
+    ["none", `  ${NOTE}`, `  ${NOTE},\n  ${LINE}`],
+    ["a comment", `  ${NOTE}  # last`, `  ${NOTE},  # last\n  ${LINE}`],
+    ["a comma and a comment", `  ${NOTE}, # x # y`, `  ${NOTE}, # x # y\n  ${LINE}`],
+    ["lines of comments", `  ${NOTE}\n  # a\n# b`, `  ${NOTE},\n  # a\n# b\n  ${LINE}`],
+    ["nothing but a comment", "  # none yet", `  # none yet\n  ${LINE}`],
+  ])("puts the tile on a line of its own after %s", (_what, inside, wanted) => {
+    // Behind a comment it would be none; the comment stays as it was.
+    expect(appendedTexts(of(inside), TILE)).toContain(of(wanted));
+  });
+
+  it("proposes both where a text has the sign of a comment", () => {
+    // Only the server's check can tell a comment from a text.
+    const text = '  {type: note, text: "a # b"}';
+    expect(appendedTexts(of(text), TILE)).toContain(of(`${text},\n  ${LINE}`));
+    expect(appendedTexts(of(`${text} # c`), TILE)).toContain(of(`${text} # c\n  , ${LINE}`));
+  });
+});
+
+describe("appendedTexts, of blocks that end in another way", () => {
+  it("proposes the place after a text that keeps its blank lines", () => {
+    // A tile before them would take them from the note.
+    const text = `${HEAD}tiles:\n  - type: note\n    text: |+\n      hi\n\n`;
+    expect(appendedTexts(text, TILE)).toContain(`${text}  - ${LINE}\n`);
+  });
+
+  it("knows a board that is indented as a whole", () => {
+    // Texts pasted from another document are.
+    const text = "  kind: board\n  name: shop\n  tiles:\n    - {type: note, text: a}\n";
+    expect(appendedTexts(text, TILE)[0]).toBe(`${text}    - ${LINE}\n`);
+    const none = "  kind: board\n  name: shop\n";
+    expect(appendedTexts(none, TILE)[0]).toBe(`${none}  tiles:\n    - ${LINE}\n`);
+  });
+
+  it("proposes the end where a text over lines begins at the margin", () => {
+    // Such a line is no member of the board, whatever it looks like.
+    const text = `${HEAD}tiles:\n  - {type: note, text: "a\nthere: b"}\n`;
+    expect(appendedTexts(text, TILE)).toContain(`${text}  - ${LINE}\n`);
+  });
+});
+
+describe("isFull", () => {
+  it("knows how many tiles the server takes", () => {
+    // Its check would speak of a list's length, not of another board.
+    const path = "../../../../../libs/weir/weir/definitions/board.py";
+    const source = readFileSync(new URL(path, import.meta.url), "utf8");
+    expect(source).toContain(`MAX_TILES: Final = ${MAX_TILES}\n`);
+    const tiles = Array.from({ length: MAX_TILES }, () => ({}));
+    expect(isFull({ tiles })).toBe(true);
+    expect(isFull({ tiles: tiles.slice(1) })).toBe(false);
+  });
+});
+
+describe("isOfTile", () => {
+  it("tells a fault of the new tile from those of a text that nobody wrote", () => {
+    // Only the first is worth reading.
+    const board = { tiles: [{}, {}] };
+    expect(isOfTile([{ pointer: "/tiles/2/title" }, { pointer: "/tiles/2" }], board)).toBe(true);
+    expect(isOfTile([{ pointer: "/tiles/1/title" }], board)).toBe(false);
+    expect(isOfTile([{ pointer: "/tiles/20" }], board)).toBe(false);
+    expect(isOfTile([{ pointer: "" }], board)).toBe(false);
+    expect(isOfTile([], board)).toBe(false);
   });
 });
 
