@@ -241,6 +241,36 @@ def test_a_metric_is_made_and_tried_by_keyboard(hits: TestStack) -> None:
         assert complaints.texts == []
 
 
+def test_a_refused_metric_leads_to_the_field_that_is_wrong(hits: TestStack) -> None:
+    """What cannot be tried is read still; every refusal puts the focus on what to mend."""
+    with signed_in(hits) as (page, complaints):
+        hit(hits, "dimmed", "dimmed.order")
+        opened(page, "/metrics/new")
+        page.get_by_test_id("metric-type").fill("dimmed.order")
+        expect(page.locator("[data-testid=preview-row][data-matched=true]")).to_be_visible(
+            timeout=20_000
+        )
+        page.get_by_test_id("metric-by").fill("B")
+        told = page.get_by_test_id("preview-why")
+        expect(told).to_have_text("Not tried yet: mend By first.", timeout=10_000)
+        expect(page.get_by_test_id("field-fault")).to_have_count(1)
+        assert accessibility_faults(page) == []
+        assert complaints.texts == []
+
+        for name, by, wrong, words in (
+            ("", "", "name", "must be given"),
+            ("dimmed_orders", "B", "by", "must be an attribute or a path below data"),
+            ("browser_hits", "", "name", "must be a name that no metric has yet"),
+        ):
+            page.get_by_test_id("metric-name").fill(name)
+            page.get_by_test_id("metric-by").fill(by)
+            page.get_by_test_id("metric-create").click()
+            expect(page.get_by_test_id(f"metric-{wrong}")).to_be_focused(timeout=10_000)
+            fault = page.locator(f"#metric-{wrong}-fault")
+            expect(fault).to_contain_text(words)
+            assert page.get_by_test_id("problem").count() == 0
+
+
 def test_a_metric_comes_onto_a_new_board_and_onto_one_that_changed(hits: TestStack) -> None:
     """A tile is made where its metric is shown; what others wrote meanwhile stays."""
     with signed_in(hits) as (page, complaints):

@@ -13,7 +13,7 @@ interface RefusedProps {
 /** A refusal, in the server's words: what was required, what came, what to do. */
 export function Refused({ problem, retry }: RefusedProps) {
   return (
-    <div class="note bad-b" role="alert" data-testid="problem">
+    <div class="note bad-b" role="alert" tabIndex={-1} data-testid="problem">
       <span class="bad">
         <Icon name="alert" />
       </span>
@@ -46,7 +46,7 @@ function Places({ problem }: { problem: Problem }) {
     <ul>
       {places.map((place) => (
         <li key={place.pointer} class="t2">
-          <code>{place.pointer}</code> {words.errors.required(place)}
+          {place.pointer && <code>{place.pointer}</code>} {words.errors.required(place)}
         </li>
       ))}
     </ul>

@@ -56,7 +56,8 @@ export function Verdict({ validation }: { validation: Validation | null }) {
       <ul>
         {validation.errors.map((place) => (
           <li key={place.pointer}>
-            <code>{place.pointer}</code> <span class="t2">{words.errors.required(place)}</span>
+            {place.pointer && <code>{place.pointer}</code>}{" "}
+            <span class="t2">{words.errors.required(place)}</span>
           </li>
         ))}
       </ul>

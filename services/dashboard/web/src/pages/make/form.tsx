@@ -1,5 +1,5 @@
 /** The form of a new metric: fields or YAML, checked and tried as one types. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { call, problemOf } from "../../api/client";
 import type { Definition } from "../../api/shapes";
 import { Refused } from "../../components/notes";
@@ -9,7 +9,6 @@ import {
   type Draft,
   type Faults,
   faultsOf,
-  fieldOf,
   fitting,
   RESOLUTIONS,
   triedOf,
@@ -22,6 +21,7 @@ import type { Problem, ProblemPlace } from "../../live/wire";
 import { words } from "../../messages.en";
 import { useValidation } from "../definitions/verdict";
 import { Preview } from "./preview";
+import { inField, isTold, refusalOf, unnamed, waitOf } from "./told";
 
 interface MetricFormProps {
   readonly draft: Draft;
@@ -36,16 +36,25 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
   const text = yaml ?? yamlOf(draft);
-  const named = draft.name.trim() !== "" || yaml !== null;
   const validation = useValidation({ kind: "metric", name: "", text });
   // A refusal is of the text that was sent; a changed one has not been refused.
   useEffect(() => setProblem(null), [text]);
   const errors = problem?.errors ?? validation?.errors ?? [];
   const faults = faultsOf(errors, draft, problem !== null);
-  const refused = problem?.errors ?? [];
-  const told = refused.length > 0 && (yaml !== null || refused.every((e) => fieldOf(e.pointer)));
+  const told = isTold(problem, yaml !== null);
+  const tried = triedOf(yaml === null ? draft : null, text, validation);
+  const form = useRef<HTMLFormElement>(null);
+  // Who pressed the button hears why, and stands where it is mended.
+  useEffect(() => {
+    if (problem) faultIn(form.current)?.focus();
+  }, [problem]);
   const create = () => {
-    const name = nameIn(text) ?? draft.name.trim();
+    if (busy) return;
+    const name = (yaml === null ? null : nameIn(yaml)) ?? draft.name.trim();
+    if (name === "") {
+      setProblem(unnamed(validation?.old ? [] : (validation?.errors ?? [])));
+      return;
+    }
     setBusy(true);
     setProblem(null);
     const path = `/definitions/metric/${encodeURIComponent(name)}`;
@@ -58,12 +67,13 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
       () => navigate(to(`/m/${name}`)),
       (error: unknown) => {
         setBusy(false);
-        setProblem(problemOf(error));
+        setProblem(refusalOf(problemOf(error), name));
       },
     );
   };
   return (
     <form
+      ref={form}
       class="panel make"
       data-testid="metric-form"
       onSubmit={(submit) => {
@@ -88,7 +98,8 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
           type="submit"
           class="btn go"
           data-testid="metric-create"
-          disabled={busy || !named || !may("define")}
+          disabled={!may("define")}
+          aria-disabled={busy}
           title={may("define") ? undefined : words.make.scope}
         >
           {busy ? words.make.creating : words.make.create}
@@ -101,10 +112,21 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
         ) : (
           <YamlField text={yaml} errors={errors} onChange={setYaml} />
         )}
-        <Preview {...triedOf(yaml === null ? draft : null, text, validation)} />
+        <Preview
+          text={tried.text}
+          valid={tried.valid}
+          wait={waitOf(tried.why, yaml === null ? faults : "text")}
+        />
       </div>
     </form>
   );
+}
+
+/** Returns what to mend first: the first field that is wrong, or else the refusal itself. */
+function faultIn(form: HTMLFormElement | null): HTMLElement | null {
+  const first = form?.querySelector<HTMLElement>("[role=alert], textarea, .fault") ?? null;
+  const row = first?.closest(".form-row");
+  return row?.querySelector<HTMLElement>("input, [tabindex='0'], button") ?? first;
 }
 
 /** Returns the name in a definition's text, or null. */
@@ -212,8 +234,8 @@ function TextField({ name, hint, value, fault, suggest, onInput }: TextFieldProp
 function Fault({ place, id }: { place: ProblemPlace | undefined; id?: string }) {
   if (!place) return null;
   return (
-    <span class="bad s said" id={id} data-testid="field-fault">
-      {words.errors.required(place)}
+    <span class="bad s said fault" id={id} data-testid="field-fault">
+      {words.errors.required(inField(place))}
     </span>
   );
 }
@@ -233,14 +255,18 @@ function YamlField({ text, errors, onChange }: YamlFieldProps) {
         spellcheck={false}
         aria-label={words.make.yamlLabel}
         data-testid="metric-yaml"
+        aria-invalid={errors.length > 0}
+        aria-describedby="metric-yaml-faults"
         value={text}
         onInput={(input) => onChange(input.currentTarget.value)}
       />
-      {errors.map((place) => (
-        <p key={place.pointer} class="bad s said">
-          <code>{place.pointer}</code> {words.errors.required(place)}
-        </p>
-      ))}
+      <div id="metric-yaml-faults">
+        {errors.map((place) => (
+          <p key={place.pointer} class="bad s said" data-testid="field-fault">
+            {place.pointer && <code>{place.pointer}</code>} {words.errors.required(place)}
+          </p>
+        ))}
+      </div>
     </>
   );
 }

@@ -4,7 +4,7 @@ import { post, Refusal } from "../../api/client";
 import type { PreviewEvent, Preview as Tried } from "../../api/shapes";
 import { Icon } from "../../components/icon";
 import { VirtualTable } from "../../components/virtual-table";
-import { fieldOf, type Tried as Trial } from "../../lib/draft";
+import type { Tried as Trial } from "../../lib/draft";
 import { exact, NONE, short } from "../../lib/numbers";
 import { may } from "../../lib/session";
 import { clock } from "../../lib/time";
@@ -15,8 +15,13 @@ const PAUSE_MS = 250;
 const AGAIN_MS = 3_000;
 const LAST = 200;
 
+interface PreviewProps extends Pick<Trial, "text" | "valid"> {
+  /** Why it cannot be tried, in words. */
+  readonly wait: string | null;
+}
+
 /** Tries the text on the tail, a moment after each change and every few seconds. */
-export function Preview({ text, valid, why }: Trial) {
+export function Preview({ text, valid, wait }: PreviewProps) {
   const [tried, setTried] = useState<Tried | null>(null);
   const allowed = may("tail");
   useEffect(() => {
@@ -46,31 +51,21 @@ export function Preview({ text, valid, why }: Trial) {
         <h3>{words.make.preview}</h3>
         {tried && <span class="t3 s">{words.make.previewSub(tried.seen)}</span>}
         <span class="grow" />
-        {tried && tried.seen > 0 && !why && <Sums tried={tried} />}
+        {tried && tried.seen > 0 && !wait && <Sums tried={tried} />}
       </div>
-      {why && (
+      {wait && (
         <p class="t3 s said" data-testid="preview-why">
-          {words.make.previewWaits(nameOf(why.pointer), words.errors.required(why))}
+          {wait}
         </p>
       )}
       {tried?.seen === 0 && <p class="t3 s">{words.make.previewNone}</p>}
       {tried && tried.seen > 0 && (
-        <div class={why ? "dimmed" : undefined}>
+        <div class={wait ? "dimmed" : undefined}>
           <Rows events={sorted(tried.events)} />
         </div>
       )}
     </section>
   );
-}
-
-/** Returns what a place is called in the form, or the place itself. */
-function nameOf(pointer: string): string {
-  const field = fieldOf(pointer);
-  return field === null
-    ? pointer
-    : field === "resolution"
-      ? words.make.resolution
-      : words.make[field];
 }
 
 /** What matched comes first, the newest on top: it is what one looks for. */
