@@ -165,7 +165,9 @@ def test_the_tail_shows_what_its_filter_says(hits: TestStack) -> None:
     with signed_in(hits) as (page, complaints):
         opened(page, "/live")
         await_in_tail(hits, page, "tail.seen", total=1)
-        page.get_by_test_id("tail-filter").press_sequentially("data.total > 10")
+        page.get_by_test_id("tail-filter").press_sequentially("data.total >")
+        expect(page.get_by_text("is no whole condition yet")).to_be_visible()
+        page.get_by_test_id("tail-filter").press_sequentially(" 10")
         expect(page.get_by_test_id("tail-row")).to_have_count(0, timeout=10_000)
         told = page.get_by_text('Nothing that arrived matches "data.total > 10" yet.')
         expect(told).to_be_visible()
@@ -195,6 +197,31 @@ def test_an_event_of_the_tail_opens(hits: TestStack) -> None:
         button.click()
         expect(whole).to_have_count(0)
         expect(page.get_by_test_id("tail-pause")).to_have_attribute("aria-pressed", "false")
+        assert complaints.texts == []
+
+
+def test_a_pause_outlasts_a_filter_and_holds_only_what_is_shown(hits: TestStack) -> None:
+    """Whoever paused resumes; what arrives meanwhile is kept, and known to the form."""
+    with signed_in(hits) as (page, complaints):
+        opened(page, "/live")
+        await_in_tail(hits, page, "tail.paused", total=1)
+        pause, rows = page.get_by_test_id("tail-pause"), page.get_by_test_id("tail-row")
+        pause.click()
+        seen = rows.count()
+        page.get_by_test_id("tail-filter").fill("tail.meanwhile")
+        expect(rows).to_have_count(0, timeout=10_000)
+        expect(pause).to_have_attribute("aria-pressed", "true")
+        page.wait_for_timeout(1_000)  # a subscription begins a moment after the last key
+        hit(hits, "meanwhile", "tail.meanwhile", total=2)
+        expect(page.get_by_text("1 newer event is shown when you resume.")).to_be_visible(
+            timeout=10_000
+        )
+        expect(page.get_by_label("Types")).to_contain_text("tail.meanwhile")
+        page.get_by_test_id("tail-filter").fill("")
+        expect(rows).to_have_count(seen)
+        expect(pause).to_have_attribute("aria-pressed", "true")
+        pause.click()
+        expect(row_of(page, "tail.meanwhile")).to_be_visible()
         assert complaints.texts == []
 
 

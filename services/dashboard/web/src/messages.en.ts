@@ -201,6 +201,18 @@ export const words = {
     waitingHint: "Run the command: the event appears here in under a second.",
     quiet: "No event for a minute",
     nothingMatches: (filter: string) => `Nothing that arrived matches "${filter}" yet.`,
+    arrives: (perS: number) =>
+      perS > 0
+        ? `${perS} ${plural(perS, "event")} a second ${plural(perS, "arrives", "arrive")}; none of them matches.`
+        : "No event arrives now.",
+    unfinished: (filter: string) => `"${filter}" is no whole condition yet`,
+    unfinishedHint:
+      "A value is missing, or its quote is open: data.country = 'DE', data.total > 10",
+    heldEmpty: "Paused",
+    heldHint: (n: number) =>
+      n > 0
+        ? `${n} newer ${plural(n, "event is", "events are")} shown when you resume.`
+        : "New events are shown when you resume.",
     received: (ago: string) => `received ${ago} ago`,
     counted: (ago: string) => `counted ${ago} ago`,
     kept: (shown: number, kept: number) => `newest ${shown} of ${kept} kept here`,

@@ -69,6 +69,16 @@ export function withFates(shown: Tail, newest: Tail): Tail {
   return { ...shown, rows };
 }
 
+/**
+ * Returns the tail to show: the newest, or while it is held what is shown already.
+ *
+ * A tail whose total is less than before has begun anew, through another filter: nothing of
+ * the one before may stay.
+ */
+export function shownTail(shown: Tail, newest: Tail, held: boolean): Tail {
+  return held && newest.total >= shown.total ? withFates(shown, newest) : newest;
+}
+
 /** Returns how many events a second are shown, of how many accepted, over the last seconds. */
 export function tailRate(tail: Tail, nowMs: number): { shown: number; of: number } {
   const recent = tail.bursts.filter((b) => b.atMs > nowMs - RATE_SPAN_MS);

@@ -1,5 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { EMPTY_TAIL, MAX_ROWS, tailAfter, tailRate, wholeOf, withFates } from "../../src/live/tail";
+import {
+  EMPTY_TAIL,
+  MAX_ROWS,
+  shownTail,
+  tailAfter,
+  tailRate,
+  wholeOf,
+  withFates,
+} from "../../src/live/tail";
 import type { Fate, ServerFrame, TailEvent } from "../../src/live/wire";
 
 const event = (offset: number): TailEvent => ({
@@ -75,6 +83,27 @@ describe("withFates", () => {
     const newest = tailAfter(tailAfter(shown, frame([event(2)]), 0), frame([], [fate(1)]), 0);
     const after = withFates(shown, newest);
     expect(after.rows.map((row) => [row.event.id, row.fate?.fate])).toEqual([["o-1", "counted"]]);
+  });
+});
+
+describe("shownTail", () => {
+  const first = tailAfter(EMPTY_TAIL, frame([event(1)]), 0);
+  const second = tailAfter(tailAfter(first, frame([event(2)]), 0), frame([], [fate(1)]), 0);
+
+  it("stands still while it is held, and goes on with all that came", () => {
+    // A pause is of what one sees: what arrives is kept.
+    const held = shownTail(first, second, true);
+    expect(held.rows.map((row) => [row.event.id, row.fate?.fate])).toEqual([["o-1", "counted"]]);
+    expect(second.total - held.total).toBe(1);
+    expect(shownTail(held, second, false)).toBe(second);
+  });
+
+  it("shows nothing of another filter, held or not", () => {
+    // A held tail that is filtered is held still, and empty until one resumes.
+    const emptied = shownTail(second, EMPTY_TAIL, true);
+    expect(emptied.rows).toEqual([]);
+    expect(shownTail(emptied, first, true).rows).toEqual([]);
+    expect(shownTail(emptied, first, false).rows).toHaveLength(1);
   });
 });
 

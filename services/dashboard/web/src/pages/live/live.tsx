@@ -11,6 +11,7 @@ import { words } from "../../messages.en";
 import { MetricForm } from "../make/form";
 import { Checks } from "./checks";
 import { FieldsPanel } from "./fields-panel";
+import { isUnfinished } from "./filter";
 import { Send } from "./send";
 import { TailPanel } from "./tail-panel";
 import { useTail } from "./use-tail";
@@ -18,11 +19,12 @@ import { useTail } from "./use-tail";
 export default function LivePage(_: PageProps) {
   useTitle(words.live.title);
   const [filter, setFilter] = useState("");
-  // Fields, types and the newest event are those of all that arrives, whatever is filtered.
-  const all = useTail("");
-  const filtered = useTail(filter.trim() === "" ? null : filter);
-  const tail = filter.trim() === "" ? all : filtered;
-  const rows = all.state.rows;
+  const [held, setHeld] = useState(false);
+  const wanted = filter.trim();
+  const all = useTail("", held);
+  const filtered = useTail(wanted === "" || isUnfinished(wanted) ? null : wanted, held);
+  // Fields, types and the newest event are those of all that arrives, whatever is shown.
+  const rows = all.newest.rows;
   const types = useMemo(() => [...new Set(rows.map((row) => row.event.type))], [rows]);
   const [chosen, setChosen] = useState<string | null>(null);
   // What came first stays chosen: the page must not jump with every event.
@@ -46,7 +48,7 @@ export default function LivePage(_: PageProps) {
     <>
       <div class="bar">
         <h1>{words.live.title}</h1>
-        <Steps at={draft ? 1 : all.state === EMPTY_TAIL ? 0 : 1} />
+        <Steps at={draft ? 1 : all.newest === EMPTY_TAIL ? 0 : 1} />
       </div>
       <div class="cols">
         <div class="stack">
@@ -63,7 +65,14 @@ export default function LivePage(_: PageProps) {
           <Checks />
         </div>
         <div class="stack">
-          <TailPanel tail={tail} filter={filter} onFilter={setFilter} />
+          <TailPanel
+            tail={wanted === "" ? all : filtered}
+            of={all.newest}
+            held={held}
+            filter={filter}
+            onHold={setHeld}
+            onFilter={setFilter}
+          />
           {(draft || type) && (
             <MetricForm
               key={opened}

@@ -7,9 +7,10 @@ import { may } from "../../lib/session";
 import { clock, span } from "../../lib/time";
 import { zone } from "../../lib/view";
 import { fresh, nowMs } from "../../live/live";
-import { type TailRow, tailRate, wholeOf } from "../../live/tail";
+import { type Tail, type TailRow, tailRate, wholeOf } from "../../live/tail";
 import type { TailEvent } from "../../live/wire";
 import { words } from "../../messages.en";
+import { emptyOf } from "./filter";
 import type { FollowedTail } from "./use-tail";
 
 const SHOWN = 40;
@@ -17,28 +18,33 @@ const NEW_MS = 1_000;
 
 interface TailPanelProps {
   readonly tail: FollowedTail;
+  /** All that arrives, whatever the filter. */
+  readonly of: Tail;
+  readonly held: boolean;
   readonly filter: string;
+  onHold(held: boolean): void;
   onFilter(text: string): void;
 }
 
 /** The panel. */
-export function TailPanel({ tail, filter, onFilter }: TailPanelProps) {
-  const rate = tailRate(tail.state, nowMs.value);
+export function TailPanel({ tail, of, held, filter, onHold, onFilter }: TailPanelProps) {
+  const shownPerS = tailRate(tail.newest, nowMs.value).shown;
+  const ofPerS = tailRate(of, nowMs.value).of;
   const rows = tail.state.rows.slice(0, SHOWN);
   const [opened, setOpened] = useState<{ at: string; held: boolean } | null>(null);
   // What one reads must not move away: an open event holds the tail still.
   const toggle = (row: TailRow) => {
-    const held = opened?.held ?? tail.held;
+    const before = opened?.held ?? held;
     const closing = row.at === opened?.at;
-    setOpened(closing ? null : { at: row.at, held });
-    tail.setHeld(closing ? held : true);
+    setOpened(closing ? null : { at: row.at, held: before });
+    onHold(closing ? before : true);
   };
   return (
     <section class="panel tail" aria-label={words.live.arriving}>
       <header>
         <h2>{words.live.arriving}</h2>
         <span class="sub" data-testid="tail-rate">
-          {words.live.rate(rate.shown, rate.of)}
+          {words.live.rate(shownPerS, ofPerS)}
         </span>
         <span class="grow" />
         <input
@@ -50,7 +56,7 @@ export function TailPanel({ tail, filter, onFilter }: TailPanelProps) {
           title={words.live.filterHint}
           value={filter}
           onInput={(input) => {
-            if (opened) tail.setHeld(opened.held);
+            if (opened) onHold(opened.held);
             setOpened(null);
             onFilter(input.currentTarget.value);
           }}
@@ -58,12 +64,12 @@ export function TailPanel({ tail, filter, onFilter }: TailPanelProps) {
         <button
           type="button"
           class="btn sm"
-          aria-pressed={tail.held}
+          aria-pressed={held}
           data-testid="tail-pause"
-          onClick={() => tail.setHeld(!tail.held)}
+          onClick={() => onHold(!held)}
         >
-          <Icon name={tail.held ? "play" : "pause"} small />
-          {tail.held ? words.pause.goOn : words.pause.pause}
+          <Icon name={held ? "play" : "pause"} small />
+          {held ? words.pause.goOn : words.pause.pause}
         </button>
       </header>
       {tail.problem && <Refused problem={tail.problem} />}
@@ -75,20 +81,27 @@ export function TailPanel({ tail, filter, onFilter }: TailPanelProps) {
         ))}
       </div>
       {rows.length === 0 && !tail.problem && (
-        <Empty icon="live" title={filter ? words.live.nothingMatches(filter) : words.live.waiting}>
-          <span class="s">{words.live.waitingHint}</span>
-        </Empty>
+        <NoRows filter={filter} held={held} newer={tail.newer} ofPerS={ofPerS} />
       )}
       <footer>
         <Ages />
         <span class="grow" />
         <span>
-          {tail.held
+          {held
             ? words.live.newer(tail.newer)
             : words.live.kept(rows.length, tail.state.rows.length)}
         </span>
       </footer>
     </section>
+  );
+}
+
+function NoRows(why: Parameters<typeof emptyOf>[0]) {
+  const [title, hint] = emptyOf(why);
+  return (
+    <Empty icon="live" title={title}>
+      <span class="s">{hint}</span>
+    </Empty>
   );
 }
 
