@@ -77,8 +77,13 @@ export const metricWords = {
         .filter(Boolean)
         .join(" "),
     storing: "Putting",
-    byHand: (why: string) =>
-      `the tile does not fit into this board's text by itself; copy it and put it there${why && `: ${why}`}`,
+    byHand: "the tile does not fit into this board's text by itself; copy it and put it there",
+    full: (most: number) => `a board has at most ${most} tiles; choose another board`,
+    deleted: (name: string) => `the board ${name} was deleted; choose another board`,
+    raced: "others change this board at the same time; try again",
+    unreachable: "could not reach the server; nothing was stored, try again",
+    unsure:
+      "the server did not answer: the tile may have been stored; try again, it is not put there twice",
     copyTile: "Copy the tile",
     editBoard: "Edit the board",
   },

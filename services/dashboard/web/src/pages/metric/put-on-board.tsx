@@ -1,5 +1,5 @@
 /** The way from a metric to a board: a button, and the dialog that makes the tile. */
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { problemOf } from "../../api/client";
 import { useLoad } from "../../api/load";
 import type { Board, MetricDetail, Page } from "../../api/shapes";
@@ -7,7 +7,6 @@ import { Copy } from "../../components/copy";
 import { Icon } from "../../components/icon";
 import { Modal } from "../../components/modal";
 import { Refused } from "../../components/notes";
-import { Seg } from "../../components/seg";
 import { type NewTile, tileLine } from "../../lib/board-text";
 import { current, navigate, replaceParams } from "../../lib/router";
 import { may } from "../../lib/session";
@@ -17,11 +16,12 @@ import type { Problem } from "../../live/wire";
 import { words } from "../../messages.en";
 import { lastBoard } from "../board/last";
 import { chosenOf } from "./choice";
-import { type Onto, storeTile } from "./store-tile";
+import { type Mend, mendOf, type Onto, type Sent, storeTile } from "./store-tile";
 import { kindsOf, tileOf } from "./tile";
-import { BoardFields, Row, TextRow } from "./tile-fields";
+import { BoardFields, ShapeFields } from "./tile-fields";
 
-const SIZES = ["S", "M", "L"] as const;
+/** What somebody chose of a tile; the rest follows from the metric's page. */
+type Asked = Pick<NewTile, "type"> & Partial<Pick<NewTile, "size" | "title">>;
 
 /** The button; the address opens the dialog, too (`?put=board`). */
 export function PutOnBoard({ metric }: { metric: MetricDetail }) {
@@ -48,60 +48,54 @@ export function PutOnBoard({ metric }: { metric: MetricDetail }) {
 
 function TileForm({ metric }: { metric: MetricDetail }) {
   const boards = useLoad<Page<Board>>("/boards");
-  const [type, setType] = useState<NewTile["type"]>("chart");
-  const [size, setSize] = useState<NewTile["size"] | null>(null);
-  const [title, setTitle] = useState<string | null>(null);
+  const [asked, setAsked] = useState<Asked>({ type: "chart" });
   const [onto, setOnto] = useState<Onto | null>(null);
-  const tile = tileOf(metric, chosenOf(metric, current.value.params), {
-    type,
-    ...(size !== null && { size }),
-    ...(title !== null && { title }),
-  });
+  const tile = tileOf(metric, chosenOf(metric, current.value.params), asked);
   const items = boards.body?.items;
   const board = onto ?? (items ? usualBoard(items) : null);
-  const { store, busy, problem } = useStore(board, tile);
+  const chooseAnew = () => {
+    boards.reload();
+    setOnto(null);
+  };
+  const { store, forget, busy, refused } = useStore(board, tile, chooseAnew);
+  const submit = useRef<HTMLButtonElement>(null);
   if (boards.problem && !items) return <Refused problem={boards.problem} retry={boards.reload} />;
   return (
     <form
       class="stack"
       data-testid="tile-form"
-      onSubmit={(submit) => {
-        submit.preventDefault();
+      onSubmit={(event) => {
+        event.preventDefault();
+        // The alert goes away, and the focus must not go with it.
+        submit.current?.focus();
         store();
       }}
     >
-      {problem && <Told problem={problem} tile={tile} board={board} again={store} />}
-      {board && <BoardFields boards={items ?? []} onto={board} onChange={setOnto} />}
-      <Row label={words.put.kind}>
-        <Seg
-          label={words.put.kind}
-          value={type}
-          choices={kindsOf(metric).map((value) => ({ value, text: words.put.kinds[value] }))}
-          onPick={(kind) => setType(kind)}
+      {refused && <Told refused={refused} tile={tile} board={board} />}
+      {board && (
+        <BoardFields
+          boards={items ?? []}
+          onto={board}
+          onChange={(next) => {
+            forget();
+            setOnto(next);
+          }}
         />
-      </Row>
-      <Row label={words.put.size}>
-        <Seg
-          label={words.put.size}
-          value={tile.size}
-          choices={SIZES.map((value) => ({ value, text: words.put.sizes[value] }))}
-          onPick={(width) => setSize(width)}
-        />
-      </Row>
-      <TextRow
-        id="tile-title"
-        label={words.put.tileTitle}
-        value={title ?? tile.title}
-        onInput={setTitle}
+      )}
+      <ShapeFields
+        kinds={kindsOf(metric)}
+        tile={{ ...tile, ...asked }}
+        onChange={(change) => setAsked({ ...asked, ...change })}
       />
       <p class="t3 s" data-testid="tile-shows">
         {showsOf(tile)}
       </p>
       <button
+        ref={submit}
         type="submit"
         class="btn go"
         data-testid="tile-store"
-        disabled={busy || board === null || ("title" in board && board.title.trim() === "")}
+        aria-disabled={busy || board === null}
       >
         {busy ? words.put.storing : words.put.button}
       </button>
@@ -109,23 +103,45 @@ function TileForm({ metric }: { metric: MetricDetail }) {
   );
 }
 
-/** Stores on request, and goes to the board. */
-function useStore(board: Onto | null, tile: NewTile) {
+/** A refusal, and what helps. */
+interface Refusing {
+  readonly problem: Problem;
+  readonly mend: Mend;
+}
+
+/** Stores on request, and goes to the board unless the dialog was left meanwhile. */
+function useStore(board: Onto | null, tile: NewTile, chooseAnew: () => void) {
   const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Problem | null>(null);
+  const [refused, setRefused] = useState<Refusing | null>(null);
+  const unsure = useRef<Sent[]>([]);
+  const open = useOpen();
   const store = () => {
     if (board === null || busy) return;
     setBusy(true);
-    setProblem(null);
-    storeTile(board, tile).then(
-      (name) => navigate(to(`/b/${name}`)),
+    setRefused(null);
+    storeTile(board, tile, unsure.current).then(
+      (name) => open.current && navigate(to(`/b/${name}`)),
       (error: unknown) => {
+        const problem = problemOf(error);
         setBusy(false);
-        setProblem(problemOf(error));
+        setRefused({ problem, mend: mendOf(error) });
+        if (problem.status === 404) chooseAnew();
       },
     );
   };
-  return { store, busy, problem };
+  return { store, forget: () => setRefused(null), busy, refused };
+}
+
+/** Tells whether its component is still on the page. */
+function useOpen() {
+  const open = useRef(true);
+  useEffect(
+    () => () => {
+      open.current = false;
+    },
+    [],
+  );
+  return open;
 }
 
 /** The board that was looked at last, else the first; without any, a new one. */
@@ -141,19 +157,20 @@ function showsOf({ aggregate, by = [], window }: NewTile): string {
 }
 
 interface ToldProps {
-  readonly problem: Problem;
+  readonly refused: Refusing;
   readonly tile: NewTile;
   readonly board: Onto | null;
-  again(): void;
 }
 
-/** What was refused; a conflict is tried again, a text that no tile fits into is led to. */
-function Told({ problem, tile, board, again }: ToldProps) {
-  const byHand = problem.status === 422 && board !== null && "name" in board;
+/** What was refused and what helps; it takes the focus, since whoever pressed the button waits. */
+function Told({ refused: { problem, mend }, tile, board }: ToldProps) {
+  const told = useRef<HTMLDivElement>(null);
+  useEffect(() => told.current?.focus(), [problem]);
+  const again = () => told.current?.closest("form")?.requestSubmit();
   return (
-    <>
-      <Refused problem={problem} {...(!byHand && { retry: again })} />
-      {byHand && (
+    <div ref={told} tabIndex={-1} class="stack" data-testid="tile-refused">
+      <Refused problem={problem} {...(mend === "again" && { retry: again })} />
+      {mend === "by_hand" && board !== null && "name" in board && (
         <div class="row wrap">
           <Copy text={`- ${tileLine(tile)}`} label={words.put.copyTile} />
           <a class="btn sm" href={to(`/d/board/${board.name}`)}>
@@ -161,6 +178,6 @@ function Told({ problem, tile, board, again }: ToldProps) {
           </a>
         </div>
       )}
-    </>
+    </div>
   );
 }

@@ -1,9 +1,13 @@
 /** The fields of the dialog that puts a metric on a board. */
 import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import type { Board } from "../../api/shapes";
-import { boardName } from "../../lib/board-text";
+import { Seg } from "../../components/seg";
+import { boardName, type NewTile } from "../../lib/board-text";
 import { words } from "../../messages.en";
 import type { Onto } from "./store-tile";
+
+const SIZES = ["S", "M", "L"] as const;
 
 interface BoardFieldsProps {
   readonly boards: readonly Board[];
@@ -15,10 +19,17 @@ interface BoardFieldsProps {
 export function BoardFields({ boards, onto, onChange }: BoardFieldsProps) {
   const chosen = "name" in onto ? onto.name : "";
   const taken = boards.map((board) => board.name);
+  const first = useRef<HTMLSelectElement>(null);
+  // The dialog opens before the boards are read; whoever has begun to write is left there.
+  useEffect(() => {
+    const form = first.current?.form;
+    if (!form?.contains(document.activeElement)) first.current?.focus();
+  }, []);
   return (
     <>
       <Row label={words.put.board} for="tile-board">
         <select
+          ref={first}
           id="tile-board"
           class="sel"
           data-testid="tile-board"
@@ -39,12 +50,49 @@ export function BoardFields({ boards, onto, onChange }: BoardFieldsProps) {
       {"title" in onto && (
         <TextRow
           id="board-title"
+          required
           label={words.put.boardTitle}
           value={onto.title}
           hint={onto.title.trim() && words.put.address(`/b/${boardName(onto.title, taken)}`)}
           onInput={(title) => onChange({ title })}
         />
       )}
+    </>
+  );
+}
+
+interface ShapeFieldsProps {
+  readonly kinds: readonly NewTile["type"][];
+  readonly tile: Pick<NewTile, "type" | "size" | "title">;
+  onChange(change: Partial<Pick<NewTile, "type" | "size" | "title">>): void;
+}
+
+/** How the tile looks: its kind, its width and its title. */
+export function ShapeFields({ kinds, tile, onChange }: ShapeFieldsProps) {
+  return (
+    <>
+      <Row label={words.put.kind}>
+        <Seg
+          label={words.put.kind}
+          value={tile.type}
+          choices={kinds.map((value) => ({ value, text: words.put.kinds[value] }))}
+          onPick={(type) => onChange({ type })}
+        />
+      </Row>
+      <Row label={words.put.size}>
+        <Seg
+          label={words.put.size}
+          value={tile.size}
+          choices={SIZES.map((value) => ({ value, text: words.put.sizes[value] }))}
+          onPick={(size) => onChange({ size })}
+        />
+      </Row>
+      <TextRow
+        id="tile-title"
+        label={words.put.tileTitle}
+        value={tile.title}
+        onInput={(title) => onChange({ title })}
+      />
     </>
   );
 }
@@ -56,7 +104,7 @@ interface RowProps {
 }
 
 /** A field with its name over it. */
-export function Row({ label, children, ...rest }: RowProps) {
+function Row({ label, children, ...rest }: RowProps) {
   return (
     <div class="form-row">
       {rest.for ? <label for={rest.for}>{label}</label> : <span>{label}</span>}
@@ -70,11 +118,12 @@ interface TextRowProps {
   readonly label: string;
   readonly value: string;
   readonly hint?: string;
+  readonly required?: boolean;
   onInput(value: string): void;
 }
 
 /** A field for one line of text. */
-export function TextRow({ id, label, value, hint, onInput }: TextRowProps) {
+function TextRow({ id, label, value, hint, required, onInput }: TextRowProps) {
   return (
     <Row label={label} for={id}>
       <input
@@ -82,6 +131,9 @@ export function TextRow({ id, label, value, hint, onInput }: TextRowProps) {
         class="field"
         type="text"
         maxLength={200}
+        required={required}
+        // Spaces alone are no title.
+        pattern={required ? ".*\\S.*" : undefined}
         autocomplete="off"
         data-testid={id}
         value={value}
