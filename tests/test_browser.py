@@ -299,6 +299,29 @@ def test_a_refused_metric_leads_to_the_field_that_is_wrong(hits: TestStack) -> N
             assert page.get_by_test_id("problem").count() == 0
 
 
+def test_a_metric_that_is_made_late_fetches_nobody_back(hits: TestStack) -> None:
+    """Who leaves while the metric is being made stays where they went."""
+    made = "/definitions/metric/late_orders"
+    held: list[Route] = []
+    with signed_in(hits) as (page, complaints):
+        page.route(f"**{made}", lambda route: held.append(route))
+        opened(page, "/metrics/new")
+        page.get_by_test_id("metric-name").fill("late_orders")
+        page.get_by_test_id("metric-type").fill("late.order")
+        create = page.get_by_test_id("metric-create")
+        create.click()
+        expect(create).to_have_attribute("aria-disabled", "true")
+        expect(create).to_be_focused()
+        page.get_by_role("link", name="Ledger").first.click()
+        page.wait_for_url("**/ledger", timeout=20_000)
+        with page.expect_response(f"**{made}"):
+            held[0].continue_()
+        page.wait_for_timeout(300)
+        assert hits.api("GET", made).status == 200
+        assert page.url.endswith("/ledger")
+        assert complaints.texts == []
+
+
 def test_a_metric_comes_onto_a_new_board_and_onto_one_that_changed(hits: TestStack) -> None:
     """A tile is made where its metric is shown; what others wrote meanwhile stays."""
     with signed_in(hits) as (page, complaints):

@@ -48,6 +48,13 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
   useEffect(() => {
     if (problem) faultIn(form.current)?.focus();
   }, [problem]);
+  const here = useRef(true);
+  useEffect(
+    () => () => {
+      here.current = false;
+    },
+    [],
+  );
   const create = () => {
     if (busy) return;
     const name = (yaml === null ? null : nameIn(yaml)) ?? draft.name.trim();
@@ -64,7 +71,8 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
       body: { text },
       headers: { "if-none-match": "*" },
     }).then(
-      () => navigate(to(`/m/${name}`)),
+      // Whoever has left meanwhile is not fetched back.
+      () => here.current && navigate(to(`/m/${name}`)),
       (error: unknown) => {
         setBusy(false);
         setProblem(refusalOf(problemOf(error), name));
