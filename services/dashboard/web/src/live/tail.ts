@@ -79,17 +79,20 @@ export function shownTail(shown: Tail, newest: Tail, held: boolean): Tail {
   return held && newest.total >= shown.total ? withFates(shown, newest) : newest;
 }
 
-/** Returns how many events a second are shown, of how many accepted, over the last seconds. */
-export function tailRate(tail: Tail, nowMs: number): { shown: number; of: number } {
-  const recent = tail.bursts.filter((b) => b.atMs > nowMs - RATE_SPAN_MS);
-  const first = recent[0];
-  if (first === undefined) return { shown: 0, of: 0 };
-  const spanS = Math.max(1, Math.min(RATE_SPAN_MS, nowMs - first.atMs) / 1_000);
-  const sum = (pick: (b: Burst) => number) => recent.reduce((all, b) => all + pick(b), 0);
-  return {
-    shown: Math.round(sum((b) => b.shown) / spanS),
-    of: Math.round(sum((b) => b.of) / spanS),
-  };
+/**
+ * Returns how many events a second are shown, of how many accepted, over the last seconds.
+ *
+ * A filtered tail is told only of what passes: what it is a part of comes from the whole one,
+ * over the same span.
+ */
+export function tailRate(tail: Tail, nowMs: number, all = tail): { shown: number; of: number } {
+  const recent = (of: Tail) => of.bursts.filter((b) => b.atMs > nowMs - RATE_SPAN_MS);
+  const [own, whole] = [recent(tail), recent(all)];
+  const firstMs = Math.min(...[...own, ...whole].map((b) => b.atMs));
+  const spanS = Math.max(1, Math.min(RATE_SPAN_MS, nowMs - firstMs) / 1_000);
+  const shown = Math.round(own.reduce((sum, b) => sum + b.shown, 0) / spanS);
+  const of = Math.round(whole.reduce((sum, b) => sum + b.of, 0) / spanS);
+  return { shown, of: Math.max(shown, of) };
 }
 
 /** Returns an event as JSON to read. Data that would not be the same again stays the text that came. */

@@ -76,6 +76,18 @@ describe("tailRate", () => {
   });
 });
 
+describe("tailRate of a filtered tail", () => {
+  it("tells what arrives even where nothing passes, over one span", () => {
+    // A part is never more than the whole that it is shown with.
+    let all = EMPTY_TAIL;
+    for (let s = 0; s <= 4; s += 1) all = tailAfter(all, frame([event(s)], [], 4), s * 1_000);
+    expect(tailRate(EMPTY_TAIL, 5_000, all)).toEqual({ shown: 0, of: 4 });
+    const late = tailAfter(EMPTY_TAIL, frame([event(3), event(4)]), 4_500);
+    expect(tailRate(late, 5_000, all)).toEqual({ shown: 1, of: 4 });
+    expect(tailRate(late, 5_000, EMPTY_TAIL)).toEqual({ shown: 2, of: 2 });
+  });
+});
+
 describe("withFates", () => {
   it("tells what became of events that stand still, and moves none", () => {
     // Who reads an open event still learns that it was counted.

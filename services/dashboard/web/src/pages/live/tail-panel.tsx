@@ -28,8 +28,7 @@ interface TailPanelProps {
 
 /** The panel. */
 export function TailPanel({ tail, of, held, filter, onHold, onFilter }: TailPanelProps) {
-  const shownPerS = tailRate(tail.newest, nowMs.value).shown;
-  const ofPerS = tailRate(of, nowMs.value).of;
+  const rate = tailRate(tail.newest, nowMs.value, of);
   const rows = tail.state.rows.slice(0, SHOWN);
   const [opened, setOpened] = useState<{ at: string; held: boolean } | null>(null);
   // What one reads must not move away: an open event holds the tail still.
@@ -44,7 +43,7 @@ export function TailPanel({ tail, of, held, filter, onHold, onFilter }: TailPane
       <header>
         <h2>{words.live.arriving}</h2>
         <span class="sub" data-testid="tail-rate">
-          {words.live.rate(shownPerS, ofPerS)}
+          {words.live.rate(rate.shown, rate.of)}
         </span>
         <span class="grow" />
         <input
@@ -81,7 +80,7 @@ export function TailPanel({ tail, of, held, filter, onHold, onFilter }: TailPane
         ))}
       </div>
       {rows.length === 0 && !tail.problem && (
-        <NoRows filter={filter} held={held} newer={tail.newer} ofPerS={ofPerS} />
+        <NoRows filter={filter} held={held} newer={tail.newer} ofPerS={rate.of} />
       )}
       <footer>
         <Ages />
