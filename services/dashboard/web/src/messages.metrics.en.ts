@@ -113,7 +113,6 @@ export const metricWords = {
     preview: "Preview",
     previewRows: "Newest events",
     previewSub: (seen: number) => `the last ${seen} ${plural(seen, "event")} of the tail`,
-    previewWaits: (field: string, said: string) => `Not tried yet: ${field} ${said}`,
     previewNone: "No event in the tail yet; send one and it is tried here.",
     matched: (n: number, of: number) => `${n} of ${of} match`,
     refused: (n: number) => `${n} cannot be used`,

@@ -1,6 +1,6 @@
 /** What a page says when it has nothing else to show: refusals, emptiness, notes. */
 import type { ComponentChildren } from "preact";
-import type { Problem } from "../live/wire";
+import type { Problem, ProblemPlace } from "../live/wire";
 import { words } from "../messages.en";
 import { copyText } from "./copy";
 import { Icon, type IconName } from "./icon";
@@ -39,8 +39,18 @@ export function Refused({ problem, retry }: RefusedProps) {
   );
 }
 
+/** Returns the places that a refusal's message does not tell by itself: it tells the first. */
+export function unsaidOf(
+  message: string,
+  places: readonly ProblemPlace[],
+): readonly ProblemPlace[] {
+  const start = ({ pointer, required }: ProblemPlace) =>
+    `${pointer || "definition"} must be ${required}`;
+  return places.filter((place) => !message.startsWith(start(place)));
+}
+
 function Places({ problem }: { problem: Problem }) {
-  const places = problem.errors ?? [];
+  const places = unsaidOf(problem.message, problem.errors ?? []);
   if (places.length === 0) return <p class="t2 mono s">{problem.code}</p>;
   return (
     <ul>

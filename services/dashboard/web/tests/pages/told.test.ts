@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { unsaidOf } from "../../src/components/notes";
 import { EMPTY_DRAFT, faultsOf } from "../../src/lib/draft";
 import { words } from "../../src/messages.en";
 import { inField, isTold, refusalOf, unnamed, waitOf } from "../../src/pages/make/told";
@@ -32,6 +33,18 @@ describe("what is required", () => {
     // "add events" means nothing to who has a field called Event type.
     expect(words.errors.required(inField(missing))).toBe("must be given");
     expect(inField(where)).toBe(where);
+  });
+});
+
+describe("unsaidOf", () => {
+  it("leaves out what the message says already", () => {
+    // The message is that of the first place.
+    const message = 'definition must be YAML or JSON, got "something else in line 2, column 9"';
+    expect(unsaidOf(message, [broken])).toEqual([]);
+    expect(unsaidOf("/events must be given, got nothing; add events", [missing, where])).toEqual([
+      where,
+    ]);
+    expect(unsaidOf("metric requests is at version 1", [where])).toEqual([where]);
   });
 });
 

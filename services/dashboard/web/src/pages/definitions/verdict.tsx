@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { post } from "../../api/client";
 import type { Validation } from "../../api/shapes";
 import { Icon } from "../../components/icon";
+import { unsaidOf } from "../../components/notes";
 import type { Checked } from "../../lib/draft";
 import { words } from "../../messages.en";
 
@@ -54,7 +55,7 @@ export function Verdict({ validation }: { validation: Validation | null }) {
         {validation.message}
       </p>
       <ul>
-        {validation.errors.map((place) => (
+        {unsaidOf(validation.message ?? "", validation.errors).map((place) => (
           <li key={place.pointer}>
             {place.pointer && <code>{place.pointer}</code>}{" "}
             <span class="t2">{words.errors.required(place)}</span>
