@@ -78,6 +78,11 @@ def signed_in(
         browser.close()
 
 
+def opened(page: Page, path: str) -> None:
+    """Go to a page of this dashboard."""
+    page.goto("/".join(page.url.split("/")[:3]) + path)
+
+
 def accessibility_faults(page: Page) -> list[str]:
     """Return what axe finds on a page: rule and the elements it concerns."""
     page.evaluate(AXE.read_text())

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import weblog
-from browser import accessibility_faults, signed_in
+from board_dialog import MADE, leave_while_it_stores, overtaken, store_without_an_answer
+from browser import accessibility_faults, opened, signed_in
 from playwright.sync_api import Locator, Page, Route, expect
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
@@ -56,7 +57,6 @@ PAGES = {
     "/login": "[data-testid=login-key]",
 }
 WIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
-MADE = "/definitions/board/made_here"
 TEST_ID = "document.activeElement.dataset.testid"
 
 pytestmark = [pytest.mark.stack, pytest.mark.browser]
@@ -77,11 +77,6 @@ def hit(stack: TestStack, name: str, type_: str = TYPE, **data: Any) -> None:
     now = weblog.iso(SystemClock().now_ms())
     event = {"specversion": "1.0", "id": name, "source": "/hits", "type": type_, "time": now}
     weblog.post(stack.ingest_url, stack.key, [{**event, "data": data}])
-
-
-def opened(page: Page, path: str) -> None:
-    """Go to a page of this dashboard."""
-    page.goto("/".join(page.url.split("/")[:3]) + path)
 
 
 def tab_to(page: Page, test_id: str) -> None:
@@ -335,9 +330,9 @@ def test_a_metric_comes_onto_a_new_board_and_onto_one_that_changed(hits: TestSta
         expect(page.get_by_test_id("chart-tile")).to_have_attribute("data-metric", "browser_hits")
         assert complaints.texts == []
 
-        _store_without_an_answer(hits, page)
+        store_without_an_answer(hits, page)
         text = hits.api("GET", MADE).body["text"] + "# last word\n"
-        page.route(f"**{MADE}", lambda route: _overtaken(hits, route, text), times=2)
+        page.route(f"**{MADE}", lambda route: overtaken(hits, route, text), times=2)
         opened(page, "/m/browser_hits?put=board")
         page.get_by_role("radio", name="Number").click()
         page.get_by_test_id("tile-store").click()
@@ -346,66 +341,7 @@ def test_a_metric_comes_onto_a_new_board_and_onto_one_that_changed(hits: TestSta
         now = hits.api("GET", MADE).body
         assert (now["version"], len(now["parsed"]["tiles"])) == (4, 3)
         assert now["text"].endswith("# last word\n")
-        _leave_while_it_stores(hits, page)
-
-
-def _store_without_an_answer(stack: TestStack, page: Page) -> None:
-    """Put a tile whose answer is lost, and again: the alert has the focus, the board one tile."""
-    page.route(f"**{MADE}", lambda route: _unanswered(stack, route), times=2)
-    opened(page, "/m/browser_hits?put=board")
-    board = page.get_by_test_id("tile-board")
-    expect(board).to_have_value("made_here")
-    expect(board).to_be_focused()
-    page.get_by_test_id("tile-store").click()
-    told = page.get_by_test_id("tile-refused")
-    expect(told).to_be_focused(timeout=10_000)
-    expect(told).to_contain_text("the tile may have been stored")
-    assert accessibility_faults(page) == []
-    told.get_by_role("button", name="Try again").click()
-    page.wait_for_url("**/b/made_here", timeout=20_000)
-    expect(page.get_by_test_id("chart-tile")).to_have_count(2)
-
-
-def _unanswered(stack: TestStack, route: Route) -> None:
-    """Let a request through; of one that writes, the answer is lost."""
-    if route.request.method == "PUT":
-        condition = {"If-Match": route.request.headers["if-match"]}
-        assert stack.api("PUT", MADE, route.request.post_data_json, condition).status == 200
-        route.abort()
-    else:
-        route.continue_()
-
-
-def _leave_while_it_stores(stack: TestStack, page: Page) -> None:
-    """Close the dialog before the answer comes: the page stays where its user went."""
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        if route.request.method == "PUT":
-            held.append(route)
-        else:
-            route.continue_()
-
-    page.route(f"**{MADE}", hold)
-    opened(page, "/m/browser_hits?put=board")
-    expect(page.get_by_test_id("tile-board")).to_be_focused()
-    page.get_by_test_id("tile-store").click()
-
-    def is_held() -> bool:
-        # The handler runs only while Playwright waits.
-        page.wait_for_timeout(50)
-        return bool(held)
-
-    stack.wait_until(is_held, "a change on its way")
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog")).to_have_count(0)
-    page.get_by_role("link", name="Ledger").first.click()
-    page.wait_for_url("**/ledger", timeout=20_000)
-    with page.expect_response(f"**{MADE}"):
-        held[0].continue_()
-    stack.wait_until(lambda: stack.api("GET", MADE).body["version"] == 5)
-    page.wait_for_timeout(300)
-    assert page.url.endswith("/ledger")
+        leave_while_it_stores(hits, page)
 
 
 def test_who_may_not_define_is_offered_no_board(hits: TestStack) -> None:
@@ -420,13 +356,6 @@ def test_who_may_not_define_is_offered_no_board(hits: TestStack) -> None:
         assert page.get_by_test_id("put-on-board").count() == 0
         assert page.get_by_role("dialog").count() == 0
         assert complaints.texts == []
-
-
-def _overtaken(stack: TestStack, route: Route, text: str) -> None:
-    """Let a request through; before one that writes, somebody else writes."""
-    if route.request.method == "PUT":
-        assert stack.api("PUT", MADE, {"text": text}, {"If-Match": '"2"'}).status == 200
-    route.continue_()
 
 
 def test_stale_and_provisional_are_seen(hits: TestStack) -> None:

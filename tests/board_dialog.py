@@ -1,0 +1,75 @@
+"""What can come between the dialog that puts a metric on a board and the server."""
+
+from __future__ import annotations
+
+from browser import accessibility_faults, opened
+from playwright.sync_api import Page, Route, expect
+from weir_local.testing import TestStack
+
+MADE = "/definitions/board/made_here"
+
+
+def store_without_an_answer(stack: TestStack, page: Page) -> None:
+    """Put a tile whose answer is lost, and again: the alert has the focus, the board one tile."""
+    page.route(f"**{MADE}", lambda route: _unanswered(stack, route), times=2)
+    opened(page, "/m/browser_hits?put=board")
+    board = page.get_by_test_id("tile-board")
+    expect(board).to_have_value("made_here")
+    expect(board).to_be_focused()
+    page.get_by_test_id("tile-store").click()
+    told = page.get_by_test_id("tile-refused")
+    expect(told).to_be_focused(timeout=10_000)
+    expect(told).to_contain_text("the tile may have been stored")
+    assert accessibility_faults(page) == []
+    told.get_by_role("button", name="Try again").click()
+    page.wait_for_url("**/b/made_here", timeout=20_000)
+    expect(page.get_by_test_id("chart-tile")).to_have_count(2)
+
+
+def _unanswered(stack: TestStack, route: Route) -> None:
+    """Let a request through; of one that writes, the answer is lost."""
+    if route.request.method == "PUT":
+        condition = {"If-Match": route.request.headers["if-match"]}
+        assert stack.api("PUT", MADE, route.request.post_data_json, condition).status == 200
+        route.abort()
+    else:
+        route.continue_()
+
+
+def overtaken(stack: TestStack, route: Route, text: str) -> None:
+    """Let a request through; before one that writes, somebody else writes."""
+    if route.request.method == "PUT":
+        assert stack.api("PUT", MADE, {"text": text}, {"If-Match": '"2"'}).status == 200
+    route.continue_()
+
+
+def leave_while_it_stores(stack: TestStack, page: Page) -> None:
+    """Close the dialog before the answer comes: the page stays where its user went."""
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if route.request.method == "PUT":
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route(f"**{MADE}", hold)
+    opened(page, "/m/browser_hits?put=board")
+    expect(page.get_by_test_id("tile-board")).to_be_focused()
+    page.get_by_test_id("tile-store").click()
+
+    def is_held() -> bool:
+        # The handler runs only while Playwright waits.
+        page.wait_for_timeout(50)
+        return bool(held)
+
+    stack.wait_until(is_held, "a change on its way")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_role("link", name="Ledger").first.click()
+    page.wait_for_url("**/ledger", timeout=20_000)
+    with page.expect_response(f"**{MADE}"):
+        held[0].continue_()
+    stack.wait_until(lambda: stack.api("GET", MADE).body["version"] == 5)
+    page.wait_for_timeout(300)
+    assert page.url.endswith("/ledger")
