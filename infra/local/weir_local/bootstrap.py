@@ -34,6 +34,7 @@ LOCAL = ROOT / "infra" / "local"
 WEB = ROOT / "services" / "dashboard" / "web"
 PACKAGES = (
     ROOT / "libs" / "weir",
+    ROOT / "libs" / "reading",
     ROOT / "services" / "ingest",
     ROOT / "services" / "analytics",
     ROOT / "services" / "dashboard",

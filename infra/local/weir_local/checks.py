@@ -21,6 +21,7 @@ BIN = Path(sys.executable).parent
 SOURCES = ("libs", "services", "infra", "tests", "bench", "conftest.py")
 PACKAGES = (
     "libs/weir/weir",
+    "libs/reading/weir_reading",
     "services/ingest/weir_ingest",
     "services/analytics/weir_analytics",
     "services/dashboard/weir_dashboard",

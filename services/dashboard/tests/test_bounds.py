@@ -12,10 +12,10 @@ from weir import names
 from weir.problems import ProblemError, Reason
 from weir.rows import Row, encode
 from weir_dashboard import turns
-from weir_dashboard.store import panes as store
-from weir_dashboard.store.panes import PaneId, Panes
-from weir_dashboard.threads import in_thread
 from weir_dashboard.turns import Turns
+from weir_reading import panes as store
+from weir_reading.panes import PaneId, Panes
+from weir_reading.threads import in_thread
 
 from .watching import METRIC, asked, ten_seconds_ago, total
 

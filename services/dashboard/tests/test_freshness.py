@@ -9,8 +9,8 @@ import pytest
 from weir.clock import ManualClock
 from weir_dashboard.freshness import Fresh, Observed, judge
 from weir_dashboard.observer import Observer
-from weir_dashboard.store.batches import Batches
-from weir_dashboard.store.parts import Part, Parts
+from weir_reading.batches import Batches
+from weir_reading.parts import Part, Parts
 
 NOW = 1_000_000
 LIVE = Observed(now_ms=NOW, processed_through_ms=NOW - 400, panes_age_ms=300, ingest_away_ms=300)
@@ -87,7 +87,7 @@ class World:
 
     def __init__(self) -> None:
         self.clock = ManualClock(NOW)
-        self.parts = Parts(None, self.clock, "test", "1")  # type: ignore[arg-type]
+        self.parts = Parts(None, self.clock, "dashboard", instance="test", version="1")  # type: ignore[arg-type]
         self.batches = Batches(None, self.clock)  # type: ignore[arg-type]
         self.batches.reachable = True
         self.observer = Observer(self.batches, self.parts, cast("Any", Kafka()), self.clock)

@@ -8,8 +8,8 @@ import pytest
 from weir import names
 from weir.batches import BatchRecord, Opening, encode
 from weir.clock import SystemClock
-from weir_dashboard.store.batches import Batches, Recount
 from weir_local.waiting import wait_until
+from weir_reading.batches import Batches, Recount
 
 LOST_MS = 1_000_000
 

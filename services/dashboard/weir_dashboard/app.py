@@ -16,6 +16,11 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from weir.clock import Clock
+from weir_reading.batches import Batches
+from weir_reading.follower import Follower
+from weir_reading.panes import Panes
+from weir_reading.parts import Parts
+from weir_reading.redis import connect
 
 import weir_dashboard
 from weir_dashboard.api import (
@@ -39,7 +44,6 @@ from weir_dashboard.auth.scopes import API
 from weir_dashboard.auth.sessions import Sessions
 from weir_dashboard.context import Context
 from weir_dashboard.definitions.catalog import Catalog
-from weir_dashboard.definitions.follower import Follower
 from weir_dashboard.definitions.producer import Appender
 from weir_dashboard.definitions.writer import Writer
 from weir_dashboard.live.conversation import Conversation
@@ -50,11 +54,7 @@ from weir_dashboard.observer import Observer
 from weir_dashboard.queries import Queries
 from weir_dashboard.running import Dashboard, running
 from weir_dashboard.settings import Settings
-from weir_dashboard.store.batches import Batches
-from weir_dashboard.store.panes import Panes
-from weir_dashboard.store.parts import Parts
 from weir_dashboard.store.quarantine import Quarantine
-from weir_dashboard.store.redis import connect
 from weir_dashboard.turns import Turns
 from weir_dashboard.web import Pages
 
@@ -83,16 +83,17 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
     if not hash_key:
         msg = f"secret hash_key must be a file in {settings.secrets_dir}, found none"
         raise ValueError(msg)
-    redis = connect(settings)
+    redis = connect(settings.redis_url, settings.secret("redis_password"))
     catalog = Catalog()
-    follower = Follower(settings.kafka_bootstrap, clock, catalog.take)
+    follower = Follower(settings.kafka_bootstrap, clock, "dashboard", catalog.take)
     appender = Appender(settings.kafka_bootstrap)
     writer = Writer(appender, follower, catalog, clock)
     key_ring = KeyRing(catalog, hash_key.encode(), clock)
     sessions = Sessions(redis, key_ring, settings.session_hours)
 
     batches = Batches(redis, clock)
-    parts = Parts(redis, clock, settings.instance, weir_dashboard.__version__)
+    version = weir_dashboard.__version__
+    parts = Parts(redis, clock, "dashboard", instance=settings.instance, version=version)
     observer = Observer(batches, parts, follower, clock)
     panes = Panes(redis, cache_bytes=settings.cache_bytes, query_bytes=settings.query_bytes)
     queries = Queries(redis, catalog, observer, clock, panes)

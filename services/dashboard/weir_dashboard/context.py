@@ -8,6 +8,8 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 from redis.asyncio import Redis
 from weir.clock import Clock
+from weir_reading.batches import Batches
+from weir_reading.parts import Parts
 
 from weir_dashboard.auth.callers import Caller, KeyRing, unauthorized
 from weir_dashboard.auth.sessions import Sessions
@@ -16,8 +18,6 @@ from weir_dashboard.definitions.writer import Writer
 from weir_dashboard.observer import Observer
 from weir_dashboard.queries import Queries
 from weir_dashboard.settings import Settings
-from weir_dashboard.store.batches import Batches
-from weir_dashboard.store.parts import Parts
 from weir_dashboard.store.quarantine import Quarantine
 from weir_dashboard.turns import Turns
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from weir.clock import Clock
+from weir_reading.batches import Batches
+from weir_reading.parts import Part, Parts
 
 from weir_dashboard.freshness import Fresh, Observed, judge
-from weir_dashboard.store.batches import Batches
-from weir_dashboard.store.parts import Part, Parts
 
 
 class LogHealth(Protocol):

@@ -14,21 +14,18 @@ from redis.asyncio import Redis
 from weir.batches import BatchRecord
 from weir.clock import Clock
 from weir.query import Evaluator, Facts, PaneKey, Plan, Query, canonical, parse_query, plan
-from weir.query.facts import PaneRows, Span
+from weir.query.facts import PaneRows
+from weir_reading.panes import Panes
+from weir_reading.served import served
+from weir_reading.threads import in_thread
 
 from weir_dashboard.definitions.catalog import Catalog
-from weir_dashboard.definitions.served import served
 from weir_dashboard.observer import Observer
-from weir_dashboard.store.batches import Batches
-from weir_dashboard.store.panes import Panes
 from weir_dashboard.store.slots import Slots
-from weir_dashboard.threads import in_thread
 
 NOWHERE = (-1, -1)
 # A query that nobody watches takes note of changes up to this many panes.
 MAX_CHANGED = 20_000
-# Before every pane.
-EVER_MS = -(2**62)
 
 
 class Queries:
@@ -80,7 +77,7 @@ class Queries:
             incomplete_before_ms=self._catalog.incomplete_before_ms,
             status=fresh.status,
             fresh=fresh.body(),
-            rebuilding=_rebuilding(self._observer.batches),
+            rebuilding=self._observer.batches.rebuilding,
         )
 
     def plan(self, tenant: str, query: Query, facts: Facts) -> Plan:
@@ -184,14 +181,6 @@ def _prepared(
     else:
         evaluator.advance(made)
     return evaluator, (changed & made.keys) | evaluator.missing()
-
-
-def _rebuilding(batches: Batches) -> tuple[Span, ...]:
-    """Return the panes of which nothing can be said while the log is counted again.
-
-    All of them up to where counting was: old events may stand anywhere in the log.
-    """
-    return (Span(EVER_MS, batches.recount.to_ms),) if batches.recount is not None else ()
 
 
 def _edges(made: Plan, facts: Facts) -> tuple[int, ...]:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
+from weir_reading.follower import Follower
 
 from weir_dashboard.context import Context
 from weir_dashboard.definitions.bootstrap import store_first_key
-from weir_dashboard.definitions.follower import Follower
 from weir_dashboard.definitions.producer import Appender
 from weir_dashboard.live.feeds import Feeds
 from weir_dashboard.live.hub import Hub

@@ -17,10 +17,10 @@ from weir.expressions import NotMatched, Quarantined, Used, use
 from weir.expressions.paths import TEXT_ATTRIBUTES, TIME_MEMBER
 from weir.problems import ProblemError, Reason
 from weir.series import decode_series, fit
+from weir_reading.redis import newest_entries
 
 from weir_dashboard.api.models import Preview, PreviewEvent, PreviewQuery
 from weir_dashboard.context import Here, Who
-from weir_dashboard.store.redis import newest_entries
 
 router = APIRouter(tags=["definitions"])
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fastapi import APIRouter
+from weir_reading import parts
 
 from weir_dashboard.api.models import Fresh, Part, Pipeline, Status
 from weir_dashboard.context import Context, Here
 from weir_dashboard.freshness import STALE_MS
 from weir_dashboard.live.pipeline import bottleneck_of
-from weir_dashboard.store import parts
 
 router = APIRouter(tags=["flow"])
 

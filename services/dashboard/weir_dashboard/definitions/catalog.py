@@ -1,54 +1,23 @@
-"""The catalog: what `weir.definitions` says, folded, with what this service looks up often.
-
-It lives on the loop and is changed by the follower only, so that nobody needs a lock.
-"""
+"""The catalog of this service: definitions, and the keys that callers come with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import structlog
-from weir.definitions.fold import Definitions, Outcome
-from weir.definitions.history import Activation, Definition
+from weir.definitions.history import Definition
 from weir.definitions.key import Key
+from weir_reading import catalog
 
 from weir_dashboard.auth.callers import KeyRecord
-from weir_dashboard.definitions.follower import Record
 
-log = structlog.get_logger()
-Place = tuple[str, str, str]
+Place = catalog.Place
 
 
-class Catalog:
-    """All definitions of all tenants, and which versions are counted.
-
-    Attributes:
-        folded: The fold itself.
-        activated_ms: By version, when the log took the record of its activation.
-    """
+class Catalog(catalog.Catalog):
+    """All definitions of all tenants, and their API keys by id."""
 
     def __init__(self) -> None:
-        self.folded = Definitions()
-        self.activated_ms: dict[int, int] = {}
+        super().__init__()
         self._keys: dict[str, KeyRecord] = {}
         self._with_keys: set[str] = set()
-        self._listeners: list[Callable[[set[Place]], None]] = []
-
-    def listen(self, listener: Callable[[set[Place]], None]) -> None:
-        """Call `listener` with the places that changed, after each change."""
-        self._listeners.append(listener)
-
-    @property
-    def shards(self) -> int:
-        """Return over how many shards the driver spreads series."""
-        start = self.folded.start()
-        return start.shards if start is not None else 1
-
-    @property
-    def incomplete_before_ms(self) -> int:
-        """Return before which start panes are incomplete, as the driver says; 0: none."""
-        start = self.folded.start()
-        return start.incomplete_before_ms if start is not None else 0
 
     def key(self, key_id: str) -> KeyRecord | None:
         """Return the record of an API key that is not revoked, or None."""
@@ -58,32 +27,9 @@ class Catalog:
         """Tell whether a tenant ever had a key: a revoked first key must not come back."""
         return tenant in self._with_keys
 
-    def activation(self, vid: int) -> Activation | None:
-        """Return from where a version is counted; None while, or once, it is not."""
-        found = self.folded.activations.get(vid)
-        return found if found is not None and found.finish is None else None
-
-    def take(self, records: list[Record]) -> None:
-        """Fold records in."""
-        changed: set[Place] = set()
-        for record in records:
-            change = self.folded.apply(record.offset, record.key, record.value)
-            if change is None:
-                continue
-            if change.outcome is Outcome.UNREADABLE:
-                log.error("definition_unreadable", offset=record.offset, note=change.note)
-            if isinstance(change.what, Definition):
-                found = change.what
-                changed.add((found.tenant, found.kind, found.name))
-                if found.kind == "key":
-                    self._take_key(found)
-            elif isinstance(change.what, Activation):
-                self.activated_ms.setdefault(change.what.vid, record.at_ms)
-                changed.add((change.what.tenant, "metric", change.what.name))
-        for listener in self._listeners:
-            listener(changed)
-
-    def _take_key(self, found: Definition) -> None:
+    def _take_definition(self, found: Definition) -> None:
+        if found.kind != "key":
+            return
         self._with_keys.add(found.tenant)
         before = self._keys.get(found.name)
         if found.deleted:

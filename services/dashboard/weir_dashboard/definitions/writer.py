@@ -14,9 +14,9 @@ from weir.clock import Clock
 from weir.definitions.history import Definition
 from weir.definitions.records import Edit, NewRecord, delete_record, put_record
 from weir.problems import ProblemError, Reason
+from weir_reading.follower import Follower
 
 from weir_dashboard.definitions.catalog import Catalog, Place
-from weir_dashboard.definitions.follower import Follower
 from weir_dashboard.definitions.producer import TIMEOUT_S, Appender
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from weir_reading.parts import Part
+
 from weir_dashboard.live import frames
 from weir_dashboard.live.client import Subscription
 from weir_dashboard.observer import Observer
-from weir_dashboard.store.parts import Part
 
 KEY = "p1"
 BUSY = 0.7

@@ -18,11 +18,11 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from weir import names
 from weir.batches import BatchRecord
+from weir_reading.redis import newest_entries, read_streams
 
 from weir_dashboard.live import frames
 from weir_dashboard.live.client import Subscription
 from weir_dashboard.live.tail_filter import Event, Filter
-from weir_dashboard.store.redis import newest_entries, read_streams
 
 EVENTS_PER_S = 20
 BLOCK_MS = 500

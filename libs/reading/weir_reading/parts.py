@@ -1,7 +1,7 @@
 """The heartbeats of Weir's processes: who runs, who has stopped moving.
 
 Each process writes `weir:1:part:<name>:<instance>` every second; it expires after 15 s.
-The dashboard reads all of them each second and writes its own.
+Whoever follows them reads all each second and writes its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 from weir import names
 from weir.clock import Clock
 
-from weir_dashboard.store.redis import read_texts
+from weir_reading.redis import read_texts
 
 EVERY_S = 1.0
 EXPIRES_S = 15
@@ -30,7 +30,7 @@ class Part:
     """One process as its heartbeat tells it.
 
     Attributes:
-        name: `ingest`, `panes` or `dashboard`.
+        name: `ingest`, `panes`, `alerts` or `dashboard`.
         instance: Which process.
         at_ms: When it wrote, by its own clock.
         status: `ok`, `starting`, `behind` or `stalled`.
@@ -80,10 +80,12 @@ class Parts:
         known: By key, as last read.
     """
 
-    def __init__(self, redis: Redis, clock: Clock, instance: str, version: str) -> None:
+    def __init__(
+        self, redis: Redis, clock: Clock, name: str, *, instance: str, version: str
+    ) -> None:
         self._redis = redis
         self._clock = clock
-        self._own_key = names.part_key("dashboard", instance)
+        self._own_key = names.part_key(name, instance)
         self._version = version
         self._process = psutil.Process()
         self.known: dict[bytes, Part] = {}

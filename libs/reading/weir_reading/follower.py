@@ -58,8 +58,11 @@ class Follower:
         caught_up: Set once the end of the topic has been reached.
     """
 
-    def __init__(self, bootstrap: str, clock: Clock, take: Callable[[list[Record]], None]) -> None:
+    def __init__(
+        self, bootstrap: str, clock: Clock, name: str, take: Callable[[list[Record]], None]
+    ) -> None:
         self._bootstrap = bootstrap
+        self._name = name
         self._clock = clock
         self._take = take
         self._stopping = threading.Event()
@@ -104,7 +107,7 @@ class Follower:
             {
                 "bootstrap.servers": self._bootstrap,
                 # Required by the library; nothing is ever committed to it.
-                "group.id": "weir-dashboard",
+                "group.id": f"weir-{self._name}",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "fetch.wait.max.ms": FETCH_WAIT_MS,

@@ -22,12 +22,15 @@ from redis.exceptions import RedisError
 from weir import names
 from weir.batches import FIELD, KEPT_MS, BatchRecord, Opening, decode, parse_id
 from weir.clock import Clock
+from weir.query.facts import Span
 
-from weir_dashboard.store.redis import newest_entries, read_streams
+from weir_reading.redis import newest_entries, read_streams
 
 BLOCK_MS = 1_000
 RETRY_S = 0.5
 READ_COUNT = 200
+# Before every pane.
+EVER_MS = -(2**62)
 
 log = structlog.get_logger()
 
@@ -89,6 +92,14 @@ class Batches:
     def newest(self) -> BatchRecord | None:
         """Return the newest record of the present epoch, or None."""
         return self.records[-1] if self.records else None
+
+    @property
+    def rebuilding(self) -> tuple[Span, ...]:
+        """Return the panes of which nothing can be said while the log is counted again.
+
+        All of them up to where counting was: old events may stand anywhere in the log.
+        """
+        return (Span(EVER_MS, self.recount.to_ms),) if self.recount is not None else ()
 
     def listen(self, listener: Callable[[BatchRecord], None]) -> None:
         """Call `listener` with each new record, in order."""

@@ -20,8 +20,8 @@ from weir.query.facts import PaneKey, PaneRows
 from weir.query.limits import check_bytes
 from weir.series import OTHER
 
-from weir_dashboard.store.redis import hash_sizes, read_hashes
-from weir_dashboard.threads import in_thread
+from weir_reading.redis import hash_sizes, read_hashes
+from weir_reading.threads import in_thread
 
 Rows = dict[bytes, rows.Row]
 # Batches for which a change is remembered, longer than any read of panes lasts.

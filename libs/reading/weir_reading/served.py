@@ -5,7 +5,7 @@ from __future__ import annotations
 from weir.definitions.history import Activation, Definition
 from weir.query.facts import Served, Version
 
-from weir_dashboard.definitions.catalog import Catalog
+from weir_reading.catalog import Catalog
 
 
 def served(catalog: Catalog, tenant: str, name: str) -> Served | None:

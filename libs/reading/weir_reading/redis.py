@@ -10,18 +10,16 @@ from typing import Any, cast
 
 from redis.asyncio import Redis
 
-from weir_dashboard.settings import Settings
-
 TIMEOUT_S = 5.0
 Entry = tuple[bytes, dict[bytes, bytes]]
 
 
-def connect(settings: Settings) -> Redis:
+def connect(url: str, password: str | None) -> Redis:
     """Return a client; it connects when first used and again after a loss."""
     # redis-py retries silently by default, also what may already have been applied.
     return Redis.from_url(
-        settings.redis_url,
-        password=settings.secret("redis_password"),
+        url,
+        password=password,
         retry=None,
         socket_timeout=TIMEOUT_S,
         socket_connect_timeout=TIMEOUT_S,
