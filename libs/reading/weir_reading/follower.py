@@ -1,4 +1,4 @@
-"""Follows `weir.definitions` from its start, without a group, on a thread of its own.
+"""Follows a topic of one partition from its start, without a group, on a thread of its own.
 
 The client library blocks, so it gets a thread; what it reads is handed to the loop in
 order. It also tells whether Kafka answers, because it is the one thing here that talks
@@ -22,7 +22,6 @@ from confluent_kafka import (
     Message,
     TopicPartition,
 )
-from weir import names
 from weir.clock import Clock
 
 FETCH_WAIT_MS = 500
@@ -38,9 +37,9 @@ class Record:
     """A record of the topic.
 
     Attributes:
-        offset: Its place; of a definition also the version id of a metric.
-        key: `<tenant>/<kind>/<name>`, or `_/<record>`.
-        value: JSON.
+        offset: Its place.
+        key: As it was written.
+        value: As it was written.
         at_ms: When the log took it.
     """
 
@@ -59,10 +58,10 @@ class Follower:
     """
 
     def __init__(
-        self, bootstrap: str, clock: Clock, name: str, take: Callable[[list[Record]], None]
+        self, bootstrap: str, clock: Clock, topic: str, take: Callable[[list[Record]], None]
     ) -> None:
         self._bootstrap = bootstrap
-        self._name = name
+        self._topic = topic
         self._clock = clock
         self._take = take
         self._stopping = threading.Event()
@@ -86,7 +85,7 @@ class Follower:
     def start(self) -> None:
         """Start reading."""
         self._loop = asyncio.get_running_loop()
-        self._thread = threading.Thread(target=self._read, name="definitions", daemon=True)
+        self._thread = threading.Thread(target=self._read, name=self._topic, daemon=True)
         self._thread.start()
 
     async def stop(self) -> None:
@@ -107,7 +106,7 @@ class Follower:
             {
                 "bootstrap.servers": self._bootstrap,
                 # Required by the library; nothing is ever committed to it.
-                "group.id": f"weir-{self._name}",
+                "group.id": f"reader-of-{self._topic}",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "fetch.wait.max.ms": FETCH_WAIT_MS,
@@ -118,7 +117,7 @@ class Follower:
                 "log_level": 2,
             }
         )
-        consumer.assign([TopicPartition(names.DEFINITIONS, 0, OFFSET_BEGINNING)])
+        consumer.assign([TopicPartition(self._topic, 0, OFFSET_BEGINNING)])
         while not self._stopping.is_set():
             try:
                 # `consume` alone would wait for a full batch: a change is seen at once.
@@ -126,7 +125,7 @@ class Follower:
                 if first is not None:
                     self._hand_over([first, *consumer.consume(READ_COUNT, timeout=0)])
             except KafkaException as error:
-                log.warning("definitions_read_failed", error=str(error.args[0].code()))
+                log.warning("topic_read_failed", topic=self._topic, error=str(error.args[0].code()))
                 self._stopping.wait(0.5)
         consumer.close()
 

@@ -51,8 +51,8 @@ class Job(Watcher):
                 messages=messages(self._watched, group, change.transitions, told_to),
             )
         )
-        for (tenant, number, channel), note in list(self._fold.due.items()):
-            self.sent.append(note)
+        for (tenant, number, channel), due in list(self._fold.due.items()):
+            self.sent.append(due.notification)
             self.write(
                 Delivery(fence=1, tenant=tenant, id=number, channel=channel, outcome="delivered")
             )

@@ -5,48 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import datasketches as ds
 import msgspec
 import pytest
 from weir.alerts.step import Series, Transition
 from weir.alerts.watch import Change, Watch, check_rule, step_of
-from weir.definitions.durations import format_duration
 from weir.definitions.metric import Metric
 from weir.definitions.rule import Rule
 from weir.problems import ProblemError
 from weir.query import Facts, PaneKey, Served, Span, Version
-from weir.rows import Row, part
+from weir.rows import Row
 from weir.series import OTHER, encode_series
 
 from .test_alerts import judged, rule_of
-from .timelines import START_MS, Filled, Timeline, World, play, timelines
+from .timelines import START_MS, Timeline, World, metric_of, play, row_of, timelines
 
 VID = 7
-
-
-def metric_of(timeline: Timeline, **members: Any) -> Metric:
-    """Return a metric that a timeline's rule can be asked of."""
-    pane = format_duration(timeline.pane_ms)
-    aggregate = timeline.rule.aggregate
-    measured = {} if aggregate == "count" else {"value": "data.v"}
-    text = {
-        "name": "m",
-        "events": {"type": "t"},
-        "aggregates": sorted({"count", aggregate}),
-        "resolution": pane,
-        "keep": {pane: "7d"},
-        "allowed_lateness": format_duration(timeline.lateness_ms),
-    }
-    return Metric.model_validate({**text, **measured, **members})
-
-
-def row_of(filled: Filled) -> Row:
-    """Return what is stored of events that all have one value."""
-    sketch = ds.kll_doubles_sketch(800)
-    for _ in range(filled.events):
-        sketch.update(filled.value)
-    numbers = (filled.value * filled.events, filled.value, filled.value)
-    return part(filled.events, numbers, None, sketch.serialize())
 
 
 class Watcher:
@@ -58,12 +31,16 @@ class Watcher:
         self._metrics = {"m": Served((Version(vid=VID, number=1, metric=metric_of(timeline)),))}
         self._records: dict[Any, bytes] = {}
         self._held: dict[PaneKey, dict[str, Row]] = {}
+        self._changed: set[PaneKey] = set()
         self._watch = Watch(timeline.rule, START_MS - 1)
 
     def observe(self, world: World, through_ms: int) -> None:
         """Give the rule what it asks for, until it asks no more."""
-        changed = self._store(world)
+        self._changed |= self._store(world)
         facts = self._facts(world, through_ms)
+        if not self._watch.is_due(self._metrics, facts, self._changed):
+            return
+        changed, self._changed = self._changed, set()
         more = True
         while more:
             wanted = self._watch.look(self._metrics, facts, changed)
@@ -152,7 +129,7 @@ class Regions:
             "allowed_lateness": "0s",
         }
         version = Version(vid=VID, number=1, metric=Metric.model_validate(text))
-        self._metrics = {"m": Served((version,))}
+        self.metrics = {"m": Served((version,))}
         self._panes: dict[PaneKey, dict[str, Row]] = {}
         self._at = at
         self.watch = Watch(rule, START_MS - 1)
@@ -164,21 +141,25 @@ class Regions:
         self._at += 1
         return self.look({key})
 
-    def look(
-        self, changed: set[PaneKey], rebuilding: tuple[Span, ...] = ()
-    ) -> list[tuple[str, str | None]]:
-        """Look at all that is due."""
-        through_ms = START_MS + MINUTE * self._at
-        facts = Facts(
+    @staticmethod
+    def facts(through_ms: int, rebuilding: tuple[Span, ...] = ()) -> Facts:
+        """Return facts at which everything is counted up to an instant."""
+        return Facts(
             epoch=1,
             rev=1,
             processed_through_ms=through_ms,
             now_ms=through_ms,
             rebuilding=rebuilding,
         )
+
+    def look(
+        self, changed: set[PaneKey], rebuilding: tuple[Span, ...] = ()
+    ) -> list[tuple[str, str | None]]:
+        """Look at all that is due."""
+        facts = self.facts(START_MS + MINUTE * self._at, rebuilding)
         told, more = [], True
         while more:
-            wanted = self.watch.look(self._metrics, facts, changed)
+            wanted = self.watch.look(self.metrics, facts, changed)
             changes, more = self.watch.see({key: self._panes.get(key) for key in wanted}, facts)
             told += [
                 (one.kind.value, c.group[0]) for c in changes for one in c.transitions if c.group
@@ -256,6 +237,21 @@ def test_a_long_pause_is_caught_up_look_by_look() -> None:
     assert [kind for kind, _ in told] == ["firing", "resolved"] * 3
 
 
+def test_most_batches_need_no_look() -> None:
+    """Events of a window that has not ended tell nothing; its end does, and late events do."""
+    regions = Regions(rule_of(aggregate="count", window="1m", above=10, by=["region"]))
+    regions.minute(eu=3)
+    newest = (VID, 60, START_MS // 1000 + 60)
+    ended = (VID, 60, START_MS // 1000)
+    facts = regions.facts(through_ms=START_MS + MINUTE + 30_000)
+
+    assert not regions.watch.is_due(regions.metrics, facts, {newest})
+    assert not regions.watch.is_due(regions.metrics, facts, {(VID + 1, *ended[1:])})
+    assert regions.watch.is_due(regions.metrics, facts, {ended})
+    later = regions.facts(through_ms=START_MS + 2 * MINUTE)
+    assert regions.watch.is_due(regions.metrics, later, set())
+
+
 class TestCheck:
     @pytest.mark.parametrize(
         ("members", "said"),
@@ -274,12 +270,12 @@ class TestCheck:
         regions = Regions(rule_of(aggregate="count", window="1m", above=1))
         rule = rule_of(**{"aggregate": "count", "window": "1m", "above": 1, **members})
         with pytest.raises(ProblemError, match=said):
-            check_rule(rule, regions._metrics, START_MS)
+            check_rule(rule, regions.metrics, START_MS)
 
     def test_a_step_left_out_is_a_tenth(self) -> None:
         """In whole panes, and never less than one."""
         regions = Regions(rule_of(aggregate="count", window="1m", above=1))
-        metric = regions._metrics["m"].newest.metric
+        metric = regions.metrics["m"].newest.metric
         lengths = {"1m": MINUTE, "5m": MINUTE, "15m": 2 * MINUTE, "1h": 6 * MINUTE}
 
         for length, each_ms in lengths.items():

@@ -29,10 +29,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import datasketches as ds
 from ruamel.yaml import YAML
 from weir.alerts.machine import Point
-from weir.definitions.durations import parse_duration_ms
+from weir.definitions.durations import format_duration, parse_duration_ms
+from weir.definitions.metric import Metric
 from weir.definitions.rule import Rule
+from weir.rows import Row, part
 
 START_MS = 1_800_000_000_000
 FILE = Path(__file__).parent / "timelines.yaml"
@@ -142,19 +145,48 @@ def aggregated(aggregate: str, filled: list[Filled]) -> float | None:
     return values[math.ceil(float(aggregate[1:]) / 100 * len(values)) - 1]
 
 
+def metric_of(timeline: Timeline, **members: Any) -> Metric:
+    """Return a metric that a timeline's rule can be asked of."""
+    pane = format_duration(timeline.pane_ms)
+    aggregate = timeline.rule.aggregate
+    measured = {} if aggregate == "count" else {"value": "data.v"}
+    text = {
+        "name": "m",
+        "events": {"type": "t"},
+        "aggregates": sorted({"count", aggregate}),
+        "resolution": pane,
+        "keep": {pane: "7d"},
+        "allowed_lateness": format_duration(timeline.lateness_ms),
+    }
+    return Metric.model_validate({**text, **measured, **members})
+
+
+def row_of(filled: Filled) -> Row:
+    """Return what is stored of events that all have one value."""
+    sketch = ds.kll_doubles_sketch(800)
+    for _ in range(filled.events):
+        sketch.update(filled.value)
+    numbers = (filled.value * filled.events, filled.value, filled.value)
+    return part(filled.events, numbers, None, sketch.serialize())
+
+
 def timelines() -> list[Timeline]:
     """Return all timelines."""
     return [_timeline(one) for one in YAML(typ="safe", pure=True).load(FILE.read_text())]
 
 
-def play(timeline: Timeline) -> Iterator[tuple[World, tuple[Moment, ...]]]:
+def play(
+    timeline: Timeline, until_ms: int = START_MS
+) -> Iterator[tuple[World, tuple[Moment, ...]]]:
     """Yield the world at each observation, with what happened since the one before.
 
     There is one at the end of each pane and at each moment, in order. The last pane is
-    that of the last moment or wanted thing.
+    that of the last moment or wanted thing, or that which ends at `until_ms` if it is later.
     """
     world = World(timeline)
-    last_ms = max([m.at_ms for m in timeline.moments] + [w.to_ms for w in timeline.wanted])
+    last_ms = max(
+        [until_ms, *(m.at_ms for m in timeline.moments), *(w.to_ms for w in timeline.wanted)]
+    )
     ticks = range(START_MS, last_ms + 1, timeline.pane_ms)
     current = Filled(0)
     for at_ms in sorted({*ticks, *(moment.at_ms for moment in timeline.moments)}):

@@ -30,6 +30,9 @@ PANES_EPOCH = "weir_panes_epoch_count"
 PANES_PROCESSED_THROUGH = "weir_panes_processed_through_seconds"
 PANES_CLOCK_AHEAD = "weir_panes_broker_clock_ahead_seconds"
 
+# ── alerts ──────────────────────────────────────────────────────────────────
+ALERTS_PROCESSED_THROUGH = "weir_alerts_processed_through_seconds"
+
 # ── dashboard ───────────────────────────────────────────────────────────────
 DASHBOARD_REQUESTS = "weir_dashboard_requests_total"
 DASHBOARD_REFUSED = "weir_dashboard_refused_total"

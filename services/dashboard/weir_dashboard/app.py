@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
+from weir import names
 from weir.clock import Clock
 from weir_reading.batches import Batches
 from weir_reading.follower import Follower
@@ -85,7 +86,7 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
         raise ValueError(msg)
     redis = connect(settings.redis_url, settings.secret("redis_password"))
     catalog = Catalog()
-    follower = Follower(settings.kafka_bootstrap, clock, "dashboard", catalog.take)
+    follower = Follower(settings.kafka_bootstrap, clock, names.DEFINITIONS, catalog.take)
     appender = Appender(settings.kafka_bootstrap)
     writer = Writer(appender, follower, catalog, clock)
     key_ring = KeyRing(catalog, hash_key.encode(), clock)

@@ -8,6 +8,7 @@ started later wins: records of the other that come after it are passed over.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,10 +17,23 @@ from weir.alerts.step import Kind, Series
 from weir.query.grouping import Group
 from weir.series import encode_series
 
+
+class Due(NamedTuple):
+    """A message that some channel has not confirmed.
+
+    Attributes:
+        notification: What it says.
+        since_ms: When it was written, by the writer's clock.
+    """
+
+    notification: Notification
+    since_ms: int
+
+
 # (tenant, vid of the rule's version)
 _Rule = tuple[str, int]
 # (tenant, id of the notification, channel)
-_Due = tuple[str, str, str]
+DueKey = tuple[str, str, str]
 
 
 class Fold:
@@ -33,7 +47,7 @@ class Fold:
 
     def __init__(self) -> None:
         self.fence = 0
-        self.due: dict[_Due, Notification] = {}
+        self.due: dict[DueKey, Due] = {}
         self.next_offset = 0
         self._series: dict[_Rule, dict[Group, Series]] = {}
         self._settled_ms: dict[_Rule, int] = {}
@@ -94,7 +108,8 @@ class Fold:
         self._remember(look, rule, group)
         for message in look.messages:
             for channel in message.channels:
-                self.due[look.tenant, message.notification.id, channel] = message.notification
+                key = look.tenant, message.notification.id, channel
+                self.due[key] = Due(message.notification, look.at_ms)
 
     def _remember(self, look: Look, rule: _Rule, group: Group) -> None:
         """Keep who was told of the alerts that can still change."""

@@ -115,10 +115,25 @@ class Watch:
         known = (one.settled.at_ms for one in self.series.values())
         self.settled_ms = min([from_ms, *(at for at in known if at is not None)])
         self._alive_ms: dict[Group, int] = {}
-        self._each_ms = 0
+        self._each_ms = self._looked_to_ms = 0
+        self._edges = (0, 0)
         self._evaluator: Evaluator | None = None
         self._plan: Plan | None = None
         self._old: Plan | None = None
+
+    def is_due(self, metrics: Metrics, facts: Facts, changed: Collection[PaneKey]) -> bool:
+        """Tell whether a look may tell anything: a window ended or is final, or panes changed.
+
+        Most batches change only panes of windows that have not ended.
+        """
+        served = metrics.get(self.rule.metric)
+        if served is None or self._evaluator is None:
+            return True
+        if self._edges_of(metrics, facts.processed_through_ms or 0) != self._edges:
+            return True
+        vids = {version.vid for version in served.versions}
+        ended_s = self._looked_to_ms // 1000
+        return any(vid in vids and start_s < ended_s for vid, _, start_s in changed)
 
     def forget(self) -> None:
         """Forget the panes that were given: a change of some may have been missed."""
@@ -139,10 +154,12 @@ class Watch:
         through_ms = facts.processed_through_ms or 0
         self._plan = self._old = None
         self._each_ms = each_ms
+        self._edges = self._edges_of(metrics, through_ms)
         from_ms = floor_to(self.settled_ms, each_ms)
         to_ms = min(floor_to(through_ms, each_ms), from_ms + MAX_WINDOWS * each_ms)
         self._old = self._plan_of_old(metrics, facts, changed, each_ms)
         wanted = set(self._old.keys) if self._old is not None else set()
+        self._looked_to_ms = to_ms
         if to_ms > from_ms:
             self._plan = _read(self.rule, metrics, facts, (from_ms, to_ms))
             wanted |= self._prepared(self._plan) | (self._plan.keys & set(changed))
@@ -225,6 +242,12 @@ class Watch:
             elif alive:
                 begun = [point for point in seen if point.end_ms >= alive[0]]
                 points.setdefault(one.group, []).extend(begun)
+
+    def _edges_of(self, metrics: Metrics, through_ms: int) -> tuple[int, int]:
+        """Return which step processed-through stands in, and which pane is final."""
+        metric = _metric(self.rule, metrics)
+        final_ms = through_ms - metric.lateness_ms
+        return through_ms // self._each_ms, final_ms // min(metric.keep_ms)
 
     def _prepared(self, made: Plan) -> frozenset[PaneKey]:
         """Go on to a plan; return the panes that were never given."""

@@ -6,12 +6,16 @@ from typing import Final
 
 from weir.definitions.base import DefinitionModel
 from weir.definitions.board import Board
+from weir.definitions.channel import Channel
 from weir.definitions.key import Key
 from weir.definitions.metric import Metric
+from weir.definitions.rule import Rule
 from weir.definitions.source import Source
 
 KINDS: Final[dict[str, type[DefinitionModel]]] = {
     "metric": Metric,
+    "rule": Rule,
+    "channel": Channel,
     "board": Board,
     "source": Source,
     "key": Key,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from weir.query.aggregates import short_name
 from weir.query.cells import Cell
 from weir.query.facts import Facts
 from weir.query.grouping import Group, k_of
@@ -146,4 +147,9 @@ def _metric(plan: Plan) -> dict[str, Any]:
 
 
 def _unit(reading: Reading) -> str:
-    return _UNITS.get(reading.name, reading.served.newest.metric.unit)
+    return unit_of(reading.name, reading.served.newest.metric.unit)
+
+
+def unit_of(aggregate: str, unit: str) -> str:
+    """Return the unit that an aggregate of a metric is told in."""
+    return _UNITS.get(short_name(aggregate), unit)

@@ -1,0 +1,67 @@
+"""Writes panes and batch records as the engine does (docs/interfaces.md, section 5).
+
+One shard. A commit is one transaction for the panes, then its record.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from redis import Redis
+from weir import names
+from weir import rows as codec
+from weir.batches import FIELD, BatchRecord, Opening, encode, entry_id
+from weir.rows import Row
+from weir.series import OTHER, series_digest
+
+PaneKey = tuple[int, int, int]
+
+
+class Writer:
+    """One life of the state."""
+
+    def __init__(self, redis: Redis, epoch: int, reason: str = "start") -> None:
+        """Begin an epoch; its number is greater than that of any before."""
+        self._redis: Any = redis
+        self.epoch, self.rev = epoch, 0
+        opening = Opening(epoch=epoch, reason=reason, at_ms=int(time.time() * 1000))
+        self._redis.xadd(names.BATCHES, {FIELD: encode(opening)}, id=entry_id(epoch, 0))
+
+    def commit(self, panes: Mapping[PaneKey, Mapping[str, Row]], through_ms: int) -> BatchRecord:
+        """Store panes as they are from now on, and append the record of the batch."""
+        pipeline = self._redis.pipeline(transaction=True)
+        for (vid, res_s, start_s), rows in panes.items():
+            key = names.pane_key(0, vid, res_s, start_s)
+            pipeline.delete(key)
+            for text, row in rows.items():
+                pipeline.hset(key, self._short(vid, text), codec.encode(row))
+        pipeline.execute()
+        self.rev += 1
+        record = BatchRecord(
+            epoch=self.epoch,
+            batch=self.rev - 1,
+            rev=self.rev,
+            shards=1,
+            from_offsets={0: self.rev - 1},
+            to_offsets={0: self.rev},
+            processed_through_ms=through_ms,
+            at_ms=int(time.time() * 1000),
+            changed=[(*key, 0) for key in panes],
+        )
+        place = entry_id(self.epoch, self.rev)
+        self._redis.xadd(names.BATCHES, {FIELD: encode(record)}, id=place)
+        return record
+
+    def _short(self, vid: int, text: str) -> bytes:
+        if text == OTHER:
+            return b"\0\0"
+        ids = names.ids_key(0, vid)
+        known = self._redis.hget(ids, series_digest(text))
+        if known is not None:
+            return bytes(known)
+        short: bytes = (self._redis.hlen(ids) + 1).to_bytes(2, "big")
+        self._redis.hset(ids, series_digest(text), short)
+        self._redis.hset(names.names_key(0, vid), short, text)
+        return short

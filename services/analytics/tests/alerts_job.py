@@ -1,0 +1,165 @@
+"""A real alerts process on a real Kafka and Redis, and a receiver that it calls."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+from confluent_kafka import Producer
+from weir import metrics, names
+from weir.definitions.records import Edit, put_record
+from weir_local import ports
+from weir_local.waiting import wait_until
+
+SECRET = base64.b64encode(b"a secret of twenty-four").decode()
+
+
+def define(bootstrap: str, kind: str, name: str, body: Mapping[str, Any], at_ms: int) -> int:
+    """Append a definition as the dashboard does; return its vid."""
+    edit = Edit("default", kind, name, based_on=None, by="test", at_ms=at_ms)
+    record = put_record(edit, json.dumps({"kind": kind, "name": name, **body}))
+    offsets: list[int] = []
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce(
+        names.DEFINITIONS,
+        record.value,
+        record.key,
+        on_delivery=lambda _, message: offsets.append(message.offset() or 0),
+    )
+    assert producer.flush(10) == 0
+    return offsets[0]
+
+
+@dataclass
+class Receiver:
+    """Takes webhooks, keeps those whose signature is right, and answers as it is told.
+
+    Attributes:
+        bodies: What came and was answered 2xx, in order.
+        statuses: What to answer next; 200 when it is empty.
+        calls: How many calls came at all.
+    """
+
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    statuses: list[int] = field(default_factory=list)
+    forged: int = 0
+    calls: int = 0
+
+    def __post_init__(self) -> None:
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                status = receiver.take(dict(self.headers.items()), body)
+                self.send_response(status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+                """Log nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """Return where it listens."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}/weir"
+
+    def take(self, headers: dict[str, str], body: bytes) -> int:
+        """Take one call; return what to answer."""
+        self.calls += 1
+        told = {name.lower(): value for name, value in headers.items()}
+        content = b".".join((told["webhook-id"].encode(), told["webhook-timestamp"].encode(), body))
+        mark = hmac.new(base64.b64decode(SECRET), content, hashlib.sha256).digest()
+        if told["webhook-signature"] != f"v1,{base64.b64encode(mark).decode()}":
+            self.forged += 1
+            return 401
+        status = self.statuses.pop(0) if self.statuses else 200
+        if status == 200:
+            self.bodies.append(json.loads(body))
+        return status
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class AlertsJob:
+    """The process.
+
+    Attributes:
+        log_path: What it writes.
+    """
+
+    def __init__(self, bootstrap: str, redis_url: str, folder: Path) -> None:
+        (folder / "secrets").mkdir()
+        (folder / "secrets" / "hook").write_text(SECRET + "\n")
+        self.log_path = folder / "alerts.log"
+        self._ops_port = ports.free_port()
+        self._env = {
+            "WEIR_ALERTS_KAFKA_BOOTSTRAP": bootstrap,
+            "WEIR_ALERTS_REDIS_URL": redis_url,
+            "WEIR_ALERTS_SECRETS_DIR": str(folder / "secrets"),
+            "WEIR_ALERTS_OPS_PORT": str(self._ops_port),
+            "WEIR_ALERTS_ALLOWED_HOSTS": "127.0.0.0/8",
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it and wait until it is ready."""
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "weir_analytics.alerts"],
+                env={**os.environ, **self._env},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        wait_until(self._is_ready, timeout_s=30, what="the alerts job ready")
+
+    def kill(self) -> None:
+        """End it with -9."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(10)
+
+    def stop(self) -> int:
+        """End it with SIGTERM; return its exit code."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(15)
+
+    def await_evaluated(self, through_ms: int) -> None:
+        """Wait until rules are evaluated up to an instant."""
+        line = f"{metrics.ALERTS_PROCESSED_THROUGH} "
+
+        def is_there() -> bool:
+            text = httpx.get(f"http://127.0.0.1:{self._ops_port}/metrics").text
+            found = next((one for one in text.splitlines() if one.startswith(line)), "0 0")
+            return float(found.split()[1]) * 1000 >= through_ms
+
+        wait_until(is_there, timeout_s=20, what=f"alerts evaluated; see {self.log_path}")
+
+    def _is_ready(self) -> bool:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            raise AssertionError(self.log_path.read_text()[-4_000:])
+        try:
+            return httpx.get(f"http://127.0.0.1:{self._ops_port}/readyz").status_code == 200
+        except httpx.TransportError:
+            return False

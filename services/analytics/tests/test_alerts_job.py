@@ -1,0 +1,134 @@
+"""Alerts by their timelines, through the real process: Kafka, Redis, a receiver of webhooks.
+
+All timelines run at once, each with a metric, a rule and a channel of its own, on one line
+of processed-through. Panes and batch records are written as the engine writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+from timelines import START_MS, Timeline, World, metric_of, play, row_of, timelines
+from weir.rows import Row
+from weir_local.kafka import Broker
+from weir_local.topics import TOPICS
+from weir_local.waiting import wait_until
+from written import PaneKey, Writer
+
+from .alerts_job import AlertsJob, Receiver, define
+
+pytestmark = pytest.mark.kafka
+
+# What concerns all panes at once cannot happen to one timeline alone.
+GLOBAL = ("rebuilding", "incomplete", "stall", "back")
+ALONE = [t for t in timelines() if {m.what for m in t.moments} & set(GLOBAL)]
+TOGETHER = [t for t in timelines() if t not in ALONE]
+
+
+END_MS = START_MS + 41 * 60_000
+# Nearly everything happens in the first minutes; a start takes two seconds.
+KILLED_TO_MS = START_MS + 15 * 60_000
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    """Return a broker of this test's own: its log of alerts must begin empty."""
+    broker = Broker(tmp_path / "kafka")
+    broker.start()
+    broker.create_topics(TOPICS)
+    yield broker
+    broker.kill()
+
+
+@dataclass
+class Run:
+    """One timeline under way."""
+
+    timeline: Timeline
+    vid: int
+    receiver: Receiver
+    worlds: Iterator[tuple[World, Any]]
+    held: dict[int, Any]
+
+    def advance(self, through_ms: int) -> dict[PaneKey, dict[str, Row]]:
+        """Go on to an instant; return the panes that changed."""
+        world = next(world for world, _ in self.worlds if world.through_ms == through_ms)
+        pane_s = self.timeline.pane_ms // 1000
+        changed = {end: f for end, f in world.panes.items() if self.held.get(end) != f}
+        self.held |= changed
+        return {
+            (self.vid, pane_s, end // 1000 - pane_s): {"": row_of(filled)} if filled.events else {}
+            for end, filled in changed.items()
+        }
+
+
+def begun(bootstrap: str, number: int, timeline: Timeline) -> Run:
+    """Define a timeline's metric, rule and channel."""
+    receiver = Receiver()
+    name = f"t{number}"
+    metric = metric_of(timeline, name=name).canonical()
+    rule = timeline.rule.canonical() | {"metric": name, "name": name}
+    rule["route"] = {"channels": [name], "repeat": "4h"}
+    follow = "all" if timeline.follow else "firing"
+    channel = {"webhook": {"url": receiver.url, "secret": "secret://hook"}, "follow": follow}
+    at_ms = START_MS - 1 + timeline.rule.hold
+    vid = define(bootstrap, "metric", name, metric, at_ms)
+    define(bootstrap, "channel", name, channel, at_ms)
+    define(bootstrap, "rule", name, rule, at_ms)
+    return Run(timeline, vid, receiver, play(timeline, END_MS), {})
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kill", [False, True], ids=["", "killed after each step"])
+def test_timelines(broker: Broker, redis_url: str, tmp_path: Path, kill: bool) -> None:
+    """What receivers get, each message once or more under one id, and nothing else."""
+    runs = [begun(broker.bootstrap, n, timeline) for n, timeline in enumerate(TOGETHER)]
+    job = AlertsJob(broker.bootstrap, redis_url, tmp_path)
+    job.start()
+    with Redis.from_url(redis_url) as redis:
+        writer = Writer(redis, epoch=1)
+        for through_ms in range(START_MS, END_MS + 1, 60_000):
+            panes: dict[PaneKey, dict[str, Row]] = {}
+            for run in runs:
+                panes |= run.advance(through_ms)
+            writer.commit(panes, through_ms)
+            job.await_evaluated(through_ms)
+            if kill and through_ms < KILLED_TO_MS:
+                job.kill()
+                job.start()
+    for run in runs:
+        wait_until(
+            lambda run=run: len(told(run)) >= len(run.timeline.wanted),
+            timeout_s=20,
+            what=f"all messages of: {run.timeline.name}",
+        )
+    assert job.stop() == 0
+    for run in runs:
+        run.receiver.close()
+        assert_told(run)
+
+
+def told(run: Run) -> list[dict[str, Any]]:
+    """Return the messages that a receiver got, each once."""
+    return list({body["id"]: body for body in run.receiver.bodies}.values())
+
+
+def assert_told(run: Run) -> None:
+    """Hold what came against what was wanted."""
+    name, messages = run.timeline.name, told(run)
+    kinds = [body["kind"] for body in messages]
+    assert kinds == [wanted.kind for wanted in run.timeline.wanted], name
+    assert run.receiver.forged == 0
+    open_key = None
+    for body, wanted in zip(messages, run.timeline.wanted, strict=True):
+        for member, value in wanted.besides.items():
+            assert body["verdict" if member == "state" else member] == value, (name, body)
+        if body["kind"] == "firing":
+            open_key = body["dedup_key"]
+        elif body["kind"] in ("resolved", "ended"):
+            assert body["dedup_key"] == open_key, name

@@ -1,0 +1,1 @@
+"""The job `alerts`: watches rules, records what changes, tells channels. Start with app.py."""

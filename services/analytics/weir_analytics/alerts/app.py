@@ -1,0 +1,160 @@
+"""The alerts job: start reading here.
+
+    weir.definitions ─▶ follower ─▶ catalog ─▶ rules ──┐
+    Redis batches ────▶ batches ───────────────────────┤
+    Redis panes ──────▶ panes ─────────────────────────┴▶ evaluator ─▶ journal ─▶ weir.alerts
+                                                                          │
+    weir.alerts ──────▶ journal.fold ─▶ what is known of series ◀─────────┤
+                                        what is due ─▶ outbox ─▶ channels ┘
+
+Nothing is told before it stands in `weir.alerts`, and nothing is known but what stands
+there: a job that is ended goes on from the fold. Of two jobs the later one writes, by the
+fence of its start record; the other one ends when it sees that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from importlib.metadata import version
+from typing import Any
+
+import structlog
+from weir import names
+from weir.clock import Clock
+from weir.definitions.records import DriverStart, start_record
+from weir_reading.batches import Batches
+from weir_reading.catalog import Catalog
+from weir_reading.follower import Follower
+from weir_reading.panes import Panes
+from weir_reading.parts import Parts
+from weir_reading.redis import connect
+
+from weir_analytics.alerts.evaluator import Evaluator
+from weir_analytics.alerts.journal import Journal
+from weir_analytics.alerts.outbox import Outbox
+from weir_analytics.alerts.rules import Rules
+from weir_analytics.alerts.settings import Settings
+from weir_analytics.panes.definitions_log import DefinitionsLog
+
+JOB = "alerts"
+FENCE_EVERY_S = 0.5
+STUCK_S = 60.0
+log = structlog.get_logger()
+
+
+class FencedError(Exception):
+    """A later job has started."""
+
+
+class Alerts:
+    """The job, put together.
+
+    Attributes:
+        ready: Set once `weir.alerts` is folded and this job may write.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._settings, self._clock = settings, clock
+        self._redis = connect(settings.redis_url, settings.secret("redis_password"))
+        self._catalog = Catalog()
+        self._definitions = Follower(
+            settings.kafka_bootstrap, clock, names.DEFINITIONS, self._catalog.take
+        )
+        self._batches = Batches(self._redis, clock)
+        self._panes = Panes(
+            self._redis, cache_bytes=settings.cache_bytes, query_bytes=settings.look_bytes
+        )
+        self._parts = Parts(
+            self._redis, clock, JOB, instance=settings.instance, version=version("weir-analytics")
+        )
+        self._journal = Journal(settings.kafka_bootstrap, clock, self._on_records)
+        link = settings.dashboard_url.rstrip("/")
+        self._rules = Rules(self._catalog, self._journal.fold, link)
+        self._evaluator = Evaluator(
+            self._rules, self._catalog, self._batches, self._panes, self._journal, clock
+        )
+        self._outbox = Outbox(self._journal, self._catalog, settings, clock)
+        self._fence = 0
+        self.ready = asyncio.Event()
+
+    async def run(self) -> None:
+        """Work until cancelled.
+
+        Raises:
+            FencedError: If a later job has started.
+            KafkaException, TimeoutError: If the start could not be recorded.
+        """
+        self._definitions.start()
+        self._journal.follower.start()
+        work: list[Coroutine[Any, Any, None]] = [
+            self._parts.follow(self._told),
+            self._batches.follow(),
+            self._begin(),
+        ]
+        tasks = [asyncio.create_task(one) for one in work]
+        try:
+            # Whichever ends first, ends the job: none of them ends by itself.
+            await next(asyncio.as_completed(tasks))
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._outbox.close()
+            await self._definitions.stop()
+            await self._journal.close()
+            await self._redis.aclose()
+
+    def is_alive(self) -> bool:
+        """Tell whether rules are still looked at; while Kafka is away they wait, alive."""
+        if not self.ready.is_set() or self._definitions.away_s() is not None:
+            return True
+        idle_s = self._clock.monotonic_s() - self._evaluator.passed_s
+        return idle_s < STUCK_S or self._batches.moved_s < self._evaluator.passed_s
+
+    async def _begin(self) -> None:
+        await self._definitions.caught_up.wait()
+        await self._journal.follower.caught_up.wait()
+        self._fence = await asyncio.to_thread(self._start)
+        await self._definitions.reach(self._fence)
+        self._evaluator.fence = self._outbox.fence = self._fence
+        log.info("started", fence=self._fence, due=len(self._journal.fold.due))
+        self._batches.listen(self._evaluator.on_batch)
+        self._catalog.listen(self._evaluator.on_definitions)
+        self._evaluator.on_definitions(None)
+        self._outbox.wake()
+        self.ready.set()
+        evaluating = asyncio.create_task(self._evaluator.run())
+        try:
+            while not evaluating.done():
+                self._check_fence()
+                await asyncio.wait({evaluating}, timeout=FENCE_EVERY_S)
+            evaluating.result()
+        finally:
+            evaluating.cancel()
+
+    def _start(self) -> int:
+        definitions = DefinitionsLog(self._settings.kafka_bootstrap)
+        try:
+            start = DriverStart(instance=self._settings.instance, shards=1, reason="start")
+            return definitions.append(start_record(start, at_ms=self._clock.now_ms(), job=JOB))
+        finally:
+            definitions.close()
+
+    def _check_fence(self) -> None:
+        latest = self._catalog.folded.fence(JOB)
+        if latest is not None and latest > self._fence:
+            raise FencedError
+
+    def _on_records(self) -> None:
+        self._outbox.wake()
+
+    def _told(self) -> dict[str, Any]:
+        """Return what the heartbeat says besides."""
+        return {
+            "evaluated_ms": self._evaluator.evaluated_ms,
+            "rules": len(self._rules.watching),
+            "errors": sum(bool(one.error) for one in self._rules.watching.values()),
+            "due": len(self._journal.fold.due),
+            "failing": sorted({channel for _, channel in self._outbox.failing}),
+        }

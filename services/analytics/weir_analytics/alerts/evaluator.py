@@ -1,0 +1,181 @@
+"""Evaluates all rules at each revision: panes in, records of `weir.alerts` out.
+
+One pass at a time. While one runs, what batches change is collected for the next; so a
+slow pass makes passes rarer and none of them wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import replace
+
+import structlog
+from prometheus_client import Gauge
+from redis.exceptions import RedisError
+from weir import metrics
+from weir.alerts.messages import Watched, messages
+from weir.alerts.records import Cursor, Look
+from weir.alerts.watch import Change
+from weir.batches import BatchRecord
+from weir.clock import Clock
+from weir.problems import ProblemError
+from weir.query import Facts, PaneKey
+from weir_reading.batches import Batches
+from weir_reading.catalog import Catalog
+from weir_reading.panes import Panes
+from weir_reading.threads import in_thread
+
+from weir_analytics.alerts.journal import Journal
+from weir_analytics.alerts.rules import Rules, Watching
+
+CURSOR_EVERY_S = 300.0
+RETRY_S = 0.5
+THROUGH = Gauge(metrics.ALERTS_PROCESSED_THROUGH, "Received time that rules are evaluated up to.")
+log = structlog.get_logger()
+
+
+class Evaluator:
+    """Follows batches and definitions.
+
+    Attributes:
+        evaluated_ms: Processed-through of the last pass; None before the first.
+        passed_s: Monotonic time of the last pass.
+        fence: Offset of this job's start record.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        catalog: Catalog,
+        batches: Batches,
+        panes: Panes,
+        journal: Journal,
+        clock: Clock,
+    ) -> None:
+        self._rules, self._catalog, self._batches = rules, catalog, batches
+        self._panes, self._journal, self._clock = panes, journal, clock
+        self._changed: set[PaneKey] = set()
+        self._place = (0, 0)
+        self._woken = asyncio.Event()
+        self._defined = True
+        self._cursors_s = clock.monotonic_s()
+        self.evaluated_ms: int | None = None
+        self.passed_s = clock.monotonic_s()
+        self.fence = 0
+
+    def on_batch(self, record: BatchRecord) -> None:
+        """Take note of what a batch changed."""
+        self._panes.on_batch(record)
+        if (record.epoch, record.rev) != (self._place[0], self._place[1] + 1):
+            # Another life of the state, or a record that was missed.
+            for one in self._rules.watching.values():
+                one.watch.forget()
+        self._place = (record.epoch, record.rev)
+        self._changed |= {(vid, res_s, start_s) for vid, res_s, start_s, _ in record.changed}
+        self._woken.set()
+
+    def on_definitions(self, _: object) -> None:
+        """Take note that definitions have changed."""
+        self._defined = True
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Evaluate until cancelled."""
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            try:
+                await self._pass()
+            except (RedisError, OSError) as error:
+                log.warning("store_lost", error=type(error).__name__)
+                for one in self._rules.watching.values():
+                    one.watch.forget()
+                await asyncio.sleep(RETRY_S)
+                self._woken.set()
+
+    async def _pass(self) -> None:
+        if self._defined:
+            self._defined = False
+            self._rules.update()
+        through_ms = self._batches.processed_through_ms
+        if through_ms is None:
+            return
+        facts = self._facts(through_ms)
+        changed, self._changed = self._changed, set()
+        for watched, changes in self._rules.ended(through_ms):
+            await self._journal.append(self._looks(watched, changes))
+        for one in list(self._rules.watching.values()):
+            await self._evaluate(one, facts, changed)
+        await self._journal.append(self._cursors())
+        self.evaluated_ms, self.passed_s = through_ms, self._clock.monotonic_s()
+        THROUGH.set(through_ms / 1000)
+
+    async def _evaluate(self, one: Watching, facts: Facts, changed: set[PaneKey]) -> None:
+        """Look at one rule until there is no more to see.
+
+        Each look is recorded before the next: who was told that an alert fires is read
+        from the records.
+        """
+        served = self._rules.metrics(one.watched.tenant)
+        try:
+            more = one.watch.is_due(served, facts, changed)
+            while more:
+                wanted = one.watch.look(served, facts, changed)
+                panes = await self._panes.together(wanted, self._catalog.shards)
+                # Merging sketches takes long, and heartbeats must go on.
+                changes, more = await in_thread(None, one.watch.see, panes, facts)
+                await self._journal.append(self._looks(one.watched, changes))
+            one.error = ""
+        except ProblemError as problem:
+            if one.error != problem.message:
+                log.warning("rule_refused", rule=one.watched.rule.name, why=problem.message)
+            one.error = problem.message
+
+    def _looks(self, watched: Watched, changes: Iterable[Change]) -> list[Look]:
+        return [self._look(watched, change) for change in changes]
+
+    def _look(self, watched: Watched, change: Change) -> Look:
+        group = change.group or ()
+        told_to = self._journal.fold.told_to(watched.tenant, watched.vid, group)
+        for told in change.transitions:
+            log.info("transition", rule=watched.rule.name, kind=told.kind.value)
+        return Look(
+            fence=self.fence,
+            tenant=watched.tenant,
+            rule=watched.rule.name,
+            vid=watched.vid,
+            group=list(group),
+            transitions=change.transitions,
+            series=None if change.series is None else replace(change.series, tail=()),
+            messages=messages(watched, group, change.transitions, told_to),
+            at_ms=self._clock.now_ms(),
+        )
+
+    def _cursors(self) -> list[Cursor]:
+        """Return how far rules are settled, now and then: a restart begins there."""
+        now_s = self._clock.monotonic_s()
+        if now_s - self._cursors_s < CURSOR_EVERY_S:
+            return []
+        self._cursors_s = now_s
+        return [
+            Cursor(
+                fence=self.fence,
+                tenant=one.watched.tenant,
+                vid=vid,
+                settled_ms=one.watch.settled_ms,
+                at_ms=self._clock.now_ms(),
+            )
+            for vid, one in self._rules.watching.items()
+        ]
+
+    def _facts(self, through_ms: int) -> Facts:
+        return Facts(
+            epoch=self._batches.epoch,
+            rev=self._batches.rev,
+            processed_through_ms=through_ms,
+            # What is kept is decided by the events' own time, so that a replay decides alike.
+            now_ms=through_ms,
+            incomplete_before_ms=self._catalog.incomplete_before_ms,
+            rebuilding=self._batches.rebuilding,
+        )

@@ -1,0 +1,135 @@
+"""Sends what is due, at least once, each channel by itself.
+
+What is due stands in the records: a message is sent until its outcome stands there too.
+A channel sends one message at a time and in order, so that an end never overtakes its
+beginning, and waits longer after each failure; another channel does not notice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import msgspec
+import structlog
+from weir.alerts.fold import Due, DueKey
+from weir.alerts.records import Delivery
+from weir.clock import Clock
+from weir.definitions.channel import Channel, Webhook
+from weir_reading.catalog import Catalog
+
+from weir_analytics.alerts.journal import Journal
+from weir_analytics.alerts.settings import Settings
+from weir_analytics.alerts.webhook import Answer, Caller, signed
+
+GIVE_UP_MS = 86_400_000
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 300.0
+log = structlog.get_logger()
+
+_Place = tuple[str, str]
+
+
+class Outbox:
+    """The messages that are due.
+
+    Attributes:
+        fence: Offset of this job's start record.
+        failing: Channels whose last send failed: tenant and name -> why.
+    """
+
+    def __init__(
+        self, journal: Journal, catalog: Catalog, settings: Settings, clock: Clock
+    ) -> None:
+        self._journal, self._catalog, self._settings = journal, catalog, settings
+        self._clock = clock
+        self._caller = Caller(settings.allowed_hosts)
+        self._workers: dict[_Place, asyncio.Task[None]] = {}
+        self.fence = 0
+        self.failing: dict[_Place, str] = {}
+
+    def wake(self) -> None:
+        """Begin to send on channels that something is due for and that do not send already."""
+        if not self.fence:
+            return
+        for tenant, _, channel in self._journal.fold.due:
+            place = tenant, channel
+            worker = self._workers.get(place)
+            if worker is None or worker.done():
+                self._workers[place] = asyncio.create_task(self._work(place))
+
+    async def close(self) -> None:
+        """Stop; what was not confirmed is sent by the next job."""
+        for worker in self._workers.values():
+            worker.cancel()
+        await asyncio.gather(*self._workers.values(), return_exceptions=True)
+        await self._caller.close()
+
+    async def _work(self, place: _Place) -> None:
+        tries, pause_s = 0, FIRST_PAUSE_S
+        while (found := self._next(place)) is not None:
+            key, due = found
+            answer = await self._send(place, due)
+            tries += 1
+            outcome = self._outcome(due, answer)
+            if outcome is None:
+                self.failing[place] = answer.why or f"answered {answer.status}"
+                await asyncio.sleep(pause_s * (0.5 + random.random()))  # noqa: S311  jitter
+                pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+                continue
+            log.info("delivery", channel=place[1], outcome=outcome, status=answer.status)
+            await self._journal.append([self._delivery(key, outcome, answer, tries)])
+            if outcome == "delivered":
+                self.failing.pop(place, None)
+            tries, pause_s = 0, FIRST_PAUSE_S
+
+    def _next(self, place: _Place) -> tuple[DueKey, Due] | None:
+        due = self._journal.fold.due
+        return next(((k, one) for k, one in due.items() if (k[0], k[2]) == place), None)
+
+    def _outcome(self, due: Due, answer: Answer) -> str | None:
+        """Return what became of a message for good; None: it is sent again."""
+        if answer.delivered:
+            return "delivered"
+        if answer.final:
+            return "refused"
+        return "given_up" if self._clock.now_ms() - due.since_ms > GIVE_UP_MS else None
+
+    async def _send(self, place: _Place, due: Due) -> Answer:
+        found = self._catalog.folded.get(place[0], "channel", place[1])
+        model = found.model if found is not None else None
+        if not isinstance(model, Channel) or model.webhook is None:
+            return Answer(None, 0, "there is no such channel")
+        return await self._call(model.webhook, due)
+
+    async def _call(self, webhook: Webhook, due: Due) -> Answer:
+        names = (webhook.secret, webhook.old_secret)
+        secrets = [self._secret(name) for name in names if name is not None]
+        url = self._secret(webhook.url) if webhook.url.startswith("secret://") else webhook.url
+        if url is None or None in secrets:
+            return Answer(None, 0, "a secret that the channel names is missing")
+        body = msgspec.json.encode(due.notification)
+        at_s = self._clock.now_ms() // 1000
+        known = [secret for secret in secrets if secret is not None]
+        try:
+            headers = signed(due.notification.id, at_s, body, known)
+        except ValueError as error:
+            return Answer(None, 0, str(error))
+        return await self._caller.call(url, body, headers)
+
+    def _secret(self, name: str) -> str | None:
+        return self._settings.secret(name.removeprefix("secret://"))
+
+    def _delivery(self, key: DueKey, outcome: str, answer: Answer, tries: int) -> Delivery:
+        tenant, number, channel = key
+        return Delivery(
+            fence=self.fence,
+            tenant=tenant,
+            id=number,
+            channel=channel,
+            outcome=outcome,
+            status=answer.status,
+            tries=tries,
+            took_ms=answer.took_ms,
+            at_ms=self._clock.now_ms(),
+        )

@@ -1,0 +1,150 @@
+"""Which rules are watched: every version in force that is not stopped, of every tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import structlog
+from weir.alerts.fold import Fold
+from weir.alerts.messages import Watched
+from weir.alerts.step import end
+from weir.alerts.watch import Change, Watch
+from weir.definitions.channel import Channel
+from weir.definitions.history import Definition
+from weir.definitions.rule import Rule
+from weir.query.answer import unit_of
+from weir.query.facts import Served
+from weir_reading.catalog import Catalog
+from weir_reading.served import served
+
+log = structlog.get_logger()
+
+
+@dataclass
+class Watching:
+    """One rule and its watch.
+
+    Attributes:
+        watched: What its messages need.
+        watch: Its series.
+        error: Why it cannot be watched at present; empty if it can.
+    """
+
+    watched: Watched
+    watch: Watch
+    error: str = ""
+
+
+class Metrics(Mapping[str, Served]):
+    """The metrics of one tenant as they are served, looked up when asked for."""
+
+    def __init__(self, catalog: Catalog, tenant: str) -> None:
+        self._catalog, self._tenant = catalog, tenant
+
+    def __getitem__(self, name: str) -> Served:
+        found = served(self._catalog, self._tenant, name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (one.name for one in self._catalog.folded.current(self._tenant, "metric"))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class Rules:
+    """The rules that are watched, kept as definitions say.
+
+    Attributes:
+        watching: By vid of the rule's version.
+    """
+
+    def __init__(self, catalog: Catalog, fold: Fold, link: str) -> None:
+        self._catalog, self._fold, self._link = catalog, fold, link
+        self.watching: dict[int, Watching] = {}
+
+    def metrics(self, tenant: str) -> Metrics:
+        """Return the metrics of a tenant."""
+        return Metrics(self._catalog, tenant)
+
+    def update(self) -> None:
+        """Begin to watch what is new, and stop watching what is gone."""
+        current = {one.vid: one for one in self._in_force()}
+        for vid in self.watching.keys() - current.keys():
+            del self.watching[vid]
+        for vid, definition in current.items():
+            watched = self._watched(definition)
+            if vid in self.watching:
+                self.watching[vid].watched = watched
+            else:
+                log.info("rule_watched", rule=definition.name, version=definition.version)
+                self.watching[vid] = Watching(watched, self._begun(definition, watched.rule))
+
+    def ended(self, through_ms: int) -> list[tuple[Watched, list[Change]]]:
+        """Return what is to be told of versions that are known and no longer watched."""
+        found = []
+        for tenant, vid in sorted(self._fold.versions()):
+            definition = self._catalog.folded.by_vid(vid)
+            if vid in self.watching or definition is None:
+                continue
+            reason = self._reason(definition)
+            changes = [
+                Change(group, None, told)
+                for group, series in self._fold.series(tenant, vid).items()
+                if (told := end(series, through_ms, reason))
+            ]
+            self._fold.forget(tenant, vid)
+            if changes:
+                found.append((self._watched(definition), changes))
+        return found
+
+    def _in_force(self) -> Iterator[Definition]:
+        for one in self._catalog.folded.current(kind="rule"):
+            if isinstance(one.model, Rule) and one.model.mode != "stopped":
+                yield one
+
+    def _watched(self, definition: Definition) -> Watched:
+        rule = definition.model
+        if not isinstance(rule, Rule):
+            msg = f"version {definition.vid} must be a rule that this release can read"
+            raise ValueError(msg)
+        metric = self.metrics(definition.tenant).get(rule.metric)
+        unit = metric.newest.metric.unit if metric is not None else ""
+        return Watched(
+            tenant=definition.tenant,
+            vid=definition.vid,
+            version=definition.version,
+            rule=rule,
+            unit=unit_of(rule.aggregate, unit),
+            followers=self._followers(definition.tenant),
+            link=f"{self._link}/alerts/" if self._link else "",
+        )
+
+    def _followers(self, tenant: str) -> frozenset[str]:
+        channels = (one.model for one in self._catalog.folded.current(tenant, "channel"))
+        return frozenset(
+            one.name for one in channels if isinstance(one, Channel) and one.follow == "all"
+        )
+
+    def _begun(self, definition: Definition, rule: Rule) -> Watch:
+        """Return a watch that goes on where the records end.
+
+        A new version looks back as long as it takes to fire: what is beyond the limit when
+        a rule is written, or edited, is told at once.
+        """
+        series = {
+            group: replace(one, tail=())
+            for group, one in self._fold.series(definition.tenant, definition.vid).items()
+        }
+        settled_ms = self._fold.settled_ms(definition.tenant, definition.vid)
+        from_ms = definition.at_ms - rule.hold if settled_ms is None else settled_ms
+        return Watch(rule, from_ms, series)
+
+    def _reason(self, definition: Definition) -> str:
+        now = self._catalog.folded.get(definition.tenant, "rule", definition.name)
+        if now is None:
+            return "the rule was deleted"
+        return "the rule was stopped" if now.vid == definition.vid else "the rule was changed"
