@@ -20,17 +20,27 @@ from typing import Any
 import httpx
 from confluent_kafka import Producer
 from weir import metrics, names
-from weir.definitions.records import Edit, put_record
+from weir.definitions.records import Edit, delete_record, put_record
 from weir_local import ports
 from weir_local.waiting import wait_until
 
 SECRET = base64.b64encode(b"a secret of twenty-four").decode()
 
 
-def define(bootstrap: str, kind: str, name: str, body: Mapping[str, Any], at_ms: int) -> int:
-    """Append a definition as the dashboard does; return its vid."""
-    edit = Edit("default", kind, name, based_on=None, by="test", at_ms=at_ms)
-    record = put_record(edit, json.dumps({"kind": kind, "name": name, **body}))
+def define(
+    bootstrap: str,
+    kind: str,
+    name: str,
+    body: Mapping[str, Any] | None,
+    at_ms: int,
+    *,
+    based_on: int | None = None,
+) -> int:
+    """Append a definition as the dashboard does, without a body its end; return its vid."""
+    edit = Edit("default", kind, name, based_on=based_on, by="test", at_ms=at_ms)
+    record = delete_record(edit)
+    if body is not None:
+        record = put_record(edit, json.dumps({"kind": kind, "name": name, **body}))
     offsets: list[int] = []
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(
@@ -111,6 +121,7 @@ class AlertsJob:
         (folder / "secrets").mkdir()
         (folder / "secrets" / "hook").write_text(SECRET + "\n")
         self.log_path = folder / "alerts.log"
+        self.redis_url = redis_url
         self._ops_port = ports.free_port()
         self._env = {
             "WEIR_ALERTS_KAFKA_BOOTSTRAP": bootstrap,
@@ -131,6 +142,16 @@ class AlertsJob:
                 stderr=subprocess.STDOUT,
             )
         wait_until(self._is_ready, timeout_s=30, what="the alerts job ready")
+
+    @property
+    def exit_code(self) -> int | None:
+        """Return with what it has ended; None while it runs."""
+        return None if self._process is None else self._process.poll()
+
+    def says(self, *events: str) -> bool:
+        """Tell whether its log holds a line of one of these events."""
+        text = self.log_path.read_text()
+        return any(f'"event": "{event}"' in text for event in events)
 
     def kill(self) -> None:
         """End it with -9."""

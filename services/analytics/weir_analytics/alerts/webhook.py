@@ -25,6 +25,19 @@ TIMEOUT_S = 10.0
 MAX_ANSWER_BYTES = 65_536
 _PREFIX = "whsec_"
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+# Not public either, though Python's tables do not say so everywhere: protocol assignments,
+# among them the metadata of a cloud, and addresses of IPv6 that hold one of IPv4.
+_NEVER = [
+    ipaddress.ip_network(text)
+    for text in (
+        "192.0.0.0/24",
+        "64:ff9b::/96",
+        "64:ff9b:1::/48",
+        "2002::/16",
+        "2001::/32",
+        "fec0::/10",
+    )
+]
 
 
 class NotAllowedError(Exception):
@@ -136,7 +149,9 @@ class Caller:
             address = address.ipv4_mapped
         if host.lower() in self._hosts or any(address in one for one in self._networks):
             return True
-        return address.is_global and not address.is_multicast
+        if address.is_multicast or any(address in one for one in _NEVER):
+            return False
+        return address.is_global
 
     async def _post(self, url: str, body: bytes, headers: dict[str, str]) -> int:
         target, host = await self.check(url)

@@ -1,0 +1,203 @@
+"""The alerts job when something is away, is started twice, or is taken from under it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from redis import Redis
+from weir.rows import Row
+from weir_local.kafka import Broker
+from weir_local.topics import TOPICS
+from weir_local.waiting import wait_until
+from written import Writer
+
+from .alerts_job import AlertsJob, Receiver, define
+
+pytestmark = pytest.mark.kafka
+
+START_MS = 1_800_000_000_000
+MINUTE_MS = 60_000
+METRIC = {
+    "events": {"type": "t"},
+    "aggregates": ["count"],
+    "resolution": "1m",
+    "keep": {"1m": "7d"},
+    "allowed_lateness": "10m",
+}
+
+
+class Scene:
+    """One metric, one rule above 10, and two receivers, over panes of a minute."""
+
+    def __init__(self, broker: Broker, redis: Redis, job: AlertsJob) -> None:
+        self.broker, self.redis, self.job = broker, redis, job
+        self.hook, self.other = Receiver(), Receiver()
+        for name, receiver in (("hook", self.hook), ("other", self.other)):
+            webhook = {"url": receiver.url, "secret": "secret://hook"}
+            self.define("channel", name, {"webhook": webhook})
+        self._vid = self.define("metric", "m", METRIC)
+        self.define("rule", "r", self.rule())
+        self.writer = Writer(redis, epoch=1)
+        self._at = 0
+
+    @property
+    def through_ms(self) -> int:
+        """Return processed-through after the last pane."""
+        return START_MS + self._at * MINUTE_MS
+
+    @staticmethod
+    def rule(**members: object) -> dict[str, object]:
+        """Return the rule."""
+        route = {"channels": ["hook", "other"]}
+        whole = {"metric": "m", "aggregate": "count", "window": "1m", "above": 10, "route": route}
+        return {**whole, **members}
+
+    def define(self, kind: str, name: str, body: object, based_on: int | None = None) -> int:
+        """Append a definition."""
+        return define(
+            self.broker.bootstrap,
+            kind,
+            name,
+            body,
+            START_MS - 1,
+            based_on=based_on,  # type: ignore[arg-type]
+        )
+
+    def pane(self, events: int, *, wait: bool = True) -> None:
+        """Count events in the next minute."""
+        key = (self._vid, 60, START_MS // 1000 + self._at * 60)
+        self._at += 1
+        self.writer.commit({key: {"": Row(events)} if events else {}}, self.through_ms)
+        if wait:
+            self.job.await_evaluated(self.through_ms)
+
+    def tick(self) -> None:
+        """Go on without events."""
+        self.writer.commit({}, self.through_ms)
+
+    def kinds(self, receiver: Receiver | None = None) -> list[str]:
+        """Return what a receiver was told, each message once."""
+        bodies = (receiver or self.hook).bodies
+        return [body["kind"] for body in {body["id"]: body for body in bodies}.values()]
+
+    def await_kinds(self, *kinds: str, receiver: Receiver | None = None) -> None:
+        """Wait until a receiver was told these, and nothing else."""
+        wait_until(
+            lambda: len(self.kinds(receiver)) >= len(kinds), timeout_s=30, what=f"told {kinds}"
+        )
+        assert self.kinds(receiver) == list(kinds)
+
+
+@pytest.fixture
+def scene(tmp_path: Path, redis_url: str) -> Iterator[Scene]:
+    """Return a scene with a running job."""
+    broker = Broker(tmp_path / "kafka")
+    broker.start()
+    broker.create_topics(TOPICS)
+    job = AlertsJob(broker.bootstrap, redis_url, tmp_path)
+    with Redis.from_url(redis_url) as redis:
+        scene = Scene(broker, redis, job)
+        try:
+            job.start()
+            yield scene
+        finally:
+            job.kill()
+            broker.kill()
+            scene.hook.close()
+            scene.other.close()
+
+
+def test_a_receiver_that_fails_is_tried_again_and_delays_nobody(scene: Scene) -> None:
+    """503 three times, then it is delivered, in order; the other channel has it at once."""
+    scene.hook.statuses[:] = [503, 503, 503]
+    scene.pane(3)
+    scene.pane(12)
+    scene.await_kinds("firing", receiver=scene.other)
+    assert scene.hook.bodies == []
+    scene.pane(3)
+    scene.await_kinds("firing", "resolved")
+
+    assert scene.hook.calls == 5
+    assert scene.hook.bodies[0]["dedup_key"] == scene.hook.bodies[1]["dedup_key"]
+
+
+def test_a_refusal_is_not_tried_again(scene: Scene) -> None:
+    """What a receiver refuses for good is written down, and the next message is sent."""
+    scene.hook.statuses[:] = [400]
+    scene.pane(12)
+    scene.pane(3)
+    scene.await_kinds("resolved")
+
+    assert scene.hook.calls == 2
+
+
+@pytest.mark.parametrize("end", ["deleted", "changed", "stopped"])
+def test_the_end_of_a_rule_ends_what_fires(scene: Scene, end: str) -> None:
+    """Whoever was told that it fires is told that it ended, and why; the new version fires anew."""
+    scene.pane(12)
+    scene.await_kinds("firing")
+    body = {
+        "deleted": None,
+        "changed": scene.rule(above=9),
+        "stopped": scene.rule(mode="stopped"),
+    }[end]
+    scene.define("rule", "r", body, based_on=1)
+    scene.tick()
+    again = ("firing",) if end == "changed" else ()
+    scene.await_kinds("firing", "ended", *again)
+
+    first, ended = scene.hook.bodies[:2]
+    assert ended["dedup_key"] == first["dedup_key"]
+    assert end in ended["reason"] or end == "stopped"
+
+
+def test_of_two_jobs_the_later_one_works(scene: Scene, tmp_path: Path) -> None:
+    """The earlier one ends by itself; nothing is lost between them."""
+    scene.pane(12)
+    scene.await_kinds("firing")
+    (tmp_path / "second").mkdir()
+    second = AlertsJob(scene.broker.bootstrap, scene.job.redis_url, tmp_path / "second")
+    second.start()
+    try:
+        wait_until(
+            lambda: scene.job.exit_code is not None, timeout_s=20, what="the first one ended"
+        )
+        assert scene.job.exit_code == 3
+        scene.pane(3, wait=False)
+        second.await_evaluated(scene.through_ms)
+        scene.await_kinds("firing", "resolved")
+    finally:
+        second.kill()
+
+
+def test_a_wiped_redis_fires_and_resolves_nothing(scene: Scene) -> None:
+    """All is counted again from lower revisions on; what is told then is what comes after."""
+    for events in (3, 12, 12):
+        scene.pane(events)
+    scene.await_kinds("firing")
+    before_ms, panes = scene.through_ms, 3
+    scene.redis.flushall()
+    scene.writer = Writer(scene.redis, epoch=2, reason="lost")
+    scene._at = 0
+    for events in (3, 12, 12)[:panes]:
+        scene.pane(events, wait=False)
+    assert scene.through_ms == before_ms
+    scene.pane(12)
+    assert scene.kinds() == ["firing"]
+    scene.pane(3)
+    scene.await_kinds("firing", "resolved")
+
+
+def test_without_kafka_nothing_is_told_and_nothing_is_lost(scene: Scene) -> None:
+    """What cannot be recorded is not sent; it is when the log is back."""
+    scene.pane(3)
+    scene.broker.kill()
+    scene.pane(12, wait=False)
+    wait_until(lambda: scene.job.says("topic_read_failed", "log_lost"), timeout_s=30, what="told")
+    assert scene.hook.calls == 0
+
+    scene.broker.start()
+    scene.pane(3)
+    scene.await_kinds("firing", "resolved")

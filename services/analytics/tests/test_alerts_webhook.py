@@ -1,0 +1,211 @@
+"""Webhooks: how they are signed, and which addresses are not called."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from weir_analytics.alerts.webhook import Answer, Caller, NotAllowedError, signed
+
+from .alerts_job import SECRET, Receiver
+
+INWARD = [
+    "http://127.0.0.1/",
+    "http://localhost/",
+    "http://LOCALHOST:80/",
+    "http://127.1/",
+    "http://0/",
+    "http://0.0.0.0/",
+    "http://2130706433/",
+    "http://0x7f000001/",
+    "http://0x7f.0.0.1/",
+    "http://0177.0.0.1/",
+    "http://017700000001/",
+    "http://127.000.000.001/",
+    "http://127.0.0.1./",
+    "http://[::1]/",
+    "http://[0:0:0:0:0:0:0:1]/",
+    "http://[::]/",
+    "http://[::ffff:127.0.0.1]/",
+    "http://[::ffff:7f00:1]/",
+    "http://[::ffff:10.0.0.1]/",
+    "http://[64:ff9b::7f00:1]/",
+    "http://[fe80::1]/",
+    "http://[fe80::1%25lo]/",
+    "http://[fc00::1]/",
+    "http://[fd12:3456::1]/",
+    "http://[fec0::1]/",
+    "http://[2002:7f00:1::]/",
+    "http://[2001:0:7f00:1::]/",
+    "http://[ff02::1]/",
+    "http://10.0.0.1/",
+    "http://10.255.255.255/",
+    "http://172.16.0.1/",
+    "http://172.31.255.255/",
+    "http://192.168.0.1/",
+    "http://169.254.169.254/latest/meta-data/",
+    "http://[fd00:ec2::254]/",
+    "http://100.64.0.1/",
+    "http://100.100.100.200/",
+    "http://192.0.0.192/",
+    "http://198.18.0.1/",
+    "http://224.0.0.1/",
+    "http://240.0.0.1/",
+    "http://255.255.255.255/",
+    "http://example.com@127.0.0.1/",
+    "http://user:pass@example.com/",
+    "ftp://127.0.0.1/",
+    "file:///etc/passwd",
+    "gopher://127.0.0.1/",
+]
+
+
+def call(caller: Caller, url: str) -> Answer:
+    """Call once and close."""
+
+    async def once() -> Answer:
+        try:
+            return await caller.call(url, b"{}", signed("ntf_1", 1, b"{}", [SECRET]))
+        finally:
+            await caller.close()
+
+    async def bounded() -> Answer:
+        return await asyncio.wait_for(once(), 20)
+
+    return asyncio.run(bounded())
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """Return a receiver on loopback."""
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
+
+
+@pytest.mark.parametrize("url", INWARD)
+def test_inward_addresses_are_not_called(url: str) -> None:
+    """Row 11: loopback, link-local, private, metadata: refused, or no address at all."""
+
+    async def checked() -> None:
+        caller = Caller([])
+        try:
+            await caller.check(url)
+        finally:
+            await caller.close()
+
+    with pytest.raises((NotAllowedError, OSError, httpx.InvalidURL)):
+        asyncio.run(checked())
+
+
+def test_a_refusal_is_final() -> None:
+    """A call that is not allowed is not tried again."""
+    found = call(Caller([]), "http://127.0.0.1:9/")
+
+    assert (found.status, found.why, found.final) == (None, "not allowed", True)
+
+
+def test_nobody_hears_of_a_refused_call(receiver: Receiver) -> None:
+    """No connection is opened to an address that is not allowed."""
+    port = receiver.url.rpartition(":")[2]
+    for host in ("127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0x7f000001"):
+        call(Caller([]), f"http://{host}:{port}")
+
+    assert receiver.calls == 0
+
+
+def test_what_is_allowed_is_called(receiver: Receiver) -> None:
+    """An operator may name hosts, addresses and networks of their own."""
+    for allowed in ("127.0.0.1", "127.0.0.0/8"):
+        assert call(Caller([allowed]), receiver.url).delivered
+    by_name = receiver.url.replace("127.0.0.1", "localhost")
+    assert call(Caller(["localhost"]), by_name).delivered
+    assert not call(Caller(["10.0.0.0/8", "example.com"]), receiver.url).delivered
+
+
+def test_a_name_is_judged_by_every_address_that_it_has() -> None:
+    """Row 12: the address that is called is the one that was checked, never looked up again."""
+
+    async def checked() -> str:
+        caller = Caller(["127.0.0.0/8", "::1"])
+        try:
+            target, host = await caller.check("http://localhost:8080/path?x=1")
+        finally:
+            await caller.close()
+        assert host == "localhost:8080"
+        return str(target)
+
+    assert asyncio.run(checked()) in (
+        "http://127.0.0.1:8080/path?x=1",
+        "http://[::1]:8080/path?x=1",
+    )
+
+    async def half_allowed() -> None:
+        caller = Caller(["::1"])
+        try:
+            await caller.check("http://127.0.0.1/")
+        finally:
+            await caller.close()
+
+    with pytest.raises(NotAllowedError):
+        asyncio.run(half_allowed())
+
+
+@pytest.mark.parametrize(
+    ("status", "delivered", "final"),
+    [
+        (200, True, False),
+        (204, True, False),
+        (301, False, True),
+        (302, False, True),
+        (400, False, True),
+        (401, False, True),
+        (408, False, False),
+        (410, False, True),
+        (429, False, False),
+        (500, False, False),
+        (503, False, False),
+    ],
+)
+def test_answers(status: int, delivered: bool, final: bool, receiver: Receiver) -> None:
+    """2xx is delivered; 3xx and 4xx but 408 and 429 are final; the rest is tried again."""
+    receiver.statuses.append(status)
+    found = call(Caller(["127.0.0.1"]), receiver.url)
+
+    assert (found.status, found.delivered, found.final) == (status, delivered, final)
+    assert receiver.calls == 1
+
+
+def test_nobody_listens() -> None:
+    """A refused connection is tried again."""
+    found = call(Caller(["127.0.0.1"]), "http://127.0.0.1:9/")
+
+    assert (found.status, found.final, found.why) == (None, False, "ConnectError")
+
+
+def test_signature() -> None:
+    """Standard Webhooks: `v1,` and the HMAC-SHA256 of id.timestamp.body; two secrets, two marks."""
+    other = "whsec_" + base64.b64encode(b"another secret").decode()
+    found = signed("ntf_1", 1_700_000_000, b'{"a":1}', [SECRET, other])
+    marks = [
+        hmac.new(key, b'ntf_1.1700000000.{"a":1}', hashlib.sha256).digest()
+        for key in (b"a secret of twenty-four", b"another secret")
+    ]
+
+    assert found == {
+        "webhook-id": "ntf_1",
+        "webhook-timestamp": "1700000000",
+        "webhook-signature": " ".join(f"v1,{base64.b64encode(m).decode()}" for m in marks),
+    }
+
+
+def test_a_secret_that_is_none() -> None:
+    """A secret that is no base64 is told, without saying it."""
+    with pytest.raises(ValueError, match="must be base64") as caught:
+        signed("ntf_1", 1, b"", ["not base64!"])
+    assert "not base64!" not in str(caught.value)
