@@ -14,7 +14,7 @@ from weir_local.process import PartError
 
 
 def test_ports_are_steps_above_the_base() -> None:
-    """The ports are those of docs/interfaces.md, section 7."""
+    """The ports are those of docs/interfaces.md, section 8."""
     known = Home(Path("/nowhere"), 9000).ports
     assert (known["ingest"], known["dashboard"], known["panes ops"]) == (9000, 9001, 9004)
     assert (known["kafka"], known["kafka controller"], known["redis"]) == (9005, 9006, 9007)

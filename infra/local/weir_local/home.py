@@ -43,6 +43,7 @@ class Ports:
             "kafka",
             "kafka controller",
             "redis",
+            "alerts ops",
         )
         return {use: self.base + step for step, use in enumerate(uses)}
 

@@ -1,4 +1,4 @@
-"""The three services as processes: their commands, addresses and settings."""
+"""The services as processes: their commands, addresses and settings."""
 
 from __future__ import annotations
 
@@ -81,6 +81,7 @@ def services(home: Home) -> dict[str, Service]:
     return {
         "ingest": _service(home, "weir_ingest", "ingest", _ingest(home)),
         "panes": _service(home, "weir_analytics.panes", "panes", _panes(home)),
+        "alerts": _service(home, "weir_analytics.alerts", "alerts", _alerts(home)),
         "dashboard": _service(home, "weir_dashboard", "dashboard", _dashboard(home)),
         "feeder": Service(_part(home, "weir_local.demo", "feeder", _feeder(home)), 0),
     }
@@ -125,6 +126,17 @@ def _panes(home: Home) -> dict[str, str]:
         "WEIR_ANALYTICS_OPS_PORT": str(home.ports["panes ops"]),
         "WEIR_ANALYTICS_STATE_DIR": str(home.folder / "panes"),
         "WEIR_ANALYTICS_JARS_DIR": str(SPARK_JARS),
+    }
+
+
+def _alerts(home: Home) -> dict[str, str]:
+    return {
+        **_stores(home, "WEIR_ALERTS_"),
+        "WEIR_ALERTS_OPS_PORT": str(home.ports["alerts ops"]),
+        "WEIR_ALERTS_SECRETS_DIR": str(home.secrets),
+        "WEIR_ALERTS_DASHBOARD_URL": addresses(home)["WEIR_DASHBOARD_URL"],
+        # Whoever tries a webhook on a laptop has the receiver there, too.
+        "WEIR_ALERTS_ALLOWED_HOSTS": "localhost,127.0.0.0/8,::1",
     }
 
 

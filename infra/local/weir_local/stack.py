@@ -24,7 +24,7 @@ from weir_local.services import Service, addresses, probe, services
 from weir_local.topics import TOPICS
 from weir_local.waiting import wait_until
 
-CORE = ("kafka", "redis", "ingest", "panes", "dashboard")
+CORE = ("kafka", "redis", "ingest", "panes", "alerts", "dashboard")
 # Those that serve clients; the panes job only follows them.
 FRONT = ("ingest", "dashboard")
 DEMO = (*CORE, "feeder")
@@ -120,7 +120,7 @@ class Stack:
 
     def stop(self, names: Collection[str] = DEMO) -> None:
         """Stop parts cleanly, all by default: first who reads and writes, then the stores."""
-        for layers in (("feeder",), ("ingest", "panes", "dashboard"), ("redis", "kafka")):
+        for layers in (("feeder",), ("ingest", "panes", "alerts", "dashboard"), ("redis", "kafka")):
             layer = [name for name in layers if name in names]
             if not layer:
                 continue

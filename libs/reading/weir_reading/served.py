@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from weir.definitions.history import Activation, Definition
 from weir.query.facts import Served, Version
 
 from weir_reading.catalog import Catalog
+
+
+class Metrics(Mapping[str, Served]):
+    """The metrics of one tenant as they are served, looked up when asked for."""
+
+    def __init__(self, catalog: Catalog, tenant: str) -> None:
+        self._catalog, self._tenant = catalog, tenant
+
+    def __getitem__(self, name: str) -> Served:
+        found = served(self._catalog, self._tenant, name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (one.name for one in self._catalog.folded.current(self._tenant, "metric"))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def served(catalog: Catalog, tenant: str, name: str) -> Served | None:

@@ -30,7 +30,7 @@ class Job(Watcher):
         )
         followers = frozenset({"hook"}) if timeline.follow else frozenset[str]()
         self._watched = Watched(TENANT, RULE_VID, 1, rule, followers=followers)
-        self._log: list[bytes] = []
+        self.log: list[bytes] = []
         self._fold = Fold()
         self.sent: list[Notification] = []
 
@@ -59,13 +59,13 @@ class Job(Watcher):
 
     def write(self, record: Look | Delivery) -> None:
         """Append a record and fold it."""
-        self._log.append(encode(record))
-        self._fold.apply(len(self._log) - 1, self._log[-1])
+        self.log.append(encode(record))
+        self._fold.apply(len(self.log) - 1, self.log[-1])
 
     def restart(self) -> None:
         """Fold the log anew."""
         self._fold = Fold()
-        for offset, record in enumerate(self._log):
+        for offset, record in enumerate(self.log):
             self._fold.apply(offset, record)
         series = self._fold.series(TENANT, RULE_VID)
         self._watch = Watch(self.timeline.rule, START_MS - 1, series)

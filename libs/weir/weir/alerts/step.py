@@ -166,7 +166,7 @@ def step(rule: Rule, series: Series, seen: Observation) -> tuple[Series, list[Tr
     told = telling.alerts(corrected.told, outcome)
     silence_told = series.silence_told
     if _reached(core) >= _reached(series.core):
-        telling.phase(series.core.phase)
+        telling.phase(series.core.phase, told)
         silence_told = telling.silence(rule, silence_told)
     else:
         # Windows of before are being counted again: what was known stands until they are.
@@ -312,15 +312,16 @@ class _Telling:
         kept = [one for one in after if not one.settled or (one.episode.ended_ms or 0) > since_ms]
         return tuple(sorted(kept[-MAX_REMEMBERED:], key=lambda one: one.episode.fired_ms))
 
-    def phase(self, before: Phase) -> None:
+    def phase(self, before: Phase, alerts: Iterable[Told]) -> None:
         """Tell a change of phase that no alert tells."""
+        key_ms = next((one.key_ms for one in alerts if one.episode.ended_ms is None), None)
         now, fired = self._core.phase, {t.kind for t in self.transitions} & {Kind.FIRING}
         if now is Phase.PENDING and before is not Phase.PENDING:
             self._add(Kind.PENDING, self._core.run[0].end_ms, self._core.run[-1])
         elif now is Phase.RECOVERING and before is not Phase.RECOVERING:
-            self._add(Kind.RECOVERING, self._key(), self._newest())
+            self._add(Kind.RECOVERING, key_ms, self._newest())
         elif now is Phase.FIRING and before is Phase.RECOVERING:
-            self._add(Kind.RELAPSED, self._key(), self._newest())
+            self._add(Kind.RELAPSED, key_ms, self._newest())
         elif now is Phase.OK and before is Phase.PENDING and not fired:
             self._add(Kind.CLEARED, None, self._newest())
 
@@ -382,9 +383,6 @@ class _Telling:
 
     def _is_settled(self, at_ms: int | None) -> bool:
         return at_ms is not None and at_ms <= self._settled_ms
-
-    def _key(self) -> int | None:
-        return None if self._core.episode is None else self._core.episode.began_ms
 
     def _newest(self) -> Point | None:
         return self._points.get(self._core.at_ms or 0)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from weir.definitions.base import DefinitionModel, Model
-from weir.definitions.durations import DurationMs
 from weir.definitions.faults import fault
 
 _SECRET: Final = re.compile(r"secret://[a-z][a-z0-9_]{0,63}")
@@ -52,36 +51,14 @@ class Webhook(Model):
     old_secret: Secret | None = None
 
 
-class Apprise(Model):
-    """Anything that Apprise speaks: Slack, e-mail, PagerDuty and a hundred more.
-
-    Attributes:
-        url: The secret that holds the address as Apprise writes it, with its credentials.
-    """
-
-    url: Secret
-
-
 class Channel(DefinitionModel):
     """A channel.
 
     Attributes:
-        webhook, apprise: How, one of the two.
+        webhook: How.
         follow: `firing`: alerts and their ends; `all`: confirmations and amendments too.
-        heartbeat: How often it is told that alerts are evaluated; 0s: never.
     """
 
     kind: Literal["channel"] = "channel"
-    webhook: Webhook | None = None
-    apprise: Apprise | None = None
+    webhook: Webhook
     follow: Literal["firing", "all"] = "firing"
-    heartbeat: DurationMs = 0
-
-    @model_validator(mode="after")
-    def _one_way(self) -> Channel:
-        if (self.webhook is None) == (self.apprise is None):
-            raise fault(
-                required="a channel with one of webhook and apprise",
-                mend="write webhook: {url: https://…, secret: secret://name}",
-            )
-        return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import structlog
@@ -14,9 +14,8 @@ from weir.definitions.channel import Channel
 from weir.definitions.history import Definition
 from weir.definitions.rule import Rule
 from weir.query.answer import unit_of
-from weir.query.facts import Served
 from weir_reading.catalog import Catalog
-from weir_reading.served import served
+from weir_reading.served import Metrics
 
 log = structlog.get_logger()
 
@@ -34,25 +33,6 @@ class Watching:
     watched: Watched
     watch: Watch
     error: str = ""
-
-
-class Metrics(Mapping[str, Served]):
-    """The metrics of one tenant as they are served, looked up when asked for."""
-
-    def __init__(self, catalog: Catalog, tenant: str) -> None:
-        self._catalog, self._tenant = catalog, tenant
-
-    def __getitem__(self, name: str) -> Served:
-        found = served(self._catalog, self._tenant, name)
-        if found is None:
-            raise KeyError(name)
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return (one.name for one in self._catalog.folded.current(self._tenant, "metric"))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 class Rules:

@@ -7,9 +7,13 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Response
+from weir.alerts.watch import check_rule
+from weir.definitions.base import DefinitionModel
 from weir.definitions.check import check
 from weir.definitions.history import Definition
+from weir.definitions.rule import Rule
 from weir.problems import ProblemError, Reason, echo
+from weir_reading.served import Metrics
 
 from weir_dashboard.api.models import (
     Change,
@@ -41,10 +45,11 @@ async def list_definitions(
 
 
 @router.post("/definitions/validate")
-async def validate(body: Draft) -> Validation:
+async def validate(body: Draft, here: Here, caller: Who) -> Validation:
     """Check a draft without storing it: each error with its place and its mend."""
     try:
         checked = check(body.kind, body.name, body.text)
+        _check_beside(here, caller, checked.model)
     except ProblemError as problem:
         return Validation(
             ok=False,
@@ -117,6 +122,7 @@ async def put_definition(
     expected = expected_of(if_match, if_none_match)
     _own_route(kind)
     model = check(kind, name, body.text).model
+    _check_beside(here, caller, model)
     version = await here.writer.put(
         (caller.tenant, model.kind, model.name), body.text, by=caller.name, expected=expected
     )
@@ -177,6 +183,16 @@ def _current(here: Context, caller: Caller, kind: str, name: str) -> Definition:
     if version is None or kind in OWN_ROUTES:
         raise _unknown()
     return version
+
+
+def _check_beside(here: Context, caller: Caller, model: DefinitionModel) -> None:
+    """Check what a definition says of others.
+
+    Raises:
+        ProblemError: 404 `metric_unknown`, 422 `query_invalid` or `query_too_large`.
+    """
+    if isinstance(model, Rule):
+        check_rule(model, Metrics(here.catalog, caller.tenant), here.clock.now_ms())
 
 
 def _unknown() -> ProblemError:
