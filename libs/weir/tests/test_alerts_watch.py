@@ -28,9 +28,9 @@ class Watcher:
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.told: list[Transition] = []
-        self._metrics = {"m": Served((Version(vid=VID, number=1, metric=metric_of(timeline)),))}
+        self.metrics = {"m": Served((Version(vid=VID, number=1, metric=metric_of(timeline)),))}
         self._records: dict[Any, bytes] = {}
-        self._held: dict[PaneKey, dict[str, Row]] = {}
+        self.held: dict[PaneKey, dict[str, Row]] = {}
         self._changed: set[PaneKey] = set()
         self._watch = Watch(timeline.rule, START_MS - 1)
 
@@ -38,13 +38,13 @@ class Watcher:
         """Give the rule what it asks for, until it asks no more."""
         self._changed |= self._store(world)
         facts = self._facts(world, through_ms)
-        if not self._watch.is_due(self._metrics, facts, self._changed):
+        if not self._watch.is_due(self.metrics, facts, self._changed):
             return
         changed, self._changed = self._changed, set()
         more = True
         while more:
-            wanted = self._watch.look(self._metrics, facts, changed)
-            panes = {key: self._held.get(key) for key in wanted}
+            wanted = self._watch.look(self.metrics, facts, changed)
+            panes = {key: self.held.get(key) for key in wanted}
             changes, more = self._watch.see(panes, facts)
             for change in changes:
                 self.take(change)
@@ -73,7 +73,7 @@ class Watcher:
             for end_ms, filled in world.panes.items()
             if filled.events
         }
-        before, self._held = self._held, held
+        before, self.held = self.held, held
         return {key for key in before | held if before.get(key) != held.get(key)}
 
     def _facts(self, world: World, through_ms: int) -> Facts:
@@ -130,15 +130,15 @@ class Regions:
         }
         version = Version(vid=VID, number=1, metric=Metric.model_validate(text))
         self.metrics = {"m": Served((version,))}
-        self._panes: dict[PaneKey, dict[str, Row]] = {}
-        self._at = at
+        self.panes: dict[PaneKey, dict[str, Row]] = {}
+        self.at = at
         self.watch = Watch(rule, START_MS - 1)
 
     def minute(self, **events: int) -> list[tuple[str, str | None]]:
         """Store a pane and look; return kind and region of what is told."""
-        key = (VID, 60, START_MS // 1000 + 60 * self._at)
-        self._panes[key] = {encode_series((name,)): Row(n) for name, n in events.items()}
-        self._at += 1
+        key = (VID, 60, START_MS // 1000 + 60 * self.at)
+        self.panes[key] = {encode_series((name,)): Row(n) for name, n in events.items()}
+        self.at += 1
         return self.look({key})
 
     @staticmethod
@@ -156,11 +156,11 @@ class Regions:
         self, changed: set[PaneKey], rebuilding: tuple[Span, ...] = ()
     ) -> list[tuple[str, str | None]]:
         """Look at all that is due."""
-        facts = self.facts(START_MS + MINUTE * self._at, rebuilding)
+        facts = self.facts(START_MS + MINUTE * self.at, rebuilding)
         told, more = [], True
         while more:
             wanted = self.watch.look(self.metrics, facts, changed)
-            changes, more = self.watch.see({key: self._panes.get(key) for key in wanted}, facts)
+            changes, more = self.watch.see({key: self.panes.get(key) for key in wanted}, facts)
             told += [
                 (one.kind.value, c.group[0]) for c in changes for one in c.transitions if c.group
             ]
@@ -206,8 +206,8 @@ class TestGroups:
         """The row of all series that have none of their own fires nothing."""
         regions = Regions(rule_of(aggregate="count", window="1m", above=10, by=["region"]))
         key = (VID, 60, START_MS // 1000)
-        regions._panes[key] = {OTHER: Row(99)}
-        regions._at = 1
+        regions.panes[key] = {OTHER: Row(99)}
+        regions.at = 1
 
         assert regions.look({key}) == []
         assert not regions.watch.series
@@ -217,11 +217,11 @@ class TestGroups:
         regions = Regions(rule_of(aggregate="count", window="1m", above=10, by=["region"]))
         everything = (Span(0, START_MS + 60 * MINUTE),)
         for _ in range(3):
-            regions._at += 1
+            regions.at += 1
             assert regions.look(set(), everything) == []
 
         key = (VID, 60, START_MS // 1000 + 60)
-        regions._panes[key] = {encode_series(("eu",)): Row(12)}
+        regions.panes[key] = {encode_series(("eu",)): Row(12)}
         assert regions.look({key}) == [("firing", "eu"), ("resolved", "eu")]
 
 
@@ -230,8 +230,8 @@ def test_a_long_pause_is_caught_up_look_by_look() -> None:
     regions = Regions(rule_of(aggregate="count", window="1m", above=10, by=["region"]))
     for at in (5, 3_000, 4_500):
         key = (VID, 60, START_MS // 1000 + 60 * at)
-        regions._panes[key] = {encode_series(("eu",)): Row(12)}
-    regions._at = 5_000
+        regions.panes[key] = {encode_series(("eu",)): Row(12)}
+    regions.at = 5_000
 
     told = regions.look(set())
     assert [kind for kind, _ in told] == ["firing", "resolved"] * 3

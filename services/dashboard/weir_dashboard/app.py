@@ -2,7 +2,8 @@
 
     weir.definitions ─▶ follower ─▶ catalog ─▶ keys, metrics, boards
     Redis batches ────▶ batches ──▶ hub ─────▶ live sockets
-    Redis panes ──────▶ queries ──▶ /query, feeds of the hub
+    Redis panes ──────▶ queries ──▶ /query, feeds of the hub, backtests
+    weir.alerts ──────▶ alerts ───▶ /alerts, /rules
     heartbeats ───────▶ parts ────▶ observer ▶ freshness, on every answer
 
 A request passes the guard (credential, origin, scope table), then one of the routers
@@ -25,6 +26,7 @@ from weir_reading.redis import connect
 
 import weir_dashboard
 from weir_dashboard.api import (
+    alerts,
     definitions,
     discovery,
     docs,
@@ -55,6 +57,7 @@ from weir_dashboard.observer import Observer
 from weir_dashboard.queries import Queries
 from weir_dashboard.running import Dashboard, running
 from weir_dashboard.settings import Settings
+from weir_dashboard.store.alerts import Alerts
 from weir_dashboard.store.quarantine import Quarantine
 from weir_dashboard.turns import Turns
 from weir_dashboard.web import Pages
@@ -65,6 +68,7 @@ ROUTERS = (
     definitions.router,
     query.router,
     metrics.router,
+    alerts.router,
     ledger.router,
     quarantine.router,
     preview.router,
@@ -122,7 +126,8 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
 
     context = Context(
         settings, clock, redis, catalog, writer, batches, parts, observer, key_ring, sessions,
-        queries, Turns(), Quarantine(settings.kafka_bootstrap), hash_key.encode(),
+        queries, Turns(), Quarantine(settings.kafka_bootstrap),
+        Alerts(settings.kafka_bootstrap, clock), hash_key.encode(),
     )  # fmt: skip
     return Dashboard(context, follower, appender, hub, feeds)
 

@@ -18,6 +18,7 @@ from weir_dashboard.definitions.writer import Writer
 from weir_dashboard.observer import Observer
 from weir_dashboard.queries import Queries
 from weir_dashboard.settings import Settings
+from weir_dashboard.store.alerts import Alerts
 from weir_dashboard.store.quarantine import Quarantine
 from weir_dashboard.turns import Turns
 
@@ -39,6 +40,7 @@ class Context:
     queries: Queries
     turns: Turns
     quarantine: Quarantine
+    alerts: Alerts
     hash_key: bytes
 
 

@@ -40,6 +40,7 @@ async def running(dashboard: Dashboard) -> AsyncIterator[None]:
     """Run the followers and the hub while the service is up."""
     context = dashboard.context
     dashboard.follower.start()
+    context.alerts.follower.start()
     work: list[Coroutine[Any, Any, None]] = [
         context.batches.follow(),
         context.parts.follow(lambda: {"sockets": len(dashboard.hub.clients)}),
@@ -56,6 +57,7 @@ async def running(dashboard: Dashboard) -> AsyncIterator[None]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await dashboard.follower.stop()
+        await context.alerts.follower.stop()
         await asyncio.to_thread(dashboard.appender.close)
         await context.redis.aclose()
 

@@ -31,7 +31,7 @@ from weir.query import (
 )
 from weir.query.facts import Served
 from weir.query.grouping import REST, Group
-from weir.query.limits import refuse
+from weir.query.limits import check_multiple, refuse
 from weir.query.states import REBUILDING
 
 MAX_WINDOWS: Final = 2_000
@@ -65,6 +65,7 @@ def check_rule(rule: Rule, metrics: Metrics, now_ms: int) -> None:
         ProblemError: `metric_unknown` (404), `query_invalid` or `query_too_large` (422).
     """
     metric = _metric(rule, metrics)
+    check_multiple("/window/length", rule.window.length, min(metric.keep_ms))
     each_ms = step_of(rule, metric)
     now_ms = floor_to(now_ms, each_ms)
     facts = Facts(epoch=0, rev=0, processed_through_ms=None, now_ms=now_ms)

@@ -4,6 +4,66 @@
  */
 
 export interface paths {
+    "/api/v1/alerts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Alerts
+         * @description List alerts: what fires first, then what ended, each newest first.
+         */
+        get: operations["list_alerts_api_v1_alerts_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/alerts/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Alert
+         * @description Return an alert with all that happened to it.
+         */
+        get: operations["get_alert_api_v1_alerts__id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/backtest": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Backtest
+         * @description Tell when a rule would have fired, by the machine that runs live, over stored panes.
+         */
+        post: operations["backtest_api_v1_backtest_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/boards": {
         parameters: {
             query?: never;
@@ -376,6 +436,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Rules
+         * @description List the tenant's rules by name, each with where its series stand.
+         */
+        get: operations["list_rules_api_v1_rules_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rules/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Rule
+         * @description Return a rule with where its series stand.
+         */
+        get: operations["get_rule_api_v1_rules__name__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/series": {
         parameters: {
             query?: never;
@@ -471,6 +571,114 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * Alert
+         * @description One alert. `at_ms` and `since_ms` are ends of windows.
+         */
+        Alert: {
+            /** Aggregate */
+            aggregate: string;
+            /** At Ms */
+            at_ms: number;
+            /** Count */
+            count: number | null;
+            /** High */
+            high: number | null;
+            /** Id */
+            id: string;
+            /** Labels */
+            labels: {
+                [key: string]: string | null;
+            };
+            /** Limit */
+            limit: number | number[] | null;
+            /** Low */
+            low: number | null;
+            /** Reason */
+            reason: string | null;
+            /** Rule */
+            rule: string;
+            /** Rule Version */
+            rule_version: number;
+            /** Runbook */
+            runbook: string | null;
+            /** Seq */
+            seq: number;
+            /** Severity */
+            severity: string;
+            /** Since Ms */
+            since_ms: number;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "firing" | "recovering" | "resolved" | "ended" | "withdrawn";
+            /** Unit */
+            unit: string;
+            /** Value */
+            value: number | null;
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "provisional" | "confirmed";
+        };
+        /**
+         * AlertDetail
+         * @description One alert with all that happened to it, oldest first.
+         */
+        AlertDetail: {
+            /** Aggregate */
+            aggregate: string;
+            /** At Ms */
+            at_ms: number;
+            /** Count */
+            count: number | null;
+            /** Happened */
+            happened: components["schemas"]["Happened"][];
+            /** High */
+            high: number | null;
+            /** Id */
+            id: string;
+            /** Labels */
+            labels: {
+                [key: string]: string | null;
+            };
+            /** Limit */
+            limit: number | number[] | null;
+            /** Low */
+            low: number | null;
+            /** Metric */
+            metric: string;
+            /** Reason */
+            reason: string | null;
+            /** Rule */
+            rule: string;
+            /** Rule Version */
+            rule_version: number;
+            /** Runbook */
+            runbook: string | null;
+            /** Seq */
+            seq: number;
+            /** Severity */
+            severity: string;
+            /** Since Ms */
+            since_ms: number;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "firing" | "recovering" | "resolved" | "ended" | "withdrawn";
+            /** Unit */
+            unit: string;
+            /** Value */
+            value: number | null;
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "provisional" | "confirmed";
+        };
         /**
          * Answer
          * @description The answer to a query (docs/api.md, "Query and answer").
@@ -570,6 +778,74 @@ export interface components {
                 string
             ])[];
             window?: components["schemas"]["Window"] | null;
+        };
+        /**
+         * Backtest
+         * @description When a rule would have fired, by what is stored now.
+         */
+        Backtest: {
+            /** Capped */
+            capped: boolean;
+            /** Coverage */
+            coverage: number | null;
+            /** Fired */
+            fired: number;
+            /** Firing Ms */
+            firing_ms: number;
+            /** From Ms */
+            from_ms: number;
+            /** Groups */
+            groups: components["schemas"]["BacktestGroup"][];
+            /** Longest Ms */
+            longest_ms: number;
+            /** Matched Series */
+            matched_series: number;
+            /** Not Simulated */
+            not_simulated: string[];
+            /** To Ms */
+            to_ms: number;
+        };
+        /**
+         * BacktestAsked
+         * @description A rule, and over which time.
+         */
+        BacktestAsked: {
+            /** From Ms */
+            from_ms: number;
+            /**
+             * Rule
+             * @description Its text, YAML or JSON.
+             */
+            rule: string;
+            /** To Ms */
+            to_ms: number;
+        };
+        /**
+         * BacktestGroup
+         * @description The spans of one series.
+         */
+        BacktestGroup: {
+            /** By */
+            by: {
+                [key: string]: string | null;
+            };
+            /** Spans */
+            spans: components["schemas"]["BacktestSpan"][];
+        };
+        /**
+         * BacktestSpan
+         * @description A time in which a series was not ok.
+         */
+        BacktestSpan: {
+            /** From Ms */
+            from_ms: number;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "pending" | "firing" | "no_data";
+            /** To Ms */
+            to_ms: number;
         };
         /**
          * BatchCheck
@@ -696,6 +972,24 @@ export interface components {
              * @enum {string}
              */
             status: "live" | "behind" | "stale" | "rebuilding";
+        };
+        /**
+         * Happened
+         * @description One thing that happened to an alert: a transition, or a delivery.
+         */
+        Happened: {
+            /** At Ms */
+            at_ms: number;
+            /** Channel */
+            channel?: string | null;
+            /** Kind */
+            kind: string;
+            /** Status */
+            status?: number | null;
+            /** Tries */
+            tries?: number | null;
+            /** Value */
+            value?: number | null;
         };
         /**
          * IngestAddress
@@ -895,6 +1189,13 @@ export interface components {
             /** Path */
             path: string;
         };
+        /** Page[Alert] */
+        Page_Alert_: {
+            /** Items */
+            items: components["schemas"]["Alert"][];
+            /** Next */
+            next?: string | null;
+        };
         /** Page[Board] */
         Page_Board_: {
             /** Items */
@@ -934,6 +1235,13 @@ export interface components {
         Page_Quarantined_: {
             /** Items */
             items: components["schemas"]["Quarantined"][];
+            /** Next */
+            next?: string | null;
+        };
+        /** Page[Rule] */
+        Page_Rule_: {
+            /** Items */
+            items: components["schemas"]["Rule"][];
             /** Next */
             next?: string | null;
         };
@@ -1139,6 +1447,82 @@ export interface components {
             last?: string | null;
             /** To */
             to?: number | null;
+        };
+        /**
+         * Rule
+         * @description One rule: its definition in short, and the worst state of its series.
+         */
+        Rule: {
+            /** Aggregate */
+            aggregate: string;
+            /** By */
+            by: string[];
+            /** Channels */
+            channels: string[];
+            /** Firing */
+            firing: number;
+            /** Groups */
+            groups: components["schemas"]["RuleGroup"][];
+            /**
+             * Health
+             * @enum {string}
+             */
+            health: "ok" | "no_data";
+            /** Last Fired Ms */
+            last_fired_ms: number | null;
+            /** Limit */
+            limit: number | number[];
+            /** Metric */
+            metric: string;
+            /**
+             * Mode
+             * @enum {string}
+             */
+            mode: "active" | "shadow" | "stopped";
+            /** Name */
+            name: string;
+            /** Severity */
+            severity: string;
+            /**
+             * Side
+             * @enum {string}
+             */
+            side: "above" | "below" | "outside";
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "ok" | "pending" | "firing" | "recovering" | "stopped";
+            /** Unit */
+            unit: string;
+            /** Version */
+            version: number;
+            /** Window Ms */
+            window_ms: number;
+        };
+        /**
+         * RuleGroup
+         * @description Where one series of a rule stands, as far as anything was told of it.
+         */
+        RuleGroup: {
+            /** By */
+            by: {
+                [key: string]: string | null;
+            };
+            /**
+             * Health
+             * @enum {string}
+             */
+            health: "ok" | "no_data";
+            /** Since Ms */
+            since_ms: number | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "ok" | "pending" | "firing" | "recovering";
+            /** Value */
+            value: number | null;
         };
         /**
          * SeenType
@@ -1353,9 +1737,15 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type Alert = components['schemas']['Alert'];
+export type AlertDetail = components['schemas']['AlertDetail'];
 export type Answer = components['schemas']['Answer'];
 export type AnsweredMetric = components['schemas']['AnsweredMetric'];
 export type Asked = components['schemas']['Asked'];
+export type Backtest = components['schemas']['Backtest'];
+export type BacktestAsked = components['schemas']['BacktestAsked'];
+export type BacktestGroup = components['schemas']['BacktestGroup'];
+export type BacktestSpan = components['schemas']['BacktestSpan'];
 export type BatchCheck = components['schemas']['BatchCheck'];
 export type Board = components['schemas']['Board'];
 export type Change = components['schemas']['Change'];
@@ -1364,6 +1754,7 @@ export type DefinitionText = components['schemas']['DefinitionText'];
 export type Draft = components['schemas']['Draft'];
 export type Expr = components['schemas']['Expr'];
 export type Fresh = components['schemas']['Fresh'];
+export type Happened = components['schemas']['Happened'];
 export type IngestAddress = components['schemas']['IngestAddress'];
 export type Key = components['schemas']['Key'];
 export type Ledger = components['schemas']['Ledger'];
@@ -1375,12 +1766,14 @@ export type NamedSeries = components['schemas']['NamedSeries'];
 export type NewKey = components['schemas']['NewKey'];
 export type Note = components['schemas']['Note'];
 export type Once = components['schemas']['Once'];
+export type PageAlert = components['schemas']['Page_Alert_'];
 export type PageBoard = components['schemas']['Page_Board_'];
 export type PageChange = components['schemas']['Page_Change_'];
 export type PageKey = components['schemas']['Page_Key_'];
 export type PageMetric = components['schemas']['Page_Metric_'];
 export type PageNamedSeries = components['schemas']['Page_NamedSeries_'];
 export type PageQuarantined = components['schemas']['Page_Quarantined_'];
+export type PageRule = components['schemas']['Page_Rule_'];
 export type PageSeenType = components['schemas']['Page_SeenType_'];
 export type PageStoredDefinition = components['schemas']['Page_StoredDefinition_'];
 export type Part = components['schemas']['Part'];
@@ -1393,6 +1786,8 @@ export type ProblemPlace = components['schemas']['ProblemPlace'];
 export type Progress = components['schemas']['Progress'];
 export type Quarantined = components['schemas']['Quarantined'];
 export type Range = components['schemas']['Range'];
+export type Rule = components['schemas']['Rule'];
+export type RuleGroup = components['schemas']['RuleGroup'];
 export type SeenType = components['schemas']['SeenType'];
 export type Series = components['schemas']['Series'];
 export type Session = components['schemas']['Session'];
@@ -1405,6 +1800,103 @@ export type Validation = components['schemas']['Validation'];
 export type Window = components['schemas']['Window'];
 export type $defs = Record<string, never>;
 export interface operations {
+    list_alerts_api_v1_alerts_get: {
+        parameters: {
+            query?: {
+                state?: ("open" | "ended") | null;
+                rule?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Alert_"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_alert_api_v1_alerts__id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertDetail"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    backtest_api_v1_backtest_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BacktestAsked"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Backtest"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_boards_api_v1_boards_get: {
         parameters: {
             query?: never;
@@ -2059,6 +2551,66 @@ export interface operations {
                     "application/json": components["schemas"]["Answer"];
                     "application/x-ndjson": unknown;
                     "text/csv": unknown;
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_rules_api_v1_rules_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Rule_"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_rule_api_v1_rules__name__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Rule"];
                 };
             };
             /** @description Default Response */

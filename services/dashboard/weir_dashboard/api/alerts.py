@@ -1,0 +1,236 @@
+"""Alerts and rules as pages list them, and backtests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+from weir.alerts import listing
+from weir.alerts.backtest import MAX_GROUPS, Backtest
+from weir.alerts.machine import Phase
+from weir.alerts.watch import check_rule
+from weir.definitions.check import check
+from weir.definitions.history import Definition
+from weir.definitions.rule import Rule as RuleModel
+from weir.problems import ProblemError, Reason
+from weir.query.answer import unit_of
+from weir.query.grouping import Group
+from weir_reading.served import Metrics
+from weir_reading.threads import in_thread
+
+from weir_dashboard.api import alert_models as told
+from weir_dashboard.api.models import Page, Sent
+from weir_dashboard.auth.callers import Caller
+from weir_dashboard.context import Context, Here, Who
+
+MAX_DAYS = 31
+DAY_MS = 86_400_000
+_WORST = (Phase.FIRING, Phase.RECOVERING, Phase.PENDING, Phase.OK)
+router = APIRouter(tags=["alerts"])
+
+
+@router.get("/alerts")
+async def list_alerts(
+    here: Here,
+    caller: Who,
+    state: Literal["open", "ended"] | None = None,
+    rule: Annotated[str | None, Query(max_length=64)] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> Page[told.Alert]:
+    """List alerts: what fires first, then what ended, each newest first."""
+    found = [
+        one
+        for one in here.alerts.listing.alerts(caller.tenant)
+        if (state is None or one.is_open == (state == "open")) and rule in (None, one.rule)
+    ]
+    return Page(items=[told.Alert(**_alert(here, one)) for one in found[:limit]])
+
+
+@router.get("/alerts/{id}")
+async def get_alert(id: str, here: Here, caller: Who) -> told.AlertDetail:  # noqa: A002  the path's
+    """Return an alert with all that happened to it."""
+    found = here.alerts.listing.alert(caller.tenant, id)
+    if found is None:
+        raise ProblemError(404, Reason.NOT_FOUND, "there is no such alert")
+    rule = _model(here.catalog.folded.by_vid(found.vid))
+    return told.AlertDetail(
+        **_alert(here, found),
+        metric=rule.metric if rule is not None else "",
+        happened=[_happened(one) for one in found.happened],
+    )
+
+
+@router.get("/rules")
+async def list_rules(here: Here, caller: Who) -> Page[told.Rule]:
+    """List the tenant's rules by name, each with where its series stand."""
+    found = here.catalog.folded.current(caller.tenant, "rule")
+    rules = ((one, _model(one)) for one in found)
+    return Page(items=[_rule(here, caller, *one) for one in rules if one[1] is not None])  # type: ignore[arg-type]
+
+
+@router.get("/rules/{name}")
+async def get_rule(name: str, here: Here, caller: Who) -> told.Rule:
+    """Return a rule with where its series stand."""
+    version = here.catalog.folded.get(caller.tenant, "rule", name)
+    model = _model(version)
+    if version is None or model is None:
+        raise ProblemError(404, Reason.NOT_FOUND, "there is no such rule")
+    return _rule(here, caller, version, model)
+
+
+class BacktestAsked(Sent):
+    """A rule, and over which time."""
+
+    rule: Annotated[str, Field(max_length=65_536, description="Its text, YAML or JSON.")]
+    from_ms: int
+    to_ms: int
+
+
+@router.post("/backtest")
+async def backtest(body: BacktestAsked, here: Here, caller: Who) -> told.Backtest:
+    """Tell when a rule would have fired, by the machine that runs live, over stored panes."""
+    rule = check("rule", None, body.rule).model
+    if not isinstance(rule, RuleModel):
+        msg = "a backtest must be of a rule"
+        raise ProblemError(422, Reason.DEFINITION_INVALID, msg)
+    if not 0 < body.to_ms - body.from_ms <= MAX_DAYS * DAY_MS:
+        msg = f"a backtest must span at most {MAX_DAYS} days, from before to"
+        raise ProblemError(422, Reason.QUERY_TOO_LARGE, msg)
+    metrics = Metrics(here.catalog, caller.tenant)
+    check_rule(rule, metrics, here.clock.now_ms())
+    work = _tested(here, rule, metrics, body)
+    found: told.Backtest = await here.turns.take(caller.session or caller.key_id, work)
+    return found
+
+
+async def _tested(
+    here: Context, rule: RuleModel, metrics: Metrics, body: BacktestAsked
+) -> told.Backtest:
+    facts = here.queries.facts()
+    test = Backtest(rule, body.from_ms, body.to_ms)
+    while not test.done:
+        wanted = await in_thread(here.turns.pool, test.ask, metrics, facts)
+        panes = await here.queries.rows(wanted, here.turns.pool)
+        await in_thread(here.turns.pool, test.run, panes)
+    outcome = test.outcome()
+    return told.Backtest(
+        fired=outcome.fired,
+        firing_ms=outcome.firing_ms,
+        longest_ms=outcome.longest_ms,
+        coverage=outcome.coverage,
+        matched_series=outcome.matched,
+        from_ms=body.from_ms,
+        to_ms=body.to_ms,
+        groups=[
+            told.BacktestGroup(
+                by=_by(rule, group),
+                spans=[told.BacktestSpan(**span._asdict()) for span in spans],
+            )
+            for group, spans in outcome.groups
+        ],
+        capped=outcome.matched > MAX_GROUPS,
+        not_simulated=["late events", "delivery"],
+    )
+
+
+def _alert(here: Context, one: listing.Alert) -> dict[str, Any]:
+    definition = here.catalog.folded.by_vid(one.vid)
+    rule, point = _model(definition), one.point
+    return {
+        "id": one.id,
+        "seq": one.seq,
+        "rule": one.rule,
+        "rule_version": definition.version if definition is not None else 0,
+        "labels": {**rule.labels, **_by(rule, one.group)} if rule is not None else {},
+        "severity": rule.severity if rule is not None else "high",
+        "state": one.state,
+        "verdict": "confirmed" if one.confirmed else "provisional",
+        "aggregate": rule.aggregate if rule is not None else "",
+        "value": point.value if point is not None else None,
+        "low": point.low if point is not None else None,
+        "high": point.high if point is not None else None,
+        "limit": _limit(rule) if rule is not None else None,
+        "unit": _unit(here, one.tenant, rule) if rule is not None else "",
+        "count": point.events if point is not None else None,
+        "since_ms": one.since_ms,
+        "at_ms": one.at_ms,
+        "reason": one.reason or None,
+        "runbook": (rule.runbook or None) if rule is not None else None,
+    }
+
+
+def _happened(one: listing.Happened) -> told.Happened:
+    return told.Happened(
+        kind=one.kind,
+        at_ms=one.at_ms,
+        value=one.value,
+        channel=one.channel or None,
+        status=one.status,
+        tries=one.tries or None,
+    )
+
+
+def _rule(here: Context, caller: Caller, version: Definition, model: RuleModel) -> told.Rule:
+    known = here.alerts.listing.groups.get((caller.tenant, version.vid), {})
+    fired = [a for a in here.alerts.listing.alerts(caller.tenant) if a.rule == version.name]
+    phases = {group.phase for group in known.values()}
+    worst = next((phase for phase in _WORST if phase in phases), Phase.OK)
+    return told.Rule(
+        name=version.name,
+        version=version.version,
+        metric=model.metric,
+        aggregate=model.aggregate,
+        unit=_unit(here, caller.tenant, model),
+        by=list(model.by),
+        window_ms=model.window.length,
+        side=model.side,  # type: ignore[arg-type]  # one of the three
+        limit=_limit(model),
+        severity=model.severity,
+        mode=model.mode,
+        channels=list(model.route.channels),
+        state="stopped" if model.mode == "stopped" else worst.value,
+        health="no_data" if any(g.silent_ms is not None for g in known.values()) else "ok",
+        firing=sum(group.phase in (Phase.FIRING, Phase.RECOVERING) for group in known.values()),
+        last_fired_ms=max((one.since_ms for one in fired), default=None),
+        groups=[_group(model, group, one) for group, one in _listed(known.items())],
+    )
+
+
+def _listed(
+    known: Iterable[tuple[tuple[str | None, ...], listing.Group]],
+) -> list[tuple[tuple[str | None, ...], listing.Group]]:
+    """Return the series that are not ok first, then by name."""
+    return sorted(known, key=lambda one: (_WORST.index(one[1].phase), str(one[0])))[:MAX_GROUPS]
+
+
+def _group(rule: RuleModel, group: Group, one: listing.Group) -> told.RuleGroup:
+    return told.RuleGroup(
+        by=_by(rule, group),
+        state=one.phase.value,
+        health="ok" if one.silent_ms is None else "no_data",
+        since_ms=one.since_ms,
+        value=one.point.value if one.point is not None else None,
+    )
+
+
+def _model(version: Definition | None) -> RuleModel | None:
+    model = version.model if version is not None and not version.deleted else None
+    return model if isinstance(model, RuleModel) else None
+
+
+def _by(rule: RuleModel, group: Group) -> dict[str, str | None]:
+    return dict(zip(rule.by, group or (), strict=True))
+
+
+def _limit(rule: RuleModel) -> float | list[float]:
+    if rule.outside is not None:
+        return list(rule.outside)
+    low, high = rule.limits
+    return high if rule.below is None else low
+
+
+def _unit(here: Context, tenant: str, rule: RuleModel) -> str:
+    metric = Metrics(here.catalog, tenant).get(rule.metric)
+    return unit_of(rule.aggregate, metric.newest.metric.unit if metric is not None else "")
