@@ -221,8 +221,8 @@ def _timeline(given: dict[str, Any]) -> Timeline:
     rule = Rule.model_validate(text)
     moments = [
         _moment(at, what)
-        for at, whats in given["at"].items()
-        for what in (whats if isinstance(whats, list) else [whats])
+        for at, events in given["at"].items()
+        for what in (events if isinstance(events, list) else [events])
     ]
     return Timeline(
         name=given["name"],
