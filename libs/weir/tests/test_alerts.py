@@ -9,11 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weir.alerts.machine import Phase, Point
-from weir.alerts.step import Kind, Observation, Series, Transition, step
-from weir.definitions.rule import Rule
-
-from .timelines import (
+from timelines import (
     ALWAYS_TOLD,
     START_MS,
     TOLD_TO_FOLLOWERS,
@@ -23,6 +19,9 @@ from .timelines import (
     play,
     timelines,
 )
+from weir.alerts.machine import Phase, Point
+from weir.alerts.step import Kind, Observation, Series, Transition, step
+from weir.definitions.rule import Rule
 
 ALL = timelines()
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from timelines import START_MS, Timeline, play, timelines
 from weir.alerts.backtest import Backtest, Outcome, Span
 from weir.alerts.step import Kind
 from weir.query import Facts
 
 from .test_alerts import rule_of
 from .test_alerts_watch import MINUTE, Regions, Watcher
-from .timelines import START_MS, Timeline, play, timelines
 
 # What was known later, or in another way, than it was told.
 OTHERWISE = {"correct", "rebuilding", "incomplete", "stall", "back"}

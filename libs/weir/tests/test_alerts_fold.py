@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from timelines import START_MS, Timeline, play, timelines
 from weir.alerts.fold import Fold
 from weir.alerts.messages import Watched, messages
 from weir.alerts.records import Delivery, Look, Notification, encode
@@ -14,7 +15,6 @@ from weir.alerts.watch import Change, Watch
 
 from .test_alerts import rule_of
 from .test_alerts_watch import Watcher
-from .timelines import START_MS, Timeline, play, timelines
 
 TENANT = "default"
 RULE_VID = 40

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from timelines import START_MS, Timeline, play, timelines
 from weir.alerts.listing import MAX_ENDED, Alert, Listing
 from weir.alerts.step import Kind, Transition
 
 from .test_alerts_fold import RULE_VID, TENANT, Job, look
-from .timelines import START_MS, Timeline, play, timelines
 
 BY_NAME = {timeline.name: timeline for timeline in timelines()}
 ENDS = {"resolved", "ended", "withdrawn"}

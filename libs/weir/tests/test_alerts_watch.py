@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from timelines import START_MS, Timeline, World, metric_of, play, row_of, timelines
 from weir.alerts.step import Series, Transition
 from weir.alerts.watch import Change, Watch, check_rule, step_of
 from weir.definitions.metric import Metric
@@ -17,7 +18,6 @@ from weir.rows import Row
 from weir.series import OTHER, encode_series
 
 from .test_alerts import judged, rule_of
-from .timelines import START_MS, Timeline, World, metric_of, play, row_of, timelines
 
 VID = 7
 

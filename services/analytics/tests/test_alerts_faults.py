@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from alerts_job import AlertsJob, Receiver, define
 from redis import Redis
 from weir.rows import Row
 from weir_local.kafka import Broker
 from weir_local.topics import TOPICS
 from weir_local.waiting import wait_until
 from written import Writer
-
-from .alerts_job import AlertsJob, Receiver, define
 
 pytestmark = pytest.mark.kafka
 
@@ -54,7 +54,9 @@ class Scene:
         whole = {"metric": "m", "aggregate": "count", "window": "1m", "above": 10, "route": route}
         return {**whole, **members}
 
-    def define(self, kind: str, name: str, body: object, based_on: int | None = None) -> int:
+    def define(
+        self, kind: str, name: str, body: Mapping[str, Any] | None, based_on: int | None = None
+    ) -> int:
         """Append a definition."""
         return define(
             self.broker.bootstrap,
@@ -62,7 +64,7 @@ class Scene:
             name,
             body,
             START_MS - 1,
-            based_on=based_on,  # type: ignore[arg-type]
+            based_on=based_on,
         )
 
     def pane(self, events: int, *, wait: bool = True) -> None:
@@ -201,3 +203,20 @@ def test_without_kafka_nothing_is_told_and_nothing_is_lost(scene: Scene) -> None
     scene.broker.start()
     scene.pane(3)
     scene.await_kinds("firing", "resolved")
+
+
+def test_a_job_whose_start_is_the_first_record_of_all(tmp_path: Path, redis_url: str) -> None:
+    """Its fence is 0, and it sends all the same."""
+    broker = Broker(tmp_path / "kafka")
+    broker.start()
+    broker.create_topics(TOPICS)
+    job = AlertsJob(broker.bootstrap, redis_url, tmp_path)
+    try:
+        job.start()
+        with Redis.from_url(redis_url) as redis:
+            scene = Scene(broker, redis, job)
+            scene.pane(12)
+            scene.await_kinds("firing")
+    finally:
+        job.kill()
+        broker.kill()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alerts_job import AlertsJob, Receiver, define
 from redis import Redis
 from timelines import START_MS, Timeline, World, metric_of, play, row_of, timelines
 from weir.rows import Row
@@ -19,8 +20,6 @@ from weir_local.kafka import Broker
 from weir_local.topics import TOPICS
 from weir_local.waiting import wait_until
 from written import PaneKey, Writer
-
-from .alerts_job import AlertsJob, Receiver, define
 
 pytestmark = pytest.mark.kafka
 
@@ -54,6 +53,10 @@ class Run:
     receiver: Receiver
     worlds: Iterator[tuple[World, Any]]
     held: dict[int, Any]
+
+    def is_told(self) -> bool:
+        """Tell whether as many messages came as are wanted."""
+        return len(told(self)) >= len(self.timeline.wanted)
 
     def advance(self, through_ms: int) -> dict[PaneKey, dict[str, Row]]:
         """Go on to an instant; return the panes that changed."""
@@ -102,11 +105,7 @@ def test_timelines(broker: Broker, redis_url: str, tmp_path: Path, kill: bool) -
                 job.kill()
                 job.start()
     for run in runs:
-        wait_until(
-            lambda run=run: len(told(run)) >= len(run.timeline.wanted),
-            timeout_s=20,
-            what=f"all messages of: {run.timeline.name}",
-        )
+        wait_until(run.is_told, timeout_s=20, what=f"all messages of: {run.timeline.name}")
     assert job.stop() == 0
     for run in runs:
         run.receiver.close()

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from alerts_job import SECRET, Receiver
 from weir_analytics.alerts.webhook import Answer, Caller, NotAllowedError, signed
-
-from .alerts_job import SECRET, Receiver
 
 INWARD = [
     "http://127.0.0.1/",

@@ -34,7 +34,7 @@ class Outbox:
     """The messages that are due.
 
     Attributes:
-        fence: Offset of this job's start record.
+        fence: Offset of this job's start record; None before it stands: nothing is sent.
         failing: Channels whose last send failed: tenant and name -> why.
     """
 
@@ -45,12 +45,12 @@ class Outbox:
         self._clock = clock
         self._caller = Caller(settings.allowed_hosts)
         self._workers: dict[_Place, asyncio.Task[None]] = {}
-        self.fence = 0
+        self.fence: int | None = None
         self.failing: dict[_Place, str] = {}
 
     def wake(self) -> None:
         """Begin to send on channels that something is due for and that do not send already."""
-        if not self.fence:
+        if self.fence is None:
             return
         for tenant, _, channel in self._journal.fold.due:
             place = tenant, channel
@@ -123,7 +123,7 @@ class Outbox:
     def _delivery(self, key: DueKey, outcome: str, answer: Answer, tries: int) -> Delivery:
         tenant, number, channel = key
         return Delivery(
-            fence=self.fence,
+            fence=self.fence or 0,
             tenant=tenant,
             id=number,
             channel=channel,
