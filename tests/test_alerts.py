@@ -11,6 +11,8 @@ from weir_local.client import ApiError
 from weir_local.testing import TestStack
 from weir_local.waiting import wait_until
 
+pytestmark = pytest.mark.stack
+
 METRIC = """
 kind: metric
 name: {name}

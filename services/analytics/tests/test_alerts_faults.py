@@ -15,7 +15,7 @@ from weir_local.topics import TOPICS
 from weir_local.waiting import wait_until
 from written import Writer
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.redis]
 
 START_MS = 1_800_000_000_000
 MINUTE_MS = 60_000

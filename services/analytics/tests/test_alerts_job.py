@@ -21,7 +21,7 @@ from weir_local.topics import TOPICS
 from weir_local.waiting import wait_until
 from written import PaneKey, Writer
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.redis]
 
 # What concerns all panes at once cannot happen to one timeline alone.
 GLOBAL = ("rebuilding", "incomplete", "stall", "back")

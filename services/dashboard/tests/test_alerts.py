@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from .conftest import Engine, Running
 
+pytestmark = [pytest.mark.kafka, pytest.mark.redis]
+
 MINUTE_MS = 60_000
 POINT = Point(120_000, "p", 40, 617.2, 592.0, 648.1)
 
