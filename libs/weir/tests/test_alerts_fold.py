@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from timelines import START_MS, Timeline, play, timelines
-from weir.alerts.fold import Fold
-from weir.alerts.messages import Watched, messages
+from weir.alerts.fold import Fold, Heard
+from weir.alerts.machine import Episode, Point
+from weir.alerts.messages import Watched, messages, reminders
 from weir.alerts.records import Delivery, Look, Notification, encode
-from weir.alerts.step import Kind, Series, Transition, end
+from weir.alerts.step import Kind, Series, Told, Transition, end
 from weir.alerts.watch import Change, Watch
 
 from .test_alerts import rule_of
@@ -104,11 +105,10 @@ def said(note: Notification, name: str) -> Any:
 FIRING = Transition(Kind.FIRING, 60, 60, 60)
 
 
-def watched(mode: str = "active", *channels: str, **members: Any) -> Watched:
+def watched(mode: str = "active", *channels: str, repeat: str = "4h", **members: Any) -> Watched:
     """Return a rule that tells some channels."""
-    rule = rule_of(
-        aggregate="count", window="1m", above=1, mode=mode, route={"channels": list(channels)}
-    )
+    route = {"channels": list(channels), "repeat": repeat}
+    rule = rule_of(aggregate="count", window="1m", above=1, mode=mode, route=route)
     return Watched(TENANT, RULE_VID, 3, rule, **members)
 
 
@@ -116,7 +116,7 @@ class TestMessages:
     def test_an_end_goes_to_whoever_was_told(self) -> None:
         """Also when the rule names other channels by now, or tells nobody any more."""
         (fired,) = messages(watched("active", "a", "b"), (), [FIRING], {})
-        told_to = {fired.notification.dedup_key: fired.channels}
+        told_to = {fired.notification.dedup_key: Heard(fired.channels, 60)}
 
         for now in (watched("active", "c"), watched("shadow", "a"), watched("active")):
             for kind in (Kind.RESOLVED, Kind.WITHDRAWN, Kind.ENDED):
@@ -150,6 +150,31 @@ class TestMessages:
             ("firing", ["a", "b"]),
             ("confirmed", ["b"]),
         ]
+
+    def test_what_goes_on_firing_is_told_again(self) -> None:
+        """As often as the rule says, to whoever was told, under another id and the same key."""
+        rule = watched("active", "a", repeat="1h")
+        (fired,) = messages(rule, (), [FIRING], {})
+        key = fired.notification.dedup_key
+        episode = Episode(60, 60, (Point(60, "p", 5, 5.0),))
+        firing = Series(told=(Told(60, episode),))
+        hour_ms = 3_600_000
+
+        heard = {key: Heard(["a"], 60)}
+        assert reminders(rule, (), firing, heard, 59 + hour_ms) == []
+        (again,) = reminders(rule, (), firing, heard, 60 + hour_ms)
+        assert again.channels == ["a"]
+        note = again.notification
+        assert (note.kind, note.dedup_key, note.reason) == ("firing", key, "still firing")
+        assert note.id != fired.notification.id
+        ended = Series(told=(Told(60, replace(episode, ended_ms=120)),))
+        for series, to, told in (
+            (ended, rule, heard),
+            (firing, watched("shadow", "a", repeat="1h"), heard),
+            (firing, watched("active", "a", repeat="0s"), heard),
+            (firing, rule, {}),
+        ):
+            assert reminders(to, (), series, told, 60 + 9 * hour_ms) == []
 
     def test_what_is_only_recorded(self) -> None:
         """Pending, recovering and such change the state and tell nobody."""

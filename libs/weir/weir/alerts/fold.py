@@ -30,6 +30,18 @@ class Due(NamedTuple):
     since_ms: int
 
 
+class Heard(NamedTuple):
+    """Who was told last that an alert fires.
+
+    Attributes:
+        channels: The channels.
+        through_ms: Processed-through then.
+    """
+
+    channels: list[str]
+    through_ms: int
+
+
 # (tenant, vid of the rule's version)
 _Rule = tuple[str, int]
 # (tenant, id of the notification, channel)
@@ -51,7 +63,7 @@ class Fold:
         self.next_offset = 0
         self._series: dict[_Rule, dict[Group, Series]] = {}
         self._settled_ms: dict[_Rule, int] = {}
-        self._told_to: dict[tuple[_Rule, Group], dict[str, list[str]]] = {}
+        self._told_to: dict[tuple[_Rule, Group], dict[str, Heard]] = {}
 
     def series(self, tenant: str, vid: int) -> Mapping[Group, Series]:
         """Return what is known of the series of a rule's version."""
@@ -61,8 +73,8 @@ class Fold:
         """Return up to where series that nothing is known of are settled; None if never told."""
         return self._settled_ms.get((tenant, vid))
 
-    def told_to(self, tenant: str, vid: int, group: Group) -> Mapping[str, list[str]]:
-        """Return the channels that were told that alerts of a series fire, by dedup key."""
+    def told_to(self, tenant: str, vid: int, group: Group) -> Mapping[str, Heard]:
+        """Return who was told that alerts of a series fire, by dedup key."""
         return self._told_to.get(((tenant, vid), group), {})
 
     def versions(self) -> set[_Rule]:
@@ -115,11 +127,11 @@ class Fold:
         """Keep who was told of the alerts that can still change."""
         told_to = self._told_to.get((rule, group), {})
         fired = (m for m in look.messages if m.notification.kind == Kind.FIRING)
-        told_to |= {m.notification.dedup_key: list(m.channels) for m in fired}
+        told_to |= {m.notification.dedup_key: Heard(m.channels, look.through_ms) for m in fired}
         text = encode_series(look.group)
         told = look.series.told if look.series is not None else ()
         open_keys = {dedup_key(*rule, text, one.key_ms) for one in told}
-        kept = {key: channels for key, channels in told_to.items() if key in open_keys}
+        kept = {key: heard for key, heard in told_to.items() if key in open_keys}
         if kept:
             self._told_to[rule, group] = kept
         else:

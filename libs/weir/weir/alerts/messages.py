@@ -4,6 +4,7 @@
     confirmed, amended              those of them that follow everything
     withdrawn, resolved, ended      whoever got the firing, also if the rule names others now
     no_data                         the rule's channels
+    firing, again                   whoever got the firing, as often as the rule repeats it
 
 A rule in `shadow` tells nobody; what was told before it was put there is still ended.
 """
@@ -15,8 +16,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from weir.alerts import words
+from weir.alerts.fold import Heard
 from weir.alerts.records import Message, Notification, dedup_key, notification_id
-from weir.alerts.step import Kind, Transition
+from weir.alerts.step import Kind, Series, Transition
 from weir.alerts.words import Subject
 from weir.definitions.rule import Rule
 from weir.series import encode_series
@@ -53,7 +55,7 @@ def messages(
     watched: Watched,
     group: tuple[str | None, ...],
     transitions: Collection[Transition],
-    told_to: Mapping[str, list[str]],
+    told_to: Mapping[str, Heard],
 ) -> list[Message]:
     """Return what is to be sent, in order.
 
@@ -63,7 +65,7 @@ def messages(
         transitions: What changed of that series.
         told_to: Who was told that alerts of the series fire, by dedup key.
     """
-    heard = dict(told_to)
+    heard = {key: one.channels for key, one in told_to.items()}
     found = []
     for told in transitions:
         key = _key(watched, group, told)
@@ -73,6 +75,46 @@ def messages(
         if channels:
             note = _notification(watched, group, told, key)
             found.append(Message(notification=note, channels=channels))
+    return found
+
+
+def reminders(
+    watched: Watched,
+    group: tuple[str | None, ...],
+    series: Series,
+    told_to: Mapping[str, Heard],
+    through_ms: int,
+) -> list[Message]:
+    """Return what is to be told again, because it goes on firing.
+
+    Args:
+        watched: The rule.
+        group: Values of its dimensions, in its order.
+        series: What is known of that series.
+        told_to: Who was told that alerts of the series fire, and when, by dedup key.
+        through_ms: Processed-through.
+    """
+    every_ms = watched.rule.route.repeat
+    if watched.rule.mode != "active" or every_ms <= 0:
+        return []
+    found = []
+    for one in series.told:
+        again = Transition(
+            Kind.FIRING,
+            one.episode.fired_ms,
+            through_ms,
+            one.key_ms,
+            one.confirmed,
+            one.episode.point,
+            reason="still firing",
+        )
+        key = _key(watched, group, again)
+        heard = told_to.get(key)
+        if one.episode.ended_ms is not None or heard is None or not heard.channels:
+            continue
+        if through_ms - heard.through_ms >= every_ms:
+            note = _notification(watched, group, again, key)
+            found.append(Message(notification=note, channels=heard.channels))
     return found
 
 

@@ -87,6 +87,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="l
         transitions: What changed, in order.
         series: What is known after it, without its tail; None if the series was given up.
         messages: What is to be sent.
+        through_ms: Processed-through of the look.
         at_ms: When, by the writer's clock.
     """
 
@@ -99,6 +100,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="l
     transitions: list[Transition]
     series: Series | None
     messages: list[Message] = msgspec.field(default_factory=list)
+    through_ms: int = 0
     at_ms: int = 0
 
 

@@ -10,11 +10,12 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
 
+import msgspec
 import structlog
 from prometheus_client import Gauge
 from redis.exceptions import RedisError
 from weir import metrics
-from weir.alerts.messages import Watched, messages
+from weir.alerts.messages import Watched, messages, reminders
 from weir.alerts.records import Cursor, Look
 from weir.alerts.watch import Change
 from weir.batches import BatchRecord
@@ -57,6 +58,7 @@ class Evaluator:
         self._panes, self._journal, self._clock = panes, journal, clock
         self._changed: set[PaneKey] = set()
         self._place = (0, 0)
+        self._through_ms = 0
         self._woken = asyncio.Event()
         self._defined = True
         self._cursors_s = clock.monotonic_s()
@@ -101,7 +103,7 @@ class Evaluator:
         through_ms = self._batches.processed_through_ms
         if through_ms is None:
             return
-        facts = self._facts(through_ms)
+        facts, self._through_ms = self._facts(through_ms), through_ms
         changed, self._changed = self._changed, set()
         for watched, changes in self._rules.ended(through_ms):
             await self._journal.append(self._looks(watched, changes))
@@ -126,6 +128,7 @@ class Evaluator:
                 # Merging sketches takes long, and heartbeats must go on.
                 changes, more = await in_thread(None, one.watch.see, panes, facts)
                 await self._journal.append(self._looks(one.watched, changes))
+                await self._journal.append(self._reminders(one))
             one.error = ""
         except ProblemError as problem:
             if one.error != problem.message:
@@ -149,8 +152,20 @@ class Evaluator:
             transitions=change.transitions,
             series=None if change.series is None else replace(change.series, tail=()),
             messages=messages(watched, group, change.transitions, told_to),
+            through_ms=self._through_ms,
             at_ms=self._clock.now_ms(),
         )
+
+    def _reminders(self, one: Watching) -> list[Look]:
+        """Return what to tell again of the series that go on firing."""
+        watched, looks = one.watched, []
+        for group, series in one.watch.series.items():
+            told_to = self._journal.fold.told_to(watched.tenant, watched.vid, group)
+            found = told_to and reminders(watched, group or (), series, told_to, self._through_ms)
+            if found:
+                look = self._look(watched, Change(group, series, []))
+                looks.append(msgspec.structs.replace(look, messages=found))
+        return looks
 
     def _cursors(self) -> list[Cursor]:
         """Return how far rules are settled, now and then: a restart begins there."""
