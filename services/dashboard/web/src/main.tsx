@@ -9,6 +9,7 @@ import "./styles/pages.css";
 import "./styles/narrow.css";
 import { render } from "preact";
 import { App } from "./app";
+import { startAlerts } from "./lib/alerts";
 import { startKeys } from "./lib/keys";
 import { mendLanguage } from "./lib/locale";
 import { watchTheme } from "./lib/palette";
@@ -23,6 +24,7 @@ startRouter();
 startKeys();
 watchTheme();
 startLive();
+startAlerts();
 askWho();
 
 /** Who nobody is signs in; a server that does not answer is told by the pill, and asked again. */

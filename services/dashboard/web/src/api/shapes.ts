@@ -7,7 +7,10 @@
 import type { Board as WireBoard } from "./schema";
 
 export type {
+  Alert,
+  AlertDetail,
   Change,
+  Happened,
   IngestAddress,
   Ledger,
   LedgerMinute,
@@ -16,6 +19,8 @@ export type {
   Part as StatusPart,
   Preview,
   PreviewEvent,
+  Rule,
+  RuleGroup,
   SeenType,
   Session,
   ShownKey,

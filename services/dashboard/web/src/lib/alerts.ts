@@ -1,0 +1,54 @@
+/** Alerts and rules as every part of the screen reads them. */
+import { computed, effect, untracked } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { get, problemOf } from "../api/client";
+import type { Alert, Page, Rule } from "../api/shapes";
+import { Reader, type Reading } from "./reader";
+import { session } from "./session";
+
+const EVERY_MS = 2_000;
+const GIVEN_UP_MS = 10_000;
+/** The most that the server lists. */
+export const MOST = 500;
+
+function listed<T>(path: string): Reader<T> {
+  return new Reader<T>({
+    load: async () => (await get<Page<T>>(path, AbortSignal.timeout(GIVEN_UP_MS))).items,
+    problemOf,
+    ready: () => !document.hidden && (session.value?.signed_in ?? false),
+    everyMs: EVERY_MS,
+  });
+}
+
+/** What fires. */
+export const openAlerts = listed<Alert>(`/alerts?state=open&limit=${MOST}`);
+/** What ended, newest first. */
+export const endedAlerts = listed<Alert>(`/alerts?state=ended&limit=${MOST}`);
+/** All rules, each with where its series stand. */
+export const rules = listed<Rule>("/rules");
+
+/** How many alerts fire; null before that is known. */
+export const firingCount = computed(() => openAlerts.state.value.items?.length ?? null);
+
+/** Follows a list while the component is on the page. */
+export function useReader<T>(list: Reader<T>): Reading<T> {
+  useEffect(() => list.watch(), [list]);
+  return list.state.value;
+}
+
+/** Starts reading for whoever signs in, and when a hidden tab is looked at again. */
+export function startAlerts(): void {
+  const all = [openAlerts, endedAlerts, rules];
+  let before: string | null = null;
+  effect(() => {
+    const now = session.value?.signed_in ? (session.value.key_id ?? "") : null;
+    if (now === before) return;
+    before = now;
+    untracked(() => {
+      for (const one of all) one.forget();
+    });
+  });
+  document.addEventListener("visibilitychange", () => {
+    for (const one of all) one.tick();
+  });
+}
