@@ -5,6 +5,7 @@ import { label } from "../lib/numbers";
 import { color } from "../lib/palette";
 import { clock, tickStep, ticks } from "../lib/time";
 import type { Newest } from "./chart";
+import { paintFiring, paintLimits } from "./limits";
 import { type Area, FONT, paintGrounds, paintLines } from "./paint";
 import { lastKnown, marksOf, scaleOf } from "./plot";
 
@@ -90,7 +91,8 @@ function optionsOf({ width, height, newest, onCursor }: Setup): uPlot.Options {
   const scale = () => {
     const { scene, props } = newest();
     const most = scene.unit === "%" ? 100 : Number.POSITIVE_INFINITY;
-    return scaleOf(scene.plot, props.fromZero, most);
+    const limits = scene.limits.map((one) => one.value);
+    return scaleOf(scene.plot, props.fromZero, most, limits);
   };
   return {
     width,
@@ -119,12 +121,19 @@ function optionsOf({ width, height, newest, onCursor }: Setup): uPlot.Options {
     axes: [xAxis(newest), yAxis(newest, scale)],
     series: [{}, ...Array.from({ length: Math.max(1, plot.lines.length) }, () => bare())],
     hooks: {
-      drawClear: [(u) => withPen(u, (pen, area) => paintGrounds(pen, area, newest().scene))],
+      drawClear: [
+        (u) =>
+          withPen(u, (pen, area) => {
+            paintFiring(pen, area, newest().scene.firing);
+            paintGrounds(pen, area, newest().scene);
+          }),
+      ],
       draw: [
         (u) =>
           withPen(u, (pen, area) => {
             baseline(pen, area);
             paintLines(pen, area, newest().scene);
+            paintLimits(pen, area, newest().scene.limits);
           }),
       ],
       setCursor: [

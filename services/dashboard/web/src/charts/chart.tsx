@@ -5,6 +5,7 @@ import type { Zone } from "../lib/time";
 import { words } from "../messages.en";
 import { type Canvas, canvasOf } from "./canvas";
 import { describe, describeAt } from "./describe";
+import type { LimitLine, TimeSpan } from "./limits";
 import type { Scene } from "./paint";
 import type { Plot } from "./plot";
 import { ChartTable } from "./table";
@@ -26,14 +27,18 @@ export interface ChartProps {
   readonly zone: Zone;
   readonly height: number;
   readonly asTable: boolean;
+  /** Limits of rules, and when they fired. */
+  readonly limits?: readonly LimitLine[];
+  readonly firing?: readonly TimeSpan[];
 }
 
 /** Draws a plot; shows its frame at once and its lines when they are there. */
 export function Chart(props: ChartProps) {
   const { plot, title } = props;
+  const told = (props.limits ?? []).map((one) => one.text).join(", ");
   const sentence = useMemo(
-    () => (plot ? describe(title, props.rangeWords, plot, props.unit) : title),
-    [plot, title, props.rangeWords, props.unit],
+    () => (plot ? describe(title, props.rangeWords, plot, props.unit, told) : title),
+    [plot, title, props.rangeWords, props.unit, told],
   );
   return (
     <figure class="chart" data-testid="chart" data-metric={props.metric} aria-label={sentence}>
@@ -70,7 +75,15 @@ function Drawn(props: ChartProps) {
   // colors are read anew when the theme turns
   useEffect(
     () => canvas.current?.update(),
-    [props.plot, scene.toMs, scene.staleMs, props.zone, props.height, turns],
+    [
+      props.plot,
+      scene.toMs,
+      scene.staleMs,
+      props.zone,
+      props.height,
+      turns,
+      JSON.stringify([scene.limits, scene.firing]),
+    ],
   );
   const lines = props.plot?.lines ?? [];
   const known = cursor !== null && props.plot !== null && cursor < props.plot.tMs.length;
@@ -163,6 +176,8 @@ function sceneOf(props: ChartProps): Scene {
     staleMs: props.staleMs,
     staleText: props.staleText,
     labelled: plot.lines.length > 0,
+    limits: props.limits ?? [],
+    firing: props.firing ?? [],
   };
 }
 

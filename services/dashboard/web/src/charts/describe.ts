@@ -7,10 +7,17 @@ import { type Line, lastKnown, type Plot } from "./plot";
 const MOST_LINES = 5;
 
 /** Returns one sentence: what is shown over which time, and where each line stands. */
-export function describe(title: string, range: string, plot: Plot, unit: string): string {
+export function describe(
+  title: string,
+  range: string,
+  plot: Plot,
+  unit: string,
+  limits = "",
+): string {
   const lines = plot.lines.filter((line) => !line.ghost).slice(0, MOST_LINES);
   const parts = lines.map((line) => standing(line, unit)).join("; ");
-  return words.chart.sentence(title, range, parts || words.chart.unknown);
+  const said = words.chart.sentence(title, range, parts || words.chart.unknown);
+  return limits ? `${said}; ${limits}` : said;
 }
 
 function standing(line: Line, unit: string): string {

@@ -4,6 +4,7 @@ import { change, label, short } from "../lib/numbers";
 import { color } from "../lib/palette";
 import { span } from "../lib/time";
 import { words } from "../messages.en";
+import type { LimitLine, TimeSpan } from "./limits";
 import {
   type Line,
   lastKnown,
@@ -34,6 +35,9 @@ export interface Scene {
   readonly staleMs: number | null;
   readonly staleText: string;
   readonly labelled: boolean;
+  readonly limits: readonly LimitLine[];
+  /** When a rule fired. */
+  readonly firing: readonly TimeSpan[];
 }
 
 type Pen = CanvasRenderingContext2D;

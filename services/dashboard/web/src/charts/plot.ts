@@ -238,11 +238,16 @@ const MARKS = 4;
  * Returns the scale that shows all lines with their bands.
  *
  * From zero where asked or where it costs little; up to `most` where no value can be
- * above it, such as 100 %.
+ * above it, such as 100 %. What else must be in sight, such as a limit, is in `also`.
  */
-export function scaleOf(plot: Plot, fromZero: boolean, most = Number.POSITIVE_INFINITY): Scale {
-  let low = Number.POSITIVE_INFINITY;
-  let high = Number.NEGATIVE_INFINITY;
+export function scaleOf(
+  plot: Plot,
+  fromZero: boolean,
+  most = Number.POSITIVE_INFINITY,
+  also: readonly number[] = [],
+): Scale {
+  let low = Math.min(Number.POSITIVE_INFINITY, ...also);
+  let high = Math.max(Number.NEGATIVE_INFINITY, ...also);
   for (const line of plot.lines) {
     for (const column of [line.value, line.low, line.high]) {
       for (const v of column.subarray(0, line.drawn)) {

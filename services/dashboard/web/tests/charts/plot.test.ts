@@ -131,6 +131,13 @@ describe("scaleOf", () => {
     expect(scaleOf(small, true, 100).high).toBeLessThan(20);
   });
 
+  it("keeps a limit in sight that no value comes near", () => {
+    // How far away the limit is, is what one looks for.
+    const plot = plotOf([{ model: model([[90, 100, 110, 120]]), aggregate: "p95" }], null);
+    expect(scaleOf(plot, false, undefined, [400]).high).toBeGreaterThanOrEqual(400);
+    expect(scaleOf(plot, false, undefined, [-20]).low).toBeLessThanOrEqual(-20);
+  });
+
   it("stands without any data and with one value", () => {
     // An empty chart has an axis, too.
     expect(scaleOf(plotOf([], null), true)).toEqual({ low: 0, high: 1, step: 0.25 });
