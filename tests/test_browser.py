@@ -40,6 +40,12 @@ tiles:
     metric: browser_hits
     aggregate: count
     window: {length: 10s}
+  - type: number  # whole soon after the metric is made, also where events came before it
+    title: Hits in five seconds
+    size: S
+    metric: browser_hits
+    aggregate: count
+    window: {length: 5s}
 """
 # Each page, and what is there once it has its content.
 PAGES = {
