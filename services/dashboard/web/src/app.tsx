@@ -1,5 +1,6 @@
 /** The page of the address, and what every page has around it. */
 import { useEffect } from "preact/hooks";
+import { Announcer } from "./components/announcer";
 import { Banner } from "./components/banner";
 import { Dialogs, openDialog } from "./components/dialogs";
 import { Header } from "./components/header";
@@ -27,6 +28,7 @@ export function App() {
         {path !== "/login" && <Banner />}
         <Routed path={path} />
       </main>
+      <Announcer />
       <Dialogs />
     </>
   );

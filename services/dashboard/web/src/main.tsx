@@ -6,6 +6,7 @@ import "./styles/controls.css";
 import "./styles/panels.css";
 import "./styles/charts.css";
 import "./styles/pages.css";
+import "./styles/alerts.css";
 import "./styles/narrow.css";
 import { render } from "preact";
 import { App } from "./app";

@@ -54,9 +54,17 @@ export const PAGES: readonly PageEntry[] = [
     Page: lazy(() => import("./pages/live/live")),
     name: words.nav.live,
     icon: "live",
-    onPhone: true,
     keys: "g l",
   },
+  {
+    pattern: "/alerts",
+    Page: lazy(() => import("./pages/alerts/alerts")),
+    name: words.nav.alerts,
+    icon: "bell",
+    onPhone: true,
+    keys: "g a",
+  },
+  { pattern: "/alerts/:id", Page: lazy(() => import("./pages/alerts/alerts")), of: "/alerts" },
   {
     pattern: "/ledger",
     Page: lazy(() => import("./pages/ledger/ledger")),

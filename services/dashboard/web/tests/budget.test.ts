@@ -39,7 +39,7 @@ describe.skipIf(!existsSync(MANIFEST))("budgets", () => {
   it("the first script, with all that any page with charts shares, is at most 60 KB", () => {
     // Charts come with the first page that has one, which is nearly always the first page.
     const shared = Object.keys(chunks).filter((key) => (chunks[key]?.name ?? "").includes("chart"));
-    expect(shared).toHaveLength(1);
+    expect(shared).not.toHaveLength(0);
     expect(sum(new Set([...initial, ...shared]))).toBeLessThanOrEqual(60 * KB);
   });
 

@@ -1,5 +1,6 @@
 /** The head of every page: where one is, where one can go, how old the numbers are. */
 import { useState } from "preact/hooks";
+import { firingCount } from "../lib/alerts";
 import { pausedMs } from "../lib/pause";
 import { current } from "../lib/router";
 import { session, signOut } from "../lib/session";
@@ -12,6 +13,8 @@ import { openDialog } from "./dialogs";
 import { FreshnessPill } from "./freshness";
 import { Icon, Mark } from "./icon";
 import { Seg } from "./seg";
+
+const ALERTS = "/alerts";
 
 /** Header and, on a phone, the tab bar. */
 export function Header() {
@@ -57,11 +60,28 @@ export function Header() {
 
 function Link({ entry, icon = false }: { entry: NavPage; icon?: boolean }) {
   const here = isUnder(current.value.path, entry);
+  const firing = entry.pattern === ALERTS ? (firingCount.value ?? 0) : 0;
   return (
-    <a href={to(entry.pattern)} aria-current={here ? "page" : undefined}>
+    <a
+      class={firing > 0 ? "counted" : undefined}
+      href={to(entry.pattern)}
+      aria-current={here ? "page" : undefined}
+    >
       {icon && <Icon name={entry.icon} />}
       {entry.name}
+      {firing > 0 && <Firing count={firing} />}
     </a>
+  );
+}
+
+/** How many alerts fire: number and icon, and the word for those who hear it. */
+function Firing({ count }: { count: number }) {
+  return (
+    <span class="count" data-testid="firing-count">
+      <Icon name="firing" />
+      {count}
+      <span class="sr"> {words.alertNews.firing}</span>
+    </span>
   );
 }
 

@@ -23,7 +23,19 @@ const PATHS = {
   sun: "M8 2.2a5.8 5.8 0 1 0 0 11.6a5.8 5.8 0 1 0 0-11.6 M8 2.2v11.6 M8 5l4.6-1 M8 8h5.8 M8 11l4.6 1",
   gear: "M8 6a2 2 0 1 0 0 4a2 2 0 1 0 0-4 M8 1.8v1.8 M8 12.4v1.8 M1.8 8h1.8 M12.4 8h1.8 M3.6 3.6l1.3 1.3 M11.1 11.1l1.3 1.3 M12.4 3.6l-1.3 1.3 M4.9 11.1l-1.3 1.3",
   table: "M2.4 3.4h11.2v9.2H2.4z M2.4 6.6h11.2 M6.4 6.6v6",
+  firing: "M8 4.6v4 M8 11v.2",
+  pending: "M8 1.8a6.2 6.2 0 1 0 0 12.4a6.2 6.2 0 1 0 0-12.4",
+  recovering: "M8 1.8a6.2 6.2 0 1 0 0 12.4a6.2 6.2 0 1 0 0-12.4 M8 5v6 M5.6 8.8L8 11.2l2.4-2.4",
+  fix: "",
+  bell: "M3.6 11.4c.9-1 1-2 1-4a3.4 3.4 0 0 1 6.8 0c0 2 .1 3 1 4z M6.8 13.6a1.3 1.3 0 0 0 2.4 0",
 } as const;
+
+/** What of an icon is filled, under its lines. */
+const FILLED: Readonly<Record<string, string>> = {
+  firing: "M5.2 1h5.6L15 5.2v5.6L10.8 15H5.2L1 10.8V5.2z",
+  pending: "M8 3.6a4.4 4.4 0 0 1 0 8.8z",
+  fix: "M8 2.6L13.4 8 8 13.4 2.6 8z",
+};
 
 export type IconName = keyof typeof PATHS;
 
@@ -31,7 +43,8 @@ export type IconName = keyof typeof PATHS;
 export function Icon({ name, small = false }: { name: IconName; small?: boolean }) {
   return (
     <svg class={small ? "i sm" : "i"} viewBox="0 0 16 16" aria-hidden="true">
-      <path d={PATHS[name]} />
+      {FILLED[name] && <path class="solid" d={FILLED[name]} />}
+      <path class={name === "firing" ? "cut" : undefined} d={PATHS[name]} />
     </svg>
   );
 }

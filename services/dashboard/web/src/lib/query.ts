@@ -72,7 +72,8 @@ export function askingOf(tile: Tile, aggregate: string): Asking {
   };
 }
 
-function conditionOf(given: unknown): Condition | null {
+/** Returns a condition as queries write it; definitions write it in either of two ways. */
+export function conditionOf(given: unknown): Condition | null {
   if (Array.isArray(given) && given.length === 3)
     return [String(given[0]), String(given[1]), given[2]];
   if (typeof given !== "object" || given === null || !("dimension" in given)) return null;

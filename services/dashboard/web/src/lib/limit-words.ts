@@ -1,0 +1,56 @@
+/** Rules and alerts in words: limits, comparisons, labels. Pure. */
+import type { Alert, Rule } from "../api/shapes";
+import { alertWords as said } from "../messages.alerts.en";
+import { short, withUnit } from "./numbers";
+
+export type Limit = number | readonly number[] | null;
+export type SideName = Rule["side"];
+
+/** Returns a limit without its side: `400 ms`, `5 to 400 ms`. */
+export function limitText(limit: Limit, unit: string): string {
+  if (limit === null || typeof limit === "number") return withUnit(limit, unit);
+  const [low, high] = limit;
+  return said.between(short(low), withUnit(high, unit));
+}
+
+/**
+ * Returns which side of its limit an alert is on.
+ *
+ * An alert does not say it; the value that fired is beyond the limit, so it tells.
+ */
+export function sideOf(alert: Pick<Alert, "limit" | "value">): SideName | null {
+  const { limit, value } = alert;
+  if (Array.isArray(limit)) return "outside";
+  if (typeof limit !== "number" || value === null) return null;
+  return value < limit ? "below" : "above";
+}
+
+/** Returns what crossed what: `p95 617 ms > 400 ms`; of silence, that there was no data. */
+export function crossing(alert: Alert): string {
+  const side = sideOf(alert);
+  if (alert.value === null || side === null) return said.silent;
+  const value = `${alert.aggregate} ${withUnit(alert.value, alert.unit)}`;
+  return `${value} ${said.signs[side]} ${limitText(alert.limit, alert.unit)}`;
+}
+
+/** Returns a rule's limit as a sentence: `p95 above 400 ms`. */
+export function limitSentence(rule: Pick<Rule, "aggregate" | "side" | "limit" | "unit">): string {
+  return `${rule.aggregate} ${said.sides[rule.side]} ${limitText(rule.limit, rule.unit)}`;
+}
+
+type Labels = Readonly<Record<string, string | null>>;
+
+/** Returns labels as pairs: those of the rule's dimensions first, as it lists them. */
+export function labelPairs(labels: Labels, by: readonly string[]): [string, string][] {
+  const known = new Map(Object.entries(labels));
+  const first = by.filter((name) => known.has(name));
+  const names = [...first, ...[...known.keys()].filter((name) => !first.includes(name))];
+  return names.map((name) => [name, known.get(name) ?? said.none]);
+}
+
+/** Returns the values of the rule's dimensions, such as `region=eu`; of no rule all labels. */
+export function seriesText(labels: Labels, by: readonly string[] | null): string {
+  const pairs = labelPairs(labels, by ?? []);
+  const shown = by === null ? pairs : pairs.filter(([name]) => by.includes(name));
+  return shown.map(([name, value]) => `${name}=${value}`).join(" · ");
+}

@@ -1,0 +1,265 @@
+/** Alerts: what fires, all rules, and what was. */
+import { useEffect, useState } from "preact/hooks";
+import type { Alert, Rule } from "../../api/shapes";
+import { Icon } from "../../components/icon";
+import { type PageProps, useTitle } from "../../components/lazy";
+import { Empty, Refused } from "../../components/notes";
+import { Seg } from "../../components/seg";
+import { endedAlerts, firingCount, openAlerts, rules, useReader } from "../../lib/alerts";
+import { onKey } from "../../lib/keys";
+import { current, navigate } from "../../lib/router";
+import { may } from "../../lib/session";
+import { to } from "../../lib/view";
+import { nowMs } from "../../live/live";
+import { alertWords } from "../../messages.alerts.en";
+import { addressOf, go, type Tab, tabOf, useNarrow } from "./choice";
+import { Detail } from "./detail";
+import { AlertRow, type Choosing, SectionRows } from "./list";
+import { alertsIn, moved, type Present, presentOf } from "./now";
+import { RulesTab } from "./rules-tab";
+
+const PAGE_ROWS = 100;
+
+export default function AlertsPage({ names }: PageProps) {
+  const { params } = current.value;
+  const tab = tabOf(params);
+  const id = names.get("id") ?? params.get("id");
+  const firing = firingCount.value;
+  useTitle(firing ? alertWords.firingTitle(firing) : alertWords.title);
+  const open = useReader(openAlerts);
+  const ended = useReader(endedAlerts);
+  const known = useReader(rules);
+  const problem = open.problem ?? ended.problem ?? known.problem;
+  const there = open.items && ended.items && known.items;
+  return (
+    <div class="alerts-page">
+      <Bar tab={tab} count={known.items?.length ?? null} picked={id !== null} />
+      {problem && <Refused problem={problem} retry={readAll} />}
+      {there && (
+        <Tabbed
+          tab={tab}
+          id={id}
+          open={open.items ?? []}
+          ended={ended.items ?? []}
+          rules={known.items ?? []}
+        />
+      )}
+    </div>
+  );
+}
+
+function readAll(): void {
+  for (const list of [openAlerts, endedAlerts, rules]) void list.read();
+}
+
+function Bar({ tab, count, picked }: { tab: Tab; count: number | null; picked: boolean }) {
+  const { tabs } = alertWords;
+  return (
+    <div class={picked ? "bar alerts-bar picked" : "bar alerts-bar"}>
+      <h1>{alertWords.title}</h1>
+      <Seg
+        label={tabs.label}
+        value={tab}
+        choices={[
+          { value: "now", text: tabs.now },
+          {
+            value: "rules",
+            text: (
+              <>
+                {tabs.rules} {count !== null && <span class="t3">{count}</span>}
+              </>
+            ),
+          },
+          { value: "history", text: tabs.history },
+        ]}
+        onPick={(next) => navigate(addressOf(next, null))}
+      />
+      <span class="grow" />
+      {may("define") && <NewRule />}
+    </div>
+  );
+}
+
+function NewRule() {
+  return (
+    <a class="btn go" href={to("/rules/new")} data-testid="new-rule">
+      <Icon name="plus" small />
+      {alertWords.newRule}
+    </a>
+  );
+}
+
+interface TabbedProps {
+  readonly tab: Tab;
+  readonly id: string | null;
+  readonly open: readonly Alert[];
+  readonly ended: readonly Alert[];
+  readonly rules: readonly Rule[];
+}
+
+function Tabbed(props: TabbedProps) {
+  const { tab, rules: all } = props;
+  if (tab === "rules") return all.length > 0 ? <RulesTab rules={all} /> : <NoRules />;
+  return tab === "now" ? <Now {...props} /> : <History {...props} />;
+}
+
+function Now({ id, open, ended, rules: all }: TabbedProps) {
+  const present = presentOf(open, ended, all, nowMs.value);
+  const shown = alertsIn(present);
+  const empty = present.sections.length === 0;
+  if (empty && id === null) return all.length > 0 ? <Quiet ok={present.ok} /> : <NoRules />;
+  return (
+    <Split tab="now" id={id} shown={shown} rules={all}>
+      {(choosing) => <NowList present={present} {...choosing} />}
+    </Split>
+  );
+}
+
+function Quiet({ ok }: { ok: number }) {
+  return (
+    <div class="panel">
+      <Empty icon="ok" title={alertWords.now.quiet}>
+        <span>{alertWords.now.rulesOk(ok)}</span>
+      </Empty>
+    </div>
+  );
+}
+
+function NoRules() {
+  return (
+    <div class="panel">
+      <Empty icon="bell" title={alertWords.empty.noRules}>
+        <span class="prose-narrow">{alertWords.empty.what}</span>
+        {may("define") ? <NewRule /> : <span class="t3 s">{alertWords.empty.scope}</span>}
+      </Empty>
+    </div>
+  );
+}
+
+function NowList({ present, ...choosing }: { present: Present } & Choosing) {
+  const first = present.sections[0]?.state;
+  const calm = first !== "firing" && first !== "recovering";
+  return (
+    <section class="panel alerts-side" aria-label={alertWords.now.label}>
+      {calm && <p class="calm t2">{alertWords.now.quiet}</p>}
+      {present.sections.map((section) => (
+        <SectionRows key={section.state} section={section} {...choosing} />
+      ))}
+      <footer>
+        <span>{alertWords.now.rulesOk(present.ok)}</span>
+        <span class="grow" />
+        <KeyHint />
+      </footer>
+    </section>
+  );
+}
+
+function KeyHint() {
+  return (
+    <span class="hide-s row">
+      <kbd>j</kbd> <kbd>k</kbd> {alertWords.now.keys}
+    </span>
+  );
+}
+
+function History({ id, ended, rules: all }: TabbedProps) {
+  const [most, setMost] = useState(PAGE_ROWS);
+  if (ended.length === 0 && id === null) {
+    return (
+      <div class="panel">
+        <Empty title={alertWords.empty.noHistory}>
+          <span class="s">{alertWords.empty.noHistoryHint}</span>
+        </Empty>
+      </div>
+    );
+  }
+  const shown = ended.slice(0, most);
+  const left = ended.length - shown.length;
+  const byName = new Map(all.map((rule) => [rule.name, rule]));
+  return (
+    <Split tab="history" id={id} shown={shown} rules={all}>
+      {(choosing) => (
+        <section class="panel alerts-side" aria-label={alertWords.history.label}>
+          <ul class="alerts-list">
+            {shown.map((alert) => (
+              <AlertRow
+                key={alert.id}
+                alert={alert}
+                rule={byName.get(alert.rule) ?? null}
+                {...choosing}
+              />
+            ))}
+          </ul>
+          {left > 0 && (
+            <button type="button" class="btn quiet" onClick={() => setMost(most + PAGE_ROWS)}>
+              {alertWords.history.more(Math.min(left, PAGE_ROWS))}
+            </button>
+          )}
+        </section>
+      )}
+    </Split>
+  );
+}
+
+interface SplitProps {
+  readonly tab: Tab;
+  readonly id: string | null;
+  readonly shown: readonly Alert[];
+  readonly rules: readonly Rule[];
+  children(choosing: Choosing): preact.ComponentChildren;
+}
+
+/** The list beside the alert; on a phone the one or the other. */
+function Split({ tab, id, shown, rules: all, children }: SplitProps) {
+  const narrow = useNarrow();
+  const [first, setFirst] = useState(() => shown[0]?.id ?? null);
+  const chosen = id ?? (narrow ? null : first);
+  const close = () => {
+    setFirst(null);
+    go(tab, null, narrow);
+  };
+  useMoving(
+    shown.map((one) => one.id),
+    chosen,
+    { choose: (next) => go(tab, next, false), close },
+  );
+  const choosing: Choosing = {
+    chosen,
+    addressOf: (one) => addressOf(tab, one),
+    choose: (one) => go(tab, one, narrow),
+  };
+  return (
+    <div class="split">
+      {(!narrow || chosen === null) && children(choosing)}
+      {chosen !== null && <Detail key={chosen} id={chosen} rules={all} close={close} />}
+      {chosen === null && !narrow && (
+        <div class="panel">
+          <Empty title={alertWords.empty.choose}>
+            <span class="s">{alertWords.empty.chooseHint}</span>
+          </Empty>
+        </div>
+      )}
+    </div>
+  );
+}
+
+interface Moving {
+  choose(id: string): void;
+  close(): void;
+}
+
+/** The keys j, k and Escape. */
+function useMoving(ids: readonly string[], chosen: string | null, { choose, close }: Moving): void {
+  const text = ids.join(" ");
+  // the text says which alerts there are
+  useEffect(() => {
+    const step = (by: 1 | -1) => {
+      const next = moved(ids, chosen, by);
+      if (next !== null) choose(next);
+    };
+    const undo = [onKey("j", () => step(1)), onKey("k", () => step(-1)), onKey("Escape", close)];
+    return () => {
+      for (const one of undo) one();
+    };
+  }, [text, chosen]);
+}

@@ -1,0 +1,116 @@
+/** The metric around an alert: its line, the limit, and the time in which it fired. */
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { post, problemOf } from "../../api/client";
+import { useLoad } from "../../api/load";
+import type { AlertDetail, Definition, MetricDetail } from "../../api/shapes";
+import { Chart } from "../../charts/chart";
+import { Legend } from "../../charts/legend";
+import { plotOf } from "../../charts/plot";
+import { Empty, Refused } from "../../components/notes";
+import { seriesText, sideOf } from "../../lib/limit-words";
+import { startsAtZero } from "../../lib/numbers";
+import { throughMs } from "../../lib/shown";
+import { clockOn } from "../../lib/time";
+import { asTable, zone } from "../../lib/view";
+import { nowMs } from "../../live/live";
+import { type Model, modelOf } from "../../live/model";
+import type { Problem, WireAnswer } from "../../live/wire";
+import { alertWords } from "../../messages.alerts.en";
+import { type Around, type Asks, aroundOf, asksOf, limitLines, queryAround } from "./around";
+
+const CHART_PX = 250;
+const said = alertWords.chart;
+
+/** The chart, once it is known what the rule asks of its metric. */
+export function AroundChart({ alert }: { alert: AlertDetail }) {
+  const rule = useLoad<Definition>(`/definitions/rule/${encodeURIComponent(alert.rule)}`);
+  const metric = useLoad<MetricDetail>(
+    alert.metric ? `/metrics/${encodeURIComponent(alert.metric)}` : null,
+  );
+  const asks = useMemo(
+    () => rule.body && asksOf(rule.body.parsed as Readonly<Record<string, unknown>>),
+    [rule.body],
+  );
+  if (rule.problem) {
+    const gone = rule.problem.status === 404;
+    if (!gone) return <Refused problem={rule.problem} retry={rule.reload} />;
+    return (
+      <Empty title={said.ruleGone}>
+        <span class="s">{said.ruleGoneHint}</span>
+      </Empty>
+    );
+  }
+  if (metric.problem) return <Refused problem={metric.problem} retry={metric.reload} />;
+  if (!asks || !metric.body) return <div class="chart-room" />;
+  return <Drawn alert={alert} asks={asks} resolutionMs={metric.body.resolution_ms} />;
+}
+
+interface DrawnProps {
+  readonly alert: AlertDetail;
+  readonly asks: Asks;
+  readonly resolutionMs: number;
+}
+
+function Drawn({ alert, asks, resolutionMs }: DrawnProps) {
+  const around = aroundOf(alert, asks.windowMs, { nowMs: nowMs.value, resolutionMs });
+  const { model, problem } = useAnswer(alert, asks, around);
+  const through = throughMs.value;
+  const edge = through === null ? null : Math.floor(through / resolutionMs) * resolutionMs;
+  const plot = useMemo(
+    () => model && plotOf([{ model, aggregate: asks.aggregate }], edge),
+    [model, asks.aggregate, edge],
+  );
+  const { unit } = alert;
+  if (problem && !plot) return <Refused problem={problem} />;
+  const clocks = [around.fromMs, around.toMs].map((t) => clockOn(t, nowMs.value, zone.value));
+  const open = alert.state === "firing" || alert.state === "recovering";
+  const endMs = open ? around.toMs : alert.at_ms;
+  return (
+    <>
+      <Chart
+        title={said.title(asks.metric, asks.aggregate, seriesText(alert.labels, asks.by))}
+        metric={asks.metric}
+        plot={plot}
+        unit={unit}
+        fromZero={startsAtZero(asks.aggregate, unit)}
+        rangeMs={around.toMs - around.fromMs}
+        rangeWords={said.range(clocks[0] ?? "", clocks[1] ?? "")}
+        nowMs={around.toMs}
+        staleMs={null}
+        staleText=""
+        dimmed={false}
+        zone={zone.value}
+        height={CHART_PX}
+        asTable={asTable.value}
+        limits={limitLines(alert, sideOf(alert), asks.recover)}
+        firing={[[alert.since_ms, endMs]]}
+      />
+      {plot && !asTable.value && <Legend plot={plot} />}
+    </>
+  );
+}
+
+interface Answered {
+  readonly model: Model | null;
+  readonly problem: Problem | null;
+}
+
+/** Asks anew whenever the time around the alert has moved by a step. */
+function useAnswer(alert: AlertDetail, asks: Asks, around: Around): Answered {
+  const [answered, setAnswered] = useState<Answered>({ model: null, problem: null });
+  const query = queryAround(asks, alert.labels, around);
+  const text = JSON.stringify(query);
+  // the text says what the query is
+  useEffect(() => {
+    const abort = new AbortController();
+    post<WireAnswer>("/query", query, abort.signal).then(
+      (answer) => setAnswered({ model: modelOf(answer), problem: null }),
+      (error: unknown) => {
+        if (abort.signal.aborted) return;
+        setAnswered((before) => ({ ...before, problem: problemOf(error) }));
+      },
+    );
+    return () => abort.abort();
+  }, [text]);
+  return answered;
+}

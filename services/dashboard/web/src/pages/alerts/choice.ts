@@ -1,0 +1,46 @@
+/** Which tab and which alert the address says. */
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { current, navigate, replaceParams } from "../../lib/router";
+import { to } from "../../lib/view";
+
+export const TABS = ["now", "rules", "history"] as const;
+export type Tab = (typeof TABS)[number];
+
+/** Returns the tab that an address asks for. */
+export function tabOf(params: URLSearchParams): Tab {
+  return TABS.find((one) => one === params.get("tab")) ?? "now";
+}
+
+/** Returns an address of the page that keeps zone and range. */
+export function addressOf(tab: Tab, id: string | null): string {
+  const base = to("/alerts");
+  const own = new URLSearchParams();
+  if (tab !== "now") own.set("tab", tab);
+  if (id !== null) own.set("id", id);
+  const text = own.toString();
+  return text ? `${base}${base.includes("?") ? "&" : "?"}${text}` : base;
+}
+
+const query = "(max-width: 720px)";
+const narrow = signal(typeof matchMedia !== "undefined" && matchMedia(query).matches);
+
+/** Whether the list and the alert are shown one after the other. */
+export function useNarrow(): boolean {
+  useEffect(() => {
+    const media = matchMedia(query);
+    const turned = () => {
+      narrow.value = media.matches;
+    };
+    turned();
+    media.addEventListener("change", turned);
+    return () => media.removeEventListener("change", turned);
+  }, []);
+  return narrow.value;
+}
+
+/** Goes to an alert, or with null back to the list; beside a list that leaves no trail in Back. */
+export function go(tab: Tab, id: string | null, trail: boolean): void {
+  if (trail || current.value.path !== "/alerts") navigate(addressOf(tab, id));
+  else replaceParams({ id });
+}

@@ -1,0 +1,147 @@
+/** The list beside the chosen alert: what is, or what was. */
+import { useEffect, useRef } from "preact/hooks";
+import type { Alert, Rule } from "../../api/shapes";
+import { crossing, seriesText } from "../../lib/limit-words";
+import { withUnit } from "../../lib/numbers";
+import { titleOf } from "../../lib/rule-title";
+import { clockOn, span } from "../../lib/time";
+import { to, zone } from "../../lib/view";
+import { nowMs } from "../../live/live";
+import { alertWords } from "../../messages.alerts.en";
+import { lengthMs, type Row, type Section } from "./now";
+import { StateTag } from "./state-tag";
+
+const said = alertWords.now;
+
+/** Choosing an alert, and which is chosen. */
+export interface Choosing {
+  readonly chosen: string | null;
+  addressOf(id: string): string;
+  choose(id: string): void;
+}
+
+interface SectionProps extends Choosing {
+  readonly section: Section;
+}
+
+/** The rows of one state under its word. */
+export function SectionRows({ section, ...choosing }: SectionProps) {
+  const { state, rows } = section;
+  const head = state === "changed" ? said.changed : alertWords.states[state];
+  return (
+    <>
+      <h2 class="group-h">
+        <span>{head}</span> <span>{rows.length}</span>
+      </h2>
+      <ul class="alerts-list" data-section={state}>
+        {rows.map((row) =>
+          row.kind === "alert" ? (
+            <AlertRow
+              key={row.alert.id}
+              alert={row.alert}
+              rule={row.rule}
+              silent={row.silent}
+              {...choosing}
+            />
+          ) : (
+            <SeriesRow key={`${row.rule.name} ${JSON.stringify(row.group.by)}`} row={row} />
+          ),
+        )}
+      </ul>
+    </>
+  );
+}
+
+interface AlertRowProps extends Choosing {
+  readonly alert: Alert;
+  readonly rule: Rule | null;
+  readonly silent?: boolean;
+}
+
+/** One alert: its rule and series, state, numbers, and for how long. */
+export function AlertRow(props: AlertRowProps) {
+  const { alert, rule, chosen, silent = false } = props;
+  const row = useRef<HTMLAnchorElement>(null);
+  const current = alert.id === chosen;
+  useEffect(() => {
+    if (current) row.current?.scrollIntoView({ block: "nearest" });
+  }, [current]);
+  const open = alert.state === "firing" || alert.state === "recovering";
+  const series = seriesText(alert.labels, rule?.by ?? null);
+  const pressed = (click: MouseEvent) => {
+    if (click.button !== 0 || click.metaKey || click.ctrlKey || click.shiftKey || click.altKey) {
+      return;
+    }
+    click.preventDefault();
+    props.choose(alert.id);
+  };
+  return (
+    <li>
+      <a
+        ref={row}
+        href={props.addressOf(alert.id)}
+        aria-current={current ? "true" : undefined}
+        data-testid="alert-row"
+        data-id={alert.id}
+        data-state={alert.state}
+        onClick={pressed}
+      >
+        <span class="who">{[titleOf(alert.rule), series].filter(Boolean).join(" · ")}</span>
+        <StateTag state={alert.state} />
+        <span class="what">
+          {open ? <Present alert={alert} silent={silent} /> : endText(alert)}
+        </span>
+        <span class="what">
+          {open
+            ? span(lengthMs(alert, nowMs.value))
+            : clockOn(alert.at_ms, nowMs.value, zone.value)}
+        </span>
+      </a>
+    </li>
+  );
+}
+
+function Present({ alert, silent }: { alert: Alert; silent: boolean }) {
+  return (
+    <>
+      {crossing(alert)}
+      {alert.verdict === "confirmed" && `, ${alertWords.confirmed}`}
+      {alert.verdict === "provisional" && <span class="tag-prov">{alertWords.provisional}</span>}
+      {silent && <span class="silent">{said.silentToo}</span>}
+    </>
+  );
+}
+
+function endText(alert: Alert): string {
+  const length = span(lengthMs(alert, alert.at_ms));
+  if (alert.state === "withdrawn") return `${crossing(alert)}: ${said.withdrawn}`;
+  if (alert.state === "ended") return said.ended(alert.reason ?? "", length);
+  return `${crossing(alert)}, ${said.firedFor(length)}`;
+}
+
+/** A series that is pending or silent: it has no alert of its own, its rule says more. */
+function SeriesRow({ row }: { row: Extract<Row, { kind: "series" }> }) {
+  const { rule, group } = row;
+  const series = seriesText(group.by, rule.by);
+  const silent = group.health === "no_data" && group.state !== "pending";
+  const value = withUnit(group.value, rule.unit);
+  return (
+    <li>
+      <a href={to(`/rules/${encodeURIComponent(rule.name)}`)} data-testid="series-state-row">
+        <span class="who">{[titleOf(rule.name), series].filter(Boolean).join(" · ")}</span>
+        <StateTag state={silent ? "no_data" : "pending"} />
+        <span class="what">{seriesSaid(row, silent, value)}</span>
+      </a>
+    </li>
+  );
+}
+
+function seriesSaid(
+  { group }: Extract<Row, { kind: "series" }>,
+  silent: boolean,
+  value: string,
+): string {
+  if (!silent) return said.pendingSince(span(nowMs.value - (group.since_ms ?? nowMs.value)));
+  const kept = alertWords.states[group.state].toLowerCase();
+  return group.value === null ? said.stateKept(kept) : said.lastValue(value, kept);
+}

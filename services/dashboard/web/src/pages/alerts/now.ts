@@ -1,0 +1,116 @@
+/** What the page of alerts lists as present: by state, worst first. Pure. */
+import type { Alert, Rule, RuleGroup } from "../../api/shapes";
+import type { IconName } from "../../components/icon";
+
+const HOUR_MS = 3_600_000;
+
+/** A state as a screen shows it: its icon and color; the word is in the messages. */
+export type StateName =
+  | "firing"
+  | "recovering"
+  | "pending"
+  | "no_data"
+  | "ok"
+  | "stopped"
+  | "resolved"
+  | "ended"
+  | "withdrawn";
+
+export const LOOKS: Readonly<Record<StateName, readonly [icon: IconName, tone: string]>> = {
+  firing: ["firing", "bad"],
+  recovering: ["recovering", "warn"],
+  pending: ["pending", "warn"],
+  no_data: ["nodata", "none"],
+  ok: ["ok", "good"],
+  stopped: ["pause", "none"],
+  resolved: ["ok", "good"],
+  ended: ["x", "none"],
+  withdrawn: ["fix", "fix"],
+};
+
+/** A row: an alert, or a series of a rule of which nothing has fired. */
+export type Row =
+  | { readonly kind: "alert"; readonly alert: Alert; readonly rule: Rule | null; silent: boolean }
+  | { readonly kind: "series"; readonly rule: Rule; readonly group: RuleGroup };
+
+/** Rows of one state. */
+export interface Section {
+  readonly state: "firing" | "recovering" | "pending" | "no_data" | "changed";
+  readonly rows: readonly Row[];
+}
+
+export interface Present {
+  readonly sections: readonly Section[];
+  /** How many rules have nothing to report. */
+  readonly ok: number;
+}
+
+/** Returns what is listed as present; sections without rows are left out. */
+export function presentOf(
+  open: readonly Alert[],
+  ended: readonly Alert[],
+  rules: readonly Rule[],
+  nowMs: number,
+): Present {
+  const byName = new Map(rules.map((rule) => [rule.name, rule]));
+  const row = (alert: Alert): Row => {
+    const rule = byName.get(alert.rule) ?? null;
+    return { kind: "alert", alert, rule, silent: rule !== null && isSilent(alert, rule) };
+  };
+  const of = (state: Alert["state"]) => open.filter((one) => one.state === state).map(row);
+  const recent = ended.filter((one) => one.at_ms > nowMs - HOUR_MS).map(row);
+  const sections: Section[] = [
+    { state: "firing", rows: of("firing") },
+    { state: "recovering", rows: of("recovering") },
+    { state: "pending", rows: seriesOf(rules, (group) => group.state === "pending") },
+    {
+      state: "no_data",
+      rows: seriesOf(rules, (one) => one.health === "no_data" && !fires(one) && !pends(one)),
+    },
+    { state: "changed", rows: recent },
+  ];
+  return {
+    sections: sections.filter((section) => section.rows.length > 0),
+    ok: rules.filter((rule) => rule.state === "ok" && rule.health === "ok").length,
+  };
+}
+
+const pends = (group: RuleGroup) => group.state === "pending";
+const fires = (group: RuleGroup) => group.state === "firing" || group.state === "recovering";
+
+function seriesOf(rules: readonly Rule[], wanted: (group: RuleGroup) => boolean): Row[] {
+  return rules
+    .filter((rule) => rule.mode !== "stopped")
+    .flatMap((rule) =>
+      rule.groups.filter(wanted).map((group): Row => ({ kind: "series", rule, group })),
+    );
+}
+
+/** Tells whether the series of an alert has no data now: its state is kept, and that is told. */
+function isSilent(alert: Alert, rule: Rule): boolean {
+  return rule.groups.some(
+    (group) =>
+      group.health === "no_data" &&
+      rule.by.every((name) => (group.by[name] ?? null) === (alert.labels[name] ?? null)),
+  );
+}
+
+/** Returns the alerts of a list in its order: what j and k go through. */
+export function alertsIn(present: Present): readonly Alert[] {
+  return present.sections.flatMap(({ rows }) =>
+    rows.flatMap((row) => (row.kind === "alert" ? [row.alert] : [])),
+  );
+}
+
+/** Returns the id after or before the chosen one; the first where none is chosen. */
+export function moved(ids: readonly string[], chosen: string | null, by: 1 | -1): string | null {
+  const at = chosen === null ? -1 : ids.indexOf(chosen);
+  if (at < 0) return ids[0] ?? null;
+  return ids[Math.min(ids.length - 1, Math.max(0, at + by))] ?? null;
+}
+
+/** Returns for how long an alert fires, or did. */
+export function lengthMs(alert: Alert, nowMs: number): number {
+  const open = alert.state === "firing" || alert.state === "recovering";
+  return Math.max(0, (open ? nowMs : alert.at_ms) - alert.since_ms);
+}

@@ -1,0 +1,109 @@
+/** What happened to an alert, as a list of sentences. Pure. */
+import type { AlertDetail, Happened } from "../../api/shapes";
+import type { IconName } from "../../components/icon";
+import { limitText, type SideName, sideOf } from "../../lib/limit-words";
+import { NONE, withUnit } from "../../lib/numbers";
+import { alertWords } from "../../messages.alerts.en";
+
+const said = alertWords.happened;
+
+/** One line: when, its sign, what; of a delivery to whom and with which answer. */
+export interface Entry {
+  readonly atMs: number;
+  readonly icon: IconName;
+  readonly tone: string;
+  readonly text: string;
+  readonly channel: string | null;
+  readonly answer: string;
+  readonly provisional: boolean;
+}
+
+const SIGNS: ReadonlyMap<string, readonly [IconName, string]> = new Map<
+  string,
+  readonly [IconName, string]
+>([
+  ["firing", ["firing", "bad"]],
+  ["relapsed", ["firing", "bad"]],
+  ["confirmed", ["check", "good"]],
+  ["amended", ["fix", "fix"]],
+  ["withdrawn", ["fix", "fix"]],
+  ["recovering", ["recovering", "warn"]],
+  ["resolved", ["ok", "good"]],
+  ["ended", ["x", "t3"]],
+  ["no_data", ["nodata", "t3"]],
+  ["data", ["check", "t2"]],
+  ["delivered", ["bell", "t3"]],
+  ["refused", ["alert", "bad"]],
+  ["given_up", ["alert", "bad"]],
+]);
+
+type Told = Pick<AlertDetail, "happened" | "aggregate" | "unit" | "limit" | "verdict" | "reason">;
+
+/** Returns what happened, oldest first. */
+export function timelineOf(alert: Told): readonly Entry[] {
+  let before: number | null = null;
+  const confirmedAt = alert.happened.findIndex((one) => one.kind === "confirmed");
+  const wasProvisional = confirmedAt >= 0 || alert.verdict === "provisional";
+  return alert.happened.map((one, at): Entry => {
+    const [icon, tone] = SIGNS.get(one.kind) ?? ["more", "t3"];
+    const open = confirmedAt < 0 || at < confirmedAt;
+    const provisional = one.kind === "firing" && wasProvisional && open;
+    const text = textOf(alert, one, before);
+    if (one.value !== null && one.value !== undefined) before = one.value;
+    return {
+      atMs: one.at_ms,
+      icon,
+      tone,
+      text,
+      channel: one.channel ?? null,
+      answer: one.channel ? answerOf(one) : "",
+      provisional,
+    };
+  });
+}
+
+function textOf(alert: Told, one: Happened, before: number | null): string {
+  const value = withUnit(one.value, alert.unit);
+  const told = value === NONE ? said.silent : `${alert.aggregate} ${value}`;
+  switch (one.kind) {
+    case "firing":
+      return said.firing(crossed(alert, one, told));
+    case "amended":
+      return before === null ? said.amendedTo(told) : said.amended(was(alert, before), value);
+    case "recovering":
+      return said.recovering(told);
+    case "relapsed":
+      return said.relapsed(told);
+    case "resolved":
+      return said.resolved(told);
+    case "ended":
+      return said.ended(alert.reason ?? "");
+    case "delivered":
+      return said.sent;
+    case "refused":
+      return said.refused;
+    case "given_up":
+      return said.givenUp;
+    case "confirmed":
+    case "withdrawn":
+    case "no_data":
+    case "data":
+      return said[one.kind];
+    default:
+      return said.other(one.kind);
+  }
+}
+
+const was = (alert: Told, before: number) => `${alert.aggregate} ${withUnit(before, alert.unit)}`;
+
+function crossed(alert: Told, one: Happened, told: string): string {
+  const side: SideName | null = sideOf({ limit: alert.limit, value: one.value ?? null });
+  if (side === null) return told;
+  return `${told} ${alertWords.signs[side]} ${limitText(alert.limit, alert.unit)}`;
+}
+
+function answerOf(one: Happened): string {
+  const tries = one.tries ?? 1;
+  const answer = said.answered(one.status ?? null);
+  return tries > 1 ? `${answer} ${said.tries(tries)}` : answer;
+}
