@@ -155,6 +155,17 @@ def test_the_end_of_a_rule_ends_what_fires(scene: Scene, end: str) -> None:
     assert end in ended["reason"] or end == "stopped"
 
 
+def test_a_definition_that_cannot_be_read_stops_no_other(scene: Scene) -> None:
+    """A rule, a channel and a metric of a later release are passed over."""
+    for kind in ("rule", "channel", "metric"):
+        scene.define(kind, "later", {"shape": "of a later release"})
+    scene.define("rule", "lost", scene.rule(metric="nobody_has_it"))
+    scene.pane(12)
+    scene.await_kinds("firing")
+
+    assert scene.job.says("rule_refused")
+
+
 def test_of_two_jobs_the_later_one_works(scene: Scene, tmp_path: Path) -> None:
     """The earlier one ends by itself; nothing is lost between them."""
     scene.pane(12)

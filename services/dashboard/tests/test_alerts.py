@@ -137,6 +137,16 @@ def test_an_alert_from_its_firing_to_its_end(
         assert client.get(f"/rules/{name}").json()["state"] == "ok"
 
 
+def test_a_rule_that_cannot_be_read_is_passed_over(running: Running) -> None:
+    """One of a later release does not stop the list."""
+    running.put("default", "rule", "later", json.dumps({"kind": "rule", "shape": "unknown"}))
+    with running.client() as client:
+        rules = client.get("/rules")
+        assert rules.status_code == 200
+        assert "later" not in [one["name"] for one in rules.json()["items"]]
+        assert client.get("/rules/later").status_code == 404
+
+
 def test_nobody_sees_another_tenants_alerts(running: Running, metric: tuple[str, int]) -> None:
     """Unknown and another tenant's are the same."""
     name = "foreign_rule"

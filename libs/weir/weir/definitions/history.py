@@ -57,14 +57,19 @@ class Definition:
         return check(self.kind, self.name, self.text).model
 
     @cached_property
-    def metric(self) -> Metric | None:
-        """The metric; None if it is of another kind, deleted, or unreadable here."""
-        if self.kind != "metric" or self.deleted:
+    def readable(self) -> DefinitionModel | None:
+        """The definition, typed; None if it is deleted, or unreadable here."""
+        if self.deleted:
             return None
         try:
-            model = self.model
+            return self.model
         except ProblemError:
             return None
+
+    @cached_property
+    def metric(self) -> Metric | None:
+        """The metric; None if it is of another kind, deleted, or unreadable here."""
+        model = self.readable if self.kind == "metric" else None
         return model if isinstance(model, Metric) else None
 
 

@@ -134,6 +134,13 @@ class Evaluator:
             if one.error != problem.message:
                 log.warning("rule_refused", rule=one.watched.rule.name, why=problem.message)
             one.error = problem.message
+        except (RedisError, OSError):
+            raise
+        except Exception:
+            # Whatever is wrong with one rule must not stop the others.
+            log.exception("rule_failed", rule=one.watched.rule.name)
+            one.error = "it could not be evaluated; the log of the alerts job says why"
+            one.watch.forget()
 
     def _looks(self, watched: Watched, changes: Iterable[Change]) -> list[Look]:
         return [self._look(watched, change) for change in changes]

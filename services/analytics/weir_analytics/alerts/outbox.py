@@ -97,7 +97,7 @@ class Outbox:
 
     async def _send(self, place: _Place, due: Due) -> Answer:
         found = self._catalog.folded.get(place[0], "channel", place[1])
-        model = found.model if found is not None else None
+        model = found.readable if found is not None else None
         if not isinstance(model, Channel):
             return Answer(None, 0, "there is no such channel")
         return await self._call(model.webhook, due)

@@ -68,7 +68,7 @@ class Rules:
         found = []
         for tenant, vid in sorted(self._fold.versions()):
             definition = self._catalog.folded.by_vid(vid)
-            if vid in self.watching or definition is None:
+            if vid in self.watching or definition is None or definition.readable is None:
                 continue
             reason = self._reason(definition)
             changes = [
@@ -83,11 +83,11 @@ class Rules:
 
     def _in_force(self) -> Iterator[Definition]:
         for one in self._catalog.folded.current(kind="rule"):
-            if isinstance(one.model, Rule) and one.model.mode != "stopped":
+            if isinstance(one.readable, Rule) and one.readable.mode != "stopped":
                 yield one
 
     def _watched(self, definition: Definition) -> Watched:
-        rule = definition.model
+        rule = definition.readable
         if not isinstance(rule, Rule):
             msg = f"version {definition.vid} must be a rule that this release can read"
             raise ValueError(msg)
@@ -104,7 +104,7 @@ class Rules:
         )
 
     def _followers(self, tenant: str) -> frozenset[str]:
-        channels = (one.model for one in self._catalog.folded.current(tenant, "channel"))
+        channels = (one.readable for one in self._catalog.folded.current(tenant, "channel"))
         return frozenset(
             one.name for one in channels if isinstance(one, Channel) and one.follow == "all"
         )

@@ -216,7 +216,7 @@ def _group(rule: RuleModel, group: Group, one: listing.Group) -> told.RuleGroup:
 
 
 def _model(version: Definition | None) -> RuleModel | None:
-    model = version.model if version is not None and not version.deleted else None
+    model = version.readable if version is not None else None
     return model if isinstance(model, RuleModel) else None
 
 

@@ -36,7 +36,7 @@ class Catalog(catalog.Catalog):
             if before is not None and before.tenant == found.tenant:
                 del self._keys[found.name]
             return
-        model = found.model
+        model = found.readable
         if not isinstance(model, Key):
             return
         self._keys[found.name] = KeyRecord(
