@@ -17,7 +17,7 @@ READY := $(VENV)/python -c 'import weir_local' 2>/dev/null || { echo "weir: this
 export WEIR_HOME WEIR_PORT_BASE
 
 .PHONY: help setup demo up down status logs link reset \
-	test test-unit test-disruption lint bench-latency bench-engine bench-rest \
+	test test-unit test-disruption lint bench-latency bench-alerts bench-engine bench-rest \
 	bench-query bench-rows bench-sketches lock
 
 help: ## this list
@@ -67,6 +67,9 @@ lint: setup ## formats, lint rules, types, spelling
 
 bench-latency: setup ## time from a POST to the pane and to the screen
 	@$(VENV)/python bench/latency.py
+
+bench-alerts: setup ## time from the event that crosses a limit to the webhook
+	@$(VENV)/python bench/alerts.py
 
 bench-engine: setup ## events a second and a core of the engine
 	@$(VENV)/python bench/engine.py

@@ -20,6 +20,7 @@ from typing import Any
 import httpx
 from confluent_kafka import Producer
 from weir import metrics, names
+from weir.clock import SystemClock
 from weir.definitions.records import Edit, delete_record, put_record
 from weir_local import ports
 from weir_local.waiting import wait_until
@@ -59,11 +60,13 @@ class Receiver:
 
     Attributes:
         bodies: What came and was answered 2xx, in order.
+        at_ms: When each of them came, by the clock.
         statuses: What to answer next; 200 when it is empty.
         calls: How many calls came at all.
     """
 
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    at_ms: list[int] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
     forged: int = 0
     calls: int = 0
@@ -101,6 +104,7 @@ class Receiver:
             return 401
         status = self.statuses.pop(0) if self.statuses else 200
         if status == 200:
+            self.at_ms.append(SystemClock().now_ms())
             self.bodies.append(json.loads(body))
         return status
 
