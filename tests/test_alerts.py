@@ -58,6 +58,8 @@ def test_a_burst_fires_and_resolves(stack: TestStack, receiver: Receiver) -> Non
     stack.define("channel", name, CHANNEL.format(name=name, url=receiver.url))
     stack.define("rule", name, RULE.format(name=name))
 
+    progress = f"/definitions/metric/{name}/progress"
+    stack.wait_until(lambda: stack.api("GET", progress).body["active"], "the metric counted")
     stack.wait_until(lambda: is_complete(stack, name), "windows that are counted whole", 60)
     events = [
         {
