@@ -57,7 +57,7 @@ class Job:
 
     def tell(self, *transitions: Transition, phase: Phase, group: tuple[str, ...] = ("eu",)) -> str:
         """Write a look; return the id of the alert."""
-        found = messages(self._watched, group, transitions, {"": []})
+        found = messages(self._watched, group, transitions, {})
         look = Look(
             fence=1,
             tenant="default",
