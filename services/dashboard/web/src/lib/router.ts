@@ -18,8 +18,24 @@ const place = signal<Place>(
 /** Where the page is. */
 export const current: ReadonlySignal<Place> = place;
 
+/** Tells whether the page may be left for an address. */
+export type Guard = (href: string) => boolean;
+
+let guard: Guard | null = null;
+
+/** Asks before the page is left. Returns how to ask no more. */
+export function guardLeaving(ask: Guard): () => void {
+  guard = ask;
+  return () => {
+    if (guard === ask) guard = null;
+  };
+}
+
+const isHeld = (href: string): boolean => guard !== null && !guard(href);
+
 /** Goes to an address of this site; Back returns. */
 export function navigate(href: string): void {
+  if (isHeld(href)) return;
   history.pushState(null, "", href);
   place.value = here();
   scrollTo(0, 0);
@@ -46,6 +62,14 @@ export function replacePath(href: string): void {
 /** Follows Back, Forward and clicks on links of this site. */
 export function startRouter(): void {
   addEventListener("popstate", () => {
+    const { path, params } = place.value;
+    const left = location.pathname !== path;
+    if (left && isHeld(location.pathname + location.search)) {
+      // The browser has gone there already; this puts the page back on top.
+      const text = params.toString();
+      history.pushState(null, "", text ? `${path}?${text}` : path);
+      return;
+    }
     place.value = here();
   });
   document.addEventListener("click", (click) => {
