@@ -13,6 +13,7 @@ const WIDE_PX = 480;
 const X_AXIS_PX = 24;
 const Y_AXIS_PX = 48;
 const TOP_PX = 18;
+const APART_PX = 88;
 
 /** A chart on the page. */
 export interface Canvas {
@@ -91,8 +92,8 @@ function optionsOf({ width, height, newest, onCursor }: Setup): uPlot.Options {
   const scale = () => {
     const { scene, props } = newest();
     const most = scene.unit === "%" ? 100 : Number.POSITIVE_INFINITY;
-    const limits = scene.limits.map((one) => one.value);
-    return scaleOf(scene.plot, props.fromZero, most, limits);
+    const also = [...scene.limits.map((one) => one.value), ...(props.inSight ?? [])];
+    return scaleOf(scene.plot, props.fromZero, most, also);
   };
   return {
     width,
@@ -134,6 +135,9 @@ function optionsOf({ width, height, newest, onCursor }: Setup): uPlot.Options {
             baseline(pen, area);
             paintLines(pen, area, newest().scene);
             paintLimits(pen, area, newest().scene.limits);
+            const { left, top, width, height } = area;
+            const { low, high } = scale();
+            newest().props.onFrame?.({ left, top, width, height, low, high });
           }),
       ],
       setCursor: [
@@ -158,7 +162,8 @@ function tokenAt({ scene }: Newest, series: number): string {
 }
 
 /** Room at the right for the names of the lines. */
-function rightPad(width: number, { scene }: Newest): number {
+function rightPad(width: number, { scene, props }: Newest): number {
+  if (props.namesApart) return APART_PX;
   const named = scene.plot.lines.filter((line) => !line.ghost && lastKnown(line) >= 0);
   const wide = width >= WIDE_PX;
   const longest = named.map((line) => {

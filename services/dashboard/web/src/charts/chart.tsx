@@ -1,5 +1,6 @@
 /** A time chart: a figure with lines, bands and states, a cursor for mouse and keys, a table. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Frame } from "../lib/limit";
 import { themeTurns } from "../lib/palette";
 import type { Zone } from "../lib/time";
 import { words } from "../messages.en";
@@ -30,6 +31,12 @@ export interface ChartProps {
   /** Limits of rules, and when they fired. */
   readonly limits?: readonly LimitLine[];
   readonly firing?: readonly TimeSpan[];
+  /** Values that the scale must hold beside the lines; what shows them is laid over the chart. */
+  readonly inSight?: readonly number[];
+  /** Whether the page names the lines, and uses the room beside them. */
+  readonly namesApart?: boolean;
+  /** Told where the values are, whenever that changes. */
+  onFrame?(frame: Frame): void;
 }
 
 /** Draws a plot; shows its frame at once and its lines when they are there. */
@@ -82,7 +89,7 @@ function Drawn(props: ChartProps) {
       props.zone,
       props.height,
       turns,
-      JSON.stringify([scene.limits, scene.firing]),
+      JSON.stringify([scene.limits, scene.firing, props.inSight]),
     ],
   );
   const lines = props.plot?.lines ?? [];
@@ -175,7 +182,7 @@ function sceneOf(props: ChartProps): Scene {
     unit: props.unit,
     staleMs: props.staleMs,
     staleText: props.staleText,
-    labelled: plot.lines.length > 0,
+    labelled: plot.lines.length > 0 && !props.namesApart,
     limits: props.limits ?? [],
     firing: props.firing ?? [],
   };
