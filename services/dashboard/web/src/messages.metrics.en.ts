@@ -42,6 +42,8 @@ export const metricWords = {
     line: "line",
     name: "series",
     edit: "Edit",
+    alertMe: "Alert me",
+    newRule: "New rule",
     tabs: { label: "View", chart: "Chart", definition: "Definition" },
     by: "by",
     noBy: "all together",

@@ -50,6 +50,14 @@ export const PAGES: readonly PageEntry[] = [
   },
   { pattern: "/m/:name", Page: lazy(() => import("./pages/metric/metric")), of: "/metrics" },
   {
+    pattern: "/rules/new",
+    Page: lazy(() => import("./pages/rule/rule")),
+    name: words.metric.newRule,
+    of: "/alerts",
+    action: true,
+  },
+  { pattern: "/rules/:name", Page: lazy(() => import("./pages/rule/rule")), of: "/alerts" },
+  {
     pattern: "/live",
     Page: lazy(() => import("./pages/live/live")),
     name: words.nav.live,

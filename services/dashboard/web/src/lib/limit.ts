@@ -59,16 +59,23 @@ export function movedBy(key: string, value: number, frame: Frame): number | null
 
 const ABOVE = 1.1;
 
-/** Returns a limit a little above the greatest value of some lines; null without any. */
-export function sensibleLimit(columns: Iterable<Float64Array>): number | null {
-  let most = Number.NEGATIVE_INFINITY;
-  for (const column of columns) for (const value of column) if (value > most) most = value;
-  if (most === Number.NEGATIVE_INFINITY) return null;
-  if (most === 0) return 1;
-  const above = most + Math.abs(most) * (ABOVE - 1);
+/**
+ * Returns a limit a little above the greatest value of some lines; null without any.
+ *
+ * Not beyond `most`, which no value can exceed, such as 100 %.
+ */
+export function sensibleLimit(
+  columns: Iterable<Float64Array>,
+  most = Number.POSITIVE_INFINITY,
+): number | null {
+  let peak = Number.NEGATIVE_INFINITY;
+  for (const column of columns) for (const value of column) if (value > peak) peak = value;
+  if (peak === Number.NEGATIVE_INFINITY) return null;
+  if (peak === 0) return 1;
+  const above = peak + Math.abs(peak) * (ABOVE - 1);
   // two digits, rounded up
   const step = 10 ** (Math.floor(Math.log10(Math.abs(above))) - 1);
-  return rounded(Math.ceil(above / step - 1e-9) * step, step);
+  return Math.min(most, rounded(Math.ceil(above / step - 1e-9) * step, step));
 }
 
 /** Returns the number that somebody typed; null while it is none. */

@@ -239,3 +239,15 @@ export function sorted(errors: readonly ProblemPlace[]): {
   }
   return { faults, rest: errors.filter((place) => ruleFieldOf(place) === null) };
 }
+
+/** Returns the name in a text, also in one that the form cannot show; empty without one. */
+export function nameIn(text: string): string {
+  const named = /^\s*"?name"?\s*:\s*["']?([a-z][a-z0-9_]*)/m.exec(text)?.[1] ?? "";
+  return readRule(text)?.name ?? named;
+}
+
+/** Returns the text as a backtest takes it: a name that is still to come changes nothing. */
+export function testedText(text: string): string {
+  const form = readRule(text);
+  return form?.name === "" ? writeRule(text, { ...form, name: "unnamed" }) : text;
+}

@@ -58,6 +58,11 @@ describe("sensibleLimit", () => {
     expect(sensibleLimit([Float64Array.from([Number.NaN, ...values])])).toBe(limit);
   });
 
+  it("is not beyond what no value can exceed", () => {
+    // A share has its own top.
+    expect(sensibleLimit([Float64Array.from([97])], 100)).toBe(100);
+  });
+
   it("is none without values", () => {
     // Nothing is made up.
     expect(sensibleLimit([Float64Array.from([Number.NaN])])).toBeNull();

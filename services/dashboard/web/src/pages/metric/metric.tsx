@@ -10,7 +10,7 @@ import { Note, Refused } from "../../components/notes";
 import { Seg } from "../../components/seg";
 import { queryOf } from "../../lib/query";
 import { current, replaceParams } from "../../lib/router";
-import { session } from "../../lib/session";
+import { may, session } from "../../lib/session";
 import { lengthOf, lengthText, lengthWords } from "../../lib/time";
 import { range } from "../../lib/view";
 import { useQueries } from "../../live/use";
@@ -50,6 +50,11 @@ export default function MetricPage({ names }: PageProps) {
         )}
         <span class="grow" />
         {metric && <PutOnBoard metric={metric} />}
+        {metric && may("define") && (
+          <a class="btn" data-testid="alert-me" href={toRule(metric)}>
+            {words.metric.alertMe}
+          </a>
+        )}
         <TimeControls />
       </div>
       <ParamNotes />
@@ -63,6 +68,15 @@ export default function MetricPage({ names }: PageProps) {
       {metric && <Body metric={metric} definition={definition.body} />}
     </>
   );
+}
+
+/** Returns where a rule is begun on the number that is shown. */
+function toRule(metric: MetricDetail): string {
+  const { aggregate, window, by } = chosenOf(metric, current.value.params);
+  const asked = new URLSearchParams({ metric: metric.name, agg: aggregate });
+  if (window !== null) asked.set("win", window);
+  if (by.length > 0) asked.set("by", by.join(","));
+  return `/rules/new?${asked}`;
 }
 
 /** What the metric counts, as its definition says it. */

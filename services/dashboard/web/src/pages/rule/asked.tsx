@@ -1,0 +1,124 @@
+/** What the page asks before something is lost: a conflict, deleting, leaving. */
+import { useEffect, useState } from "preact/hooks";
+import { Modal } from "../../components/modal";
+import { Note } from "../../components/notes";
+import { guardLeaving, navigate } from "../../lib/router";
+import { ruleWords as words } from "../../messages.rules.en";
+import type { Writing } from "./use-rule";
+
+/** Somebody else was faster: told, with theirs a click away. */
+export function Conflicted({ rule }: { rule: Writing }) {
+  const [shown, setShown] = useState(false);
+  const { conflict } = rule;
+  if (!conflict) return null;
+  const { theirs } = conflict;
+  const said = words.conflict;
+  return (
+    <Note tone="warn" icon="alert">
+      <b>{said.title}</b>
+      <p>{theirs ? said.text(theirs.body.version, theirs.body.by) : said.gone}</p>
+      <div class="row wrap note-acts" data-testid="conflict">
+        {theirs && (
+          <button type="button" class="btn sm" onClick={() => setShown(true)}>
+            {said.show}
+          </button>
+        )}
+        <button type="button" class="btn sm" title={said.keepWhy} onClick={rule.keep}>
+          {theirs ? said.keep : said.again}
+        </button>
+      </div>
+      {shown && theirs && (
+        <Modal title={said.theirs(theirs.body.version)} close={() => setShown(false)} wide>
+          <div class="stack">
+            <pre class="code">{theirs.body.text}</pre>
+            <p class="t2">{said.keepWhy}</p>
+            <div class="row wrap">
+              <button type="button" class="btn go" onClick={() => rule.take(theirs)}>
+                {said.take}
+              </button>
+              <button type="button" class="btn" onClick={rule.keep}>
+                {said.keep}
+              </button>
+            </div>
+          </div>
+        </Modal>
+      )}
+    </Note>
+  );
+}
+
+/** The button that deletes, and what it asks. */
+export function Delete({ rule, name }: { rule: Writing; name: string }) {
+  const [asks, setAsks] = useState(false);
+  const said = words.remove;
+  return (
+    <>
+      <button type="button" class="btn" data-testid="rule-delete" onClick={() => setAsks(true)}>
+        {said.button}
+      </button>
+      {asks && (
+        <Question
+          {...said}
+          title={said.title(name)}
+          close={() => setAsks(false)}
+          act={() => {
+            setAsks(false);
+            rule.remove();
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+/** Asks before a page with unsaved changes is left, by a link, by Back or by closing it. */
+export function Leaving({ changed }: { changed: boolean }) {
+  const [href, setHref] = useState<string | null>(null);
+  useEffect(() => {
+    if (!changed) return;
+    const closing = (unload: BeforeUnloadEvent) => unload.preventDefault();
+    addEventListener("beforeunload", closing);
+    const undo = guardLeaving((next) => {
+      setHref(next);
+      return false;
+    });
+    return () => {
+      removeEventListener("beforeunload", closing);
+      undo();
+    };
+  }, [changed]);
+  if (href === null) return null;
+  const leave = () => {
+    // From here on nobody asks.
+    guardLeaving(() => true);
+    navigate(href);
+  };
+  return <Question {...words.leave} close={() => setHref(null)} act={leave} />;
+}
+
+interface QuestionProps {
+  readonly title: string;
+  readonly text: string;
+  readonly yes: string;
+  readonly no: string;
+  close(): void;
+  act(): void;
+}
+
+function Question({ title, text, yes, no, close, act }: QuestionProps) {
+  return (
+    <Modal title={title} close={close}>
+      <div class="stack">
+        <p class="t2">{text}</p>
+        <div class="row wrap">
+          <button type="button" class="btn" onClick={close}>
+            {no}
+          </button>
+          <button type="button" class="btn warning" data-testid="question-yes" onClick={act}>
+            {yes}
+          </button>
+        </div>
+      </div>
+    </Modal>
+  );
+}

@@ -1,0 +1,127 @@
+/** One rule while it is written: its text, what is stored of it, saving and deleting. */
+import { useEffect, useState } from "preact/hooks";
+import { call, problemOf, type Versioned } from "../../api/client";
+import type { Definition } from "../../api/shapes";
+import { nameIn } from "../../lib/rule-text";
+import { to } from "../../lib/view";
+import type { Problem } from "../../live/wire";
+import { words as allWords } from "../../messages.en";
+import { ruleWords as words } from "../../messages.rules.en";
+import { toRules } from "./places";
+
+/** What the server holds; null of a rule that is new. */
+export type Stored = Versioned<Definition>;
+
+/** Somebody else was faster: what is stored now, or null where the rule is gone. */
+export interface Conflict {
+  readonly theirs: Stored | null;
+}
+
+export const pathOf = (name: string): string => `/definitions/rule/${encodeURIComponent(name)}`;
+
+/** The rule that was made last: its own page says so. */
+let made: string | null = null;
+
+/** Follows one rule from its first text to what is stored. */
+export function useRule(first: Stored | null, beginning: string) {
+  const [stored, setStored] = useState(first);
+  const [base, setBase] = useState(first?.body.text ?? beginning);
+  const [text, setText] = useState(base);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [conflict, setConflict] = useState<Conflict | null>(null);
+  const [busy, setBusy] = useState(false);
+  const [saved, setSaved] = useState(first && first.body.name === made ? first.body.version : null);
+  const [gone, setGone] = useState(false);
+  useEffect(() => {
+    made = null;
+  }, []);
+  // A refusal is of the text that was sent; a changed one has not been refused.
+  useEffect(() => setProblem(null), [text]);
+
+  const take = (found: Stored) => {
+    setStored(found);
+    setBase(found.body.text);
+    setText(found.body.text);
+    setConflict(null);
+    setProblem(null);
+  };
+  const refused = async (error: unknown, name: string) => {
+    const told = problemOf(error);
+    if (told.code === "version_conflict" && stored !== null) setConflict(await newestOf(name));
+    else setProblem(stored === null ? takenOf(told, name) : told);
+    setBusy(false);
+  };
+  const send = async (what: () => Promise<void>, name: string) => {
+    if (busy) return;
+    setBusy(true);
+    setProblem(null);
+    setConflict(null);
+    setSaved(null);
+    await what().catch((error: unknown) => refused(error, name));
+  };
+  const save = () => {
+    const name = stored?.body.name ?? nameIn(text);
+    if (name === "") return setProblem(unnamed());
+    return send(async () => {
+      const headers = stored ? { "if-match": stored.etag ?? "" } : { "if-none-match": "*" };
+      const done = await call<Definition>({
+        method: "PUT",
+        path: pathOf(name),
+        body: { text },
+        headers: headers as Record<string, string>,
+      });
+      setBusy(false);
+      take(done);
+      setSaved(done.body.version);
+      if (stored === null) made = name;
+    }, name);
+  };
+  const remove = () => {
+    if (stored === null) return;
+    const { name } = stored.body;
+    return send(async () => {
+      const headers = { "if-match": stored.etag ?? "" };
+      await call({ method: "DELETE", path: pathOf(name), headers });
+      setBase(text);
+      setGone(true);
+    }, name);
+  };
+  /** Goes on with the own text, on top of what is stored now. */
+  const keep = () => {
+    setStored(conflict?.theirs ?? null);
+    setConflict(null);
+  };
+  /** Changes the text as a proposal: where nothing was changed yet, nothing is lost. */
+  const propose = (next: string) => {
+    if (text === base) setBase(next);
+    setText(next);
+  };
+  return {
+    ...{ text, stored, problem, conflict, busy, saved, changed: text !== base },
+    ...{ setText, propose, save, remove, take, keep, discard: () => setText(base) },
+    /** Where to go on: a rule that was new has an address of its own now, a deleted one none. */
+    onward: gone ? toRules() : first === null && made !== null ? to(`/rules/${made}`) : null,
+  };
+}
+
+export type Writing = ReturnType<typeof useRule>;
+
+async function newestOf(name: string): Promise<Conflict> {
+  const found = call<Definition>({ method: "GET", path: pathOf(name) });
+  return { theirs: await found.catch(() => null) };
+}
+
+function unnamed(): Problem {
+  return named({ required: words.missing, got: "", mend: "" });
+}
+
+function takenOf(problem: Problem, name: string): Problem {
+  if (problem.code !== "version_conflict") return problem;
+  return named({ required: words.free, got: name, mend: words.other });
+}
+
+function named(what: { required: string; got: string; mend: string }): Problem {
+  const place = { pointer: "/name", ...what };
+  const message = `/name ${allWords.errors.required(place)}`;
+  return { status: 422, code: "definition_invalid", message, errors: [place] };
+}
