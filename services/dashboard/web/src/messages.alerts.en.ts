@@ -42,7 +42,7 @@ export const alertWords = {
     firedFor: (length: string) => `fired for ${length}`,
     withdrawn: "late events took its reason away",
     ended: (reason: string, length: string) =>
-      [reason, `fired for ${length}`].filter(Boolean).join("; "),
+      [reason, length && `fired for ${length}`].filter(Boolean).join("; "),
     silentToo: "no data now",
     keys: "move",
     all: (n: number) => `the newest ${n}`,

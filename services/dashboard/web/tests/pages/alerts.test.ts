@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Alert, AlertDetail, Happened, Rule, RuleGroup } from "../../src/api/shapes";
 import { aroundOf, asksOf, limitLines, queryAround } from "../../src/pages/alerts/around";
-import { alertsIn, lengthMs, moved, presentOf } from "../../src/pages/alerts/now";
+import { alertsIn, firstOf, lengthMs, moved, presentOf } from "../../src/pages/alerts/now";
 import { timelineOf } from "../../src/pages/alerts/timeline";
 
 const NOW = 1_795_181_520_000;
@@ -52,8 +52,18 @@ describe("presentOf", () => {
     ];
     const present = presentOf(open, ended, [rule("quiet", [])], NOW);
     expect(present.sections.map((one) => one.state)).toEqual(["firing", "recovering", "changed"]);
-    expect(alertsIn(present).map((one) => one.id)).toEqual(["a", "b", "c"]);
+    expect(alertsIn(present.sections).map((one) => one.id)).toEqual(["a", "b", "c"]);
     expect(present.ok).toBe(1);
+  });
+
+  it("puts what is severe above what is new, and a hundred of a kind into the first few", () => {
+    // One rule by path must not push everything else off the screen.
+    const open = ["info", "high", "critical", "high"].map((severity, at) =>
+      alert(String(at), { severity }),
+    );
+    const { sections } = presentOf(open, [alert("e", { state: "ended", at_ms: NOW })], [], NOW);
+    expect(alertsIn(sections).map((one) => one.id)).toEqual(["2", "1", "3", "0", "e"]);
+    expect(alertsIn(firstOf(sections, 2)).map((one) => one.id)).toEqual(["2", "1", "e"]);
   });
 
   it("lists series that are pending or silent, each once, and none of a stopped rule", () => {

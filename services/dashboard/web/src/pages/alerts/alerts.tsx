@@ -10,15 +10,15 @@ import { onKey } from "../../lib/keys";
 import { current, navigate } from "../../lib/router";
 import { may } from "../../lib/session";
 import { to } from "../../lib/view";
-import { nowMs } from "../../live/live";
 import { alertWords } from "../../messages.alerts.en";
-import { addressOf, go, type Tab, tabOf, useNarrow } from "./choice";
+import { addressOf, go, listNowMs, type Tab, tabOf, useNarrow } from "./choice";
 import { Detail } from "./detail";
 import { AlertRow, type Choosing, SectionRows } from "./list";
-import { alertsIn, moved, type Present, presentOf } from "./now";
+import { alertsIn, firstOf, moved, type Present, presentOf } from "./now";
 import { RulesTab } from "./rules-tab";
 
 const PAGE_ROWS = 100;
+const SECTION_ROWS = 50;
 
 export default function AlertsPage({ names }: PageProps) {
   const { params } = current.value;
@@ -104,13 +104,22 @@ function Tabbed(props: TabbedProps) {
 }
 
 function Now({ id, open, ended, rules: all }: TabbedProps) {
-  const present = presentOf(open, ended, all, nowMs.value);
-  const shown = alertsIn(present);
+  const [most, setMost] = useState(SECTION_ROWS);
+  const present = presentOf(open, ended, all, listNowMs.value);
+  const first = firstOf(present.sections, most);
+  const shown = alertsIn(first);
   const empty = present.sections.length === 0;
   if (empty && id === null) return all.length > 0 ? <Quiet ok={present.ok} /> : <NoRules />;
   return (
     <Split tab="now" id={id} shown={shown} rules={all}>
-      {(choosing) => <NowList present={present} {...choosing} />}
+      {(choosing) => (
+        <NowList
+          present={present}
+          most={most}
+          more={() => setMost(most + SECTION_ROWS)}
+          {...choosing}
+        />
+      )}
     </Split>
   );
 }
@@ -136,14 +145,21 @@ function NoRules() {
   );
 }
 
-function NowList({ present, ...choosing }: { present: Present } & Choosing) {
+interface NowListProps extends Choosing {
+  readonly present: Present;
+  /** How many rows of a section are shown. */
+  readonly most: number;
+  more(): void;
+}
+
+function NowList({ present, most, more, ...choosing }: NowListProps) {
   const first = present.sections[0]?.state;
   const calm = first !== "firing" && first !== "recovering";
   return (
     <section class="panel alerts-side" aria-label={alertWords.now.label}>
       {calm && <p class="calm t2">{alertWords.now.quiet}</p>}
       {present.sections.map((section) => (
-        <SectionRows key={section.state} section={section} {...choosing} />
+        <SectionRows key={section.state} section={section} most={most} more={more} {...choosing} />
       ))}
       <footer>
         <span>{alertWords.now.rulesOk(present.ok)}</span>

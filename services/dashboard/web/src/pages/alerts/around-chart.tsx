@@ -12,17 +12,31 @@ import { startsAtZero } from "../../lib/numbers";
 import { throughMs } from "../../lib/shown";
 import { clockOn } from "../../lib/time";
 import { asTable, zone } from "../../lib/view";
-import { nowMs } from "../../live/live";
+
 import { type Model, modelOf } from "../../live/model";
 import type { Problem, WireAnswer } from "../../live/wire";
 import { alertWords } from "../../messages.alerts.en";
 import { type Around, type Asks, aroundOf, asksOf, limitLines, queryAround } from "./around";
+import { listNowMs } from "./choice";
 
 const CHART_PX = 250;
 const said = alertWords.chart;
 
-/** The chart, once it is known what the rule asks of its metric. */
-export function AroundChart({ alert }: { alert: AlertDetail }) {
+/** The chart; without the rule nobody knows any more what it asked of its metric. */
+export function AroundChart({ alert, known }: { alert: AlertDetail; known: boolean }) {
+  return known ? <Asking alert={alert} /> : <Gone />;
+}
+
+function Gone() {
+  return (
+    <Empty title={said.ruleGone}>
+      <span class="s">{said.ruleGoneHint}</span>
+    </Empty>
+  );
+}
+
+/** Reads what the rule asks. */
+function Asking({ alert }: { alert: AlertDetail }) {
   const rule = useLoad<Definition>(`/definitions/rule/${encodeURIComponent(alert.rule)}`);
   const metric = useLoad<MetricDetail>(
     alert.metric ? `/metrics/${encodeURIComponent(alert.metric)}` : null,
@@ -31,15 +45,8 @@ export function AroundChart({ alert }: { alert: AlertDetail }) {
     () => rule.body && asksOf(rule.body.parsed as Readonly<Record<string, unknown>>),
     [rule.body],
   );
-  if (rule.problem) {
-    const gone = rule.problem.status === 404;
-    if (!gone) return <Refused problem={rule.problem} retry={rule.reload} />;
-    return (
-      <Empty title={said.ruleGone}>
-        <span class="s">{said.ruleGoneHint}</span>
-      </Empty>
-    );
-  }
+  if (rule.problem?.status === 404) return <Gone />;
+  if (rule.problem) return <Refused problem={rule.problem} retry={rule.reload} />;
   if (metric.problem) return <Refused problem={metric.problem} retry={metric.reload} />;
   if (!asks || !metric.body) return <div class="chart-room" />;
   return <Drawn alert={alert} asks={asks} resolutionMs={metric.body.resolution_ms} />;
@@ -52,7 +59,7 @@ interface DrawnProps {
 }
 
 function Drawn({ alert, asks, resolutionMs }: DrawnProps) {
-  const around = aroundOf(alert, asks.windowMs, { nowMs: nowMs.value, resolutionMs });
+  const around = aroundOf(alert, asks.windowMs, { nowMs: listNowMs.value, resolutionMs });
   const { model, problem } = useAnswer(alert, asks, around);
   const through = throughMs.value;
   const edge = through === null ? null : Math.floor(through / resolutionMs) * resolutionMs;
@@ -62,7 +69,7 @@ function Drawn({ alert, asks, resolutionMs }: DrawnProps) {
   );
   const { unit } = alert;
   if (problem && !plot) return <Refused problem={problem} />;
-  const clocks = [around.fromMs, around.toMs].map((t) => clockOn(t, nowMs.value, zone.value));
+  const clocks = [around.fromMs, around.toMs].map((t) => clockOn(t, listNowMs.value, zone.value));
   const open = alert.state === "firing" || alert.state === "recovering";
   const endMs = open ? around.toMs : alert.at_ms;
   return (

@@ -1,8 +1,14 @@
 /** Which tab and which alert the address says. */
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { current, navigate, replaceParams } from "../../lib/router";
 import { to } from "../../lib/view";
+import { nowMs } from "../../live/live";
+
+const GRAIN_MS = 2_000;
+
+/** The server's clock, as often as lists are read: a long list is not drawn for each tick. */
+export const listNowMs = computed(() => Math.floor(nowMs.value / GRAIN_MS) * GRAIN_MS);
 
 export const TABS = ["now", "rules", "history"] as const;
 export type Tab = (typeof TABS)[number];

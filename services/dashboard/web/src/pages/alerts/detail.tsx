@@ -8,9 +8,9 @@ import { bounds, exact, integer, withUnit } from "../../lib/numbers";
 import { titleOf } from "../../lib/rule-title";
 import { clockOn, lengthWords, span } from "../../lib/time";
 import { to, zone } from "../../lib/view";
-import { nowMs } from "../../live/live";
 import { alertWords } from "../../messages.alerts.en";
 import { AroundChart } from "./around-chart";
+import { listNowMs } from "./choice";
 import { HappenedPanel } from "./happened";
 import { lengthMs } from "./now";
 import { StateTag, Verdict } from "./state-tag";
@@ -57,7 +57,7 @@ export function Detail({ id, rules, close }: DetailProps) {
       <div class="panel">
         <Head alert={alert} rule={rule} close={close} />
         <div class="body">
-          <AroundChart key={alert.id} alert={alert} />
+          <AroundChart alert={alert} known={rule !== null} />
         </div>
       </div>
       <div class="two">
@@ -122,14 +122,14 @@ function Head({ alert, rule, close }: HeadProps) {
 /** What crossed what, since when, and for how long. */
 function Sentence({ alert }: { alert: Alert }) {
   const open = alert.state === "firing" || alert.state === "recovering";
-  const at = (ms: number) => clockOn(ms, nowMs.value, zone.value, "second");
+  const lasted = lengthMs(alert, listNowMs.value);
+  const at = (ms: number) => clockOn(ms, listNowMs.value, zone.value, "second");
   const when = open
     ? said.since(at(alert.since_ms))
     : said.fromTo(at(alert.since_ms), at(alert.at_ms));
   return (
     <span class="t2">
-      <b class="said-value">{crossing(alert)}</b>, {when}{" "}
-      {said.lasted(span(lengthMs(alert, nowMs.value)))}
+      <b class="said-value">{crossing(alert)}</b>, {when} {lasted > 0 && said.lasted(span(lasted))}
     </span>
   );
 }
@@ -138,7 +138,7 @@ function Sentence({ alert }: { alert: Alert }) {
 function Numbers({ alert, rule }: { alert: AlertDetail; rule: Rule | null }) {
   const { value, low, high, unit } = alert;
   const known = value !== null && low !== null && high !== null && low !== high;
-  const ended = clockOn(alert.since_ms, nowMs.value, zone.value, "second");
+  const ended = clockOn(alert.since_ms, listNowMs.value, zone.value, "second");
   return (
     <section class="panel">
       <header>

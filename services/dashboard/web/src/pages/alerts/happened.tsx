@@ -3,8 +3,8 @@ import type { AlertDetail } from "../../api/shapes";
 import { Icon } from "../../components/icon";
 import { clockOn, iso } from "../../lib/time";
 import { zone } from "../../lib/view";
-import { nowMs } from "../../live/live";
 import { alertWords } from "../../messages.alerts.en";
+import { listNowMs } from "./choice";
 import { type Entry, timelineOf } from "./timeline";
 
 /** The panel with the timeline. */
@@ -29,7 +29,7 @@ function Line({ entry }: { entry: Entry }) {
   return (
     <li>
       <time dateTime={iso(entry.atMs)}>
-        {clockOn(entry.atMs, nowMs.value, zone.value, "second")}
+        {clockOn(entry.atMs, listNowMs.value, zone.value, "second")}
       </time>
       <span class={`m ${entry.tone}`}>
         <Icon name={entry.icon} />

@@ -6,12 +6,13 @@ import { withUnit } from "../../lib/numbers";
 import { titleOf } from "../../lib/rule-title";
 import { clockOn, span } from "../../lib/time";
 import { to, zone } from "../../lib/view";
-import { nowMs } from "../../live/live";
 import { alertWords } from "../../messages.alerts.en";
+import { listNowMs } from "./choice";
 import { lengthMs, type Row, type Section } from "./now";
 import { StateTag } from "./state-tag";
 
 const said = alertWords.now;
+const MORE = 50;
 
 /** Choosing an alert, and which is chosen. */
 export interface Choosing {
@@ -22,11 +23,15 @@ export interface Choosing {
 
 interface SectionProps extends Choosing {
   readonly section: Section;
+  /** How many rows are shown. */
+  readonly most: number;
+  more(): void;
 }
 
 /** The rows of one state under its word. */
-export function SectionRows({ section, ...choosing }: SectionProps) {
+export function SectionRows({ section, most, more, ...choosing }: SectionProps) {
   const { state, rows } = section;
+  const left = rows.length - most;
   const head = state === "changed" ? said.changed : alertWords.states[state];
   return (
     <>
@@ -34,20 +39,27 @@ export function SectionRows({ section, ...choosing }: SectionProps) {
         <span>{head}</span> <span>{rows.length}</span>
       </h2>
       <ul class="alerts-list" data-section={state}>
-        {rows.map((row) =>
-          row.kind === "alert" ? (
-            <AlertRow
-              key={row.alert.id}
-              alert={row.alert}
-              rule={row.rule}
-              silent={row.silent}
-              {...choosing}
-            />
-          ) : (
-            <SeriesRow key={`${row.rule.name} ${JSON.stringify(row.group.by)}`} row={row} />
-          ),
-        )}
+        {rows
+          .slice(0, most)
+          .map((row) =>
+            row.kind === "alert" ? (
+              <AlertRow
+                key={row.alert.id}
+                alert={row.alert}
+                rule={row.rule}
+                silent={row.silent}
+                {...choosing}
+              />
+            ) : (
+              <SeriesRow key={`${row.rule.name} ${JSON.stringify(row.group.by)}`} row={row} />
+            ),
+          )}
       </ul>
+      {left > 0 && (
+        <button type="button" class="btn quiet" onClick={more}>
+          {alertWords.history.more(Math.min(left, MORE))}
+        </button>
+      )}
     </>
   );
 }
@@ -93,8 +105,8 @@ export function AlertRow(props: AlertRowProps) {
         </span>
         <span class="what">
           {open
-            ? span(lengthMs(alert, nowMs.value))
-            : clockOn(alert.at_ms, nowMs.value, zone.value)}
+            ? span(lengthMs(alert, listNowMs.value))
+            : clockOn(alert.at_ms, listNowMs.value, zone.value)}
         </span>
       </a>
     </li>
@@ -113,10 +125,12 @@ function Present({ alert, silent }: { alert: Alert; silent: boolean }) {
 }
 
 function endText(alert: Alert): string {
-  const length = span(lengthMs(alert, alert.at_ms));
+  const lasted = lengthMs(alert, alert.at_ms);
+  // Of a rule that was deleted in the window that fired, no length is known.
+  const length = lasted > 0 ? span(lasted) : "";
   if (alert.state === "withdrawn") return `${crossing(alert)}: ${said.withdrawn}`;
   if (alert.state === "ended") return said.ended(alert.reason ?? "", length);
-  return `${crossing(alert)}, ${said.firedFor(length)}`;
+  return [crossing(alert), length && said.firedFor(length)].filter(Boolean).join(", ");
 }
 
 /** A series that is pending or silent: it has no alert of its own, its rule says more. */
@@ -141,7 +155,8 @@ function seriesSaid(
   silent: boolean,
   value: string,
 ): string {
-  if (!silent) return said.pendingSince(span(nowMs.value - (group.since_ms ?? nowMs.value)));
+  if (!silent)
+    return said.pendingSince(span(listNowMs.value - (group.since_ms ?? listNowMs.value)));
   const kept = alertWords.states[group.state].toLowerCase();
   return group.value === null ? said.stateKept(kept) : said.lastValue(value, kept);
 }

@@ -3,6 +3,7 @@ import type { Alert, Rule, RuleGroup } from "../../api/shapes";
 import type { IconName } from "../../components/icon";
 
 const HOUR_MS = 3_600_000;
+const SEVERITIES = ["critical", "high", "low", "info"];
 
 /** A state as a screen shows it: its icon and color; the word is in the messages. */
 export type StateName =
@@ -57,7 +58,8 @@ export function presentOf(
     const rule = byName.get(alert.rule) ?? null;
     return { kind: "alert", alert, rule, silent: rule !== null && isSilent(alert, rule) };
   };
-  const of = (state: Alert["state"]) => open.filter((one) => one.state === state).map(row);
+  const of = (state: Alert["state"]) =>
+    worstFirst(open.filter((one) => one.state === state)).map(row);
   const recent = ended.filter((one) => one.at_ms > nowMs - HOUR_MS).map(row);
   const sections: Section[] = [
     { state: "firing", rows: of("firing") },
@@ -73,6 +75,12 @@ export function presentOf(
     sections: sections.filter((section) => section.rows.length > 0),
     ok: rules.filter((rule) => rule.state === "ok" && rule.health === "ok").length,
   };
+}
+
+/** Sorts by severity; what is equally severe stays newest first. */
+function worstFirst(alerts: readonly Alert[]): readonly Alert[] {
+  const rank = (alert: Alert) => SEVERITIES.indexOf(alert.severity);
+  return [...alerts].sort((a, b) => rank(a) - rank(b));
 }
 
 const pends = (group: RuleGroup) => group.state === "pending";
@@ -95,9 +103,14 @@ function isSilent(alert: Alert, rule: Rule): boolean {
   );
 }
 
+/** Returns the first rows of each section: a rule by path can fire hundreds of times. */
+export function firstOf(sections: readonly Section[], most: number): readonly Section[] {
+  return sections.map((section) => ({ ...section, rows: section.rows.slice(0, most) }));
+}
+
 /** Returns the alerts of a list in its order: what j and k go through. */
-export function alertsIn(present: Present): readonly Alert[] {
-  return present.sections.flatMap(({ rows }) =>
+export function alertsIn(sections: readonly Section[]): readonly Alert[] {
+  return sections.flatMap(({ rows }) =>
     rows.flatMap((row) => (row.kind === "alert" ? [row.alert] : [])),
   );
 }

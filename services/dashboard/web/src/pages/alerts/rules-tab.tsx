@@ -4,8 +4,8 @@ import { VirtualTable } from "../../components/virtual-table";
 import { limitSentence } from "../../lib/limit-words";
 import { clockOn, lengthWords } from "../../lib/time";
 import { to, zone } from "../../lib/view";
-import { nowMs } from "../../live/live";
 import { alertWords } from "../../messages.alerts.en";
+import { listNowMs } from "./choice";
 import { StateTag } from "./state-tag";
 
 const said = alertWords.rules;
@@ -64,7 +64,7 @@ function RuleRow({ rule }: { rule: Rule }) {
       <td class="t2">{rule.by.join(", ") || said.total}</td>
       <td class="t2">{rule.severity}</td>
       <td class="t2">{rule.channels.join(", ") || said.nobody}</td>
-      <td class="t2">{last === null ? said.never : clockOn(last, nowMs.value, zone.value)}</td>
+      <td class="t2">{last === null ? said.never : clockOn(last, listNowMs.value, zone.value)}</td>
     </tr>
   );
 }
