@@ -21,7 +21,16 @@ import httpx
 from confluent_kafka import Producer
 from weir import metrics, names
 from weir.clock import SystemClock
-from weir.definitions.records import Edit, delete_record, put_record
+from weir.definitions.records import (
+    Counting,
+    DriverStart,
+    Edit,
+    NewRecord,
+    activation_record,
+    delete_record,
+    put_record,
+    start_record,
+)
 from weir_local import ports
 from weir_local.waiting import wait_until
 
@@ -37,11 +46,30 @@ def define(
     *,
     based_on: int | None = None,
 ) -> int:
-    """Append a definition as the dashboard does, without a body its end; return its vid."""
+    """Append a definition as the dashboard does, without a body its end; return its vid.
+
+    A new metric is also activated, as the driver does.
+    """
     edit = Edit("default", kind, name, based_on=based_on, by="test", at_ms=at_ms)
     record = delete_record(edit)
     if body is not None:
         record = put_record(edit, json.dumps({"kind": kind, "name": name, **body}))
+    vid = append(bootstrap, record)
+    if kind == "metric":
+        activate(bootstrap, name, vid)
+    return vid
+
+
+def activate(bootstrap: str, name: str, vid: int) -> None:
+    """Start a driver, and let it count a metric from the start of the log."""
+    start = DriverStart(instance="test", shards=1, reason="start")
+    fence = append(bootstrap, start_record(start, at_ms=0))
+    counting = Counting(vid, "default", name, 1, {0: 0}, from_start=True)
+    append(bootstrap, activation_record(counting, op="start", fence=fence, at_ms=0))
+
+
+def append(bootstrap: str, record: NewRecord) -> int:
+    """Append a record of `weir.definitions`; return its offset."""
     offsets: list[int] = []
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(

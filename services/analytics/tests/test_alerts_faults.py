@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from alerts_job import AlertsJob, Receiver, define
+from alerts_job import AlertsJob, Receiver, activate, append, define
 from redis import Redis
+from weir.definitions.records import Edit, put_record
 from weir.rows import Row
 from weir_local.kafka import Broker
 from weir_local.topics import TOPICS
@@ -164,6 +166,25 @@ def test_a_definition_that_cannot_be_read_stops_no_other(scene: Scene) -> None:
     scene.await_kinds("firing")
 
     assert scene.job.says("rule_refused")
+
+
+def test_before_its_metric_is_counted_a_rule_says_nothing(scene: Scene) -> None:
+    """No events are no 0 then: a rule below would fire on a metric that nobody counts yet."""
+    vid = append(
+        scene.broker.bootstrap,
+        put_record(
+            Edit("default", "metric", "fresh", None, "test", START_MS - 1),
+            json.dumps({"kind": "metric", "name": "fresh", **METRIC}),
+        ),
+    )
+    scene.define("rule", "low", scene.rule(metric="fresh", above=None, below=5))
+    scene.pane(3)
+    scene.pane(3)
+    assert scene.kinds() == []
+
+    activate(scene.broker.bootstrap, "fresh", vid)
+    scene.pane(3)
+    scene.await_kinds("firing")
 
 
 def test_of_two_jobs_the_later_one_works(scene: Scene, tmp_path: Path) -> None:

@@ -120,6 +120,8 @@ class Evaluator:
         from the records.
         """
         served = self._rules.metrics(one.watched.tenant)
+        if not self._rules.is_counted(one.watched):
+            return
         try:
             more = one.watch.is_due(served, facts, changed)
             while more:

@@ -50,6 +50,12 @@ class Rules:
         """Return the metrics of a tenant."""
         return Metrics(self._catalog, tenant)
 
+    def is_counted(self, watched: Watched) -> bool:
+        """Tell whether counting of a rule's metric has begun: before, nothing is known of it."""
+        counted = self._catalog.folded.activations
+        found = self.metrics(watched.tenant).get(watched.rule.metric)
+        return found is None or any(version.vid in counted for version in found.versions)
+
     def update(self) -> None:
         """Begin to watch what is new, and stop watching what is gone."""
         current = {one.vid: one for one in self._in_force()}
