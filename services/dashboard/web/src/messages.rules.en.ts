@@ -22,7 +22,7 @@ export const ruleWords = {
   },
   yaml: "YAML",
   yamlLabel: "Definition as YAML",
-  textOnly: "This text says more than the form can show; it is edited as it is.",
+  textOnly: "The form cannot show this text; it is edited as it is.",
   discard: "Discard",
   create: "Save rule",
   save: (n: number) => `Save version ${n}`,
@@ -77,7 +77,7 @@ export const ruleWords = {
     none: "No channel yet: the rule can be saved, and tells nobody.",
     how: "How a channel is made",
     steps:
-      "A channel is a definition, too. Put such a text to /api/v1/definitions/channel/oncall with a key that has the scope define; the file oncall in the folder of secrets holds the signing key.",
+      'A channel is a definition, too. PUT such a text as {"text": …} to /api/v1/definitions/channel/oncall with If-None-Match: * and a key that has the scope define. The file oncall in the folder of secrets holds the key that signs; see docs/definitions.md, Channels.',
     text: "kind: channel\nname: oncall\nwebhook:\n  url: https://hooks.example.com/weir\n  secret: secret://oncall\n",
   },
   chart: {

@@ -84,7 +84,8 @@ function formOf(members: ReadonlyMap<string, Plain>): RuleForm | null {
 type Limits = Pick<RuleForm, "side" | "low" | "high" | "backLow" | "backHigh">;
 
 function limitsOf(members: ReadonlyMap<string, Plain>): Limits {
-  const side = SIDES.find((name) => members.has(name)) ?? "above";
+  const given = SIDES.filter((name) => members.has(name));
+  const side = given.find((name) => members.get(name) !== "") ?? given[0] ?? "above";
   const pair = (name: string) => {
     const given = members.get(name);
     if (side === "outside") return [asList(given)[0] ?? "", asList(given)[1] ?? ""] as const;

@@ -67,6 +67,14 @@ describe("readRule", () => {
     expect([out.low, out.high, out.backLow, out.backHigh]).toEqual(["5", "400", "10", "350"]);
   });
 
+  it("reads what the server made of a text", () => {
+    // There, what is not said is null.
+    const { side, low, backHigh } = form(
+      '{"above": null, "below": 5.0, "outside": null, "recover": null}',
+    );
+    expect([side, low, backHigh]).toEqual(["below", "5", ""]);
+  });
+
   it("leaves a filter that is a list to the text", () => {
     // It has more shapes than one field.
     expect(form("where: [[route, like, /pay%]]\n").where).toBeNull();

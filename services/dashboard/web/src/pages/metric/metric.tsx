@@ -12,7 +12,7 @@ import { queryOf } from "../../lib/query";
 import { current, replaceParams } from "../../lib/router";
 import { may, session } from "../../lib/session";
 import { lengthOf, lengthText, lengthWords } from "../../lib/time";
-import { range } from "../../lib/view";
+import { range, to } from "../../lib/view";
 import { useQueries } from "../../live/use";
 import { words } from "../../messages.en";
 import { chosenOf, windowsFor } from "./choice";
@@ -76,7 +76,8 @@ function toRule(metric: MetricDetail): string {
   const asked = new URLSearchParams({ metric: metric.name, agg: aggregate });
   if (window !== null) asked.set("win", window);
   if (by.length > 0) asked.set("by", by.join(","));
-  return `/rules/new?${asked}`;
+  const address = to("/rules/new");
+  return `${address}${address.includes("?") ? "&" : "?"}${asked}`;
 }
 
 /** What the metric counts, as its definition says it. */

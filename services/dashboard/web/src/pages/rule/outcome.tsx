@@ -95,12 +95,12 @@ function Told({ tested: { answer } }: { tested: Tested }) {
   );
 }
 
-/** A length: its number large, its unit beside it. */
+/** A length: its numbers large, the last unit beside them. */
 function Length({ ms, text }: { ms: number; text: string }) {
-  const [number = "", ...unit] = span(ms).split(" ");
+  const [, number = "", unit = ""] = /^(.*\d) (\D+)$/.exec(span(ms)) ?? [];
   return (
     <span>
-      <b>{number}</b> {unit.join(" ")} {text}
+      <b>{number}</b> {unit} {text}
     </span>
   );
 }

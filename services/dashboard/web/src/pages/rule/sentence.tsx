@@ -112,7 +112,7 @@ function What({ form, metrics, faults, onChange }: SentenceProps) {
         />
       </Say>
       {form.where === null ? (
-        <span class="t2">{say.whereList}</span>
+        <span class="t2 say-word">{say.whereList}</span>
       ) : (
         <Say id="where" text={say.where} fault={faults.get("where")}>
           <Text
