@@ -1,5 +1,5 @@
 /** Alerts: what fires, all rules, and what was. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Alert, Rule } from "../../api/shapes";
 import { Icon } from "../../components/icon";
 import { type PageProps, useTitle } from "../../components/lazy";
@@ -228,10 +228,13 @@ interface SplitProps {
 /** The list beside the alert; on a phone the one or the other. */
 function Split({ tab, id, shown, rules: all, children }: SplitProps) {
   const narrow = useNarrow();
-  const [first, setFirst] = useState(() => shown[0]?.id ?? null);
-  const chosen = id ?? (narrow ? null : first);
+  const [closed, setClosed] = useState(false);
+  const first = useRef<string | null>(null);
+  // What was shown first stays, whatever begins to fire above it.
+  first.current ??= shown[0]?.id ?? null;
+  const chosen = id ?? (narrow || closed ? null : first.current);
   const close = () => {
-    setFirst(null);
+    setClosed(true);
     go(tab, null, narrow);
   };
   useMoving(
