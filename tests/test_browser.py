@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import weblog
+from alert_pages import ALERT_PAGES, RULE
 from board_dialog import MADE, leave_while_it_stores, overtaken, store_without_an_answer
 from browser import accessibility_faults, opened, signed_in
 from playwright.sync_api import Locator, Page, Route, expect
@@ -60,6 +61,8 @@ PAGES = {
     "/status": "[data-testid=part-row]",
     "/definitions": "main tbody tr",
     "/d/metric/browser_hits": "textarea.editor",
+    "/rules/new?metric=browser_hits": "[data-testid=would-fire]",
+    **ALERT_PAGES,
     "/login": "[data-testid=login-key]",
 }
 WIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
@@ -70,11 +73,12 @@ pytestmark = [pytest.mark.stack, pytest.mark.browser]
 
 @pytest.fixture(scope="module")
 def hits(stack: TestStack) -> TestStack:
-    """Return the shared stack with a metric and a board of this module's own."""
+    """Return the shared stack with a metric, a board and a rule of this module's own."""
     stack.define("metric", "browser_hits", METRIC)
     stack.define("board", "hits", BOARD)
     progress = "/definitions/metric/browser_hits/progress"
     stack.wait_until(lambda: stack.api("GET", progress).body["active"])
+    stack.define("rule", "many_hits", RULE)
     return stack
 
 
