@@ -58,7 +58,7 @@ export const ruleWords = {
     theLimit: "the limit",
     recoverFor: "for",
     recoverForLabel: "Back for",
-    atLeast: "At least",
+    fewest: "At least",
     events: "events",
     minEvents: "Least number of events",
     few: (aggregate: string) => (/^p\d/.test(aggregate) ? "20" : "0"),

@@ -79,7 +79,7 @@ export function sensibleLimit(
 }
 
 /** Returns the number that somebody typed; null while it is none. */
-export function numberIn(text: string): number | null {
+export function numberOf(text: string): number | null {
   const value = Number(text);
   return text.trim() !== "" && Number.isFinite(value) ? value : null;
 }

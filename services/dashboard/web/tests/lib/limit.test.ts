@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   movedBy,
-  numberIn,
+  numberOf,
   rounded,
   sensibleLimit,
   stepOf,
@@ -69,7 +69,7 @@ describe("sensibleLimit", () => {
   });
 });
 
-describe("numberIn", () => {
+describe("numberOf", () => {
   it.each([
     ["400", 400],
     [" 4.5 ", 4.5],
@@ -78,6 +78,6 @@ describe("numberIn", () => {
     ["1e999", null],
   ])("reads %j", (text, value) => {
     // What is typed need not be a number yet.
-    expect(numberIn(text)).toBe(value);
+    expect(numberOf(text)).toBe(value);
   });
 });

@@ -7,7 +7,7 @@ import { LineKey } from "../../charts/legend";
 import { usePlot } from "../../charts/live-chart";
 import type { Plot } from "../../charts/plot";
 import { Empty, Refused } from "../../components/notes";
-import { type Frame, numberIn, sensibleLimit, stepOf } from "../../lib/limit";
+import { type Frame, numberOf, sensibleLimit, stepOf } from "../../lib/limit";
 import { startsAtZero, unitOf, withUnit } from "../../lib/numbers";
 import { askingOf, queryOf } from "../../lib/query";
 import type { RuleForm } from "../../lib/rule-text";
@@ -141,10 +141,10 @@ function standing(form: RuleForm): { handles: readonly Handle[]; backs: readonly
   const ends: readonly Handle["end"][] =
     form.side === "outside" ? ["low", "high"] : [form.side === "below" ? "low" : "high"];
   const handles = ends.flatMap((end) => {
-    const value = numberIn(form[end]);
+    const value = numberOf(form[end]);
     return value === null ? [] : [{ end, value }];
   });
-  const backs = [form.backLow, form.backHigh].map(numberIn).filter((one) => one !== null);
+  const backs = [form.backLow, form.backHigh].map(numberOf).filter((one) => one !== null);
   return { handles, backs };
 }
 

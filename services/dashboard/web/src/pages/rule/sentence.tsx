@@ -247,7 +247,7 @@ const unitIn = (form: RuleForm, metrics: readonly Metric[]) =>
 function Doubts({ form, faults, onChange }: SentenceProps) {
   return (
     <>
-      <Say id="min-events" text={say.atLeast} fault={faults.get("minEvents")}>
+      <Say id="min-events" text={say.fewest} fault={faults.get("minEvents")}>
         <Text
           id="min-events"
           number
