@@ -3,8 +3,12 @@ import { computed, effect, untracked } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { get, problemOf } from "../api/client";
 import type { Alert, Page, Rule } from "../api/shapes";
+import { hasLost } from "../live/link";
+import { live } from "../live/live";
 import { Reader, type Reading } from "./reader";
 import { session } from "./session";
+
+const lost = computed(() => hasLost(live.link.value));
 
 const EVERY_MS = 2_000;
 const GIVEN_UP_MS = 10_000;
@@ -15,7 +19,7 @@ function listed<T>(path: string): Reader<T> {
   return new Reader<T>({
     load: async () => (await get<Page<T>>(path, AbortSignal.timeout(GIVEN_UP_MS))).items,
     problemOf,
-    ready: () => !document.hidden && (session.value?.signed_in ?? false),
+    ready: () => !document.hidden && !lost.value && (session.value?.signed_in ?? false),
     everyMs: EVERY_MS,
   });
 }
@@ -36,7 +40,7 @@ export function useReader<T>(list: Reader<T>): Reading<T> {
   return list.state.value;
 }
 
-/** Starts reading for whoever signs in, and when a hidden tab is looked at again. */
+/** Starts reading for whoever signs in, when the server is back or a hidden tab looked at. */
 export function startAlerts(): void {
   const all = [openAlerts, endedAlerts, rules];
   let before: string | null = null;
@@ -48,7 +52,12 @@ export function startAlerts(): void {
       for (const one of all) one.forget();
     });
   });
-  document.addEventListener("visibilitychange", () => {
-    for (const one of all) one.tick();
+  const tick = () =>
+    untracked(() => {
+      for (const one of all) one.tick();
+    });
+  effect(() => {
+    if (!lost.value) tick();
   });
+  document.addEventListener("visibilitychange", tick);
 }

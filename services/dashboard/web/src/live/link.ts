@@ -174,6 +174,14 @@ function ticked(link: Link, at: Moment): LinkStep {
   return { link: next, effects: ["close"] };
 }
 
+/**
+ * Tells whether the server was there and is not now: asking it in other ways is in vain
+ * until it is heard again. Before the first word it is not known, so one may ask.
+ */
+export function hasLost(link: Link): boolean {
+  return link.lastFrameMs !== null && link.phase !== "open";
+}
+
 /** Tells whether this screen has heard nothing for too long: everything on it is old. */
 export function isDisconnected(link: Link, nowMs: number): boolean {
   if (link.phase === "denied" || link.phase === "broken") return true;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   type Happening,
+  hasLost,
   IDLE,
   isDisconnected,
   type Link,
@@ -136,5 +137,17 @@ describe("linkAfter", () => {
     expect(linkAfter(lost, { type: "wake" }, { nowMs: 2_000, chance: 1 }).effects).toEqual([
       "connect",
     ]);
+  });
+
+  it("has lost a server only that it once heard", () => {
+    // Lists are asked for beside the connection: not while the server restarts, which would
+    // fill the console with refusals, but also where a connection never came about.
+    const drop: Happening = { type: "closed", code: 1006, reason: "" };
+    const retry: Happening = { type: "wake" };
+    expect(hasLost(linkThat({ type: "start" }, drop))).toBe(false);
+    expect(hasLost(linkThat({ type: "start" }, welcome))).toBe(false);
+    expect(hasLost(linkThat({ type: "start" }, welcome, drop))).toBe(true);
+    expect(hasLost(linkThat({ type: "start" }, welcome, drop, retry))).toBe(true);
+    expect(hasLost(linkThat({ type: "start" }, welcome, drop, retry, welcome))).toBe(false);
   });
 });
