@@ -58,9 +58,7 @@ def test_a_burst_fires_and_resolves(stack: TestStack, receiver: Receiver) -> Non
     stack.define("channel", name, CHANNEL.format(name=name, url=receiver.url))
     stack.define("rule", name, RULE.format(name=name))
 
-    progress = f"/definitions/metric/{name}/progress"
-    stack.wait_until(lambda: stack.api("GET", progress).body["active"], "the metric counted")
-    stack.wait_until(lambda: is_complete(stack, name), "windows that are counted whole", 60)
+    stack.await_whole(name, "5s")
     events = [
         {
             "specversion": "1.0",
@@ -85,16 +83,6 @@ def test_a_burst_fires_and_resolves(stack: TestStack, receiver: Receiver) -> Non
     assert told["confirmed"]["value"] == told["firing"]["value"] > 20
     assert told["firing"]["text"].startswith(f"{told['firing']['value']:g} orders dropped in a")
     assert receiver.forged == 0
-
-
-def is_complete(stack: TestStack, name: str) -> bool:
-    """Tell whether the newest windows lie behind the moment from which the metric is counted."""
-    asked = {
-        **{"metric": name, "aggregate": "count", "step": "1s", "range": {"last": "10s"}},
-        "window": {"kind": "sliding", "length": "5s"},
-    }
-    states = stack.query(asked)["series"][0]["state"]
-    return set(states[-5:]) <= {"p", "f"}
 
 
 def test_a_rule_that_its_metric_cannot_answer_is_refused(stack: TestStack) -> None:

@@ -33,8 +33,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.browser]
 def waits(stack: TestStack) -> TestStack:
     """Return the shared stack with a metric whose greatest value was 300 ms, in eu."""
     stack.define("metric", "browser_waits", METRIC)
-    progress = "/definitions/metric/browser_waits/progress"
-    stack.wait_until(lambda: stack.api("GET", progress).body["active"])
+    stack.await_whole("browser_waits", "10s")
     now_ms = SystemClock().now_ms()
     weblog.post(stack.ingest_url, stack.key, [event(now_ms, "eu", 300), event(now_ms, "us", 100)])
     return stack

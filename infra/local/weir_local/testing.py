@@ -87,6 +87,34 @@ class TestStack:
         put = f"/definitions/{kind}/{name}"
         return self.api("PUT", put, {"text": text}, {"If-None-Match": "*"})
 
+    def await_whole(self, metric: str, window: str, timeout_s: float = 60.0) -> None:
+        """Return when a metric just defined has been counted for a whole window.
+
+        A window that began before that is incomplete: it says so, and it changes no alert.
+
+        Args:
+            metric: One that keeps `count` and whose panes divide a second.
+            window: The window's length, such as "10s".
+            timeout_s: How long to wait.
+
+        Raises:
+            TimeoutError: If the deadline passed.
+        """
+        asked = {
+            **{"metric": metric, "aggregate": "count", "step": "1s", "range": {"last": "5s"}},
+            "window": {"kind": "sliding", "length": window},
+        }
+
+        def is_whole() -> bool:
+            series = self.query(asked)["series"]
+            return bool(series) and set(series[0]["state"]) <= {"p", "f"}
+
+        progress = f"/definitions/metric/{metric}/progress"
+        self.wait_until(
+            lambda: self.api("GET", progress).body["active"], f"{metric} counted", timeout_s
+        )
+        self.wait_until(is_whole, f"windows of {metric} that are counted whole", timeout_s)
+
     def kill(self, name: str) -> None:
         """End every process of a part at once (SIGKILL)."""
         self.stack.parts[name].kill()
