@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 import redis as redis_client
+from weir.topics import Topic
 from weir_local import ports
-from weir_local.kafka import Broker, Topic
+from weir_local.kafka import Broker
 from weir_local.redis import RedisServer
 from weir_local.topics import TOPICS
 

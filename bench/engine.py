@@ -33,6 +33,7 @@ from weir import names, rows
 from weir.admission import Admitted, Terms, admit
 from weir.commit import Fence, Mark
 from weir.definitions.metric import Metric
+from weir.topics import Topic
 from weir_analytics.panes.activation import keeps_of
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.checkpoint import starting_offsets
@@ -43,7 +44,7 @@ from weir_analytics.panes.plans import run
 from weir_analytics.panes.session import open_session, source_options
 from weir_analytics.panes.versions import Version
 from weir_analytics.settings import Settings
-from weir_local.kafka import Broker, Topic
+from weir_local.kafka import Broker
 from weir_local.redis import RedisServer
 from weir_local.repository import SPARK_JARS
 

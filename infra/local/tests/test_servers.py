@@ -9,7 +9,8 @@ import pytest
 import redis
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from weir_local.kafka import Broker, Topic
+from weir.topics import Topic
+from weir_local.kafka import Broker
 from weir_local.redis import RedisServer
 
 

@@ -11,7 +11,6 @@ import base64
 import shutil
 import subprocess
 import uuid
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
@@ -25,27 +24,14 @@ from weir_local.repository import KAFKA_JARS, KAFKA_LOGGING
 from weir_local.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from pathlib import Path
+
+    from weir.topics import Topic
 
 READY_TIMEOUT_S = 60.0
 # A laptop's broker holds few partitions: measured ready in 2 s with 205 MB.
 HEAP = ("-Xms96m", "-Xmx384m", "-XX:+UseSerialGC")
-
-
-@dataclass(frozen=True)
-class Topic:
-    """A topic to be created.
-
-    Attributes:
-        name: Its name.
-        partitions: How many partitions it gets when it is new.
-        config: Settings that differ from the broker's.
-    """
-
-    name: str
-    partitions: int = 1
-    config: Mapping[str, str] = field(default_factory=dict)
 
 
 def find_java() -> str:
