@@ -35,6 +35,7 @@ WEB = ROOT / "services" / "dashboard" / "web"
 PACKAGES = (
     ROOT / "libs" / "weir",
     ROOT / "libs" / "reading",
+    ROOT / "libs" / "service",
     ROOT / "services" / "ingest",
     ROOT / "services" / "analytics",
     ROOT / "services" / "dashboard",

@@ -22,6 +22,7 @@ SOURCES = ("libs", "services", "infra", "tests", "bench", "conftest.py")
 PACKAGES = (
     "libs/weir/weir",
     "libs/reading/weir_reading",
+    "libs/service/weir_service",
     "services/ingest/weir_ingest",
     "services/analytics/weir_analytics",
     "services/dashboard/weir_dashboard",
@@ -30,6 +31,7 @@ PACKAGES = (
 # One run each: mypy knows a folder `tests` only once.
 TESTED = (
     "libs/weir/tests",
+    "libs/service/tests",
     "services/ingest/tests",
     "services/analytics/tests",
     "services/dashboard/tests",

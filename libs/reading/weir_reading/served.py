@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from weir.definitions.history import Activation, Definition
+from weir.query.answer import unit_of
 from weir.query.facts import Served, Version
 
 from weir_reading.catalog import Catalog
@@ -27,6 +28,11 @@ class Metrics(Mapping[str, Served]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def unit(self, name: str, aggregate: str) -> str:
+        """Return the unit of an aggregate of a metric; empty if there is no such metric."""
+        found = self.get(name)
+        return unit_of(aggregate, found.newest.metric.unit) if found is not None else ""
 
 
 def served(catalog: Catalog, tenant: str, name: str) -> Served | None:

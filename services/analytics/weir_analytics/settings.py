@@ -1,40 +1,24 @@
-"""Settings of the analytics service, read once at start and handed down.
-
-Every field is the environment variable `WEIR_ANALYTICS_` + its name in upper
-case. All errors are reported at once.
-"""
+"""Settings of the panes job: the environment variables `WEIR_ANALYTICS_<NAME>`."""
 
 from __future__ import annotations
 
 import os
-import socket
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
+from weir_service.settings import Port, ServiceSettings
 
 DAY_MS = 86_400_000
 
 
-def read_password(secrets_dir: Path | None) -> str | None:
-    """Return the content of `redis_password` in a folder; None if there is none."""
-    path = secrets_dir / "redis_password" if secrets_dir is not None else None
-    return path.read_text().strip() if path is not None and path.is_file() else None
-
-
-class Settings(BaseSettings):
+class Settings(ServiceSettings):
     """What the panes job is told from outside."""
 
     model_config = SettingsConfigDict(env_prefix="WEIR_ANALYTICS_", frozen=True)
 
-    kafka_bootstrap: str = Field(description="Brokers of the log, `host:port[,host:port]`.")
-    redis_url: str = Field(description="The store of panes, `redis://host:port/db`.")
     state_dir: Path = Field(description="Folder of the checkpoint and of the dedup runs.")
     jars_dir: Path = Field(description="Folder of the four jars of Spark's Kafka connector.")
-    secrets_dir: Path | None = Field(
-        default=None,
-        description="Folder of secrets with the file `redis_password`, if Redis asks for one.",
-    )
     master: str = Field(
         default="local[2,4]",
         description="Spark master; the 4 is tries of a task: with one, a killed worker stops all.",
@@ -45,12 +29,7 @@ class Settings(BaseSettings):
         default=False,
         description="Delete all panes and count the log again if SHARDS is not what it was.",
     )
-    host: str = Field(default="127.0.0.1", description="Address of the ops port.")
-    ops_port: int = Field(default=8084, ge=0, le=65535, description="Port of /livez and /metrics.")
-    instance: str = Field(
-        default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}",
-        description="Name of this process in heartbeats and start records.",
-    )
+    ops_port: Port = Field(default=8084, description="Port of /livez, /readyz and /metrics.")
     horizon_ms: int = Field(
         default=3_600_000,
         ge=1_000,
@@ -80,11 +59,6 @@ class Settings(BaseSettings):
     stalled_ms: int = Field(
         default=10_000, ge=1_000, description="No batch for this long is reported, in ms."
     )
-
-    @property
-    def redis_password(self) -> str | None:
-        """Redis's password; None if there is no such file."""
-        return read_password(self.secrets_dir)
 
     @property
     def checkpoint_dir(self) -> Path:

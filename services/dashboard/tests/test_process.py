@@ -178,5 +178,5 @@ class TestProcess:
             check=False,
         )
         assert done.returncode == 2
-        for name in ("kafka_bootstrap", "redis_url", "secrets_dir"):
-            assert name in done.stdout
+        for name in ("KAFKA_BOOTSTRAP", "REDIS_URL", "SECRETS_DIR"):
+            assert f'"name": "WEIR_DASHBOARD_{name}"' in done.stdout

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import signal
 import sys
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import structlog
 import uvicorn
 import uvloop
-from pydantic import ValidationError
 from weir.clock import SystemClock
+from weir_service import logs
+from weir_service.probes import Server, probes, serve_probes
+from weir_service.settings import EXIT_SETTINGS, read
 
-from weir_dashboard import log as logs
 from weir_dashboard.app import api, build
 from weir_dashboard.live.socket import live_protocol
-from weir_dashboard.ops import ops_app
 from weir_dashboard.running import Dashboard
 from weir_dashboard.settings import Settings
 
@@ -30,52 +27,29 @@ log = structlog.get_logger()
 def main() -> int:
     """Serve until SIGTERM; return the exit status."""
     logs.configure()
-    try:
-        settings = Settings()  # type: ignore[call-arg]  # read from the environment
-    except ValidationError as error:
-        log.error("settings_refused", error=str(error))
-        return 2
-    log.info("starting", **_told(settings))
+    settings = read(Settings)
+    if settings is None:
+        return EXIT_SETTINGS
+    log.info("starting", **settings.told())
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(start(settings))
-
-
-async def start(settings: Settings) -> int:
-    """Put the service together and serve; return the exit status."""
-    try:
-        dashboard = build(settings, SystemClock())
-    except ValueError as error:
-        log.error("settings_refused", error=str(error))
-        return 2
-    await serve(dashboard)
+        runner.run(serve(settings))
     return 0
 
 
-async def serve(dashboard: Dashboard) -> None:
+async def serve(settings: Settings) -> None:
     """Serve both ports until the process is told to stop."""
-    public, ops = public_server(dashboard), ops_server(dashboard)
+    dashboard = build(settings, SystemClock())
+    public = public_server(dashboard)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, public.stop)
-    beside = asyncio.create_task(ops.serve())
+    ops, probed = serve_probes(probes(dashboard.not_ready), settings.host, settings.ops_port)
     try:
         await public.serve()
     finally:
         ops.stop()
-        await beside
+        await probed
     log.info("stopped")
-
-
-class Server(uvicorn.Server):
-    """A uvicorn server that leaves the signals to `serve`, which has two of them."""
-
-    def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
-        """Capture none."""
-        return nullcontext()
-
-    def stop(self) -> None:
-        """Stop serving."""
-        self.should_exit = True
 
 
 def public_server(dashboard: Dashboard) -> Server:
@@ -84,44 +58,18 @@ def public_server(dashboard: Dashboard) -> Server:
     return Server(
         uvicorn.Config(
             api(dashboard),
+            host=settings.host,
             port=settings.port,
+            # With httptools, uvicorn drops the body of a request with `Upgrade: h2c`.
+            http="h11",
             ws=live_protocol(dashboard.hub, settings.allowed_origins),
             timeout_graceful_shutdown=GRACE_S,
-            **_shared(settings),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
         )
     )
-
-
-def ops_server(dashboard: Dashboard) -> Server:
-    """Return the server of the ops port."""
-    settings = dashboard.context.settings
-    return Server(
-        uvicorn.Config(
-            ops_app(dashboard.is_ready),
-            port=settings.ops_port,
-            ws="none",
-            lifespan="off",
-            **_shared(settings),
-        )
-    )
-
-
-def _told(settings: Settings) -> dict[str, Any]:
-    """Return the settings with the credentials of addresses hidden."""
-    told = settings.model_dump(mode="json")
-    return {**told, "redis_url": re.sub(r"//[^@/]*@", "//***@", settings.redis_url)}
-
-
-def _shared(settings: Settings) -> dict[str, Any]:
-    # h11: with httptools, uvicorn drops the body of a request with `Upgrade: h2c`.
-    return {
-        "host": settings.host,
-        "http": "h11",
-        "log_config": None,
-        "access_log": False,
-        "server_header": False,
-        "proxy_headers": False,
-    }
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from typing import Any
 from fastapi import APIRouter, FastAPI
 from weir import names
 from weir.clock import Clock
+from weir_reading.appender import Appender
 from weir_reading.batches import Batches
 from weir_reading.follower import Follower
 from weir_reading.panes import Panes
@@ -47,8 +48,7 @@ from weir_dashboard.auth.scopes import API
 from weir_dashboard.auth.sessions import Sessions
 from weir_dashboard.context import Context
 from weir_dashboard.definitions.catalog import Catalog
-from weir_dashboard.definitions.producer import Appender
-from weir_dashboard.definitions.writer import Writer
+from weir_dashboard.definitions.writer import TIMEOUT_S, Writer
 from weir_dashboard.live.conversation import Conversation
 from weir_dashboard.live.feeds import Feeds
 from weir_dashboard.live.hub import Hub
@@ -79,21 +79,13 @@ ROUTERS = (
 
 
 def build(settings: Settings, clock: Clock) -> Dashboard:
-    """Put the service together; nothing runs yet.
-
-    Raises:
-        ValueError: If the secret `hash_key` is missing.
-    """
-    hash_key = settings.secret("hash_key")
-    if not hash_key:
-        msg = f"secret hash_key must be a file in {settings.secrets_dir}, found none"
-        raise ValueError(msg)
-    redis = connect(settings.redis_url, settings.secret("redis_password"))
+    """Put the service together; nothing runs yet."""
+    redis = connect(settings.redis_url, settings.redis_password)
     catalog = Catalog()
     follower = Follower(settings.kafka_bootstrap, clock, names.DEFINITIONS, catalog.take)
-    appender = Appender(settings.kafka_bootstrap)
+    appender = Appender(settings.kafka_bootstrap, names.DEFINITIONS, timeout_s=TIMEOUT_S)
     writer = Writer(appender, follower, catalog, clock)
-    key_ring = KeyRing(catalog, hash_key.encode(), clock)
+    key_ring = KeyRing(catalog, settings.hash_key, clock)
     sessions = Sessions(redis, key_ring, settings.session_hours)
 
     batches = Batches(redis, clock)
@@ -127,7 +119,7 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
     context = Context(
         settings, clock, redis, catalog, writer, batches, parts, observer, key_ring, sessions,
         queries, Turns(), Quarantine(settings.kafka_bootstrap),
-        Alerts(settings.kafka_bootstrap, clock), hash_key.encode(),
+        Alerts(settings.kafka_bootstrap, clock), settings.hash_key,
     )  # fmt: skip
     return Dashboard(context, follower, appender, hub, feeds)
 
@@ -163,6 +155,6 @@ def api(dashboard: Dashboard) -> FastAPI:
         keys=context.keys,
         sessions=context.sessions,
         origins=context.settings.allowed_origins,
-        is_ready=dashboard.is_ready,
+        is_ready=dashboard.follower.caught_up.is_set,
     )
     return app

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
+from weir_reading.appender import Appender
 from weir_reading.follower import Follower
 
 from weir_dashboard.context import Context
 from weir_dashboard.definitions.bootstrap import store_first_key
-from weir_dashboard.definitions.producer import Appender
 from weir_dashboard.live.feeds import Feeds
 from weir_dashboard.live.hub import Hub
 
@@ -30,9 +30,13 @@ class Dashboard:
     hub: Hub
     feeds: Feeds
 
-    def is_ready(self) -> bool:
-        """Tell whether definitions were read to their end once."""
-        return self.follower.caught_up.is_set()
+    def not_ready(self) -> str | None:
+        """Return why nobody should be sent here; None if they should.
+
+        Redis may be away: the service has to say that the numbers are stale.
+        """
+        known = self.follower.caught_up.is_set()
+        return None if known else "definitions have not been read to their end yet"
 
 
 @asynccontextmanager
@@ -58,7 +62,7 @@ async def running(dashboard: Dashboard) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
         await dashboard.follower.stop()
         await context.alerts.follower.stop()
-        await asyncio.to_thread(dashboard.appender.close)
+        await dashboard.appender.close()
         await context.redis.aclose()
 
 

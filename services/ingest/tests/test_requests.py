@@ -329,7 +329,7 @@ class TestOperations:
         assert ingest.process.wait(20) == 2
         text = ingest.log_path.read_text()
         for name in ("PORT", "LINGER_MS", "MAX_EVENTS"):
-            assert f"WEIR_INGEST_{name}: " in text
+            assert f'"name": "WEIR_INGEST_{name}"' in text
 
 
 def test_unknown_until_keys_are_read(

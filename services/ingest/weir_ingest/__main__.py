@@ -8,9 +8,9 @@ import ctypes
 import sys
 
 import uvloop
-from pydantic import ValidationError
+from weir_service import logs
+from weir_service.settings import EXIT_SETTINGS, read
 
-from weir_ingest import logs
 from weir_ingest.server import serve
 from weir_ingest.settings import Settings
 
@@ -21,16 +21,12 @@ _M_MMAP_THRESHOLD, _LARGE_BYTES = -3, 1 << 20
 
 def main() -> int:
     """Start, serve, stop; return 2 if the settings are not usable."""
-    logs.set_up()
+    logs.configure()
     with contextlib.suppress(AttributeError):  # a C library without it
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
-    try:
-        settings = Settings()  # type: ignore[call-arg]  # from the environment
-    except ValidationError as error:
-        for fault in error.errors():
-            name = "_".join(str(part) for part in fault["loc"]).upper()
-            sys.stderr.write(f"WEIR_INGEST_{name}: {fault['msg']}\n")
-        return 2
+    settings = read(Settings)
+    if settings is None:
+        return EXIT_SETTINGS
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(settings))
     return 0

@@ -23,6 +23,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from weir.clock import Clock, SystemClock
+from weir_service.probes import probes
 
 from weir_ingest import protocols
 from weir_ingest.accept import Accept, Parts
@@ -34,7 +35,6 @@ from weir_ingest.heartbeat import Heartbeat
 from weir_ingest.instruments import Instruments
 from weir_ingest.key_reader import KeyReader
 from weir_ingest.keys import Keys, StoredKey
-from weir_ingest.ops import Ops
 from weir_ingest.protocols.batch import BatchLimits
 from weir_ingest.quota import Quota
 from weir_ingest.settings import Settings
@@ -53,7 +53,7 @@ class Service:
         clock = clock or SystemClock()
         self.stopping = False
         self.instruments = Instruments()
-        self.keys = Keys(settings.hash_key.get_secret_value().encode())
+        self.keys = Keys(settings.hash_key)
         self.log = EventLog(
             settings.kafka_bootstrap, settings.linger_ms, _log_limits(settings), self.instruments
         )
@@ -64,7 +64,9 @@ class Service:
         self.heartbeat = Heartbeat(self.redis, settings.instance, clock, self._state)
         self.accept = Accept(self._parts(settings, clock))
         self.api = build_api(self.accept)
-        self.ops = Ops(self._not_ready, self._observe, self.instruments)
+        self.ops = probes(
+            self._not_ready, observe=self._observe, registry=self.instruments.registry
+        )
         self._process = psutil.Process()
         self._loop = asyncio.get_running_loop()
         self._tasks: list[asyncio.Task[None]] = []
@@ -157,10 +159,9 @@ def _log_limits(settings: Settings) -> LogLimits:
 
 
 def _redis(settings: Settings) -> Redis:
-    password = settings.redis_password
     return Redis.from_url(
         settings.redis_url,
-        password=password.get_secret_value() if password else None,
+        password=settings.redis_password,
         socket_timeout=_REDIS_TIMEOUT_S,
         socket_connect_timeout=_REDIS_TIMEOUT_S,
         # The client would repeat a write on its own, and an entry of the tail

@@ -1,43 +1,22 @@
-"""Every setting of ingest: read once at start, frozen, passed down, never imported."""
+"""Settings of ingest: the environment variables `WEIR_INGEST_<NAME>`."""
 
 from __future__ import annotations
 
-import os
-import socket
-from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, SecretStr, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic_settings import SettingsConfigDict
+from weir_service.settings import Port, ServiceSettings
 
-Port = Annotated[int, Field(ge=0, le=65535)]
 
+class Settings(ServiceSettings):
+    """What ingest is told from outside."""
 
-class Settings(BaseSettings):
-    """Settings of ingest, from environment variables `WEIR_INGEST_<NAME>`.
+    model_config = SettingsConfigDict(env_prefix="WEIR_INGEST_", frozen=True)
+    needed_secrets = ("hash_key",)
 
-    Start-up fails with all errors at once. Secrets come from files in `secrets_dir`
-    and are never in the environment or in a log.
-    """
-
-    model_config = SettingsConfigDict(env_prefix="WEIR_INGEST_", frozen=True, extra="forbid")
-
-    host: str = Field(default="127.0.0.1", description="Address that both ports bind to.")
     port: Port = Field(default=8080, description="Port for events.")
     ops_port: Port = Field(default=8082, description="Port for /livez, /readyz and /metrics.")
-    kafka_bootstrap: str = Field(description="Brokers, host:port, comma-separated.")
-    redis_url: str = Field(
-        default="redis://127.0.0.1:6379/0",
-        description="Redis, for the live tail and the heartbeat.",
-    )
-    secrets_dir: Path = Field(
-        description="Folder with the files `hash_key` and, if Redis asks for one, `redis_password`."
-    )
-    instance: str = Field(
-        default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}",
-        description="Name of this process in heartbeats.",
-    )
-
     max_body_bytes: PositiveInt = Field(default=5 << 20, description="Largest body as sent, bytes.")
     max_decoded_bytes: PositiveInt = Field(
         default=20 << 20, description="Largest decoded body, bytes."
@@ -74,24 +53,3 @@ class Settings(BaseSettings):
     tail_events_per_s: PositiveInt = Field(
         default=50, description="Most events a second and tenant that the live tail samples."
     )
-
-    @model_validator(mode="after")
-    def _secrets_are_there(self) -> Settings:
-        if not (self.secrets_dir / "hash_key").is_file():
-            message = (
-                f"secrets_dir must hold a file hash_key, found none in {self.secrets_dir}; "
-                "write the installation's key there"
-            )
-            raise ValueError(message)
-        return self
-
-    @property
-    def hash_key(self) -> SecretStr:
-        """The installation's key for the hashes of API keys."""
-        return SecretStr((self.secrets_dir / "hash_key").read_text().strip())
-
-    @property
-    def redis_password(self) -> SecretStr | None:
-        """Redis's password, None if there is no such file."""
-        path = self.secrets_dir / "redis_password"
-        return SecretStr(path.read_text().strip()) if path.is_file() else None

@@ -157,7 +157,7 @@ def _notification(
         value=None if point is None else point.value,
         low=None if point is None else point.low,
         high=None if point is None else point.high,
-        limit=rule.outside or (rule.above if rule.below is None else rule.below),
+        limit=rule.limit,
         unit=watched.unit,
         count=None if point is None else point.events,
         since_ms=told.key_ms,

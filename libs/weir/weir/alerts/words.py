@@ -64,11 +64,10 @@ def with_unit(value: float | None, unit: str) -> str:
 
 def limit_of(subject: Subject) -> str:
     """Return a rule's limit as its messages say it."""
-    rule = subject.rule
-    if rule.outside is not None:
-        low, high = rule.outside
-        return f"{short(low)} to {with_unit(high, subject.unit)}"
-    return with_unit(rule.above if rule.below is None else rule.below, subject.unit)
+    limit = subject.rule.limit
+    if isinstance(limit, tuple):
+        return f"{short(limit[0])} to {with_unit(limit[1], subject.unit)}"
+    return with_unit(limit, subject.unit)
 
 
 def title(subject: Subject, told: Transition) -> str:

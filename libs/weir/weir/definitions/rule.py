@@ -219,6 +219,14 @@ class Rule(DefinitionModel):
         return next(n for n in ("above", "below", "outside") if getattr(self, n) is not None)
 
     @property
+    def limit(self) -> float | tuple[float, float]:
+        """The limit as it was written: a number, or the two of `outside`."""
+        if self.outside is not None:
+            return self.outside
+        low, high = self.limits
+        return high if self.below is None else low
+
+    @property
     def limits(self) -> tuple[float, float]:
         """The least and the greatest value within the limit; infinite where there is none."""
         if self.outside is not None:
@@ -239,7 +247,6 @@ class Rule(DefinitionModel):
     @property
     def limit_text(self) -> str:
         """The limit as people write it."""
-        low, high = self.limits
-        if self.outside is not None:
-            return f"{low:g} to {high:g}"
-        return f"{high if self.below is None else low:g}"
+        if isinstance(self.limit, tuple):
+            return f"{self.limit[0]:g} to {self.limit[1]:g}"
+        return f"{self.limit:g}"

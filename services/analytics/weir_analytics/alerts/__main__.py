@@ -9,21 +9,18 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from contextlib import AbstractContextManager, nullcontext
 
 import structlog
-import uvicorn
 import uvloop
 from confluent_kafka import KafkaException
-from pydantic import ValidationError
 from weir.clock import SystemClock
+from weir_service import logs
+from weir_service.probes import probes, serve_probes
+from weir_service.settings import EXIT_SETTINGS, read
 
 from weir_analytics.alerts.app import Alerts, FencedError
-from weir_analytics.alerts.ops import ops_app
 from weir_analytics.alerts.settings import Settings
-from weir_analytics.log import configure
 
-EXIT_SETTINGS = 2
 EXIT_FENCED = 3
 EXIT_BROKEN = 70
 log = structlog.get_logger()
@@ -31,33 +28,20 @@ log = structlog.get_logger()
 
 def main() -> int:
     """Work until told to stop; return the exit code."""
-    configure()
-    try:
-        settings = Settings()  # type: ignore[call-arg]  # from the environment
-    except ValidationError as error:
-        for one in error.errors():
-            log.error("bad_setting", name=f"WEIR_ALERTS_{one['loc'][0]}".upper(), why=one["msg"])
+    logs.configure()
+    settings = read(Settings)
+    if settings is None:
         return EXIT_SETTINGS
-    log.info("settings", **settings.model_dump(mode="json", exclude={"redis_url"}))
+    log.info("settings", **settings.told())
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_run(settings))
 
 
 async def _run(settings: Settings) -> int:
     alerts = Alerts(settings, SystemClock())
-    ops = _Ops(
-        uvicorn.Config(
-            ops_app(alerts.is_alive, alerts.ready.is_set),
-            host=settings.host,
-            port=settings.ops_port,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-        )
-    )
-    serving, working = asyncio.create_task(ops.serve()), asyncio.create_task(alerts.run())
+    app = probes(alerts.not_ready, not_alive=alerts.not_alive)
+    ops, probed = serve_probes(app, settings.host, settings.ops_port)
+    working = asyncio.create_task(alerts.run())
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, working.cancel)
@@ -72,18 +56,10 @@ async def _run(settings: Settings) -> int:
     except (KafkaException, TimeoutError) as error:
         log.error("cannot_go_on", error=str(error))
         code = EXIT_BROKEN
-    ops.should_exit = True
-    await serving
+    ops.stop()
+    await probed
     log.info("stopped", code=code)
     return code
-
-
-class _Ops(uvicorn.Server):
-    """A server that leaves signals to `_run`."""
-
-    def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
-        """Capture none."""
-        return nullcontext()
 
 
 if __name__ == "__main__":

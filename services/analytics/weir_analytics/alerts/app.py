@@ -56,7 +56,7 @@ class Alerts:
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._settings, self._clock = settings, clock
-        self._redis = connect(settings.redis_url, settings.secret("redis_password"))
+        self._redis = connect(settings.redis_url, settings.redis_password)
         self._catalog = Catalog()
         self._definitions = Follower(
             settings.kafka_bootstrap, clock, names.DEFINITIONS, self._catalog.take
@@ -105,12 +105,18 @@ class Alerts:
             await self._journal.close()
             await self._redis.aclose()
 
-    def is_alive(self) -> bool:
-        """Tell whether rules are still looked at; while Kafka is away they wait, alive."""
+    def not_ready(self) -> str | None:
+        """Return what this job waits for before it may write; None if it may."""
+        return None if self.ready.is_set() else "weir.alerts has not been read to its end yet"
+
+    def not_alive(self) -> str | None:
+        """Return that rules are no longer looked at; while Kafka is away they wait, alive."""
         if not self.ready.is_set() or self._definitions.away_s() is not None:
-            return True
+            return None
         idle_s = self._clock.monotonic_s() - self._evaluator.passed_s
-        return idle_s < STUCK_S or self._batches.moved_s < self._evaluator.passed_s
+        if idle_s < STUCK_S or self._batches.moved_s < self._evaluator.passed_s:
+            return None
+        return "rules have not been looked at for a minute"
 
     async def _begin(self) -> None:
         await self._definitions.caught_up.wait()

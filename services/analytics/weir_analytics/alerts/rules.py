@@ -13,7 +13,6 @@ from weir.alerts.watch import Change, Watch
 from weir.definitions.channel import Channel
 from weir.definitions.history import Definition
 from weir.definitions.rule import Rule
-from weir.query.answer import unit_of
 from weir_reading.catalog import Catalog
 from weir_reading.served import Metrics
 
@@ -97,14 +96,12 @@ class Rules:
         if not isinstance(rule, Rule):
             msg = f"version {definition.vid} must be a rule that this release can read"
             raise ValueError(msg)
-        metric = self.metrics(definition.tenant).get(rule.metric)
-        unit = metric.newest.metric.unit if metric is not None else ""
         return Watched(
             tenant=definition.tenant,
             vid=definition.vid,
             version=definition.version,
             rule=rule,
-            unit=unit_of(rule.aggregate, unit),
+            unit=self.metrics(definition.tenant).unit(rule.metric, rule.aggregate),
             followers=self._followers(definition.tenant),
             link=f"{self._link}/alerts/" if self._link else "",
         )

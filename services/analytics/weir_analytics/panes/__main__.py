@@ -7,6 +7,7 @@ process died. A supervisor restarts it with back-off after 3 and 70.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -14,11 +15,11 @@ import threading
 from collections.abc import Callable
 
 import structlog
-from pydantic import ValidationError
 from weir import names
 from weir.clock import SystemClock
+from weir_service import logs
+from weir_service.settings import EXIT_SETTINGS, read
 
-from weir_analytics.log import configure
 from weir_analytics.panes.driver import EXIT_BROKEN, Driver
 from weir_analytics.panes.heartbeat import Heartbeat
 from weir_analytics.panes.ops import Figures, OpsServer
@@ -28,20 +29,18 @@ from weir_analytics.panes.vitals import Vitals
 from weir_analytics.settings import Settings
 
 LOG = structlog.get_logger()
-EXIT_SETTINGS = 2
 
 
 def main() -> int:
     """Read the settings, start the parts, count until told to stop."""
-    configure()
-    try:
-        settings = Settings()  # type: ignore[call-arg]  # from the environment
-    except ValidationError as error:
-        for one in error.errors():
-            LOG.error("bad_setting", name=f"WEIR_ANALYTICS_{one['loc'][0]}".upper(), why=one["msg"])
+    logs.configure()
+    # Py4J tells of each error of the JVM once more; the driver tells what it means.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    settings = read(Settings)
+    if settings is None:
         return EXIT_SETTINGS
     settings.state_dir.mkdir(parents=True, exist_ok=True)
-    LOG.info("settings", **settings.model_dump(mode="json", exclude={"redis_url"}))
+    LOG.info("settings", **settings.told())
     return _run(settings)
 
 

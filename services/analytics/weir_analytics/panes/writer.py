@@ -25,6 +25,7 @@ from pyspark import TaskContext
 from weir import names
 from weir.commit import Fence
 from weir.series import series_digest, shard_of
+from weir_service.settings import read_secret
 
 from weir_analytics.failpoints import failpoint
 from weir_analytics.panes.accounts import LEDGER
@@ -35,7 +36,6 @@ from weir_analytics.panes.inbox import Inbox, Unusable
 from weir_analytics.panes.quarantine import Copy, Origin, event_owner, quarantine_writer
 from weir_analytics.panes.store import ShardStore
 from weir_analytics.panes.versions import Version, current_versions
-from weir_analytics.settings import read_password
 
 REPORT = "report string"
 
@@ -177,5 +177,5 @@ def _copy(one: Unusable, origin: Origin, value: Any, versions: Mapping[int, Vers
 @cache
 def store(url: str, shard: int, secrets_dir: str | None = None) -> ShardStore:
     """Return this process's connection to a shard."""
-    password = read_password(Path(secrets_dir)) if secrets_dir else None
+    password = read_secret(Path(secrets_dir), "redis_password") if secrets_dir else None
     return ShardStore(url, shard, password=password)

@@ -15,7 +15,6 @@ from weir.definitions.check import check
 from weir.definitions.history import Definition
 from weir.definitions.rule import Rule as RuleModel
 from weir.problems import ProblemError, Reason
-from weir.query.answer import unit_of
 from weir.query.grouping import Group
 from weir_reading.served import Metrics
 from weir_reading.threads import in_thread
@@ -225,12 +224,8 @@ def _by(rule: RuleModel, group: Group) -> dict[str, str | None]:
 
 
 def _limit(rule: RuleModel) -> float | list[float]:
-    if rule.outside is not None:
-        return list(rule.outside)
-    low, high = rule.limits
-    return high if rule.below is None else low
+    return list(rule.limit) if isinstance(rule.limit, tuple) else rule.limit
 
 
 def _unit(here: Context, tenant: str, rule: RuleModel) -> str:
-    metric = Metrics(here.catalog, tenant).get(rule.metric)
-    return unit_of(rule.aggregate, metric.newest.metric.unit if metric is not None else "")
+    return Metrics(here.catalog, tenant).unit(rule.metric, rule.aggregate)

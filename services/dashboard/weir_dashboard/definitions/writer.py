@@ -14,10 +14,12 @@ from weir.clock import Clock
 from weir.definitions.history import Definition
 from weir.definitions.records import Edit, NewRecord, delete_record, put_record
 from weir.problems import ProblemError, Reason
+from weir_reading.appender import Appender, NotConfirmedError
 from weir_reading.follower import Follower
 
 from weir_dashboard.definitions.catalog import Catalog, Place
-from weir_dashboard.definitions.producer import TIMEOUT_S, Appender
+
+TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -71,12 +73,20 @@ class Writer:
         return Edit(*place, based_on=based_on, by=by, at_ms=self._clock.now_ms())
 
     async def _append(self, place: Place, record: NewRecord) -> Definition:
-        offset = await self._appender.append(record.key, record.value)
+        offset = await self._appended(record)
         await self._read_back(offset)
         winner = self._catalog.folded.by_vid(offset)
         if winner is None:
             raise self._conflict(place, 409, "another change came first")
         return winner
+
+    async def _appended(self, record: NewRecord) -> int:
+        try:
+            return await self._appender.append(record.key, record.value)
+        except NotConfirmedError:
+            # A repeat is safe: of two records that are based on the same version one wins.
+            msg = "the log did not confirm the change; it may stand or not, read it and try again"
+            raise ProblemError(503, Reason.LOG_UNAVAILABLE, msg, retry_after_s=2) from None
 
     async def _read_back(self, offset: int) -> None:
         try:

@@ -35,6 +35,6 @@ def configure() -> None:
             ],
         )
     )
-    root = logging.getLogger()
-    root.handlers = [handler]
-    root.setLevel(logging.WARNING)
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    # It warns of each Upgrade header and each malformed request: clients' doing.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)

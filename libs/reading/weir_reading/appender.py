@@ -1,0 +1,74 @@
+"""Appends to a topic of one partition, whose records are few and all matter.
+
+`append` returns the offset that Kafka acknowledged with all in-sync replicas. When the
+acknowledgement does not come in time the record may stand in the log or not: whoever
+follows the topic will see. The producer sends again by itself and idempotently, so that
+nothing stands twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from confluent_kafka import KafkaError, Message, Producer
+
+
+class NotConfirmedError(Exception):
+    """Kafka did not confirm a record in time."""
+
+
+class Appender:
+    """Writes records in the order of the calls, and waits for each acknowledgement."""
+
+    def __init__(self, bootstrap: str, topic: str, *, timeout_s: float) -> None:
+        """Prepare; it connects by itself.
+
+        Args:
+            bootstrap: Brokers.
+            topic: One with a single partition.
+            timeout_s: How long an acknowledgement is waited for.
+        """
+        self._topic = topic
+        self._timeout_s = timeout_s
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "acks": "all",
+                "enable.idempotence": True,
+                "linger.ms": 0,
+                "message.timeout.ms": int(timeout_s * 1000),
+                "log_level": 2,
+            }
+        )
+
+    async def append(self, key: str | bytes, value: bytes) -> int:
+        """Append a record and return its offset.
+
+        Raises:
+            NotConfirmedError: If Kafka did not confirm it in time.
+        """
+        loop = asyncio.get_running_loop()
+        confirmed: asyncio.Future[int] = loop.create_future()
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            loop.call_soon_threadsafe(_settle, confirmed, error, message.offset())
+
+        self._producer.produce(self._topic, value, key, partition=0, on_delivery=delivered)
+        # The library calls back from `poll` only, and `poll` blocks.
+        while not confirmed.done():
+            await asyncio.to_thread(self._producer.poll, 0.05)
+            await asyncio.sleep(0)
+        return confirmed.result()
+
+    async def close(self) -> None:
+        """Wait for what is under way, at most as long as an acknowledgement may take or 5 s."""
+        await asyncio.to_thread(self._producer.flush, min(self._timeout_s, 5.0))
+
+
+def _settle(confirmed: asyncio.Future[int], error: KafkaError | None, offset: int | None) -> None:
+    if confirmed.done():
+        return
+    if error is None and offset is not None:
+        confirmed.set_result(offset)
+    else:
+        confirmed.set_exception(NotConfirmedError(str(error)))
