@@ -36,7 +36,7 @@ class Writer:
             key = names.pane_key(0, vid, res_s, start_s)
             pipeline.delete(key)
             for text, row in rows.items():
-                pipeline.hset(key, self._short(vid, text), codec.encode(row))
+                pipeline.hset(key, short_id(self._redis, vid, text), codec.encode(row))
         pipeline.execute()
         self.rev += 1
         record = BatchRecord(
@@ -54,14 +54,16 @@ class Writer:
         self._redis.xadd(names.BATCHES, {FIELD: encode(record)}, id=place)
         return record
 
-    def _short(self, vid: int, text: str) -> bytes:
-        if text == OTHER:
-            return b"\0\0"
-        ids = names.ids_key(0, vid)
-        known = self._redis.hget(ids, series_digest(text))
-        if known is not None:
-            return bytes(known)
-        short: bytes = (self._redis.hlen(ids) + 1).to_bytes(2, "big")
-        self._redis.hset(ids, series_digest(text), short)
-        self._redis.hset(names.names_key(0, vid), short, text)
-        return short
+
+def short_id(redis: Any, vid: int, text: str) -> bytes:
+    """Return the short id of a series in the panes of a version; a new one is given out."""
+    if text == OTHER:
+        return b"\0\0"
+    ids = names.ids_key(0, vid)
+    known = redis.hget(ids, series_digest(text))
+    if known is not None:
+        return bytes(known)
+    short: bytes = (redis.hlen(ids) + 1).to_bytes(2, "big")
+    redis.hset(ids, series_digest(text), short)
+    redis.hset(names.names_key(0, vid), short, text)
+    return short

@@ -1,21 +1,24 @@
-"""A whole stack for tests: started on ports of its own, used through its public API.
+"""Servers for tests: a broker, or a whole stack that is used through its public API.
 
-It runs without the keeper, so a part that a test kills stays down until the test
+A stack runs without the keeper, so a part that a test kills stays down until the test
 starts it again.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from weir_local import ports
 from weir_local.client import Answer, ApiClient
 from weir_local.home import Home, Ports
+from weir_local.kafka import Broker
 from weir_local.services import addresses
 from weir_local.stack import CORE, Stack
+from weir_local.topics import TOPICS
 from weir_local.waiting import T, wait_until
 
 READY_TIMEOUT_S = 300.0
@@ -33,6 +36,18 @@ def free_port_base() -> int:
             return base
     msg = "eight free ports in a row must exist between 10000 and 32000, found none in 100 tries"
     raise RuntimeError(msg)
+
+
+@contextmanager
+def running_broker(folder: Path) -> Iterator[Broker]:
+    """Yield a broker with Weir's topics, all of them empty; it ends with the block."""
+    broker = Broker(folder)
+    broker.start()
+    try:
+        broker.create_topics(TOPICS)
+        yield broker
+    finally:
+        broker.kill()
 
 
 class TestStack:

@@ -13,7 +13,7 @@ from redis import Redis
 from weir.definitions.records import Edit, put_record
 from weir.rows import Row
 from weir_local.kafka import Broker
-from weir_local.topics import TOPICS
+from weir_local.testing import running_broker
 from weir_local.waiting import wait_until
 from written import Writer
 
@@ -97,18 +97,14 @@ class Scene:
 @pytest.fixture
 def scene(tmp_path: Path, redis_url: str) -> Iterator[Scene]:
     """Return a scene with a running job."""
-    broker = Broker(tmp_path / "kafka")
-    broker.start()
-    broker.create_topics(TOPICS)
-    job = AlertsJob(broker.bootstrap, redis_url, tmp_path)
-    with Redis.from_url(redis_url) as redis:
+    with running_broker(tmp_path / "kafka") as broker, Redis.from_url(redis_url) as redis:
+        job = AlertsJob(broker.bootstrap, redis_url, tmp_path)
         scene = Scene(broker, redis, job)
         try:
             job.start()
             yield scene
         finally:
             job.kill()
-            broker.kill()
             scene.hook.close()
             scene.other.close()
 
@@ -239,16 +235,12 @@ def test_without_kafka_nothing_is_told_and_nothing_is_lost(scene: Scene) -> None
 
 def test_a_job_whose_start_is_the_first_record_of_all(tmp_path: Path, redis_url: str) -> None:
     """Its fence is 0, and it sends all the same."""
-    broker = Broker(tmp_path / "kafka")
-    broker.start()
-    broker.create_topics(TOPICS)
-    job = AlertsJob(broker.bootstrap, redis_url, tmp_path)
-    try:
-        job.start()
-        with Redis.from_url(redis_url) as redis:
+    with running_broker(tmp_path / "kafka") as broker, Redis.from_url(redis_url) as redis:
+        job = AlertsJob(broker.bootstrap, redis_url, tmp_path)
+        try:
+            job.start()
             scene = Scene(broker, redis, job)
             scene.pane(12)
             scene.await_kinds("firing")
-    finally:
-        job.kill()
-        broker.kill()
+        finally:
+            job.kill()

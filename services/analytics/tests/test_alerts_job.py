@@ -17,7 +17,7 @@ from redis import Redis
 from timelines import START_MS, Timeline, World, metric_of, play, row_of, timelines
 from weir.rows import Row
 from weir_local.kafka import Broker
-from weir_local.topics import TOPICS
+from weir_local.testing import running_broker
 from weir_local.waiting import wait_until
 from written import PaneKey, Writer
 
@@ -37,11 +37,8 @@ KILLED_TO_MS = START_MS + 15 * 60_000
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Broker]:
     """Return a broker of this test's own: its log of alerts must begin empty."""
-    broker = Broker(tmp_path / "kafka")
-    broker.start()
-    broker.create_topics(TOPICS)
-    yield broker
-    broker.kill()
+    with running_broker(tmp_path / "kafka") as broker:
+        yield broker
 
 
 @dataclass

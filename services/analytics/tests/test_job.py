@@ -7,16 +7,14 @@ import shutil
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from weir import names
 from weir.batches import BatchRecord, Opening
+from weir_local.redis import RedisServer
+from weir_local.testing import running_broker
 
 from .live_job import Job, World, recount, wait_for
-
-if TYPE_CHECKING:
-    from weir_local.kafka import Broker
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
 
@@ -36,20 +34,12 @@ SETTINGS = {"SHARDS": "2", "SMALL_BATCH": "200"}
 
 
 @pytest.fixture(scope="module")
-def world(kafka_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Return a log and a store of this module's own."""
-    from weir_local.kafka import Broker as OwnBroker
-    from weir_local.redis import RedisServer
-    from weir_local.topics import TOPICS
-
-    del kafka_broker  # the session's broker has other tests' records
-    broker = OwnBroker(tmp_path_factory.mktemp("kafka"))
-    broker.start()
-    broker.create_topics(TOPICS)
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Return a log and a store of this module's own: others' have other tests' records."""
     server = RedisServer(tmp_path_factory.mktemp("redis"))
     server.start()
-    yield World(broker.bootstrap, server.url, shards=2)
-    broker.kill()
+    with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield World(broker.bootstrap, server.url, shards=2)
     server.kill()
 
 

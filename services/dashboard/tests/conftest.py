@@ -18,8 +18,7 @@ from weir import names
 from weir.batches import FIELD, BatchRecord, Opening, encode, entry_id
 from weir.clock import SystemClock
 from weir.rows import Row, merge_packed
-from weir.series import OTHER, series_digest
-from weir_dashboard.__main__ import Server, public_server
+from weir_dashboard.__main__ import public_server
 from weir_dashboard.app import build
 from weir_dashboard.auth.callers import hash_key_text
 from weir_dashboard.definitions.writer import Expected
@@ -28,8 +27,10 @@ from weir_dashboard.settings import Settings
 from weir_local.kafka import Broker
 from weir_local.ports import free_port
 from weir_local.redis import RedisServer
-from weir_local.topics import TOPICS
+from weir_local.testing import running_broker
 from weir_local.waiting import wait_until
+from weir_service.probes import Server
+from written import short_id
 
 from .watching import METRIC
 
@@ -148,31 +149,16 @@ class Engine:
         """Add rows to a pane and tell nobody."""
         key = names.pane_key(0, vid, *pane)
         for text, row in added.items():
-            short = self._short(vid, text)
+            short = short_id(self._redis, vid, text)
             stored = self._redis.hget(key, short)
             self._redis.hset(key, short, merge_packed(stored, row))
-
-    def _short(self, vid: int, text: str) -> bytes:
-        if text == OTHER:
-            return b"\0\0"
-        ids = names.ids_key(0, vid)
-        known = self._redis.hget(ids, series_digest(text))
-        if known is not None:
-            return bytes(known)
-        short: bytes = (self._redis.hlen(ids) + 1).to_bytes(2, "big")
-        self._redis.hset(ids, series_digest(text), short)
-        self._redis.hset(names.names_key(0, vid), short, text)
-        return short
 
 
 @pytest.fixture(scope="session")
 def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """Return a broker of these tests' own: a first key is stored only where no key is yet."""
-    broker = Broker(tmp_path_factory.mktemp("kafka"))
-    broker.start()
-    broker.create_topics(TOPICS)
-    yield broker
-    broker.kill()
+    with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
 
 
 @pytest.fixture(scope="session")
@@ -226,7 +212,7 @@ def running(settings: Settings, bootstrap_key: str) -> Iterator[Running]:
     redis = Redis.from_url(settings.redis_url)
     key_id = bootstrap_key.split("_")[1]
     wait_until(
-        lambda: dashboard.is_ready() and dashboard.context.catalog.key(key_id) is not None,
+        lambda: dashboard.not_ready() is None and dashboard.context.catalog.key(key_id) is not None,
         timeout_s=20,
         what="the first key stored",
     )

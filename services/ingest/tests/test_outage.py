@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 from weir_local.kafka import Broker
-from weir_local.topics import TOPICS
+from weir_local.testing import running_broker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,11 +25,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.disruption]
 @pytest.fixture
 def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """Return a broker that this test may stop."""
-    broker = Broker(tmp_path_factory.mktemp("broker"))
-    broker.start()
-    broker.create_topics(TOPICS)
-    yield broker
-    broker.kill()
+    with running_broker(tmp_path_factory.mktemp("broker")) as broker:
+        yield broker
 
 
 @dataclass

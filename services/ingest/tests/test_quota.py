@@ -9,8 +9,7 @@ import httpx
 import pytest
 from weir.problems import ProblemError
 from weir_ingest.quota import Quota
-from weir_local.kafka import Broker
-from weir_local.topics import TOPICS
+from weir_local.testing import running_broker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -156,13 +155,13 @@ def test_what_is_not_stored_does_not_count(
     wait_for: Callable[..., Any],
 ) -> None:
     """A body refused whole and an outage of Kafka's take nothing of the quota."""
-    broker = Broker(tmp_path)
-    broker.start()
-    broker.create_topics(TOPICS)
-    ingest = start_ingest(
-        broker.bootstrap, new_key(broker.bootstrap), quota_events_per_s="2", delivery_timeout_s="1"
-    )
-    try:
+    with running_broker(tmp_path) as broker:
+        ingest = start_ingest(
+            broker.bootstrap,
+            new_key(broker.bootstrap),
+            quota_events_per_s="2",
+            delivery_timeout_s="1",
+        )
         wait_for(ingest.is_ready)
         events = json.dumps([{"type": "t", "id": str(n), "data": {}} for n in range(25)]).encode()
         for body in (b"nonsense", b'{"type":', b"\xff"):
@@ -173,6 +172,3 @@ def test_what_is_not_stored_does_not_count(
             away = ingest.post(events, origin="https://shop.example")
             assert (away.status_code, left(away)) == (503, "r=20;t=0")
         assert "ratelimit-policy" in away.headers["access-control-expose-headers"]
-    finally:
-        ingest.stop()
-        broker.kill()
