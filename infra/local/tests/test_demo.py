@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from weir.clock import ManualClock
 from weir.definitions.check import check
+from weir.definitions.rule import Rule
 from weir_local.client import ApiClient
 from weir_local.demo.accesslog import parse_line, read_log
 from weir_local.demo.feeder import (
@@ -28,7 +29,7 @@ from weir_local.demo.feeder import (
     iso,
 )
 from weir_local.demo.machine import Counters, rates
-from weir_local.demo.prepare import read_definitions, split
+from weir_local.demo.prepare import read_definitions
 from weir_local.demo.schedule import PASS_MS, Cursor, Schedule, squeeze
 from weir_local.repository import ACCESS_LOG, DEFINITIONS
 from weir_local.waiting import wait_until
@@ -243,13 +244,19 @@ def test_definitions_are_read_in_order() -> None:
     assert all(text.strip() for text in texts.values())
 
 
+def test_a_rule_fires_within_two_minutes() -> None:
+    """The first two minutes that are sent live hold a response that is larger than its limit."""
+    rule = check("rule", "large_responses", read_definitions(DEFINITIONS)["rule/large_responses"])
+    assert isinstance(rule.model, Rule)
+    assert (rule.model.aggregate, rule.model.side) == ("max", "above")
+    log = read_log(ACCESS_LOG)
+    offsets = squeeze([one.time_ms for one in log])
+    early = [int(log[n].data.get("bytes", 0)) for n, at in enumerate(offsets) if at < 100_000]
+    assert max(early) > rule.model.limits[1]
+
+
 @pytest.mark.parametrize("name", list(read_definitions(DEFINITIONS)))
 def test_each_definition_passes_the_check(name: str) -> None:
     """What `make demo` puts is accepted under its own kind and name."""
     kind, _, own = name.partition("/")
     assert check(kind, own, read_definitions(DEFINITIONS)[name]).model.name == own
-
-
-def test_split_keeps_the_text() -> None:
-    """A document is the text between two separators; one of comments only is none."""
-    assert split("# note\n---\na: 1\n---\n---\nb: 2") == ["a: 1\n", "b: 2\n"]

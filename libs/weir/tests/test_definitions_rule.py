@@ -32,6 +32,7 @@ class TestLimit:
         [
             ({"above": 0}, (-INFINITY, 0), (-INFINITY, 0), "0"),
             ({"above": 400, "recover": 350}, (-INFINITY, 400), (-INFINITY, 350), "400"),
+            ({"above": 1_500_000}, (-INFINITY, 1_500_000), (-INFINITY, 1_500_000), "1,500,000"),
             ({"below": 0, "recover": 2.5}, (0, INFINITY), (2.5, INFINITY), "0"),
             ({"outside": [1, 5]}, (1, 5), (1, 5), "1 to 5"),
             ({"outside": [1, 5], "recover": [2, 4]}, (1, 5), (2, 4), "1 to 5"),

@@ -248,5 +248,5 @@ class Rule(DefinitionModel):
     def limit_text(self) -> str:
         """The limit as people write it."""
         if isinstance(self.limit, tuple):
-            return f"{self.limit[0]:g} to {self.limit[1]:g}"
-        return f"{self.limit:g}"
+            return f"{self.limit[0]:,.15g} to {self.limit[1]:,.15g}"
+        return f"{self.limit:,.15g}"
