@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from weir.definitions.base import DefinitionModel, Model
 from weir.definitions.faults import fault
 
+OWN_SECRETS: Final = frozenset(("hash_key", "bootstrap_key", "redis_password", "kafka_password"))
+"""Secrets of Weir itself, which may stand in the same folder; no channel is given one."""
+_PREFIX: Final = "secret://"
 _SECRET: Final = re.compile(r"secret://[a-z][a-z0-9_]{0,63}")
 _WEB: Final = re.compile(r"https?://[^\s\x00-\x1f]+")
 
@@ -22,11 +25,18 @@ def _checked_secret(text: str) -> str:
             # What came may be the secret itself.
             got="something else",
         )
+    if text.removeprefix(_PREFIX) in OWN_SECRETS:
+        raise fault(
+            required="the name of a secret that was made for a channel",
+            mend="put the channel's secret into a file of its own, and name that",
+        )
     return text
 
 
 def _checked_url(text: str) -> str:
-    if not _WEB.fullmatch(text) and not _SECRET.fullmatch(text):
+    if text.startswith(_PREFIX):
+        return _checked_secret(text)
+    if not _WEB.fullmatch(text):
         raise fault(
             required="an http or https address, or the name of a secret that holds one",
             mend="write url: https://hooks.example.com/weir",
@@ -52,13 +62,30 @@ class Webhook(Model):
 
 
 class Channel(DefinitionModel):
-    """A channel.
+    """A channel: a webhook, or one of the services that Apprise speaks.
 
     Attributes:
-        webhook: How.
+        webhook: A receiver of signed calls.
+        apprise: The secret that holds an Apprise URL: the whole URL is one, tokens and all.
         follow: `firing`: alerts and their ends; `all`: confirmations and amendments too.
     """
 
     kind: Literal["channel"] = "channel"
-    webhook: Webhook
+    webhook: Webhook | None = None
+    apprise: Secret | None = None
     follow: Literal["firing", "all"] = "firing"
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Channel:
+        if (self.webhook is None) == (self.apprise is None):
+            raise fault(
+                required="a channel with one of webhook and apprise",
+                mend="write webhook: {url: …, secret: secret://name}, or apprise: secret://name",
+                got="neither" if self.webhook is None else "both",
+            )
+        return self
+
+
+def secret_name(reference: str) -> str:
+    """Return the name in a reference to a secret, `secret://name`."""
+    return reference.removeprefix(_PREFIX)

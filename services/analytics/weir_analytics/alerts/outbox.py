@@ -10,17 +10,16 @@ from __future__ import annotations
 import asyncio
 import random
 
-import msgspec
 import structlog
 from weir.alerts.fold import Due, DueKey
 from weir.alerts.records import Delivery
 from weir.clock import Clock
-from weir.definitions.channel import Channel, Webhook
 from weir_reading.catalog import Catalog
 
+from weir_analytics.alerts.channels.answer import Answer
+from weir_analytics.alerts.channels.sender import Sender
 from weir_analytics.alerts.journal import Journal
 from weir_analytics.alerts.settings import Settings
-from weir_analytics.alerts.webhook import Answer, Caller, signed
 
 GIVE_UP_MS = 86_400_000
 FIRST_PAUSE_S = 1.0
@@ -41,9 +40,8 @@ class Outbox:
     def __init__(
         self, journal: Journal, catalog: Catalog, settings: Settings, clock: Clock
     ) -> None:
-        self._journal, self._catalog, self._settings = journal, catalog, settings
-        self._clock = clock
-        self._caller = Caller(settings.allowed_hosts)
+        self._journal, self._clock = journal, clock
+        self._sender = Sender(catalog, settings, clock)
         self._workers: dict[_Place, asyncio.Task[None]] = {}
         self.fence: int | None = None
         self.failing: dict[_Place, str] = {}
@@ -63,13 +61,13 @@ class Outbox:
         for worker in self._workers.values():
             worker.cancel()
         await asyncio.gather(*self._workers.values(), return_exceptions=True)
-        await self._caller.close()
+        await self._sender.close()
 
     async def _work(self, place: _Place) -> None:
         tries, pause_s = 0, FIRST_PAUSE_S
         while (found := self._next(place)) is not None:
             key, due = found
-            answer = await self._send(place, due)
+            answer = await self._sender.send(*place, due.notification)
             tries += 1
             outcome = self._outcome(due, answer)
             if outcome is None:
@@ -94,31 +92,6 @@ class Outbox:
         if answer.final:
             return "refused"
         return "given_up" if self._clock.now_ms() - due.since_ms > GIVE_UP_MS else None
-
-    async def _send(self, place: _Place, due: Due) -> Answer:
-        found = self._catalog.folded.get(place[0], "channel", place[1])
-        model = found.readable if found is not None else None
-        if not isinstance(model, Channel):
-            return Answer(None, 0, "there is no such channel")
-        return await self._call(model.webhook, due)
-
-    async def _call(self, webhook: Webhook, due: Due) -> Answer:
-        names = (webhook.secret, webhook.old_secret)
-        secrets = [self._secret(name) for name in names if name is not None]
-        url = self._secret(webhook.url) if webhook.url.startswith("secret://") else webhook.url
-        if url is None or None in secrets:
-            return Answer(None, 0, "a secret that the channel names is missing")
-        body = msgspec.json.encode(due.notification)
-        at_s = self._clock.now_ms() // 1000
-        known = [secret for secret in secrets if secret is not None]
-        try:
-            headers = signed(due.notification.id, at_s, body, known)
-        except ValueError as error:
-            return Answer(None, 0, str(error))
-        return await self._caller.call(url, body, headers)
-
-    def _secret(self, name: str) -> str | None:
-        return self._settings.secret(name.removeprefix("secret://"))
 
     def _delivery(self, key: DueKey, outcome: str, answer: Answer, tries: int) -> Delivery:
         tenant, number, channel = key

@@ -13,62 +13,18 @@ import base64
 import binascii
 import hashlib
 import hmac
-import ipaddress
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import httpx
+
+from weir_analytics.alerts.channels.addresses import Addresses, NotAllowedError, address_of
+from weir_analytics.alerts.channels.answer import NOT_ALLOWED, Answer
 
 TIMEOUT_S = 10.0
 MAX_ANSWER_BYTES = 65_536
 _PREFIX = "whsec_"
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-# Not public either, though Python's tables do not say so everywhere: protocol assignments,
-# among them the metadata of a cloud, and addresses of IPv6 that hold one of IPv4.
-_NEVER = [
-    ipaddress.ip_network(text)
-    for text in (
-        "192.0.0.0/24",
-        "64:ff9b::/96",
-        "64:ff9b:1::/48",
-        "2002::/16",
-        "2001::/32",
-        "fec0::/10",
-    )
-]
-
-
-class NotAllowedError(Exception):
-    """An address that must not be called."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What became of one call.
-
-    Attributes:
-        status: HTTP status; None if nothing answered.
-        took_ms: How long it took.
-        why: What went wrong, in few words; empty for an answer.
-    """
-
-    status: int | None
-    took_ms: int
-    why: str = ""
-
-    @property
-    def delivered(self) -> bool:
-        """Whether the receiver took it."""
-        return self.status is not None and 200 <= self.status < 300
-
-    @property
-    def final(self) -> bool:
-        """Whether sending it again is of no use."""
-        if self.status is None:
-            return self.why == "not allowed"
-        return 300 <= self.status < 500 and self.status not in (408, 429)
 
 
 def signed(message_id: str, at_s: int, body: bytes, secrets: Sequence[str]) -> dict[str, str]:
@@ -101,23 +57,24 @@ class Caller:
         Args:
             allowed: Hosts, addresses and networks that may be called although not public.
         """
-        self._hosts = {host.lower() for host in allowed}
-        self._networks = [network for host in allowed if (network := _network(host))]
+        self._addresses = Addresses(allowed)
         self._client = httpx.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False, trust_env=False)
 
     async def call(self, url: str, body: bytes, headers: dict[str, str]) -> Answer:
         """POST a body; never raises for what a receiver does."""
         begun_s = time.monotonic()
+        status, why, barred = None, "", False
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                status, why = await self._post(url, body, headers), ""
+                status = await self._post(url, body, headers)
         except NotAllowedError:
-            status, why = None, "not allowed"
+            why, barred = NOT_ALLOWED, True
         except (TimeoutError, httpx.TimeoutException):
-            status, why = None, "no answer in time"
+            why = f"no answer within {TIMEOUT_S:g} s"
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-            status, why = None, type(error).__name__
-        return Answer(status, int((time.monotonic() - begun_s) * 1000), why)
+            why = _said(error)
+        took_ms = int((time.monotonic() - begun_s) * 1000)
+        return Answer(status, took_ms, why, barred=barred)
 
     async def close(self) -> None:
         """Close what is open."""
@@ -138,20 +95,12 @@ class Caller:
             parsed.port or (443 if parsed.scheme == "https" else 80),
             type=socket.SOCK_STREAM,
         )
-        addresses = [ipaddress.ip_address(str(one[4][0]).partition("%")[0]) for one in found]
+        addresses = [address_of(str(one[4][0])) for one in found]
         # One that must not be called among them is reason enough: it may be next.
-        if not addresses or not all(self._may(parsed.host, one) for one in addresses):
+        named = self._addresses.names(parsed.host)
+        if not addresses or not (named or all(map(self._addresses.holds, addresses))):
             raise NotAllowedError
         return parsed.copy_with(host=str(addresses[0])), parsed.netloc.decode()
-
-    def _may(self, host: str, address: Address) -> bool:
-        if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-            address = address.ipv4_mapped
-        if host.lower() in self._hosts or any(address in one for one in self._networks):
-            return True
-        if address.is_multicast or any(address in one for one in _NEVER):
-            return False
-        return address.is_global
 
     async def _post(self, url: str, body: bytes, headers: dict[str, str]) -> int:
         target, host = await self.check(url)
@@ -182,8 +131,14 @@ def _key(secret: str) -> bytes:
         raise ValueError(msg) from None
 
 
-def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
-    try:
-        return ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        return None
+def _said(error: Exception) -> str:
+    """Return what went wrong; never with the address, which may be a secret."""
+    if isinstance(error, socket.gaierror):
+        return "its host name does not resolve"
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return "its certificate is not trusted"
+    if isinstance(error, httpx.ConnectError):
+        return "nothing could be reached there"
+    if isinstance(error, httpx.InvalidURL | ValueError):
+        return "its url is none that can be called"
+    return f"the call broke off: {type(error).__name__}"

@@ -1,0 +1,1 @@
+"""How messages leave: one module a way. `sender.py` chooses; start there."""
