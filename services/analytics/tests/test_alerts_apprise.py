@@ -30,11 +30,13 @@ class Service:
         bodies: What came.
         statuses: What to answer next; 200 when it is empty.
         redirect: Where a 302 leads.
+        host: Where it listens.
     """
 
     bodies: list[dict[str, Any]] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
     redirect: str = ""
+    host: str = "127.0.0.1"
 
     def __post_init__(self) -> None:
         service = self
@@ -56,7 +58,7 @@ class Service:
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
                 """Log nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer((self.host, 0), Handler)
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     @property
@@ -220,7 +222,7 @@ class TestGuard:
 
     def test_a_redirect_inwards(self, service: Service) -> None:
         """Libraries that follow it meet the same rule."""
-        inner = Service()
+        inner = Service(host="127.0.0.2")
         service.statuses.append(302)
         service.redirect = f"http://127.0.0.2:{inner.port}/"
         try:
