@@ -19,8 +19,9 @@ from confluent_kafka.cimpl import NewTopic
 
 from weir_local import ports
 from weir_local.prerequisites import java_command
-from weir_local.process import Part, PartError, last_error
+from weir_local.process import Part, PartError
 from weir_local.repository import KAFKA_JARS, KAFKA_LOGGING
+from weir_local.server import Server
 from weir_local.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from weir.topics import Topic
 
-READY_TIMEOUT_S = 60.0
 # A laptop's broker holds few partitions: measured ready in 2 s with 205 MB.
 HEAP = ("-Xms96m", "-Xmx384m", "-XX:+UseSerialGC")
 
@@ -50,67 +50,24 @@ def find_java() -> str:
     return found
 
 
-class Broker:
+class Broker(Server):
     """One broker with its log in a folder."""
 
     def __init__(self, folder: Path, *, port: int = 0, controller_port: int = 0) -> None:
-        """Prepare a broker; nothing is started yet.
+        """Prepare it, as `Server` says.
 
         Args:
-            folder: Where log, settings and output go; made if it is missing.
+            folder: Where log, settings and output go.
             port: Where clients connect; 0 takes a free one.
             controller_port: Where the broker talks to itself; 0 takes a free one.
         """
-        self.folder = folder
-        self.port = port or ports.free_port()
+        super().__init__(folder, port)
         self._controller_port = controller_port or ports.free_port()
-        self.part = Part(
-            "kafka", [find_java(), *_jvm_options(), "kafka.Kafka", str(self._settings)], folder
-        )
 
     @property
     def bootstrap(self) -> str:
         """Return `host:port` for clients."""
         return f"{ports.HOST}:{self.port}"
-
-    def start(self) -> None:
-        """Start the broker and return when it serves clients.
-
-        Raises:
-            PartError: If it ended or was not ready in time; says what its log says.
-        """
-        self.launch()
-        self.wait_ready()
-
-    def launch(self) -> None:
-        """Start the process without waiting for it; format its log the first time."""
-        _check_jars()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._settings.write_text(_settings_text(self._log_dir, self.port, self._controller_port))
-        if not (self._log_dir / "meta.properties").exists():
-            self._format()
-        self.part.start()
-
-    def wait_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Return when the broker answers a client.
-
-        Raises:
-            PartError: If it ended or the time is over.
-        """
-        try:
-            wait_until(self._alive_and_serves, timeout_s=timeout_s, what="an answer of kafka")
-        except TimeoutError as error:
-            reason = last_error(self.part.written())
-            msg = f"{error}: {reason}; see {self.part.log_path}"
-            raise PartError(msg) from error
-
-    def stop(self) -> None:
-        """Stop the broker cleanly."""
-        self.part.stop()
-
-    def kill(self) -> None:
-        """End the broker as a crash would."""
-        self.part.kill()
 
     def create_topics(self, topics: Iterable[Topic]) -> None:
         """Create those topics that do not exist yet, and return when they do."""
@@ -134,9 +91,16 @@ class Broker:
             return False
         return True
 
-    def _alive_and_serves(self) -> bool:
-        self.part.check_alive()
-        return self.serves()
+    def _part(self) -> Part:
+        command = [find_java(), *_jvm_options(), "kafka.Kafka", str(self._settings)]
+        return Part("kafka", command, self.folder)
+
+    def _prepare(self) -> None:
+        """Write the settings, and format the log the first time."""
+        _check_jars()
+        self._settings.write_text(_settings_text(self._log_dir, self.port, self._controller_port))
+        if not (self._log_dir / "meta.properties").exists():
+            self._format()
 
     def _format(self) -> None:
         # One of Kafka's own ids: 16 random bytes as base64url without padding.

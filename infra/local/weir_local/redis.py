@@ -16,11 +16,10 @@ from pathlib import Path
 import redis
 
 from weir_local import ports
-from weir_local.process import Part, PartError, last_error
-from weir_local.waiting import wait_until
+from weir_local.process import Part, PartError
+from weir_local.server import Server
 
 OLDEST = (6, 2)
-READY_TIMEOUT_S = 60.0
 
 
 def server_version(binary: str) -> tuple[int, ...]:
@@ -54,64 +53,28 @@ def find_server() -> str:
     raise PartError(msg)
 
 
-class RedisServer:
-    """One server with its files in a folder."""
+class RedisServer(Server):
+    """One Redis with its files in a folder."""
 
     def __init__(self, folder: Path, *, port: int = 0, durable: bool = False) -> None:
-        """Prepare a server; nothing is started yet.
+        """Prepare it, as `Server` says.
 
         Args:
-            folder: Where its files and output go; made if it is missing.
+            folder: Where its files and output go.
             port: Where clients connect; 0 takes a free one.
             durable: Keep an append-only file, synced each second, so that a crash
                 loses a second at most.
         """
-        self.folder = folder
-        self.port = port or ports.free_port()
-        self.part = Part("redis", [find_server(), *_options(folder, self.port, durable)], folder)
+        self._durable = durable
+        super().__init__(folder, port)
 
     @property
     def url(self) -> str:
         """Return the address for clients."""
         return f"redis://{ports.HOST}:{self.port}/0"
 
-    def start(self) -> None:
-        """Start the server and return when it serves clients.
-
-        Raises:
-            PartError: If it ended or was not ready in time; says what its log says.
-        """
-        self.launch()
-        self.wait_ready()
-
-    def launch(self) -> None:
-        """Start the process without waiting for it."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.part.start()
-
-    def wait_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Return when the server answers; while it loads its file it does not.
-
-        Raises:
-            PartError: If it ended or the time is over.
-        """
-        try:
-            wait_until(self._alive_and_serves, timeout_s=timeout_s, what="an answer of redis")
-        except TimeoutError as error:
-            reason = last_error(self.part.written())
-            msg = f"{error}: {reason}; see {self.part.log_path}"
-            raise PartError(msg) from error
-
-    def stop(self) -> None:
-        """Stop the server cleanly: it writes what it has first."""
-        self.part.stop()
-
-    def kill(self) -> None:
-        """End the server as a crash would."""
-        self.part.kill()
-
     def serves(self) -> bool:
-        """Return whether the server answers a client now; while it loads it does not."""
+        """Return whether the server answers a client now; while it loads its file it does not."""
         client = redis.Redis(port=self.port, socket_timeout=2, socket_connect_timeout=2)
         try:
             return bool(client.ping())
@@ -120,9 +83,9 @@ class RedisServer:
         finally:
             client.close()
 
-    def _alive_and_serves(self) -> bool:
-        self.part.check_alive()
-        return self.serves()
+    def _part(self) -> Part:
+        command = [find_server(), *_options(self.folder, self.port, self._durable)]
+        return Part("redis", command, self.folder)
 
 
 def _options(folder: Path, port: int, durable: bool) -> list[str]:
