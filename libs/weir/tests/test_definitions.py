@@ -15,7 +15,7 @@ from weir.definitions.check import check
 from weir.definitions.durations import format_duration, parse_duration_ms
 from weir.definitions.kinds import KINDS
 from weir.definitions.metric import Metric
-from weir.definitions.text import parse_texts
+from weir.definitions.text import parse_texts, split_text
 from weir.expressions import NotMatched, Path, Quarantined, Used, use
 from weir.problems import ProblemError, Reason
 from weir.sketches import kll_k
@@ -446,3 +446,19 @@ class TestDurations:
         """Several units add up, weeks too."""
         assert parse_duration_ms("1w1d2m30s") == 8 * 86_400_000 + 150_000
         assert format_duration(90_000) == "1m30s"
+
+
+@pytest.mark.parametrize(
+    ("text", "definitions"),
+    [
+        ("# note\n---\na: 1\n---\n---\nb: 2", ["a: 1\n", "b: 2\n"]),
+        ("--- # first\na: 1\n", ["# first\na: 1\n"]),
+        ("a: |\n  x\n  ---\n  y\n", ["a: |\n  x\n  ---\n  y\n"]),
+        ("a: ----\n---- : 1\n", ["a: ----\n---- : 1\n"]),
+        ('{"kind": "metric"}', ['{"kind": "metric"}\n']),
+        ("# only\n\n  # comments\n", []),
+    ],
+)
+def test_a_text_is_split_as_it_was_written(text: str, definitions: list[str]) -> None:
+    """A definition is what stands between two markers; comments alone are none."""
+    assert split_text(text) == definitions

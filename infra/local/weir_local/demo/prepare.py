@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
 
-from ruamel.yaml import YAML
+from weir.definitions.text import parse_text, split_text
 
 from weir_local.client import ApiClient, ApiError
 from weir_local.home import Home
@@ -65,21 +64,11 @@ def _client(home: Home) -> Iterator[ApiClient]:
 
 def read_definitions(folder: Path) -> dict[str, str]:
     """Return the text of every definition in a folder by `<kind>/<name>`."""
-    texts = [text for path in sorted(folder.glob("*.yaml")) for text in split(path.read_text())]
-    return {f"{head['kind']}/{head['name']}": text for text in texts if (head := _head(text))}
-
-
-def split(text: str) -> list[str]:
-    """Return the documents of a YAML file as they are written."""
-    documents: list[str] = []
-    lines: list[str] = []
-    for line in [*text.splitlines(), "---"]:
-        if line.rstrip() == "---":
-            documents.append("\n".join(lines).strip() + "\n")
-            lines = []
-        else:
-            lines.append(line)
-    return [document for document in documents if _head(document)]
+    texts = [
+        text for path in sorted(folder.glob("*.yaml")) for text in split_text(path.read_text())
+    ]
+    heads = [parse_text(text) for text in texts]
+    return {f"{head['kind']}/{head['name']}": text for head, text in zip(heads, texts, strict=True)}
 
 
 def put_new(client: ApiClient, name: str, text: str) -> bool:
@@ -97,8 +86,3 @@ def is_active(client: ApiClient, name: str) -> bool:
     """Return whether the panes job counts this metric."""
     answer = client.call("GET", f"/api/v1/definitions/{name}/progress")
     return bool(answer.body.get("active"))
-
-
-def _head(text: str) -> dict[str, Any] | None:
-    loaded = YAML(typ="safe", pure=True).load(text)
-    return loaded if isinstance(loaded, dict) else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from typing import Any, Final
 
 from ruamel.yaml import YAML
@@ -19,6 +20,9 @@ from weir.problems import ProblemError, Reason, echo
 
 MAX_BYTES: Final = 65_536
 MAX_DEPTH: Final = 20
+# At the start of a line `---` ends a document wherever it stands, also in a text of many lines.
+_MARKER: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+_WRITTEN: Final = re.compile(r"^\s*[^\s#]", re.MULTILINE)
 
 
 def parse_text(text: str) -> dict[str, Any]:
@@ -54,6 +58,15 @@ def parse_texts(text: str) -> list[dict[str, Any]]:
                 required="an object with names", got=_kind(one), mend="begin with kind: metric"
             )
     return parsed
+
+
+def split_text(text: str) -> list[str]:
+    """Return the definitions of a YAML text, each as it was written, comments included.
+
+    Documents of comments alone are left out. Nothing is checked.
+    """
+    documents = _MARKER.split(text)
+    return [f"{one.strip()}\n" for one in documents if _WRITTEN.search(one)]
 
 
 def unreadable(*, required: str, got: str, mend: str) -> ProblemError:
