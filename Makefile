@@ -57,7 +57,7 @@ test: setup ## everything CI runs but the disruption tests: lint, pages, Python
 	@$(VENV)/python -m weir_local.checks
 
 test-unit: setup ## the tests of core and services that need no server, in seconds
-	@$(PYTEST) -q -n 2 --dist worksteal libs services -m "not kafka and not redis and not spark and not stack and not browser and not disruption and not thorough"
+	@$(PYTEST) -q -n 2 --dist worksteal libs services cli -m "not kafka and not redis and not spark and not stack and not browser and not disruption and not thorough"
 
 test-disruption: setup ## break parts on purpose and compare with a recount; minutes
 	@$(PYTEST) -q -m disruption

@@ -39,6 +39,7 @@ PACKAGES = (
     ROOT / "services" / "ingest",
     ROOT / "services" / "analytics",
     ROOT / "services" / "dashboard",
+    ROOT / "cli",
     LOCAL,
 )
 HEARTBEAT_S = 15.0

@@ -18,7 +18,7 @@ from weir_local.repository import ROOT, TOOLS
 
 WEB = ROOT / "services" / "dashboard" / "web"
 BIN = Path(sys.executable).parent
-SOURCES = ("libs", "services", "infra", "tests", "bench", "conftest.py")
+SOURCES = ("libs", "services", "cli", "infra", "tests", "bench", "conftest.py")
 PACKAGES = (
     "libs/weir/weir",
     "libs/reading/weir_reading",
@@ -26,6 +26,7 @@ PACKAGES = (
     "services/ingest/weir_ingest",
     "services/analytics/weir_analytics",
     "services/dashboard/weir_dashboard",
+    "cli/weir_cli",
     "infra/local/weir_local",
 )
 # One run each: mypy knows a folder `tests` only once.
@@ -35,6 +36,7 @@ TESTED = (
     "services/ingest/tests",
     "services/analytics/tests",
     "services/dashboard/tests",
+    "cli/tests",
     "infra/local/tests",
     "tests",
     "bench",

@@ -1,0 +1,223 @@
+"""`weir apply` against a real dashboard: what it creates, updates, leaves and refuses."""
+
+from __future__ import annotations
+
+import http.server
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from weir_local.ports import free_port
+from weir_local.services import probe
+from weir_local.testing import TestStack
+
+METRIC = """# {note}
+kind: metric
+name: {name}
+events: {{type: {kind}}}
+aggregates: [count]
+resolution: 1s
+keep: {{1s: 1h}}
+"""
+RULE = """kind: rule
+name: {name}
+metric: {metric}
+aggregate: count
+window: 10s
+above: 5
+"""
+
+
+def metric(name: str, kind: str = "shop.order", note: str = "orders") -> str:
+    """Return the text of a metric."""
+    return METRIC.format(name=name, kind=kind, note=note)
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestStack]:
+    """Return a dashboard with its Kafka and its Redis; nothing else runs."""
+    stack = TestStack(tmp_path_factory.mktemp("cli"))
+    try:
+        stack.start(("dashboard",))
+        # The first key is stored a moment after the dashboard serves.
+        port, bearer = stack.home.ports["dashboard"], {"Authorization": f"Bearer {stack.key}"}
+        stack.wait_until(lambda: probe(port, "/api/v1/status", headers=bearer) == 200, "the key")
+        yield stack
+    finally:
+        stack.stop()
+
+
+@dataclass
+class Command:
+    """Runs `weir apply` on files of one test."""
+
+    folder: Path
+    url: str
+    key: str
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file of definitions."""
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def start(self, *words: str | Path) -> subprocess.Popen[str]:
+        """Start the command with what is in the folder, or with other words."""
+        environment = {**os.environ, "WEIR_DASHBOARD_URL": self.url, "WEIR_API_KEY": self.key}
+        return subprocess.Popen(  # noqa: S603  the command is ours
+            [sys.executable, "-m", "weir_cli", "apply", *(words or ("-f", self.folder))],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *words: str | Path, code: int = 0) -> str:
+        """Run it; assert its exit code and return what it wrote."""
+        written, errors = finish(self.start(*words), code)
+        return written or errors
+
+
+def finish(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
+    """Wait for the command; assert its exit code and return what it wrote."""
+    written, errors = process.communicate(timeout=120)
+    assert process.returncode == code, written + errors
+    return written, errors
+
+
+@pytest.fixture
+def weir(installation: TestStack, tmp_path: Path) -> Command:
+    """Return the command, with a folder of this test's own."""
+    return Command(tmp_path, installation.dashboard_url, installation.key)
+
+
+def stored(installation: TestStack, title: str) -> dict[str, Any]:
+    """Return a stored definition."""
+    body: dict[str, Any] = installation.api("GET", f"/definitions/{title}").body
+    return body
+
+
+@pytest.mark.stack
+class TestApply:
+    def test_created_unchanged_updated(self, installation: TestStack, weir: Command) -> None:
+        """Each definition is stored once; only another meaning makes another version."""
+        weir.write("1-rule.yaml", RULE.format(name="many", metric="sales"))
+        weir.write("2-metric.yaml", metric("sales"))
+        assert weir.run().splitlines() == [
+            "created   metric/sales version 1",
+            "created   rule/many version 1",
+        ]
+        assert stored(installation, "metric/sales")["text"] == metric("sales")
+        again = ["unchanged metric/sales version 1", "unchanged rule/many version 1"]
+        assert weir.run().splitlines() == again
+        weir.write("2-metric.yaml", metric("sales", note="another comment"))
+        assert weir.run().splitlines() == again
+        weir.write("2-metric.yaml", metric("sales", kind="shop.sale"))
+        assert weir.run().splitlines() == ["updated   metric/sales version 2", again[1]]
+        assert stored(installation, "metric/sales")["parsed"]["events"]["type"] == ["shop.sale"]
+
+    def test_nothing_is_deleted_and_what_was_deleted_comes_back(
+        self, installation: TestStack, weir: Command
+    ) -> None:
+        """A definition that no file names stays; one deleted by hand is created again."""
+        weir.write("a.yaml", metric("stays") + "---\n" + metric("comes_back"))
+        weir.run()
+        installation.api("DELETE", "/definitions/metric/comes_back", None, {"If-Match": '"1"'})
+        weir.write("a.yaml", metric("comes_back"))
+        assert weir.run().splitlines() == ["created   metric/comes_back version 3"]
+        assert stored(installation, "metric/stays")["version"] == 1
+
+    def test_a_refusal_is_told_in_the_dashboards_words(self, weir: Command) -> None:
+        """The others are stored all the same, and the exit code tells it."""
+        bad = weir.write("bad.yaml", metric("bad").replace("[count]", "[counts]"))
+        weir.write("good.yaml", metric("good"))
+        refused, done = weir.run(code=1).splitlines()
+        assert refused.startswith(f"refused   metric/bad ({bad}): /aggregates/0 must be ")
+        assert 'got "counts"' in refused
+        assert done == "created   metric/good version 1"
+
+    def test_a_rule_without_its_metric_is_refused(self, weir: Command) -> None:
+        """It is tried for a while, since another replica may know the metric later."""
+        weir.write("rule.yaml", RULE.format(name="lonely", metric="nowhere"))
+        assert "refused   rule/lonely (" in weir.run(code=1)
+
+    def test_two_at_once_agree(self, installation: TestStack, weir: Command) -> None:
+        """Of two runs on the same files each definition is created by one, left by the other."""
+        names = [f"twice_{number}" for number in range(8)]
+        weir.write("all.yaml", "---\n".join(metric(name) for name in names))
+        running = [weir.start(), weir.start()]
+        written = [finish(process)[0].splitlines() for process in running]
+        for lines in zip(*written, strict=True):
+            assert sorted(line.split()[0] for line in lines) == ["created", "unchanged"]
+        assert {stored(installation, f"metric/{name}")["version"] for name in names} == {1}
+
+    def test_it_waits_for_a_dashboard_that_starts(
+        self, installation: TestStack, weir: Command
+    ) -> None:
+        """Without --wait it ends at once; with it, the definitions are stored when it is there."""
+        weir.write("a.yaml", metric("late"))
+        installation.kill("dashboard")
+        try:
+            told = weir.run(code=3)
+            assert f"weir: the dashboard at {weir.url}/api/v1 must answer, could not be" in told
+            waiting = weir.start("-f", weir.folder, "--wait", "120")
+        finally:
+            installation.restart("dashboard")
+        assert finish(waiting)[0].splitlines() == ["created   metric/late version 1"]
+
+    def test_the_key_of_a_file_goes_before_that_of_the_environment(self, weir: Command) -> None:
+        """A key that the dashboard does not know is refused in its words."""
+        path = weir.write("key", "wk_aaaaaaaa_" + "b" * 43 + "\n")
+        file = weir.write("a.yaml", metric("never"))
+        refused = weir.run("-f", file, "--key-file", path, code=1)
+        assert refused.startswith(f"refused   metric/never ({file}): ")
+        assert "key" in refused.partition("): ")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "told"),
+    [
+        ((), {"WEIR_API_KEY": ""}, "--key-file or WEIR_API_KEY must give an API key, found none"),
+        (("--key-file", "none"), {}, "--key-file must be a file with an API key: "),
+        ((), {"WEIR_DASHBOARD_URL": "here:1"}, 'must be http://host:port, got "here:1"'),
+    ],
+)
+def test_what_cannot_be_used_is_told_before_anything_is_sent(
+    tmp_path: Path, words: tuple[str, ...], environment: dict[str, str], told: str
+) -> None:
+    """Exit code 2, and the error says what was required."""
+    (tmp_path / "a.yaml").write_text(metric("never"))
+    command = Command(tmp_path, f"http://127.0.0.1:{free_port()}", "wk_key")
+    command.key = environment.get("WEIR_API_KEY", command.key)
+    command.url = environment.get("WEIR_DASHBOARD_URL", command.url)
+    assert told in command.run("-f", tmp_path, *words, code=2)
+
+
+def test_a_redirect_carries_the_key_nowhere(tmp_path: Path) -> None:
+    """An answer that leads elsewhere is a refusal; the other server hears nothing."""
+    seen: list[str] = []
+
+    class Elsewhere(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.path)
+            self.send_response(302)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Write nothing."""
+
+    (tmp_path / "a.yaml").write_text(metric("never"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        command = Command(tmp_path, f"http://127.0.0.1:{server.server_port}", "wk_key")
+        told = command.run(code=1)
+        server.shutdown()
+    assert "answer 302 without words" in told
+    assert seen == ["/api/v1/definitions/metric/never"]

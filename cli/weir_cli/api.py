@@ -1,0 +1,145 @@
+"""One request to the dashboard's API, tried again where that helps.
+
+No answer, 429 and 502 to 504 are waited out up to a deadline, and so is 401 until the
+first answer of another kind: a new installation stores its first key a moment after it
+begins to serve. The same request sent again is harmless: each write says which version
+it changes. Redirects are not followed: they would carry the key elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+TIMEOUT_S = 30.0
+PAUSE_S = 0.5
+LATER = frozenset({429, 502, 503, 504})
+
+
+class UnreachedError(Exception):
+    """The dashboard did not answer in time; the text says what it did instead."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the dashboard answered.
+
+    Attributes:
+        status: HTTP status.
+        body: The decoded JSON; text if it was none.
+    """
+
+    status: int
+    body: Any
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether what was asked is done."""
+        return self.status < HTTPStatus.MULTIPLE_CHOICES
+
+    def told(self) -> list[str]:
+        """Return a refusal in the dashboard's words: a sentence, then one for each place more."""
+        body = self.body if isinstance(self.body, dict) else {}
+        sentence = (
+            body.get("message") or body.get("detail") or f"answer {self.status} without words"
+        )
+        places = body.get("errors") or []
+        return [
+            str(sentence),
+            *(
+                f"{one['pointer']} must be {one['required']}, got {one['got']!r}; {one['mend']}"
+                for one in places[1:]  # the sentence tells the first
+            ),
+        ]
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+class Api:
+    """The API of one dashboard, with one key."""
+
+    def __init__(self, url: str, key: str, *, wait_s: float = 0.0) -> None:
+        """Prepare it; nothing is sent yet.
+
+        Args:
+            url: `http://host:port`, or with https.
+            key: API key.
+            wait_s: How long, from now on, requests are tried again.
+        """
+        self._url = f"{url.rstrip('/')}/api/v1"
+        self._key = key
+        self._wait_s = wait_s
+        self._deadline_s = time.monotonic() + wait_s
+        self._later = LATER | {HTTPStatus.UNAUTHORIZED}
+        self._opener = urllib.request.build_opener(_NoRedirects)
+
+    def call(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Send a request and return its answer, also a refusal.
+
+        Args:
+            method: Such as "PUT".
+            path: What comes after `/api/v1`.
+            body: Sent as JSON; None for none.
+            headers: More header fields.
+
+        Raises:
+            UnreachedError: If no answer came before the deadline, or only such that ask to
+                come later.
+        """
+        while True:
+            answer, why = self._once(method, path, body, headers or {})
+            if answer is not None and answer.status not in self._later:
+                self._later = LATER
+                return answer
+            if time.monotonic() >= self._deadline_s:
+                if answer is not None and answer.status == HTTPStatus.UNAUTHORIZED:
+                    return answer
+                waited = f" for {self._wait_s:g} s" if self._wait_s else ""
+                msg = (
+                    f"the dashboard at {self._url} must answer, {why}{waited}; --wait waits longer"
+                )
+                raise UnreachedError(msg)
+            time.sleep(PAUSE_S)
+
+    def _once(
+        self, method: str, path: str, body: Any, headers: Mapping[str, str]
+    ) -> tuple[Answer | None, str]:
+        sent = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
+        payload = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(  # noqa: S310  the scheme was checked
+            self._url + path, payload, {**sent, **headers}, method=method
+        )
+        try:
+            with self._opener.open(request, timeout=TIMEOUT_S) as response:
+                return Answer(response.status, _decoded(response.read())), "answered"
+        except urllib.error.HTTPError as error:
+            with error:
+                return Answer(error.code, _decoded(error.read())), f"answered {error.code}"
+        except urllib.error.URLError as error:
+            return None, f"could not be reached ({error.reason})"
+        except OSError as error:
+            return None, f"broke off ({error})"
+
+
+def quoted(*parts: str) -> str:
+    """Return parts of a path, each quoted, with a slash before each."""
+    return "".join(f"/{urllib.parse.quote(part, safe='')}" for part in parts)
+
+
+def _decoded(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text.decode("utf-8", "replace")

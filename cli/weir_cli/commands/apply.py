@@ -1,0 +1,188 @@
+"""`weir apply -f FILE…`: definitions become what files say. Creates, updates, never deletes.
+
+A definition that means the same as the stored one is left alone, also where comments or
+order differ: each version of a metric is counted anew. What one run has done the next
+one finds unchanged, so a run that broke off is simply run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from weir_cli import exits
+from weir_cli.api import Answer, Api, quoted
+from weir_cli.files import Written, read_all
+
+TRIES = 3
+PAUSE_S = 0.5
+CONFLICTS = (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED)
+# Another replica of the dashboard may read a metric a moment after this one stored it.
+METRIC_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one definition.
+
+    Attributes:
+        word: `created`, `updated`, `unchanged` or `refused`.
+        version: The version in force; None if it was refused.
+        why: Of a refusal, the dashboard's words.
+    """
+
+    word: str
+    version: int | None = None
+    why: tuple[str, ...] = ()
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    command = commands.add_parser(
+        "apply",
+        help="create and update definitions from files; never deletes",
+        description=__doc__,
+        epilog=exits.EXPLAINED,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument(
+        *("-f", "--file"),
+        metavar="FILE|DIR",
+        type=Path,
+        action="extend",
+        nargs="+",
+        required=True,
+        help="YAML or JSON of one or more definitions, or a folder of such files",
+    )
+    command.add_argument(
+        "--url",
+        default=os.environ.get("WEIR_DASHBOARD_URL"),
+        help="the dashboard, http://host:port; by default WEIR_DASHBOARD_URL",
+    )
+    command.add_argument(
+        "--key-file",
+        type=Path,
+        help="file with an API key of scopes read and define; by default the key in WEIR_API_KEY",
+    )
+    command.add_argument(
+        "--wait",
+        metavar="SECONDS",
+        type=float,
+        default=0.0,
+        help="how long to wait for a dashboard that does not answer yet; by default not at all",
+    )
+    command.set_defaults(run=run)
+
+
+def run(asked: argparse.Namespace) -> int:
+    """Apply every definition of the files; return the exit code.
+
+    Raises:
+        UsageError: If files, address or key cannot be used; nothing was sent.
+        UnreachedError: If the dashboard did not answer in time.
+    """
+    definitions = read_all(asked.file)
+    api = Api(address(asked.url), key(asked.key_file, os.environ), wait_s=asked.wait)
+    refused = 0
+    for one in definitions:
+        outcome = apply(api, one)
+        refused += outcome.word == "refused"
+        _tell(one, outcome)
+    return exits.REFUSED if refused else exits.DONE
+
+
+def address(url: str | None) -> str:
+    """Return the dashboard's address.
+
+    Raises:
+        UsageError: If it is none.
+    """
+    parts = urlsplit(url or "")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        msg = f'--url or WEIR_DASHBOARD_URL must be http://host:port, got "{url or ""}"'
+        raise exits.UsageError(msg)
+    return str(url)
+
+
+def key(file: Path | None, environment: Mapping[str, str]) -> str:
+    """Return the API key of a file, else that of the environment.
+
+    Raises:
+        UsageError: If there is none.
+    """
+    try:
+        found = file.read_text().strip() if file else environment.get("WEIR_API_KEY", "")
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"--key-file must be a file with an API key: {error}"
+        raise exits.UsageError(msg) from None
+    if not found:
+        msg = "--key-file or WEIR_API_KEY must give an API key, found none"
+        raise exits.UsageError(msg)
+    return found
+
+
+def apply(api: Api, one: Written) -> Outcome:
+    """Make one definition what its file says.
+
+    Raises:
+        UnreachedError: If the dashboard did not answer in time.
+    """
+    outcome = Outcome("refused")
+    for _ in range(TRIES):
+        place = f"/definitions{quoted(one.kind, one.name)}"
+        seen = api.call("GET", place)
+        if not seen.is_ok and seen.status != HTTPStatus.NOT_FOUND:
+            return Outcome("refused", why=tuple(seen.told()))
+        current = seen.body if seen.is_ok else None
+        if current is not None and means_the_same(api, one, current):
+            return Outcome("unchanged", current["version"])
+        answer = put(api, place, one, current)
+        if answer.is_ok:
+            word = "created" if current is None else "updated"
+            return Outcome(word, answer.body["version"])
+        outcome = Outcome("refused", why=tuple(answer.told()))
+        # Somebody else was faster: look again at what is there now.
+        if answer.status not in CONFLICTS:
+            break
+    return outcome
+
+
+def means_the_same(api: Api, one: Written, current: Mapping[str, Any]) -> bool:
+    """Tell whether a text means what is stored; the dashboard itself reads both."""
+    if one.text.strip() == str(current["text"]).strip():
+        return True
+    draft = {"kind": one.kind, "name": one.name, "text": one.text}
+    checked = api.call("POST", "/definitions/validate", draft)
+    return checked.is_ok and checked.body["ok"] and checked.body["parsed"] == current["parsed"]
+
+
+def put(api: Api, place: str, one: Written, current: Mapping[str, Any] | None) -> Answer:
+    """Store a definition as the version after the one that was seen."""
+    condition = (
+        {"If-None-Match": "*"} if current is None else {"If-Match": f'"{current["version"]}"'}
+    )
+    deadline_s = time.monotonic() + METRIC_TIMEOUT_S
+    while True:
+        answer = api.call("PUT", place, {"text": one.text}, condition)
+        code = answer.body.get("code") if isinstance(answer.body, dict) else None
+        if code != "metric_unknown" or time.monotonic() >= deadline_s:
+            return answer
+        time.sleep(PAUSE_S)
+
+
+def _tell(one: Written, outcome: Outcome) -> None:
+    version = f" version {outcome.version}" if outcome.version is not None else ""
+    first, *more = outcome.why or ("",)
+    why = f": {first}" if first else ""
+    origin = f" ({one.origin})" if first else ""
+    lines = [f"{outcome.word:<9} {one.title}{version}{origin}{why}", *(f"    {m}" for m in more)]
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
