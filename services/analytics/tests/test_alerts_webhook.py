@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from alerts_job import SECRET, Receiver
+from weir.clock import SystemClock
 from weir_analytics.alerts.channels.addresses import NotAllowedError
 from weir_analytics.alerts.channels.answer import NOT_ALLOWED, Answer
 from weir_analytics.alerts.channels.webhook import Caller, signed
@@ -71,7 +72,8 @@ def call(caller: Caller, url: str) -> Answer:
 
     async def once() -> Answer:
         try:
-            return await caller.call(url, b"{}", signed("ntf_1", 1, b"{}", [SECRET]))
+            now_s = SystemClock().now_ms() // 1000
+            return await caller.call(url, b"{}", signed("ntf_1", now_s, b"{}", [SECRET]))
         finally:
             await caller.close()
 
