@@ -86,5 +86,5 @@ bench-rows: setup ## bytes and time of a pane's row in Redis
 bench-sketches: setup ## accuracy and cost of the sketches
 	@$(VENV)/python bench/sketches.py
 
-lock: setup ## write the locks of Python packages, jars and Node packages anew
+lock: setup ## write the locks of Python packages, images, jars and Node packages anew
 	@$(VENV)/python -m weir_local.relock

@@ -1,7 +1,8 @@
-"""Write the three locks anew: Python packages, jars, Node packages.
+"""Write the locks anew: Python packages, those of each image, jars, Node packages.
 
 `requirements.in`, the two `pom.xml` and `package.json` say what is wanted; the locks
-say which files that is, by hash. No lock names the address of a registry.
+say which files that is, by hash. What an image holds is a part of the one Python lock:
+same versions, same hashes. No lock names the address of a registry.
 """
 
 from __future__ import annotations
@@ -22,25 +23,41 @@ from weir_local.bootstrap import (
 from weir_local.console import say
 
 UV = TOOLS / "uv"
+LOG = LOGS / "lock.log"
+IMAGE_LOCKS = (
+    "services/requirements-build",
+    "services/ingest/requirements",
+    "services/analytics/requirements",
+    "services/dashboard/requirements",
+)
 
 
 def lock_python() -> None:
     """Write `requirements.txt` from `requirements.in`, for every system, with hashes."""
-    log = LOGS / "lock.log"
     if not (UV / "bin" / "uv").exists():
-        run_logged([sys.executable, "-m", "venv", UV], log)
-        run_logged([UV / "bin" / "python", "-m", "pip", "install", "-q", "uv"], log)
+        run_logged([sys.executable, "-m", "venv", UV], LOG)
+        run_logged([UV / "bin" / "python", "-m", "pip", "install", "-q", "uv"], LOG)
+    _compile("requirements")
+
+
+def lock_images() -> None:
+    """Write the lock of each image, as a part of `requirements.txt`."""
+    for name in IMAGE_LOCKS:
+        _compile(name, "--no-annotate", "-c", "requirements.txt")
+
+
+def _compile(name: str, *more: str) -> None:
     options = ["--universal", "--generate-hashes", "--no-emit-index-url", "--no-header"]
-    source, lock = "requirements.in", "requirements.txt"
-    allowed = ["--allow-unsafe", "--python-version", "3.11", "-q"]
-    run_logged([UV / "bin" / "uv", "pip", "compile", *options, *allowed, source, "-o", lock], log)
-    say(f"locked {lock}")
+    allowed = ["--allow-unsafe", "--python-version", "3.11", "-q", *more]
+    files = [f"{name}.in", "-o", f"{name}.txt"]
+    run_logged([UV / "bin" / "uv", "pip", "compile", *options, *allowed, *files], LOG)
+    say(f"locked {name}.txt")
 
 
 def lock_jars() -> None:
     """Write `jars.lock` from what the two `pom.xml` resolve to."""
     jars = TOOLS / "jars"
-    fetch_jars(jars, LOGS / "lock.log")
+    fetch_jars(jars, LOG)
     lock = LOCAL / "jars.lock"
     comments = [line for line in lock.read_text().splitlines() if line.startswith("#")]
     lines = [
@@ -54,15 +71,16 @@ def lock_node() -> None:
     """Write `package-lock.json` from `package.json`, without download addresses."""
     options = ["--package-lock-only", "--no-audit", "--no-fund"]
     omit = "--omit-lockfile-registry-resolved"
-    run_logged(["npm", "install", *options, omit], LOGS / "lock.log", WEB)
+    run_logged(["npm", "install", *options, omit], LOG, WEB)
     say(f"locked {(WEB / 'package-lock.json').relative_to(ROOT)}")
 
 
 def main() -> int:
-    """Write all three; return the exit code."""
+    """Write all of them; return the exit code."""
     LOGS.mkdir(parents=True, exist_ok=True)
     try:
         lock_python()
+        lock_images()
         lock_jars()
         lock_node()
     except SetupError as error:
