@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import ConsoleMessage, Locator, Page, sync_playwright
 from weir_local.signin import sign_in_link
 from weir_local.testing import TestStack
 
@@ -72,8 +72,8 @@ def signed_in(
         complaints = Complaints()
         complaints.listen(page)
         page.goto(sign_in_link(stack.home).replace("127.0.0.1", "localhost"))
-        page.get_by_test_id("live-pill").wait_for(timeout=15_000)
-        page.wait_for_url(lambda url: "/login" not in url, timeout=15_000)
+        page.get_by_test_id("live-pill").wait_for(timeout=30_000)
+        page.wait_for_url(lambda url: "/login" not in url, timeout=30_000)
         yield page, complaints
         browser.close()
 
@@ -81,6 +81,23 @@ def signed_in(
 def opened(page: Page, path: str) -> None:
     """Go to a page of this dashboard."""
     page.goto("/".join(page.url.split("/")[:3]) + path)
+
+
+def drag(page: Page, handle: Locator, by_px: float) -> None:
+    """Drag a handle up or down by the pointer."""
+    box = handle.bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x, y + by_px / 2, steps=4)
+    page.mouse.move(x, y + by_px, steps=4)
+    page.mouse.up()
+
+
+def limit_handle(page: Page) -> Locator:
+    """Return the handle on the chart."""
+    return page.get_by_role("slider", name="Limit on the chart")
 
 
 def accessibility_faults(page: Page) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import weblog
-from browser import accessibility_faults, opened, signed_in
+from browser import accessibility_faults, drag, limit_handle, opened, signed_in
 from playwright.sync_api import Locator, Page, expect
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
@@ -56,18 +56,6 @@ def await_backtest(page: Page, times: int) -> None:
     expect(fired(page)).to_have_attribute("data-value", str(times), timeout=15_000)
 
 
-def drag(page: Page, handle: Locator, by_px: float) -> None:
-    """Drag a handle up or down by the pointer."""
-    box = handle.bounding_box()
-    assert box is not None
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(x, y + by_px / 2, steps=4)
-    page.mouse.move(x, y + by_px, steps=4)
-    page.mouse.up()
-
-
 def test_a_limit_is_dragged_typed_and_moved_by_keys(waits: TestStack) -> None:
     """Field, handle and backtest say the same whichever moves, and what is saved is a rule."""
     with signed_in(waits) as (page, complaints):
@@ -106,11 +94,6 @@ def test_a_limit_is_dragged_typed_and_moved_by_keys(waits: TestStack) -> None:
         assert (rule["limit"], rule["side"], rule["by"]) == (float(moved), "above", ["region"])
         assert accessibility_faults(page) == []
         assert complaints.texts == []
-
-
-def limit_handle(page: Page) -> Locator:
-    """Return the handle on the chart."""
-    return page.get_by_role("slider", name="Limit on the chart")
 
 
 def test_a_rule_is_mended_where_it_is_wrong_and_left_only_knowingly(waits: TestStack) -> None:
