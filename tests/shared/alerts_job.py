@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -92,6 +93,7 @@ class Receiver:
         at_ms: When each of them came, by the clock.
         statuses: What to answer next; 200 when it is empty.
         calls: How many calls came at all.
+        is_down: Whether everything is answered 503.
     """
 
     bodies: list[dict[str, Any]] = field(default_factory=list)
@@ -99,6 +101,7 @@ class Receiver:
     statuses: list[int] = field(default_factory=list)
     forged: int = 0
     calls: int = 0
+    is_down: bool = False
 
     def __post_init__(self) -> None:
         receiver = self
@@ -131,6 +134,7 @@ class Receiver:
             self.forged += 1
             return 401
         status = self.statuses.pop(0) if self.statuses else 200
+        status = 503 if self.is_down else status
         if status == 200:
             self.at_ms.append(SystemClock().now_ms())
             self.bodies.append(told)
@@ -150,15 +154,16 @@ class AlertsJob:
     """
 
     def __init__(self, bootstrap: str, redis_url: str, folder: Path) -> None:
-        (folder / "secrets").mkdir()
-        (folder / "secrets" / "hook").write_text(SECRET + "\n")
+        self._secrets = folder / "secrets"
+        self._secrets.mkdir()
+        self.store_secret("hook", SECRET)
         self.log_path = folder / "alerts.log"
         self.redis_url = redis_url
         self._ops_port = ports.free_port()
         self._env = {
             "WEIR_ALERTS_KAFKA_BOOTSTRAP": bootstrap,
             "WEIR_ALERTS_REDIS_URL": redis_url,
-            "WEIR_ALERTS_SECRETS_DIR": str(folder / "secrets"),
+            "WEIR_ALERTS_SECRETS_DIR": str(self._secrets),
             "WEIR_ALERTS_OPS_PORT": str(self._ops_port),
             "WEIR_ALERTS_ALLOWED_HOSTS": "127.0.0.0/8",
         }
@@ -166,6 +171,11 @@ class AlertsJob:
 
     def start(self) -> None:
         """Start it and wait until it is ready."""
+        self.launch()
+        wait_until(self._is_ready, timeout_s=30, what="the alerts job ready")
+
+    def launch(self) -> None:
+        """Start it."""
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "weir_analytics.alerts"],
@@ -173,7 +183,10 @@ class AlertsJob:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        wait_until(self._is_ready, timeout_s=30, what="the alerts job ready")
+
+    def store_secret(self, name: str, text: str) -> None:
+        """Put a secret into its folder."""
+        (self._secrets / name).write_text(text + "\n")
 
     @property
     def exit_code(self) -> int | None:
@@ -184,6 +197,15 @@ class AlertsJob:
         """Tell whether its log holds a line of one of these events."""
         text = self.log_path.read_text()
         return any(f'"event": "{event}"' in text for event in events)
+
+    def await_definitions(self, bootstrap: str) -> None:
+        """Wait until it goes by everything that was defined so far."""
+        name = f"seen_{uuid.uuid4().hex[:8]}"
+        body = {"metric": "nobody_has_it", "aggregate": "count", "window": "1m", "above": 1}
+        define(bootstrap, "rule", name, {**body, "mode": "shadow"}, 0)
+        # Definitions are read in their order, and a rule is logged when it is first watched.
+        line = f'"rule": "{name}"'
+        wait_until(lambda: line in self.log_path.read_text(), timeout_s=20, what=f"{name} is seen")
 
     def kill(self) -> None:
         """End it with -9."""

@@ -13,11 +13,14 @@ A number is how many events each pane has, from the one that ends at this instan
     stall, go               processed-through stands still, and moves again
     back(2m)                an observation two minutes behind the last one, of empty panes
     restart                 the evaluator is ended and started again
+    silence(6m), unsilence()            up to an instant nobody is told of this rule's alerts
+    acknowledge(6m), unacknowledge()    somebody has taken on what fires, up to an instant
 
 `want` lists what is told, in order, each with the span of processed-through within which
 it must be told; whatever else is told is a failure. Beside the kind it may name `value`,
 `before` and `state` (`provisional` or `confirmed`). With `follow: all` the list also has
-`confirmed` and `amended`.
+`confirmed` and `amended`. What is `held: true` happens and is told to nobody; what is
+`again: true` is told although nothing has changed.
 """
 
 from __future__ import annotations
@@ -59,6 +62,8 @@ class Wanted(NamedTuple):
     from_ms: int
     to_ms: int
     besides: Mapping[str, Any]
+    held: bool = False
+    again: bool = False
 
 
 class Moment(NamedTuple):
@@ -89,6 +94,16 @@ class Timeline:
     moments: tuple[Moment, ...]
     wanted: tuple[Wanted, ...]
     follow: bool
+
+    @property
+    def changes(self) -> tuple[Wanted, ...]:
+        """What the machine says, whoever is told of it."""
+        return tuple(one for one in self.wanted if not one.again)
+
+    @property
+    def told(self) -> tuple[Wanted, ...]:
+        """What a channel is told."""
+        return tuple(one for one in self.wanted if not one.held)
 
     @property
     def step_ms(self) -> int:
@@ -268,4 +283,5 @@ def _wanted(one: dict[str, Any]) -> Wanted:
     besides = dict(one)
     kind = next(name for name in besides if name in (*ALWAYS_TOLD, *TOLD_TO_FOLLOWERS))
     first, last = map(_instant, besides.pop(kind))
-    return Wanted(kind, first, last, besides)
+    held, again = besides.pop("held", False), besides.pop("again", False)
+    return Wanted(kind, first, last, besides, held, again)

@@ -75,8 +75,8 @@ def judged(timeline: Timeline, told: list[Transition]) -> None:
     """Hold what was told against what was wanted: no less, no more, each in its span."""
     kinds = (*ALWAYS_TOLD, *(TOLD_TO_FOLLOWERS if timeline.follow else ()))
     heard = [one for one in told if one.kind in kinds]
-    assert [one.kind for one in heard] == [wanted.kind for wanted in timeline.wanted]
-    for one, wanted in zip(heard, timeline.wanted, strict=True):
+    assert [one.kind for one in heard] == [wanted.kind for wanted in timeline.changes]
+    for one, wanted in zip(heard, timeline.changes, strict=True):
         assert wanted.from_ms <= one.through_ms <= wanted.to_ms, (one, wanted)
         assert {name: said(one, name) for name in wanted.besides} == wanted.besides
     open_key = None

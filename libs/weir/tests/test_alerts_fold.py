@@ -6,13 +6,26 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from timelines import START_MS, Timeline, play, timelines
-from weir.alerts.fold import Fold, Heard
+from msgspec.structs import replace as replace_record
+from timelines import START_MS, Moment, Timeline, World, play, timelines
+from weir.alerts.fold import MAX_TRIALS, Fold, Heard
 from weir.alerts.machine import Episode, Point
 from weir.alerts.messages import Watched, messages, reminders
-from weir.alerts.records import Delivery, Look, Notification, encode
+from weir.alerts.records import (
+    Acknowledgement,
+    Attempt,
+    Delivery,
+    Look,
+    Message,
+    Notification,
+    Record,
+    Trial,
+    encode,
+)
 from weir.alerts.step import Kind, Series, Told, Transition, end
 from weir.alerts.watch import Change, Watch
+from weir.definitions.silence import Silence, instant_text
+from weir.query.grouping import Group
 
 from .test_alerts import rule_of
 from .test_alerts_watch import Watcher
@@ -34,11 +47,55 @@ class Job(Watcher):
         self.log: list[bytes] = []
         self._fold = Fold()
         self.sent: list[Notification] = []
+        self.sent_ms: list[int] = []
+        self.made: list[Message] = []
+        self._through_ms = START_MS
+
+    def observe(self, world: World, through_ms: int) -> None:
+        """Look at the rule, and tell again what is to be told again."""
+        self._through_ms = through_ms
+        super().observe(world, through_ms)
+        for group, series in self._fold.series(TENANT, RULE_VID).items():
+            found = self._reminders(group, series)
+            if found:
+                self._record(Change(group, series, []), found)
+
+    def happen(self, moment: Moment) -> None:
+        """Do what people do."""
+        until_ms = moment.args[0] if moment.args else 0
+        if moment.what == "silence":
+            given = {"name": "s", "rule": "r", "until": instant_text(until_ms)}
+            silences = (Silence.model_validate(given),)
+            self._watched = replace(self._watched, silences=silences)
+        elif moment.what == "unsilence":
+            self._watched = replace(self._watched, silences=())
+        elif moment.what in ("acknowledge", "unacknowledge"):
+            op: Any = "put" if until_ms else "delete"
+            for key in self._fold.told_to(TENANT, RULE_VID, ()):
+                self.write(
+                    Acknowledgement(tenant=TENANT, alert=key, op=op, by="a", until_ms=until_ms)
+                )
 
     def take(self, change: Change) -> None:
         """Write what changed, read it back, and send what is due."""
         told_to = self._fold.told_to(TENANT, RULE_VID, change.group or ())
         group = change.group or ()
+        self._record(change, messages(self._watched, group, change.transitions, told_to))
+
+    def _reminders(self, group: Group, series: Series) -> list[Message]:
+        through_ms = self._through_ms
+        return reminders(
+            self._watched,
+            group or (),
+            series,
+            self._fold.told_to(TENANT, RULE_VID, group),
+            through_ms,
+            is_taken_on=lambda key: self._fold.is_taken_on(TENANT, key, through_ms),
+        )
+
+    def _record(self, change: Change, found: list[Message]) -> None:
+        group = change.group or ()
+        self.made += found
         kept = None if change.series is None else replace(change.series, tail=())
         self.write(
             Look(
@@ -49,16 +106,18 @@ class Job(Watcher):
                 group=list(group),
                 transitions=change.transitions,
                 series=kept,
-                messages=messages(self._watched, group, change.transitions, told_to),
+                messages=found,
+                through_ms=self._through_ms,
             )
         )
         for (tenant, number, channel), due in list(self._fold.due.items()):
             self.sent.append(due.notification)
+            self.sent_ms.append(self._through_ms)
             self.write(
                 Delivery(fence=1, tenant=tenant, id=number, channel=channel, outcome="delivered")
             )
 
-    def write(self, record: Look | Delivery) -> None:
+    def write(self, record: Record) -> None:
         """Append a record and fold it."""
         self.log.append(encode(record))
         self._fold.apply(len(self.log) - 1, self.log[-1])
@@ -78,16 +137,19 @@ def test_timeline(timeline: Timeline) -> None:
     job = Job(timeline)
     for world, happened in play(timeline):
         for moment in happened:
+            job.happen(moment)
             if moment.what == "back":
                 job.observe(replace(world, panes={}), world.through_ms - moment.args[0] + START_MS)
                 job.forget()
         job.observe(world, world.through_ms)
         job.restart()
 
-    assert [note.kind for note in job.sent] == [wanted.kind for wanted in timeline.wanted]
+    assert [note.kind for note in job.sent] == [wanted.kind for wanted in timeline.told]
     assert len({note.id for note in job.sent}) == len(job.sent)
+    for at_ms, wanted in zip(job.sent_ms, timeline.told, strict=True):
+        assert wanted.from_ms <= at_ms <= wanted.to_ms, wanted
     open_key = None
-    for note, wanted in zip(job.sent, timeline.wanted, strict=True):
+    for note, wanted in zip(job.sent, timeline.told, strict=True):
         assert {n: said(note, n) for n in wanted.besides} == wanted.besides
         if note.kind == Kind.FIRING:
             open_key = note.dedup_key
@@ -224,6 +286,41 @@ class TestFold:
         assert fold.apply(1, look(fence=4, vid=41)) is None
         assert (fold.due, fold.versions()) == (due, {(TENANT, RULE_VID)})
 
+    def test_people_are_heard_whichever_job_works(self) -> None:
+        """What they say has no fence, and passes none over."""
+        fold = Fold()
+        fold.apply(0, look(fence=5))
+        put = Acknowledgement(tenant=TENANT, alert="k", op="put", by="a", until_ms=100)
+        fold.apply(1, encode(put))
+
+        assert fold.is_taken_on(TENANT, "k", 99)
+        assert not fold.is_taken_on(TENANT, "k", 100)
+        assert not fold.is_taken_on("other", "k", 99)
+        assert fold.reader.fence == 5
+        fold.apply(2, encode(replace_record(put, op="delete")))
+        assert not fold.is_taken_on(TENANT, "k", 99)
+
+    def test_a_test_is_asked_for_until_it_is_answered(self) -> None:
+        """And not for ever: of many without an answer the newest are kept."""
+        fold = Fold()
+        for n in range(MAX_TRIALS + 1):
+            trial = Trial(tenant=TENANT, id=f"t{n}", channel="a", by="b")
+            fold.apply(n, encode(trial))
+        assert next(iter(fold.trials)) == "t1"
+        answer = Delivery(fence=1, tenant=TENANT, id="t1", channel="a", outcome="failed")
+        fold.apply(n + 1, encode(answer))
+
+        assert next(iter(fold.trials)) == "t2"
+
+    def test_a_try_that_failed_leaves_its_message_due(self) -> None:
+        """Only an outcome ends it."""
+        fold = Fold()
+        fold.apply(0, look())
+        (_, number, _), *_ = fold.due
+        fold.apply(1, encode(Attempt(fence=1, tenant=TENANT, id=number, channel="a")))
+
+        assert [channel for _, _, channel in fold.due] == ["a", "b"]
+
     def test_again_is_nothing_new(self) -> None:
         """A reader that begins again folds nothing twice."""
         fold = Fold()
@@ -236,7 +333,7 @@ class TestFold:
         fold = Fold()
 
         assert fold.apply(0, text) is None
-        assert fold.next_offset == 1
+        assert fold.reader.next_offset == 1
 
     def test_members_of_a_later_release_are_passed_over(self) -> None:
         """Unknown members do not stop an earlier release."""

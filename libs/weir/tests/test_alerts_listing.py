@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from timelines import START_MS, Timeline, play, timelines
-from weir.alerts.listing import MAX_ENDED, Alert, Listing
+from weir.alerts.channels import Standing
+from weir.alerts.listing import MAX_ENDED, Alert, Happened, Listing
+from weir.alerts.records import Acknowledgement, Attempt, Delivery, Look, decode, encode
 from weir.alerts.step import Kind, Transition
 
 from .test_alerts_fold import RULE_VID, TENANT, Job, look
@@ -16,7 +19,9 @@ ENDS = {"resolved", "ended", "withdrawn"}
 def listed(timeline: Timeline) -> tuple[Job, Listing, list[Alert]]:
     """Return what is listed after a timeline, oldest first."""
     job = Job(timeline)
-    for world, _ in play(timeline):
+    for world, happened in play(timeline):
+        for moment in happened:
+            job.happen(moment)
         job.observe(world, world.through_ms)
     listing = Listing()
     for offset, record in enumerate(job.log):
@@ -33,7 +38,8 @@ def test_each_alert_stands_as_it_was_last_told(timeline: Timeline) -> None:
     """As many as fired, each in the state that was told last."""
     job, _, alerts = listed(timeline)
     wanted = [one for one in timeline.wanted if one.kind != "no_data"]
-    keys = {note.dedup_key for note in job.sent if note.kind == Kind.FIRING}
+    notes = [message.notification for message in job.made]
+    keys = {note.dedup_key for note in notes if note.kind == Kind.FIRING}
 
     assert {one.id for one in alerts} == keys
     if wanted and wanted[-1].kind in ENDS:
@@ -75,6 +81,67 @@ def test_where_series_stand() -> None:
     assert group.phase == "ok"
 
 
+def test_who_has_taken_an_alert_on() -> None:
+    """It stands beside the alert until it is given back or the alert is over."""
+    listing = Listing()
+    (alert,) = listing.apply(0, look())
+    put = Acknowledgement(tenant=TENANT, alert=alert.id, op="put", by="ann", note="mine", at_ms=5)
+    (taken,) = listing.apply(1, encode(put))
+    assert taken.taken_on == put
+    assert taken.happened[-1] == Happened("acknowledged", 5, by="ann", note="mine")
+
+    (given_back,) = listing.apply(2, encode(replace(put, op="delete")))
+    assert (given_back.taken_on, given_back.happened[-1].kind) == (None, "given_back")
+    listing.apply(3, encode(put))
+    (over,) = listing.apply(4, look(transitions=[transition(60, Kind.RESOLVED)], messages=[]))
+    assert over.taken_on is None
+    assert listing.apply(5, encode(put)) == []
+    assert listing.apply(6, encode(replace(put, tenant="other"))) == []
+
+
+def test_what_is_silenced_is_seen() -> None:
+    """That it happened, and which silence hid it."""
+    _, _, (alert,) = listed(BY_NAME["a silence hides an alert from its beginning to its end"])
+
+    assert [one.kind for one in alert.happened] == ["firing", "silenced", "confirmed", "resolved"]
+    assert alert.happened[1].note == "s"
+    assert alert.silences == {"s"}
+
+
+class TestChannels:
+    def test_from_a_failure_to_a_delivery(self) -> None:
+        """It fails since the first try that failed, until something arrives."""
+        listing = Listing()
+        listing.apply(0, look())
+        channels = listing.channels
+        assert (channels.waiting(TENANT, "a"), channels.waiting(TENANT, "b")) == (1, 1)
+        number = decoded(look()).messages[0].notification.id
+        tried = Attempt(fence=1, tenant=TENANT, id=number, channel="a", status=503, at_ms=7)
+        (alert,) = listing.apply(1, encode(tried))
+        assert alert.happened[-1].kind == "failed"
+        listing.apply(2, encode(replace(tried, at_ms=9)))
+        found = channels.standing(TENANT, "a")
+        assert (found.outcome, found.status, found.at_ms, found.failing_ms) == ("failed", 503, 9, 7)
+        assert channels.waiting(TENANT, "a") == 1
+
+        done = Delivery(fence=1, tenant=TENANT, id=number, channel="a", outcome="delivered")
+        listing.apply(3, encode(replace(done, at_ms=11, status=204)))
+        found = channels.standing(TENANT, "a")
+        assert (found.outcome, found.status, found.failing_ms) == ("delivered", 204, None)
+        assert (channels.waiting(TENANT, "a"), channels.waiting(TENANT, "b")) == (0, 1)
+        assert channels.standing(TENANT, "b") == channels.standing("other", "a") == Standing()
+
+    def test_a_refusal_is_a_failure(self) -> None:
+        """Although it is not tried again: nobody was told."""
+        listing = Listing()
+        refused = Delivery(fence=1, tenant=TENANT, id="n", channel="a", outcome="refused", at_ms=3)
+        listing.apply(0, encode(refused))
+
+        assert listing.channels.standing(TENANT, "a").failing_ms == 3
+        assert listing.channels.answer("n") == refused
+        assert listing.channels.answer("m") is None
+
+
 def test_nobody_sees_what_is_another_tenants() -> None:
     """By list and by id."""
     listing = Listing()
@@ -105,3 +172,10 @@ def test_old_ends_are_forgotten() -> None:
 def transition(at_ms: int, kind: Kind = Kind.FIRING) -> Transition:
     """Return a transition of the alert that began at an instant."""
     return Transition(kind, at_ms, at_ms, at_ms)
+
+
+def decoded(text: bytes) -> Look:
+    """Return the look that a record holds."""
+    record = decode(text)
+    assert isinstance(record, Look)
+    return record

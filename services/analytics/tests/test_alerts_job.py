@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import people
 import pytest
 from alerts_job import AlertsJob, Receiver, define
 from redis import Redis
-from timelines import START_MS, Timeline, World, metric_of, play, row_of, timelines
+from timelines import START_MS, Moment, Timeline, World, metric_of, play, row_of, timelines
 from weir.rows import Row
 from weir_local.kafka import Broker
 from weir_local.testing import running_broker
@@ -45,26 +46,41 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 class Run:
     """One timeline under way."""
 
+    number: int
     timeline: Timeline
     vid: int
     receiver: Receiver
-    worlds: Iterator[tuple[World, Any]]
+    worlds: Iterator[tuple[World, tuple[Moment, ...]]]
     held: dict[int, Any]
+
+    @property
+    def name(self) -> str:
+        """Return what its metric, rule and channel are called."""
+        return f"t{self.number}"
+
+    def ids(self) -> set[str]:
+        """Return the ids of all messages that came."""
+        return {body["id"] for body in self.receiver.bodies}
 
     def is_told(self) -> bool:
         """Tell whether as many messages came as are wanted."""
-        return len(told(self)) >= len(self.timeline.wanted)
+        return len(told(self)) >= len(self.timeline.told)
 
-    def advance(self, through_ms: int) -> dict[PaneKey, dict[str, Row]]:
-        """Go on to an instant; return the panes that changed."""
-        world = next(world for world, _ in self.worlds if world.through_ms == through_ms)
+    def advance(self, through_ms: int) -> tuple[tuple[Moment, ...], dict[PaneKey, dict[str, Row]]]:
+        """Go on to an instant; return what happened, and the panes that changed."""
+        moments: tuple[Moment, ...] = ()
+        for world, happened in self.worlds:
+            moments += happened
+            if world.through_ms == through_ms:
+                break
         pane_s = self.timeline.pane_ms // 1000
         changed = {end: f for end, f in world.panes.items() if self.held.get(end) != f}
         self.held |= changed
-        return {
+        panes = {
             (self.vid, pane_s, end // 1000 - pane_s): {"": row_of(filled)} if filled.events else {}
             for end, filled in changed.items()
         }
+        return moments, panes
 
 
 def begun(bootstrap: str, number: int, timeline: Timeline) -> Run:
@@ -73,14 +89,29 @@ def begun(bootstrap: str, number: int, timeline: Timeline) -> Run:
     name = f"t{number}"
     metric = metric_of(timeline, name=name).canonical()
     rule = timeline.rule.canonical() | {"metric": name, "name": name}
-    rule["route"] = {"channels": [name], "repeat": "4h"}
+    rule["route"] = {**rule["route"], "channels": [name]}
     follow = "all" if timeline.follow else "firing"
     channel = {"webhook": {"url": receiver.url, "secret": "secret://hook"}, "follow": follow}
     at_ms = START_MS - 1 + timeline.rule.hold
     vid = define(bootstrap, "metric", name, metric, at_ms)
     define(bootstrap, "channel", name, channel, at_ms)
     define(bootstrap, "rule", name, rule, at_ms)
-    return Run(timeline, vid, receiver, play(timeline, END_MS), {})
+    return Run(number, timeline, vid, receiver, play(timeline, END_MS), {})
+
+
+def happen(job: AlertsJob, bootstrap: str, run: Run, moment: Moment) -> None:
+    """Do what people do, and wait until the job knows of it."""
+    if moment.what == "silence":
+        people.silence(bootstrap, run.name, moment.args[0], moment.at_ms)
+        job.await_definitions(bootstrap)
+    elif moment.what == "unsilence":
+        people.unsilence(bootstrap, run.name, moment.at_ms)
+        job.await_definitions(bootstrap)
+    elif moment.what in ("acknowledge", "unacknowledge"):
+        people.acknowledge(bootstrap, run.name, moment.args[0] if moment.args else None)
+        # The test stands behind it in the log: who answers it has read the other.
+        test = people.ask_for_test(bootstrap, run.name)
+        wait_until(lambda: test in run.ids(), timeout_s=20, what="the test of a channel")
 
 
 @pytest.mark.timeout(600)
@@ -95,7 +126,10 @@ def test_timelines(broker: Broker, redis_url: str, tmp_path: Path, kill: bool) -
         for through_ms in range(START_MS, END_MS + 1, 60_000):
             panes: dict[PaneKey, dict[str, Row]] = {}
             for run in runs:
-                panes |= run.advance(through_ms)
+                moments, changed = run.advance(through_ms)
+                panes |= changed
+                for moment in moments:
+                    happen(job, broker.bootstrap, run, moment)
             writer.commit(panes, through_ms)
             job.await_evaluated(through_ms)
             if kill and through_ms < KILLED_TO_MS:
@@ -111,17 +145,18 @@ def test_timelines(broker: Broker, redis_url: str, tmp_path: Path, kill: bool) -
 
 def told(run: Run) -> list[dict[str, Any]]:
     """Return the messages that a receiver got, each once."""
-    return list({body["id"]: body for body in run.receiver.bodies}.values())
+    bodies = (body for body in run.receiver.bodies if body["kind"] != "test")
+    return list({body["id"]: body for body in bodies}.values())
 
 
 def assert_told(run: Run) -> None:
     """Hold what came against what was wanted."""
     name, messages = run.timeline.name, told(run)
     kinds = [body["kind"] for body in messages]
-    assert kinds == [wanted.kind for wanted in run.timeline.wanted], name
+    assert kinds == [wanted.kind for wanted in run.timeline.told], name
     assert run.receiver.forged == 0
     open_key = None
-    for body, wanted in zip(messages, run.timeline.wanted, strict=True):
+    for body, wanted in zip(messages, run.timeline.told, strict=True):
         for member, value in wanted.besides.items():
             assert body["verdict" if member == "state" else member] == value, (name, body)
         if body["kind"] == "firing":

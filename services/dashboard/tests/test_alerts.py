@@ -89,7 +89,9 @@ class Job:
         )
         assert producer.flush(10) == 0
         wait_until(
-            lambda: alerts.listing.next_offset > offsets[0], timeout_s=10, what="the record read"
+            lambda: alerts.listing.reader.next_offset > offsets[0],
+            timeout_s=10,
+            what="the record read",
         )
 
 

@@ -8,14 +8,28 @@ started later wins: records of the other that come after it are passed over.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-import msgspec
-
-from weir.alerts.records import Delivery, Look, Notification, Record, decode, dedup_key
+from weir.alerts.records import (
+    Acknowledgement,
+    Cursor,
+    Delivery,
+    Look,
+    Message,
+    Notification,
+    Reader,
+    Record,
+    Trial,
+    dedup_key,
+)
 from weir.alerts.step import Kind, Series
 from weir.query.grouping import Group
 from weir.series import encode_series
+
+CLOSING: Final = frozenset((Kind.WITHDRAWN, Kind.RESOLVED, Kind.ENDED))
+"""What ends an alert."""
+MAX_TRIALS: Final = 1_000
+"""Tests that nobody answered: while the job is away people may ask for any number."""
 
 
 class Due(NamedTuple):
@@ -36,10 +50,12 @@ class Heard(NamedTuple):
     Attributes:
         channels: The channels.
         through_ms: Processed-through then.
+        held: Whether the last such message was silenced: `channels` are those told before.
     """
 
     channels: list[str]
     through_ms: int
+    held: bool = False
 
 
 # (tenant, vid of the rule's version)
@@ -52,15 +68,16 @@ class Fold:
     """Everything that `weir.alerts` says.
 
     Attributes:
-        fence: The latest job that wrote; 0 before any.
+        reader: Which records have counted.
         due: Messages that are sent until their outcome is known, oldest first.
-        next_offset: The offset after the last record.
+        trials: Tests that were asked for and not answered yet, by id, oldest first.
     """
 
     def __init__(self) -> None:
-        self.fence = 0
+        self.reader = Reader()
         self.due: dict[DueKey, Due] = {}
-        self.next_offset = 0
+        self.trials: dict[str, Trial] = {}
+        self._taken_on: dict[tuple[str, str], int] = {}
         self._series: dict[_Rule, dict[Group, Series]] = {}
         self._settled_ms: dict[_Rule, int] = {}
         self._told_to: dict[tuple[_Rule, Group], dict[str, Heard]] = {}
@@ -77,6 +94,10 @@ class Fold:
         """Return who was told that alerts of a series fire, by dedup key."""
         return self._told_to.get(((tenant, vid), group), {})
 
+    def is_taken_on(self, tenant: str, key: str, through_ms: int) -> bool:
+        """Tell whether somebody has acknowledged an alert, for as long as they said."""
+        return self._taken_on.get((tenant, key), 0) > through_ms
+
     def versions(self) -> set[_Rule]:
         """Return the versions of rules of which anything is known."""
         return {rule for rule, series in self._series.items() if series}
@@ -92,23 +113,27 @@ class Fold:
         Returns:
             It; None if it was folded before, cannot be read or is of an earlier job.
         """
-        if offset < self.next_offset:
-            return None
-        self.next_offset = offset + 1
-        try:
-            record = decode(value)
-        except (msgspec.DecodeError, ValueError):
-            return None
-        if record.fence < self.fence:
-            return None
-        self.fence = record.fence
+        record = self.reader.take(offset, value)
         if isinstance(record, Look):
             self._look(record)
         elif isinstance(record, Delivery):
             self.due.pop((record.tenant, record.id, record.channel), None)
-        else:
+            self.trials.pop(record.id, None)
+        elif isinstance(record, Cursor):
             self._settled_ms[record.tenant, record.vid] = record.settled_ms
+        elif isinstance(record, Acknowledgement):
+            self._acknowledged(record)
+        elif isinstance(record, Trial):
+            self.trials[record.id] = record
+            if len(self.trials) > MAX_TRIALS:
+                del self.trials[next(iter(self.trials))]
         return record
+
+    def _acknowledged(self, record: Acknowledgement) -> None:
+        if record.op == "put":
+            self._taken_on[record.tenant, record.alert] = record.until_ms
+        else:
+            self._taken_on.pop((record.tenant, record.alert), None)
 
     def _look(self, look: Look) -> None:
         rule, group = (look.tenant, look.vid), tuple(look.group)
@@ -118,6 +143,10 @@ class Fold:
         else:
             known[group] = look.series
         self._remember(look, rule, group)
+        for told in look.transitions:
+            if told.kind in CLOSING and told.key_ms is not None:
+                alert = dedup_key(*rule, encode_series(group), told.key_ms)
+                self._taken_on.pop((look.tenant, alert), None)
         for message in look.messages:
             for channel in message.channels:
                 key = look.tenant, message.notification.id, channel
@@ -125,9 +154,11 @@ class Fold:
 
     def _remember(self, look: Look, rule: _Rule, group: Group) -> None:
         """Keep who was told of the alerts that can still change."""
-        told_to = self._told_to.get((rule, group), {})
-        fired = (m for m in look.messages if m.notification.kind == Kind.FIRING)
-        told_to |= {m.notification.dedup_key: Heard(m.channels, look.through_ms) for m in fired}
+        told_to = dict(self._told_to.get((rule, group), {}))
+        for message in look.messages:
+            if message.notification.kind == Kind.FIRING:
+                key = message.notification.dedup_key
+                told_to[key] = _heard(message, told_to.get(key), look.through_ms)
         text = encode_series(look.group)
         told = look.series.told if look.series is not None else ()
         open_keys = {dedup_key(*rule, text, one.key_ms) for one in told}
@@ -136,3 +167,13 @@ class Fold:
             self._told_to[rule, group] = kept
         else:
             self._told_to.pop((rule, group), None)
+
+
+def _heard(message: Message, before: Heard | None, through_ms: int) -> Heard:
+    """Return who has heard that an alert fires, after one more message of it.
+
+    Whoever was told is told of its end, also if it fires again under a silence.
+    """
+    if message.held:
+        return Heard(before.channels if before else [], through_ms, held=True)
+    return Heard(message.channels, through_ms)

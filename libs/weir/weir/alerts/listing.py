@@ -10,10 +10,17 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-import msgspec
-
+from weir.alerts.channels import Channels
 from weir.alerts.machine import Phase, Point
-from weir.alerts.records import Delivery, Look, Record, decode, dedup_key
+from weir.alerts.records import (
+    Acknowledgement,
+    Attempt,
+    Delivery,
+    Look,
+    Message,
+    Reader,
+    dedup_key,
+)
 from weir.alerts.step import Kind, Transition
 from weir.series import encode_series
 
@@ -32,12 +39,14 @@ class Happened:
     """One thing that happened to an alert.
 
     Attributes:
-        kind: A kind of transition, or `delivered`, `refused`, `given_up`.
-        at_ms: End of the window that made it; of a delivery, when.
-        value: What it was told with; None for a delivery or for silence.
-        channel: Of a delivery.
-        status: Of a delivery.
-        tries: Of a delivery.
+        kind: A kind of transition; of a message `delivered refused given_up failed` or
+            `silenced`; `acknowledged` and `given_back`.
+        at_ms: End of the window that made it; of what is no transition, when.
+        value: What it was told with; None for silence and for what is no transition.
+        channel, status, tries: Of a message that was sent.
+        why: What went wrong with it.
+        by: Who acknowledged it, or gave it back.
+        note: What they said; of a silence, its names.
     """
 
     kind: str
@@ -46,6 +55,9 @@ class Happened:
     channel: str = ""
     status: int | None = None
     tries: int = 0
+    why: str = ""
+    by: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +76,8 @@ class Alert:
         at_ms: End of the window that made the last change.
         reason: Why it ended, where its state does not say it.
         happened: Everything, oldest first.
+        taken_on: Who has acknowledged it last, and for how long; None for nobody.
+        silences: Names of all that ever hid a message of it.
     """
 
     id: str
@@ -79,6 +93,8 @@ class Alert:
     at_ms: int
     reason: str = ""
     happened: tuple[Happened, ...] = ()
+    taken_on: Acknowledgement | None = None
+    silences: frozenset[str] = frozenset()
 
     @property
     def is_open(self) -> bool:
@@ -110,16 +126,17 @@ class Listing:
     """All alerts of all tenants, and where the series of rules stand.
 
     Attributes:
-        next_offset: The offset after the last record.
+        reader: Which records have counted.
         groups: By tenant and vid of the rule's version: what was told of its series last.
+        channels: How channels are.
     """
 
-    next_offset: int = 0
     groups: dict[tuple[str, int], dict[tuple[str | None, ...], Group]] = field(default_factory=dict)
     _open: dict[str, Alert] = field(default_factory=dict)
     _ended: dict[str, OrderedDict[str, Alert]] = field(default_factory=dict)
     _messages: OrderedDict[str, str] = field(default_factory=OrderedDict)
-    _fence: int = 0
+    reader: Reader = field(default_factory=Reader)
+    channels: Channels = field(default_factory=Channels)
 
     def alerts(self, tenant: str) -> list[Alert]:
         """Return a tenant's alerts: what fires first, then what ended, each newest first."""
@@ -138,19 +155,13 @@ class Listing:
 
     def apply(self, offset: int, value: bytes) -> list[Alert]:
         """Fold one record in; return the alerts that changed."""
-        if offset < self.next_offset:
-            return []
-        self.next_offset = offset + 1
-        try:
-            record: Record = decode(value)
-        except (msgspec.DecodeError, ValueError):
-            return []
-        if record.fence < self._fence:
-            return []
-        self._fence = record.fence
+        record = self.reader.take(offset, value)
+        self.channels.take(record)
         if isinstance(record, Look):
             return self._look(offset, record)
-        return self._delivery(offset, record) if isinstance(record, Delivery) else []
+        if isinstance(record, Delivery | Attempt):
+            return self._sent(offset, record)
+        return self._acknowledged(offset, record) if isinstance(record, Acknowledgement) else []
 
     def _look(self, offset: int, look: Look) -> list[Alert]:
         group = tuple(look.group)
@@ -168,6 +179,10 @@ class Listing:
             found = self._told(offset, look, key, told)
             if found is not None:
                 changed[key] = found
+        for message in look.messages:
+            alert = self.alert(look.tenant, message.notification.dedup_key)
+            if message.held and alert is not None:
+                changed[alert.id] = self._put(_silenced(alert, offset, look.at_ms, message))
         return list(changed.values())
 
     def _told(self, offset: int, look: Look, key: str, told: Transition) -> Alert | None:
@@ -193,14 +208,29 @@ class Listing:
         alert = replace(alert, seq=offset, at_ms=told.at_ms, happened=happened)
         return self._put(_changed(alert, told))
 
-    def _delivery(self, offset: int, record: Delivery) -> list[Alert]:
+    def _sent(self, offset: int, record: Delivery | Attempt) -> list[Alert]:
         alert = self.alert(record.tenant, self._messages.get(record.id, ""))
         if alert is None:
             return []
         done = Happened(
-            record.outcome, record.at_ms, None, record.channel, record.status, record.tries
+            record.outcome if isinstance(record, Delivery) else "failed",
+            record.at_ms,
+            channel=record.channel,
+            status=record.status,
+            tries=record.tries if isinstance(record, Delivery) else 1,
+            why=record.why,
         )
         return [self._put(replace(alert, seq=offset, happened=(*alert.happened, done)))]
+
+    def _acknowledged(self, offset: int, record: Acknowledgement) -> list[Alert]:
+        alert = self.alert(record.tenant, record.alert)
+        if alert is None or not alert.is_open:
+            return []
+        put = record.op == "put"
+        kind = "acknowledged" if put else "given_back"
+        done = Happened(kind, record.at_ms, by=record.by, note=record.note)
+        happened, taken_on = (*alert.happened, done), record if put else None
+        return [self._put(replace(alert, seq=offset, happened=happened, taken_on=taken_on))]
 
     def _put(self, alert: Alert) -> Alert:
         ended = self._ended.setdefault(alert.tenant, OrderedDict())
@@ -237,5 +267,12 @@ def _changed(alert: Alert, told: Transition) -> Alert:
     if told.kind is Kind.RELAPSED:
         return replace(alert, state="firing")
     if told.kind in _ENDING:
-        return replace(alert, state=_ENDING[told.kind], reason=told.reason)
+        return replace(alert, state=_ENDING[told.kind], reason=told.reason, taken_on=None)
     return alert
+
+
+def _silenced(alert: Alert, offset: int, at_ms: int, message: Message) -> Alert:
+    """Return an alert after a message that was held back."""
+    done = Happened("silenced", at_ms, note=", ".join(message.silences))
+    silences = alert.silences | frozenset(message.silences)
+    return replace(alert, seq=offset, happened=(*alert.happened, done), silences=silences)

@@ -5,25 +5,29 @@
     withdrawn, resolved, ended      whoever got the firing, also if the rule names others now
     no_data                         the rule's channels
     firing, again                   whoever got the firing, as often as the rule repeats it
+    firing, no longer silenced      the rule's channels
 
-A rule in `shadow` tells nobody; what was told before it was put there is still ended.
+What a silence hides is recorded with who would have got it, but for ends: they go to
+whoever was told. An alert that somebody has taken on is not told again. A rule in `shadow`
+tells nobody; what was told before it was put there is still ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from weir.alerts import words
-from weir.alerts.fold import Heard
-from weir.alerts.records import Message, Notification, dedup_key, notification_id
+from weir.alerts.fold import CLOSING, Heard
+from weir.alerts.records import Message, Notification, Trial, dedup_key, notification_id
+from weir.alerts.silences import hiding
 from weir.alerts.step import Kind, Series, Transition
 from weir.alerts.words import Subject
 from weir.definitions.rule import Rule
+from weir.definitions.silence import Silence
 from weir.series import encode_series
 
-_CLOSING: Final = frozenset((Kind.WITHDRAWN, Kind.RESOLVED, Kind.ENDED))
 _FOLLOWED: Final = frozenset((Kind.CONFIRMED, Kind.AMENDED))
 _OPENING: Final = frozenset((Kind.FIRING, Kind.NO_DATA))
 
@@ -39,6 +43,7 @@ class Watched:
         rule: It.
         unit: Of its aggregate.
         followers: Channels that follow everything.
+        silences: Of its tenant.
         link: Where its alerts are seen; the alert's id is put behind it.
     """
 
@@ -48,6 +53,7 @@ class Watched:
     rule: Rule
     unit: str = ""
     followers: frozenset[str] = frozenset()
+    silences: tuple[Silence, ...] = ()
     link: str = ""
 
 
@@ -70,11 +76,12 @@ def messages(
     for told in transitions:
         key = _key(watched, group, told)
         channels = _channels(watched, told, heard.get(key, []))
-        if told.kind is Kind.FIRING:
+        silences = [] if told.kind in CLOSING else _hiding(watched, group, told.through_ms)
+        if told.kind is Kind.FIRING and not silences:
             heard[key] = channels
         if channels:
             note = _notification(watched, group, told, key)
-            found.append(Message(notification=note, channels=channels))
+            found.append(_message(note, channels, silences))
     return found
 
 
@@ -84,8 +91,10 @@ def reminders(
     series: Series,
     told_to: Mapping[str, Heard],
     through_ms: int,
+    *,
+    is_taken_on: Callable[[str], bool] = lambda _: False,
 ) -> list[Message]:
-    """Return what is to be told again, because it goes on firing.
+    """Return what is to be told again, or at last, because it goes on firing.
 
     Args:
         watched: The rule.
@@ -93,9 +102,9 @@ def reminders(
         series: What is known of that series.
         told_to: Who was told that alerts of the series fire, and when, by dedup key.
         through_ms: Processed-through.
+        is_taken_on: Whether somebody has acknowledged an alert, by dedup key.
     """
-    every_ms = watched.rule.route.repeat
-    if watched.rule.mode != "active" or every_ms <= 0:
+    if watched.rule.mode != "active" or _hiding(watched, group, through_ms):
         return []
     found = []
     for one in series.told:
@@ -106,20 +115,64 @@ def reminders(
             one.key_ms,
             one.confirmed,
             one.episode.point,
-            reason="still firing",
         )
         key = _key(watched, group, again)
         heard = told_to.get(key)
-        if one.episode.ended_ms is not None or heard is None or not heard.channels:
+        if one.episode.ended_ms is not None or heard is None or is_taken_on(key):
             continue
-        if through_ms - heard.through_ms >= every_ms:
-            note = _notification(watched, group, again, key)
-            found.append(Message(notification=note, channels=heard.channels))
+        channels, reason = _again(watched.rule, heard, through_ms)
+        if channels:
+            note = _notification(watched, group, replace(again, reason=reason), key)
+            found.append(Message(notification=note, channels=channels))
     return found
 
 
+def trial_message(trial: Trial) -> Notification:
+    """Return what a test of a channel sends."""
+    return Notification(
+        id=trial.id,
+        kind="test",
+        verdict="confirmed",
+        dedup_key=trial.id,
+        tenant=trial.tenant,
+        rule="",
+        rule_version=0,
+        labels={},
+        severity="info",
+        title=f"Test of channel {trial.channel}",
+        text=f"{trial.by} asked whether messages of alerts arrive here. This one did.",
+        at_ms=trial.at_ms,
+    )
+
+
+def _again(rule: Rule, heard: Heard, through_ms: int) -> tuple[list[str], str]:
+    """Return whom to tell again that it fires, and why; nobody if it is not time."""
+    if heard.held:
+        return list(rule.route.channels), "its silence has ended"
+    if 0 < rule.route.repeat <= through_ms - heard.through_ms:
+        return heard.channels, "still firing"
+    return [], ""
+
+
+def _message(note: Notification, channels: list[str], silences: list[str]) -> Message:
+    if silences:
+        return Message(notification=note, channels=[], held=channels, silences=silences)
+    return Message(notification=note, channels=channels)
+
+
+def _hiding(watched: Watched, group: tuple[str | None, ...], through_ms: int) -> list[str]:
+    if not watched.silences:
+        return []
+    rule = watched.rule
+    return hiding(watched.silences, rule.name, _labels(rule, group), through_ms)
+
+
+def _labels(rule: Rule, group: tuple[str | None, ...]) -> dict[str, str | None]:
+    return {**rule.labels, **dict(zip(rule.by, group, strict=True))}
+
+
 def _channels(watched: Watched, told: Transition, heard: list[str]) -> list[str]:
-    if told.kind in _CLOSING:
+    if told.kind in CLOSING:
         return heard
     if watched.rule.mode != "active":
         return []
@@ -150,7 +203,7 @@ def _notification(
         tenant=watched.tenant,
         rule=rule.name,
         rule_version=watched.version,
-        labels={**rule.labels, **by},
+        labels=_labels(rule, group),
         severity=rule.severity,
         title=words.title(subject, told),
         text=words.text(subject, told),

@@ -12,7 +12,7 @@ for as long as they are kept (400 days), by later releases and by earlier ones.
 from __future__ import annotations
 
 import hashlib
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -69,10 +69,19 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """A notification and the channels that must get it."""
+    """A notification and who gets it.
+
+    Attributes:
+        notification: It.
+        channels: Those that must get it.
+        held: Those that would get it, were it not silenced.
+        silences: What silences it.
+    """
 
     notification: Notification
     channels: list[str]
+    held: list[str] = msgspec.field(default_factory=list)
+    silences: list[str] = msgspec.field(default_factory=list)
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="look"):
@@ -110,8 +119,11 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", ta
     Attributes:
         id: The notification.
         channel: The channel.
-        outcome: `delivered`, `refused` (for good) or `given_up` (after a day).
+        outcome: `delivered`, `refused` (for good) or `given_up` (after a day); of a test
+            also `failed`, as one that is not tried again.
         status: What the receiver answered; None without an answer.
+        why: What went wrong, in few words.
+        barred: Whether its address is not allowed.
         tries: How often it was sent.
         took_ms: How long the last answer took.
     """
@@ -123,7 +135,28 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", ta
     channel: str
     outcome: str
     status: int | None = None
+    why: str = ""
+    barred: bool = False
     tries: int = 1
+    took_ms: int = 0
+    at_ms: int = 0
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="attempt"):
+    """The first try of a message that failed and is made again: from when a channel fails.
+
+    Attributes:
+        id, channel: As of a delivery.
+        status, why, took_ms: What came of it.
+    """
+
+    v: int = VERSION
+    fence: int
+    tenant: str
+    id: str
+    channel: str
+    status: int | None = None
+    why: str = ""
     took_ms: int = 0
     at_ms: int = 0
 
@@ -143,7 +176,44 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
     at_ms: int = 0
 
 
-Record = Look | Delivery | Cursor
+class Acknowledgement(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="acknowledgement"
+):
+    """Somebody has taken an alert on, or gives it back; written by the API, without a fence.
+
+    Attributes:
+        alert: The alert's dedup key.
+        op: `put`, or `delete` to give it back.
+        by: Who.
+        note: What they say.
+        until_ms: Up to which processed-through; it ends with the alert at the latest.
+    """
+
+    v: int = VERSION
+    tenant: str
+    alert: str
+    op: Literal["put", "delete"]
+    by: str
+    note: str = ""
+    until_ms: int = 0
+    at_ms: int = 0
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="test"):
+    """Somebody asks for a test of a channel; written by the API, without a fence.
+
+    The job answers with a delivery of the same id.
+    """
+
+    v: int = VERSION
+    tenant: str
+    id: str
+    channel: str
+    by: str
+    at_ms: int = 0
+
+
+Record = Look | Delivery | Attempt | Cursor | Acknowledgement | Trial
 
 _ENCODER: Final = msgspec.json.Encoder()
 _DECODER: Final[msgspec.json.Decoder[Record]] = msgspec.json.Decoder(Record)
@@ -161,6 +231,39 @@ def decode(text: bytes) -> Record:
         ValueError: If it is none of this format.
     """
     return _DECODER.decode(text)
+
+
+class Reader:
+    """Says which records of `weir.alerts` count, for whoever folds them in their order.
+
+    Each counts once; one that cannot be read does not, nor one of a job that an other has
+    taken over from.
+
+    Attributes:
+        next_offset: The offset after the last record.
+        fence: The latest job that wrote; 0 before any.
+    """
+
+    def __init__(self) -> None:
+        self.next_offset = 0
+        self.fence = 0
+
+    def take(self, offset: int, value: bytes) -> Record | None:
+        """Return the record if it counts."""
+        if offset < self.next_offset:
+            return None
+        self.next_offset = offset + 1
+        try:
+            record = decode(value)
+        except (msgspec.DecodeError, ValueError):
+            return None
+        if isinstance(record, Acknowledgement | Trial):
+            # People ask, and no job takes over from them.
+            return record
+        if record.fence < self.fence:
+            return None
+        self.fence = record.fence
+        return record
 
 
 def dedup_key(tenant: str, vid: int, series: str, key_ms: int) -> str:

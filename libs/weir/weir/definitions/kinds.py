@@ -10,12 +10,14 @@ from weir.definitions.channel import Channel
 from weir.definitions.key import Key
 from weir.definitions.metric import Metric
 from weir.definitions.rule import Rule
+from weir.definitions.silence import Silence
 from weir.definitions.source import Source
 
 KINDS: Final[dict[str, type[DefinitionModel]]] = {
     "metric": Metric,
     "rule": Rule,
     "channel": Channel,
+    "silence": Silence,
     "board": Board,
     "source": Source,
     "key": Key,

@@ -7,7 +7,7 @@ slow pass makes passes rarer and none of them wrong.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import msgspec
@@ -15,8 +15,10 @@ import structlog
 from prometheus_client import Gauge
 from redis.exceptions import RedisError
 from weir import metrics
+from weir.alerts.fold import Heard
 from weir.alerts.messages import Watched, messages, reminders
-from weir.alerts.records import Cursor, Look
+from weir.alerts.records import Cursor, Look, Message
+from weir.alerts.step import Series
 from weir.alerts.watch import Change
 from weir.batches import BatchRecord
 from weir.clock import Clock
@@ -170,11 +172,24 @@ class Evaluator:
         watched, looks = one.watched, []
         for group, series in one.watch.series.items():
             told_to = self._journal.fold.told_to(watched.tenant, watched.vid, group)
-            found = told_to and reminders(watched, group or (), series, told_to, self._through_ms)
+            found = told_to and self._again(watched, group or (), series, told_to)
             if found:
                 look = self._look(watched, Change(group, series, []))
                 looks.append(msgspec.structs.replace(look, messages=found))
         return looks
+
+    def _again(
+        self,
+        watched: Watched,
+        group: tuple[str | None, ...],
+        series: Series,
+        told_to: Mapping[str, Heard],
+    ) -> list[Message]:
+        def is_taken_on(key: str) -> bool:
+            return self._journal.fold.is_taken_on(watched.tenant, key, self._through_ms)
+
+        now_ms = self._through_ms
+        return reminders(watched, group, series, told_to, now_ms, is_taken_on=is_taken_on)
 
     def _cursors(self) -> list[Cursor]:
         """Return how far rules are settled, now and then: a restart begins there."""

@@ -2,7 +2,8 @@
 
 What is due stands in the records: a message is sent until its outcome stands there too.
 A channel sends one message at a time and in order, so that an end never overtakes its
-beginning, and waits longer after each failure; another channel does not notice.
+beginning, and waits longer after each failure; another channel does not notice. Tests of a
+channel, which people ask for, do not stand in that line.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import random
 
 import structlog
 from weir.alerts.fold import Due, DueKey
-from weir.alerts.records import Delivery
+from weir.alerts.messages import trial_message
+from weir.alerts.records import Attempt, Delivery, Trial
 from weir.clock import Clock
 from weir_reading.catalog import Catalog
 
@@ -24,6 +26,8 @@ from weir_analytics.alerts.settings import Settings
 GIVE_UP_MS = 86_400_000
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 300.0
+TRIAL_MS = 30_000
+"""Whoever asked for a test does not wait for longer."""
 log = structlog.get_logger()
 
 _Place = tuple[str, str]
@@ -43,6 +47,7 @@ class Outbox:
         self._journal, self._clock = journal, clock
         self._sender = Sender(catalog, settings, clock)
         self._workers: dict[_Place, asyncio.Task[None]] = {}
+        self._testers: dict[_Place, asyncio.Task[None]] = {}
         self.fence: int | None = None
         self.failing: dict[_Place, str] = {}
 
@@ -55,12 +60,18 @@ class Outbox:
             worker = self._workers.get(place)
             if worker is None or worker.done():
                 self._workers[place] = asyncio.create_task(self._work(place))
+        for trial in self._journal.fold.trials.values():
+            place = trial.tenant, trial.channel
+            tester = self._testers.get(place)
+            if tester is None or tester.done():
+                self._testers[place] = asyncio.create_task(self._test(place))
 
     async def close(self) -> None:
         """Stop; what was not confirmed is sent by the next job."""
-        for worker in self._workers.values():
-            worker.cancel()
-        await asyncio.gather(*self._workers.values(), return_exceptions=True)
+        tasks = [*self._workers.values(), *self._testers.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._sender.close()
 
     async def _work(self, place: _Place) -> None:
@@ -72,6 +83,8 @@ class Outbox:
             outcome = self._outcome(due, answer)
             if outcome is None:
                 self.failing[place] = answer.why or f"answered {answer.status}"
+                if tries == 1:
+                    await self._journal.append([self._attempt(key, answer)])
                 await asyncio.sleep(pause_s * (0.5 + random.random()))  # noqa: S311  jitter
                 pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
                 continue
@@ -81,9 +94,23 @@ class Outbox:
                 self.failing.pop(place, None)
             tries, pause_s = 0, FIRST_PAUSE_S
 
+    async def _test(self, place: _Place) -> None:
+        while (trial := self._next_trial(place)) is not None:
+            answer = await self._sender.send(*place, trial_message(trial))
+            outcome = "delivered" if answer.delivered else "refused" if answer.final else "failed"
+            log.info("channel_tested", channel=place[1], outcome=outcome, status=answer.status)
+            key = trial.tenant, trial.id, trial.channel
+            await self._journal.append([self._delivery(key, outcome, answer, 1)])
+
     def _next(self, place: _Place) -> tuple[DueKey, Due] | None:
         due = self._journal.fold.due
         return next(((k, one) for k, one in due.items() if (k[0], k[2]) == place), None)
+
+    def _next_trial(self, place: _Place) -> Trial | None:
+        since_ms = self._clock.now_ms() - TRIAL_MS
+        trials = self._journal.fold.trials.values()
+        asked = (one for one in trials if (one.tenant, one.channel) == place)
+        return next((one for one in asked if one.at_ms > since_ms), None)
 
     def _outcome(self, due: Due, answer: Answer) -> str | None:
         """Return what became of a message for good; None: it is sent again."""
@@ -92,6 +119,19 @@ class Outbox:
         if answer.final:
             return "refused"
         return "given_up" if self._clock.now_ms() - due.since_ms > GIVE_UP_MS else None
+
+    def _attempt(self, key: DueKey, answer: Answer) -> Attempt:
+        tenant, number, channel = key
+        return Attempt(
+            fence=self.fence or 0,
+            tenant=tenant,
+            id=number,
+            channel=channel,
+            status=answer.status,
+            why=answer.why,
+            took_ms=answer.took_ms,
+            at_ms=self._clock.now_ms(),
+        )
 
     def _delivery(self, key: DueKey, outcome: str, answer: Answer, tries: int) -> Delivery:
         tenant, number, channel = key
@@ -102,6 +142,8 @@ class Outbox:
             channel=channel,
             outcome=outcome,
             status=answer.status,
+            why=answer.why,
+            barred=answer.barred,
             tries=tries,
             took_ms=answer.took_ms,
             at_ms=self._clock.now_ms(),

@@ -13,6 +13,7 @@ from weir.alerts.watch import Change, Watch
 from weir.definitions.channel import Channel
 from weir.definitions.history import Definition
 from weir.definitions.rule import Rule
+from weir.definitions.silence import Silence
 from weir_reading.catalog import Catalog
 from weir_reading.served import Metrics
 
@@ -103,6 +104,7 @@ class Rules:
             rule=rule,
             unit=self.metrics(definition.tenant).unit(rule.metric, rule.aggregate),
             followers=self._followers(definition.tenant),
+            silences=self._silences(definition.tenant),
             link=f"{self._link}/alerts/" if self._link else "",
         )
 
@@ -111,6 +113,10 @@ class Rules:
         return frozenset(
             one.name for one in channels if isinstance(one, Channel) and one.follow == "all"
         )
+
+    def _silences(self, tenant: str) -> tuple[Silence, ...]:
+        current = (one.readable for one in self._catalog.folded.current(tenant, "silence"))
+        return tuple(one for one in current if isinstance(one, Silence))
 
     def _begun(self, definition: Definition, rule: Rule) -> Watch:
         """Return a watch that goes on where the records end.
