@@ -71,6 +71,10 @@ class Reason(StrEnum):
     QUERY_TIMEOUT = "query_timeout"
     NOT_COUNTED_YET = "not_counted_yet"
 
+    # something that is done about alerts
+    ALREADY_ENDED = "already_ended"
+    URL_NOT_ALLOWED = "url_not_allowed"
+
 
 MAX_ERRORS = 20
 MAX_ECHO = 64

@@ -3,7 +3,7 @@
     weir.definitions ─▶ follower ─▶ catalog ─▶ keys, metrics, boards
     Redis batches ────▶ batches ──▶ hub ─────▶ live sockets
     Redis panes ──────▶ queries ──▶ /query, feeds of the hub, backtests
-    weir.alerts ──────▶ alerts ───▶ /alerts, /rules
+    weir.alerts ◀─────▶ alerts ───▶ /alerts, /rules, /channels; acknowledgements, tests
     heartbeats ───────▶ parts ────▶ observer ▶ freshness, on every answer
 
 A request passes the guard (credential, origin, scope table), then one of the routers
@@ -27,7 +27,9 @@ from weir_reading.redis import connect
 
 import weir_dashboard
 from weir_dashboard.api import (
+    alert_actions,
     alerts,
+    channels,
     definitions,
     discovery,
     docs,
@@ -69,6 +71,8 @@ ROUTERS = (
     query.router,
     metrics.router,
     alerts.router,
+    alert_actions.router,
+    channels.router,
     ledger.router,
     quarantine.router,
     preview.router,

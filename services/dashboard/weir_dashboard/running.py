@@ -61,7 +61,7 @@ async def running(dashboard: Dashboard) -> AsyncIterator[None]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await dashboard.follower.stop()
-        await context.alerts.follower.stop()
+        await context.alerts.stop()
         await dashboard.appender.close()
         await context.redis.aclose()
 

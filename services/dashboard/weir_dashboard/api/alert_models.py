@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from weir_dashboard.api.models import Told
 
 
 class Happened(Told):
-    """One thing that happened to an alert: a transition, or a delivery."""
+    """One thing that happened to an alert: a transition, a message, or what people did."""
 
     kind: str
     at_ms: int
@@ -16,6 +16,17 @@ class Happened(Told):
     channel: str | None = None
     status: int | None = None
     tries: int | None = None
+    why: str | None = None
+    by: str | None = None
+    note: str | None = None
+
+
+class Acknowledged(Told):
+    """Who has taken an alert on, and until when it is not told again."""
+
+    by: str
+    note: str
+    until_ms: int
 
 
 class Alert(Told):
@@ -40,6 +51,8 @@ class Alert(Told):
     at_ms: int
     reason: str | None
     runbook: str | None
+    ack: Acknowledged | None
+    silenced_by: list[str]
 
 
 class AlertDetail(Alert):
@@ -109,3 +122,64 @@ class Backtest(Told):
     groups: list[BacktestGroup]
     capped: bool
     not_simulated: list[str]
+
+
+class Silence(Told):
+    """A silence: what it hides, until when, who said so and why.
+
+    `firing` is how many alerts it hides now, `day` how many it hid that began within a day.
+    """
+
+    name: str
+    rule: str | None
+    where: list[list[Any]]
+    reason: str
+    by: str
+    at_ms: int
+    until_ms: int
+    active: bool
+    firing: int
+    day: int
+
+
+class SilencePreview(Told):
+    """What a silence would hide: at most 100 alerts that fire now, and counts.
+
+    `day` is how many alerts that began within a day it would have hidden.
+    """
+
+    now: list[Alert]
+    firing: int
+    day: int
+
+
+class Channel(Told):
+    """A channel, and what came of its newest message or test.
+
+    `host` is that of a webhook whose address is no secret; `failing_ms` since when nothing
+    has been delivered although it was tried; `waiting` how many messages are sent again.
+    """
+
+    name: str
+    version: int
+    way: Literal["webhook", "apprise"]
+    host: str | None
+    follow: Literal["firing", "all"]
+    rules: list[str]
+    outcome: str | None
+    at_ms: int | None
+    status: int | None
+    why: str | None
+    took_ms: int | None
+    failing_ms: int | None
+    waiting: int
+
+
+class ChannelTest(Told):
+    """What came of a test: `delivered`, `refused` for good, or `failed` for now."""
+
+    outcome: str
+    status: int | None
+    why: str | None
+    took_ms: int
+    at_ms: int

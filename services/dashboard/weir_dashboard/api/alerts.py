@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 from pydantic import Field
@@ -20,6 +20,7 @@ from weir_reading.served import Metrics
 from weir_reading.threads import in_thread
 
 from weir_dashboard.api import alert_models as told
+from weir_dashboard.api.alert_answers import Answers, by_of, limit_of, rule_of, unit_of
 from weir_dashboard.api.models import Page, Sent
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
@@ -44,7 +45,8 @@ async def list_alerts(
         for one in here.alerts.listing.alerts(caller.tenant)
         if (state is None or one.is_open == (state == "open")) and rule in (None, one.rule)
     ]
-    return Page(items=[told.Alert(**_alert(here, one)) for one in found[:limit]])
+    answers = Answers(here, caller.tenant)
+    return Page(items=[answers.alert(one) for one in found[:limit]])
 
 
 @router.get("/alerts/{id}")
@@ -53,19 +55,14 @@ async def get_alert(id: str, here: Here, caller: Who) -> told.AlertDetail:  # no
     found = here.alerts.listing.alert(caller.tenant, id)
     if found is None:
         raise ProblemError(404, Reason.NOT_FOUND, "there is no such alert")
-    rule = _model(here.catalog.folded.by_vid(found.vid))
-    return told.AlertDetail(
-        **_alert(here, found),
-        metric=rule.metric if rule is not None else "",
-        happened=[_happened(one) for one in found.happened],
-    )
+    return Answers(here, caller.tenant).detail(found)
 
 
 @router.get("/rules")
 async def list_rules(here: Here, caller: Who) -> Page[told.Rule]:
     """List the tenant's rules by name, each with where its series stand."""
     found = here.catalog.folded.current(caller.tenant, "rule")
-    rules = ((one, _model(one)) for one in found)
+    rules = ((one, rule_of(one)) for one in found)
     return Page(items=[_rule(here, caller, *one) for one in rules if one[1] is not None])  # type: ignore[arg-type]
 
 
@@ -73,7 +70,7 @@ async def list_rules(here: Here, caller: Who) -> Page[told.Rule]:
 async def get_rule(name: str, here: Here, caller: Who) -> told.Rule:
     """Return a rule with where its series stand."""
     version = here.catalog.folded.get(caller.tenant, "rule", name)
-    model = _model(version)
+    model = rule_of(version)
     if version is None or model is None:
         raise ProblemError(404, Reason.NOT_FOUND, "there is no such rule")
     return _rule(here, caller, version, model)
@@ -124,50 +121,13 @@ async def _tested(
         to_ms=body.to_ms,
         groups=[
             told.BacktestGroup(
-                by=_by(rule, group),
+                by=by_of(rule, group),
                 spans=[told.BacktestSpan(**span._asdict()) for span in spans],
             )
             for group, spans in outcome.groups
         ],
         capped=outcome.matched > MAX_GROUPS,
         not_simulated=["late events", "delivery"],
-    )
-
-
-def _alert(here: Context, one: listing.Alert) -> dict[str, Any]:
-    definition = here.catalog.folded.by_vid(one.vid)
-    rule, point = _model(definition), one.point
-    return {
-        "id": one.id,
-        "seq": one.seq,
-        "rule": one.rule,
-        "rule_version": definition.version if definition is not None else 0,
-        "labels": {**rule.labels, **_by(rule, one.group)} if rule is not None else {},
-        "severity": rule.severity if rule is not None else "high",
-        "state": one.state,
-        "verdict": "confirmed" if one.confirmed else "provisional",
-        "aggregate": rule.aggregate if rule is not None else "",
-        "value": point.value if point is not None else None,
-        "low": point.low if point is not None else None,
-        "high": point.high if point is not None else None,
-        "limit": _limit(rule) if rule is not None else None,
-        "unit": _unit(here, one.tenant, rule) if rule is not None else "",
-        "count": point.events if point is not None else None,
-        "since_ms": one.since_ms,
-        "at_ms": one.at_ms,
-        "reason": one.reason or None,
-        "runbook": (rule.runbook or None) if rule is not None else None,
-    }
-
-
-def _happened(one: listing.Happened) -> told.Happened:
-    return told.Happened(
-        kind=one.kind,
-        at_ms=one.at_ms,
-        value=one.value,
-        channel=one.channel or None,
-        status=one.status,
-        tries=one.tries or None,
     )
 
 
@@ -181,11 +141,11 @@ def _rule(here: Context, caller: Caller, version: Definition, model: RuleModel) 
         version=version.version,
         metric=model.metric,
         aggregate=model.aggregate,
-        unit=_unit(here, caller.tenant, model),
+        unit=unit_of(here, caller.tenant, model),
         by=list(model.by),
         window_ms=model.window.length,
         side=model.side,  # type: ignore[arg-type]  # one of the three
-        limit=_limit(model),
+        limit=limit_of(model),
         severity=model.severity,
         mode=model.mode,
         channels=list(model.route.channels),
@@ -206,26 +166,9 @@ def _listed(
 
 def _group(rule: RuleModel, group: Group, one: listing.Group) -> told.RuleGroup:
     return told.RuleGroup(
-        by=_by(rule, group),
+        by=by_of(rule, group),
         state=one.phase.value,
         health="ok" if one.silent_ms is None else "no_data",
         since_ms=one.since_ms,
         value=one.point.value if one.point is not None else None,
     )
-
-
-def _model(version: Definition | None) -> RuleModel | None:
-    model = version.readable if version is not None else None
-    return model if isinstance(model, RuleModel) else None
-
-
-def _by(rule: RuleModel, group: Group) -> dict[str, str | None]:
-    return dict(zip(rule.by, group or (), strict=True))
-
-
-def _limit(rule: RuleModel) -> float | list[float]:
-    return list(rule.limit) if isinstance(rule.limit, tuple) else rule.limit
-
-
-def _unit(here: Context, tenant: str, rule: RuleModel) -> str:
-    return Metrics(here.catalog, tenant).unit(rule.metric, rule.aggregate)

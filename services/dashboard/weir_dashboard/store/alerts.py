@@ -1,13 +1,19 @@
-"""Alerts as `weir.alerts` tells them, followed from its start."""
+"""Alerts as `weir.alerts` tells them, followed from its start, and what people say to it."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from weir import names
 from weir.alerts.listing import Alert, Listing
+from weir.alerts.records import Acknowledgement, Delivery, Trial, encode
 from weir.clock import Clock
+from weir.problems import ProblemError, Reason
+from weir_reading.appender import Appender, NotConfirmedError
 from weir_reading.follower import Follower, Record
+
+TIMEOUT_S = 5.0
 
 
 class Alerts:
@@ -16,16 +22,46 @@ class Alerts:
     Attributes:
         listing: What the records say.
         follower: Reads them.
+        appender: Writes what people say; nothing else is written from here.
     """
 
     def __init__(self, bootstrap: str, clock: Clock) -> None:
         self.listing = Listing()
         self.follower = Follower(bootstrap, clock, names.ALERTS, self._take)
+        self.appender = Appender(bootstrap, names.ALERTS, timeout_s=TIMEOUT_S)
         self._listeners: list[Callable[[list[Alert]], None]] = []
 
     def listen(self, listener: Callable[[list[Alert]], None]) -> None:
         """Call `listener` with the alerts that changed, after each change."""
         self._listeners.append(listener)
+
+    async def say(self, record: Acknowledgement | Trial) -> None:
+        """Append a record and read it back. Said twice, it means the same.
+
+        Raises:
+            ProblemError: 503 `log_unavailable` if the log did not confirm it in time.
+        """
+        try:
+            offset = await self.appender.append(record.tenant, encode(record))
+            await asyncio.wait_for(self.follower.reach(offset), TIMEOUT_S)
+        except (NotConfirmedError, TimeoutError):
+            msg = "the log did not confirm it in time; look whether it stands, and try again"
+            raise ProblemError(503, Reason.LOG_UNAVAILABLE, msg, retry_after_s=2) from None
+
+    async def answer(self, number: str, timeout_s: float) -> Delivery | None:
+        """Return what came of a message; None if nothing did in time."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while (found := self.listing.channels.answer(number)) is None:
+                    await self.follower.reach(self.follower.next_offset)
+        except TimeoutError:
+            return None
+        return found
+
+    async def stop(self) -> None:
+        """Stop reading and writing."""
+        await self.follower.stop()
+        await self.appender.close()
 
     def _take(self, records: list[Record]) -> None:
         changed: dict[str, Alert] = {}

@@ -44,6 +44,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/alerts/{id}/acknowledgement": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Acknowledge
+         * @description Take an alert on: it is not told again until the time is over, or the alert.
+         */
+        post: operations["acknowledge_api_v1_alerts__id__acknowledgement_post"];
+        /**
+         * Give Back
+         * @description Give an alert back: it is told again as often as its rule says.
+         */
+        delete: operations["give_back_api_v1_alerts__id__acknowledgement_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/backtest": {
         parameters: {
             query?: never;
@@ -78,6 +102,48 @@ export interface paths {
         get: operations["list_boards_api_v1_boards_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/channels": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Channels
+         * @description List channels by name, each with what came of its newest message.
+         */
+        get: operations["list_channels_api_v1_channels_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/channels/{name}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test Channel
+         * @description Send a test message, and tell what the receiver answered.
+         *
+         *     The alerts job sends it, which alone has the secrets; asked and answered in `weir.alerts`.
+         */
+        post: operations["test_channel_api_v1_channels__name__test_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -544,6 +610,70 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/silences": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Silences
+         * @description List silences that are in force, and those that ended within a day, newest first.
+         */
+        get: operations["list_silences_api_v1_silences_get"];
+        put?: never;
+        /**
+         * Make Silence
+         * @description Silence alerts from now on; what already fires is still told its end.
+         */
+        post: operations["make_silence_api_v1_silences_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/silences/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Silence
+         * @description Tell which alerts a silence would hide now, and how many began within a day.
+         */
+        post: operations["preview_silence_api_v1_silences_preview_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/silences/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End Silence
+         * @description End a silence: what still fires is told now.
+         */
+        delete: operations["end_silence_api_v1_silences__name__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/status": {
         parameters: {
             query?: never;
@@ -572,10 +702,40 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * Acknowledged
+         * @description Who has taken an alert on, and until when it is not told again.
+         */
+        Acknowledged: {
+            /** By */
+            by: string;
+            /** Note */
+            note: string;
+            /** Until Ms */
+            until_ms: number;
+        };
+        /**
+         * AcknowledgementAsked
+         * @description For how long somebody takes an alert on, and what they say.
+         */
+        AcknowledgementAsked: {
+            /**
+             * For
+             * @default 14400000
+             * @example 4h
+             */
+            for: string;
+            /**
+             * Note
+             * @default
+             */
+            note: string;
+        };
+        /**
          * Alert
          * @description One alert. `at_ms` and `since_ms` are ends of windows.
          */
         Alert: {
+            ack: components["schemas"]["Acknowledged"] | null;
             /** Aggregate */
             aggregate: string;
             /** At Ms */
@@ -606,6 +766,8 @@ export interface components {
             seq: number;
             /** Severity */
             severity: string;
+            /** Silenced By */
+            silenced_by: string[];
             /** Since Ms */
             since_ms: number;
             /**
@@ -628,6 +790,7 @@ export interface components {
          * @description One alert with all that happened to it, oldest first.
          */
         AlertDetail: {
+            ack: components["schemas"]["Acknowledged"] | null;
             /** Aggregate */
             aggregate: string;
             /** At Ms */
@@ -662,6 +825,8 @@ export interface components {
             seq: number;
             /** Severity */
             severity: string;
+            /** Silenced By */
+            silenced_by: string[];
             /** Since Ms */
             since_ms: number;
             /**
@@ -904,6 +1069,63 @@ export interface components {
             vid: number;
         };
         /**
+         * Channel
+         * @description A channel, and what came of its newest message or test.
+         *
+         *     `host` is that of a webhook whose address is no secret; `failing_ms` since when nothing
+         *     has been delivered although it was tried; `waiting` how many messages are sent again.
+         */
+        Channel: {
+            /** At Ms */
+            at_ms: number | null;
+            /** Failing Ms */
+            failing_ms: number | null;
+            /**
+             * Follow
+             * @enum {string}
+             */
+            follow: "firing" | "all";
+            /** Host */
+            host: string | null;
+            /** Name */
+            name: string;
+            /** Outcome */
+            outcome: string | null;
+            /** Rules */
+            rules: string[];
+            /** Status */
+            status: number | null;
+            /** Took Ms */
+            took_ms: number | null;
+            /** Version */
+            version: number;
+            /** Waiting */
+            waiting: number;
+            /**
+             * Way
+             * @enum {string}
+             */
+            way: "webhook" | "apprise";
+            /** Why */
+            why: string | null;
+        };
+        /**
+         * ChannelTest
+         * @description What came of a test: `delivered`, `refused` for good, or `failed` for now.
+         */
+        ChannelTest: {
+            /** At Ms */
+            at_ms: number;
+            /** Outcome */
+            outcome: string;
+            /** Status */
+            status: number | null;
+            /** Took Ms */
+            took_ms: number;
+            /** Why */
+            why: string | null;
+        };
+        /**
          * Compared
          * @description The same windows at an earlier time.
          */
@@ -975,21 +1197,27 @@ export interface components {
         };
         /**
          * Happened
-         * @description One thing that happened to an alert: a transition, or a delivery.
+         * @description One thing that happened to an alert: a transition, a message, or what people did.
          */
         Happened: {
             /** At Ms */
             at_ms: number;
+            /** By */
+            by?: string | null;
             /** Channel */
             channel?: string | null;
             /** Kind */
             kind: string;
+            /** Note */
+            note?: string | null;
             /** Status */
             status?: number | null;
             /** Tries */
             tries?: number | null;
             /** Value */
             value?: number | null;
+            /** Why */
+            why?: string | null;
         };
         /**
          * IngestAddress
@@ -1210,6 +1438,13 @@ export interface components {
             /** Next */
             next?: string | null;
         };
+        /** Page[Channel] */
+        Page_Channel_: {
+            /** Items */
+            items: components["schemas"]["Channel"][];
+            /** Next */
+            next?: string | null;
+        };
         /** Page[Key] */
         Page_Key_: {
             /** Items */
@@ -1249,6 +1484,13 @@ export interface components {
         Page_SeenType_: {
             /** Items */
             items: components["schemas"]["SeenType"][];
+            /** Next */
+            next?: string | null;
+        };
+        /** Page[Silence] */
+        Page_Silence_: {
+            /** Items */
+            items: components["schemas"]["Silence"][];
             /** Next */
             next?: string | null;
         };
@@ -1645,6 +1887,86 @@ export interface components {
             once?: string | null;
         };
         /**
+         * Silence
+         * @description A silence: what it hides, until when, who said so and why.
+         *
+         *     `firing` is how many alerts it hides now, `day` how many it hid that began within a day.
+         */
+        Silence: {
+            /** Active */
+            active: boolean;
+            /** At Ms */
+            at_ms: number;
+            /** By */
+            by: string;
+            /** Day */
+            day: number;
+            /** Firing */
+            firing: number;
+            /** Name */
+            name: string;
+            /** Reason */
+            reason: string;
+            /** Rule */
+            rule: string | null;
+            /** Until Ms */
+            until_ms: number;
+            /** Where */
+            where: unknown[][];
+        };
+        /**
+         * SilenceAsked
+         * @description Which alerts are to be silent, for how long, and why.
+         */
+        SilenceAsked: {
+            /**
+             * For
+             * @example 4h
+             */
+            for: string;
+            /**
+             * Reason
+             * @default
+             */
+            reason: string;
+            /** Rule */
+            rule?: string | null;
+            /**
+             * Where
+             * @description What labels must be, as text or as `[[name, operator, value]]`.
+             * @default
+             */
+            where: unknown[][] | string;
+        };
+        /**
+         * SilencePreview
+         * @description Which alerts: of a rule, with labels, or both.
+         */
+        "SilencePreview-Input": {
+            /** Rule */
+            rule?: string | null;
+            /**
+             * Where
+             * @description What labels must be, as text or as `[[name, operator, value]]`.
+             * @default
+             */
+            where: unknown[][] | string;
+        };
+        /**
+         * SilencePreview
+         * @description What a silence would hide: at most 100 alerts that fire now, and counts.
+         *
+         *     `day` is how many alerts that began within a day it would have hidden.
+         */
+        "SilencePreview-Output": {
+            /** Day */
+            day: number;
+            /** Firing */
+            firing: number;
+            /** Now */
+            now: components["schemas"]["Alert"][];
+        };
+        /**
          * Status
          * @description All parts and how fresh the numbers are.
          */
@@ -1737,6 +2059,8 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type Acknowledged = components['schemas']['Acknowledged'];
+export type AcknowledgementAsked = components['schemas']['AcknowledgementAsked'];
 export type Alert = components['schemas']['Alert'];
 export type AlertDetail = components['schemas']['AlertDetail'];
 export type Answer = components['schemas']['Answer'];
@@ -1749,6 +2073,8 @@ export type BacktestSpan = components['schemas']['BacktestSpan'];
 export type BatchCheck = components['schemas']['BatchCheck'];
 export type Board = components['schemas']['Board'];
 export type Change = components['schemas']['Change'];
+export type Channel = components['schemas']['Channel'];
+export type ChannelTest = components['schemas']['ChannelTest'];
 export type Compared = components['schemas']['Compared'];
 export type DefinitionText = components['schemas']['DefinitionText'];
 export type Draft = components['schemas']['Draft'];
@@ -1769,12 +2095,14 @@ export type Once = components['schemas']['Once'];
 export type PageAlert = components['schemas']['Page_Alert_'];
 export type PageBoard = components['schemas']['Page_Board_'];
 export type PageChange = components['schemas']['Page_Change_'];
+export type PageChannel = components['schemas']['Page_Channel_'];
 export type PageKey = components['schemas']['Page_Key_'];
 export type PageMetric = components['schemas']['Page_Metric_'];
 export type PageNamedSeries = components['schemas']['Page_NamedSeries_'];
 export type PageQuarantined = components['schemas']['Page_Quarantined_'];
 export type PageRule = components['schemas']['Page_Rule_'];
 export type PageSeenType = components['schemas']['Page_SeenType_'];
+export type PageSilence = components['schemas']['Page_Silence_'];
 export type PageStoredDefinition = components['schemas']['Page_StoredDefinition_'];
 export type Part = components['schemas']['Part'];
 export type Pipeline = components['schemas']['Pipeline'];
@@ -1794,6 +2122,10 @@ export type Session = components['schemas']['Session'];
 export type ShownKey = components['schemas']['ShownKey'];
 export type Side = components['schemas']['Side'];
 export type SignIn = components['schemas']['SignIn'];
+export type Silence = components['schemas']['Silence'];
+export type SilenceAsked = components['schemas']['SilenceAsked'];
+export type SilencePreviewInput = components['schemas']['SilencePreview-Input'];
+export type SilencePreviewOutput = components['schemas']['SilencePreview-Output'];
 export type Status = components['schemas']['Status'];
 export type StoredDefinition = components['schemas']['StoredDefinition'];
 export type Validation = components['schemas']['Validation'];
@@ -1834,6 +2166,72 @@ export interface operations {
         };
     };
     get_alert_api_v1_alerts__id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertDetail"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    acknowledge_api_v1_alerts__id__acknowledgement_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AcknowledgementAsked"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertDetail"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    give_back_api_v1_alerts__id__acknowledgement_delete: {
         parameters: {
             query?: never;
             header?: never;
@@ -1913,6 +2311,66 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_Board_"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_channels_api_v1_channels_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Channel_"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    test_channel_api_v1_channels__name__test_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChannelTest"];
                 };
             };
             /** @description Default Response */
@@ -2763,6 +3221,132 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Once"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_silences_api_v1_silences_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Silence_"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    make_silence_api_v1_silences_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SilenceAsked"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Silence"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    preview_silence_api_v1_silences_preview_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SilencePreview-Input"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SilencePreview-Output"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    end_silence_api_v1_silences__name__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Silence"];
                 };
             };
             /** @description Default Response */

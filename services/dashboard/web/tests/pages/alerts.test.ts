@@ -27,6 +27,8 @@ const alert = (id: string, given: Partial<Alert> = {}): Alert => ({
   at_ms: NOW - 10 * MINUTE,
   reason: null,
   runbook: null,
+  ack: null,
+  silenced_by: [],
   ...given,
 });
 
