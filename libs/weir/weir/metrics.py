@@ -8,7 +8,6 @@ from __future__ import annotations
 
 # ── ingest ──────────────────────────────────────────────────────────────────
 INGEST_REQUESTS = "weir_ingest_requests_total"
-INGEST_REQUEST_SECONDS = "weir_ingest_request_seconds"
 INGEST_EVENTS = "weir_ingest_events_total"
 INGEST_REFUSED = "weir_ingest_refused_total"
 INGEST_BODY_BYTES = "weir_ingest_body_bytes_total"

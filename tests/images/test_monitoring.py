@@ -1,0 +1,142 @@
+"""Prometheus and Grafana: every expression is one, and names what the services export."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import promql_parser
+import pytest
+from prometheus_client import REGISTRY, CollectorRegistry
+from ruamel.yaml import YAML
+from weir import metrics
+from weir_analytics.alerts import evaluator
+from weir_analytics.panes.ops import Figures
+from weir_dashboard import instruments
+from weir_ingest.instruments import Instruments
+
+from .dockerfiles import ROOT, environment
+
+FOLDER = ROOT / "infra/monitoring"
+BOARDS = sorted((FOLDER / "grafana/dashboards").glob("*.json"))
+INTERVAL = "$__rate_interval"
+
+
+def read(path: Path) -> Any:
+    """Return what a YAML file holds."""
+    return YAML(typ="safe", pure=True).load(path.read_text())
+
+
+def exported() -> dict[str, set[str]]:
+    """Return the labels of every metric that the services' own code registers, by name.
+
+    A histogram stands by the names of its three series.
+    """
+    assert instruments.requests
+    assert evaluator.THROUGH
+    ingest = Instruments(CollectorRegistry()).registry
+    found: dict[str, set[str]] = {}
+    for registry in (ingest, Figures().registry, REGISTRY):
+        for name, collector in registry._names_to_collectors.items():
+            labels = set(getattr(collector, "_labelnames", ()))
+            found[name] = labels | ({"le"} if name.endswith("_bucket") else set())
+    return {name: labels for name, labels in found.items() if name.startswith("weir_")}
+
+
+EXPORTED = exported()
+
+
+def expressions(board: Path) -> list[tuple[str, str]]:
+    """Return the expressions of a board's panels, with the panels' titles."""
+    panels = json.loads(board.read_text())["panels"]
+    return [(panel["title"], target["expr"]) for panel in panels for target in panel["targets"]]
+
+
+def faults(expression: str) -> list[str]:
+    """Return what is wrong with an expression: no PromQL, unknown metrics, unknown labels."""
+    try:
+        promql_parser.parse(expression)
+    except ValueError as error:
+        return [f"no PromQL: {error}"]
+    names = set(re.findall(r"\bweir_\w+", expression))
+    labels = {
+        label.strip()
+        for group in re.findall(r"\b(?:by|without) \(([^)]*)\)", expression)
+        for label in group.split(",")
+    } | set(re.findall(r"[{,]\s*(\w+)\s*(?:=|!)", expression))
+    known = {label for name in names & EXPORTED.keys() for label in EXPORTED[name]}
+    return [
+        *(f"no metric {name}" for name in sorted(names - EXPORTED.keys())),
+        *(f"no label {label}" for label in sorted(labels - known - {"namespace"})),
+    ]
+
+
+def test_every_name_is_exported() -> None:
+    """What `weir.metrics` names is registered by a service, and nothing else is."""
+    named = {value for key, value in vars(metrics).items() if key.isupper()}
+    series = {re.sub(r"_(bucket|sum|count|created)$", "", name) for name in EXPORTED}
+    assert {name for name in named if name not in EXPORTED and name not in series} == set()
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda path: path.stem)
+def test_a_board_asks_for_what_there_is(board: Path) -> None:
+    """Each expression of each panel parses, and its metrics and labels are the services'."""
+    asked = expressions(board)
+    assert len(asked) >= 8
+    bad = {title: found for title, text in asked if (found := faults(text.replace(INTERVAL, "1m")))}
+    assert bad == {}
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda path: path.stem)
+def test_a_board_is_one_that_grafana_takes(board: Path) -> None:
+    """Ids are unique, panels do not overlap, and all ask the datasource that can be chosen."""
+    text = json.loads(board.read_text())
+    panels = text["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    cells = [
+        (x, y)
+        for panel in panels
+        for place in [panel["gridPos"]]
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
+    ]
+    assert len(set(cells)) == len(cells)
+    assert max(x for x, _ in cells) < 24
+    assert [one["name"] for one in text["templating"]["list"]] == ["datasource"]
+    assert {panel["datasource"]["uid"] for panel in panels} == {"${datasource}"}
+
+
+def test_a_wrong_expression_is_found() -> None:
+    """A bracket, a metric and a label that are wrong are each named."""
+    assert faults("sum(rate(weir_ingest_events_total[1m])")[0].startswith("no PromQL")
+    assert faults("weir_ingest_event_total") == ["no metric weir_ingest_event_total"]
+    assert faults("sum by (status) (weir_ingest_events_total)") == ["no label status"]
+    assert faults('weir_panes_events_total{verdict="x"}') == ["no label verdict"]
+
+
+def test_all_services_are_scraped() -> None:
+    """Prometheus asks each service of the compose file at the ops port of its image."""
+    (job,) = read(FOLDER / "prometheus.yml")["scrape_configs"]
+    targets = {target for one in job["static_configs"] for target in one["targets"]}
+    services = read(ROOT / "infra/local/compose.yaml")["services"]
+    expected = set()
+    for name in ("ingest", "panes", "alerts", "dashboard"):
+        variables = environment(services[name]["image"].removeprefix("weir-"))
+        prefix = "analytics" if name == "panes" else name
+        expected.add(f"{name}:{variables[f'WEIR_{prefix.upper()}_OPS_PORT']}")
+    assert targets == expected
+
+
+def test_what_grafana_is_given_is_there() -> None:
+    """Folders that are mounted exist, and a board's page at the start is one of them."""
+    services = read(FOLDER / "compose.yaml")["services"]
+    for service in services.values():
+        for volume in service["volumes"]:
+            if volume.startswith("."):
+                assert (ROOT / "infra/local" / volume.split(":")[0]).exists()
+    home = services["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+    assert Path(home).name in {board.name for board in BOARDS}
+    (source,) = read(FOLDER / "grafana/provisioning/datasources/prometheus.yaml")["datasources"]
+    assert source["url"] == "http://prometheus:9090"
