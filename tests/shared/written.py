@@ -9,10 +9,12 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from redis import Redis
 from weir import names
 from weir import rows as codec
 from weir.batches import FIELD, BatchRecord, Opening, encode, entry_id
+from weir.commit import Mark
 from weir.rows import Row
 from weir.series import OTHER, series_digest
 
@@ -32,6 +34,7 @@ class Writer:
     def commit(self, panes: Mapping[PaneKey, Mapping[str, Row]], through_ms: int) -> BatchRecord:
         """Store panes as they are from now on, and append the record of the batch."""
         pipeline = self._redis.pipeline(transaction=True)
+        pipeline.set(names.mark_key(0), mark(self.epoch, self.rev, {0: self.rev + 1}))
         for (vid, res_s, start_s), rows in panes.items():
             key = names.pane_key(0, vid, res_s, start_s)
             pipeline.delete(key)
@@ -53,6 +56,12 @@ class Writer:
         place = entry_id(self.epoch, self.rev)
         self._redis.xadd(names.BATCHES, {FIELD: encode(record)}, id=place)
         return record
+
+
+def mark(epoch: int, batch: int, end: Mapping[int, int]) -> bytes:
+    """Return how far a shard has counted, as the engine stores it with what it counted."""
+    at = Mark(epoch=epoch, batch=batch, topic_id="t", end=dict(end), shards=1)
+    return msgspec.json.encode(at)
 
 
 def short_id(redis: Any, vid: int, text: str) -> bytes:

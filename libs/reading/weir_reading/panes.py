@@ -3,7 +3,9 @@
 A pane is read once and kept until a batch record says that it changed. Where a record
 may have been missed (another epoch, a hole in the revisions) everything is read again.
 Values may be newer than the newest revision, never older: a pane that changes while it
-is being read is not kept.
+is being read is not kept. Nor are they from another life of the state: what is read from
+a store that was emptied, or put back, is refused (`StoreLostError`) until a batch record
+tells how it goes on.
 """
 
 from __future__ import annotations
@@ -11,19 +13,23 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Executor
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+import msgspec
 from redis.asyncio import Redis
+from redis.exceptions import RedisError
 from weir import names, rows
 from weir.batches import BatchRecord
+from weir.commit import Mark
 from weir.query.facts import PaneKey, PaneRows
 from weir.query.limits import check_bytes
 from weir.series import OTHER
 
-from weir_reading.redis import hash_sizes, read_hashes
+from weir_reading.redis import hash_sizes, read_hashes_then
 from weir_reading.threads import in_thread
 
 Rows = dict[bytes, rows.Row]
+_MARK: Final = msgspec.json.Decoder(Mark)
 # Batches for which a change is remembered, longer than any read of panes lasts.
 REMEMBERED_BATCHES = 400
 # Panes, and rows, asked for in one round trip, so that no reply blocks Redis for long or
@@ -35,6 +41,10 @@ ROW_BYTES = 350
 PANE_BYTES = 300
 # More rows than these are decoded on a thread: it takes about a microsecond each.
 DECODED_AT_ONCE = 500
+
+
+class StoreLostError(RedisError):
+    """The store does not hold what the newest batch record says that it counted."""
 
 
 class PaneId(NamedTuple):
@@ -68,14 +78,15 @@ class Panes:
         self._names: dict[tuple[int, int], dict[bytes, str]] = {}
         self._changed: dict[PaneId, int] = {}
         self._batches_seen = self._cleared_at = 0
-        self._place = (0, 0)
+        self._newest: BatchRecord | None = None
 
     def on_batch(self, record: BatchRecord) -> None:
         """Forget the panes that a batch changed."""
         self._batches_seen += 1
-        if (record.epoch, record.rev) != (self._place[0], self._place[1] + 1):
+        before = self._newest
+        if before is None or (record.epoch, record.rev) != (before.epoch, before.rev + 1):
             self.clear()
-        self._place = (record.epoch, record.rev)
+        self._newest = record
         for changed in record.changed:
             pane = PaneId(*changed)
             self._changed[pane] = self._batches_seen
@@ -103,6 +114,7 @@ class Panes:
 
         Raises:
             ProblemError: 422 `query_too_large`, before more than `query_bytes` are held.
+            StoreLostError: If the store was lost since the newest batch record.
         """
         found: dict[PaneId, Rows] = {}
         missing: list[PaneId] = []
@@ -130,6 +142,7 @@ class Panes:
 
         Raises:
             ProblemError: 422 `query_too_large`, before more than `query_bytes` are held.
+            StoreLostError: If the store was lost since the newest batch record.
         """
         stored = await self.read((PaneId(*key, at) for key in keys for at in range(shards)), pool)
         parts = {pane: rows for pane, rows in stored.items() if rows}
@@ -150,7 +163,7 @@ class Panes:
         kept = self._names.get((vid, shard))
         if not fresh and kept is not None and all(short in kept for short in known):
             return kept
-        (stored,) = await read_hashes(self._redis, [names.names_key(shard, vid)])
+        (stored,) = await self._hashes([names.names_key(shard, vid)], [shard])
         texts = {short: text.decode() for short, text in stored.items()}
         self._names[(vid, shard)] = texts
         return texts
@@ -177,13 +190,28 @@ class Panes:
         self, panes: list[PaneId], pool: Executor | None, *, many: bool
     ) -> tuple[dict[PaneId, Rows], int]:
         begun = self._batches_seen
-        stored = await read_hashes(self._redis, list(map(_key, panes)))
+        shards = sorted({pane.shard for pane in panes})
+        stored = await self._hashes(list(map(_key, panes)), shards)
         decoded = await in_thread(pool, _decoded, stored) if many else _decoded(stored)
         for pane, kept in zip(panes, decoded, strict=True):
             if self._changed.get(pane, 0) <= begun and self._cleared_at <= begun:
                 self._keep(pane, kept)
         found = {pane: kept.rows for pane, kept in zip(panes, decoded, strict=True)}
         return found, sum(kept.cost for kept in decoded)
+
+    async def _hashes(self, keys: list[str], shards: list[int]) -> list[dict[bytes, bytes]]:
+        """Return hashes of some shards that have counted all of the newest batch record.
+
+        Marks are read after the hashes: what was lost before them shows.
+        """
+        newest = self._newest
+        places = [names.mark_key(shard) for shard in shards]
+        stored, marks = await read_hashes_then(self._redis, keys, places)
+        for shard, mark in zip(shards, marks, strict=True):
+            if newest is not None and not _has_counted(mark, newest):
+                msg = f"shard {shard} must hold batch {newest.epoch}-{newest.rev}, it was lost"
+                raise StoreLostError(msg)
+        return stored
 
     def _keep(self, pane: PaneId, kept: _Kept) -> None:
         self._drop(pane)
@@ -197,6 +225,15 @@ class Panes:
         dropped = self._panes.pop(pane, None)
         if dropped is not None:
             self.bytes_kept -= dropped.cost
+
+
+def _has_counted(mark: bytes | None, record: BatchRecord) -> bool:
+    """Tell whether a shard whose live mark is this holds what a record tells of."""
+    if mark is None:
+        return False
+    at = _MARK.decode(mark)
+    ends = record.to_offsets.items()
+    return at.epoch == record.epoch and all(at.end.get(p, 0) >= end for p, end in ends)
 
 
 def _key(pane: PaneId) -> str:

@@ -41,15 +41,17 @@ async def newest_entries(redis: Redis, key: str, count: int) -> list[Entry]:
     return cast("list[Entry]", reply)
 
 
-async def read_hashes(redis: Redis, keys: list[str]) -> list[dict[bytes, bytes]]:
-    """Return whole hashes in one round trip; one that is not there is empty."""
-    if not keys:
-        return []
+async def read_hashes_then(
+    redis: Redis, keys: list[str], then: list[str]
+) -> tuple[list[dict[bytes, bytes]], list[bytes | None]]:
+    """Return whole hashes, and strings as they stand after the last of them was read."""
     pipeline = redis.pipeline(transaction=False)
     for key in keys:
         pipeline.hgetall(key)
+    for key in then:
+        pipeline.get(key)
     reply: Any = await pipeline.execute()
-    return cast("list[dict[bytes, bytes]]", reply)
+    return reply[: len(keys)], reply[len(keys) :]
 
 
 async def hash_sizes(redis: Redis, keys: list[str]) -> list[int]:

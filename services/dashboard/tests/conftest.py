@@ -30,7 +30,7 @@ from weir_local.redis import RedisServer
 from weir_local.testing import running_broker
 from weir_local.waiting import wait_until
 from weir_service.probes import Server
-from written import short_id
+from written import mark, short_id
 
 from .watching import METRIC
 
@@ -135,6 +135,7 @@ class Engine:
             changed=changed,
             **members,
         )
+        self._redis.set(names.mark_key(0), mark(self.epoch, self.rev - 1, record.to_offsets))
         place = entry_id(self.epoch, self.rev)
         self._redis.xadd(names.BATCHES, {FIELD: encode(record)}, id=place)
         batches = self._running.dashboard.context.batches

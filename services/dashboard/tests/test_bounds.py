@@ -44,7 +44,7 @@ class TestMemory:
     ) -> None:
         """A pane with too many rows is refused by its size alone."""
         stored(running, PANE, 100)
-        monkeypatch.setattr(store, "read_hashes", None)
+        monkeypatch.setattr(store, "read_hashes_then", None)
         panes = limited(running, query_bytes=100 * store.ROW_BYTES - 1)
         with pytest.raises(ProblemError) as caught:
             running.run(panes.read([PANE]))

@@ -6,8 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from weir import names
 from weir.rows import Row
+from written import mark
 
+from .conftest import Engine
 from .watching import asked, ten_seconds_ago, total
 
 pytestmark = [pytest.mark.kafka, pytest.mark.redis]
@@ -25,6 +28,23 @@ class TestQuery:
         assert [(total(body, r), r) for r in ("eu", "us")] == [(5, "eu"), (2, "us")]
         assert {s["slot"] for s in body["series"]} == {0, 1}
         assert (body["rev"], body["epoch"]) == (engine.rev, engine.epoch)
+
+    @pytest.mark.parametrize("left", ["nothing", "an older life"])
+    def test_a_store_that_was_lost_is_no_zero(
+        self, running: Any, engine: Any, metric: tuple[str, int], left: str
+    ) -> None:
+        """Until a batch record tells how it goes on, what is read from it is refused."""
+        name, vid = metric
+        pane = (vid, 10, ten_seconds_ago(3))
+        engine.commit({pane: {"=eu": Row(5)}})
+        running.redis.flushdb()
+        if left == "an older life":
+            running.redis.set(names.mark_key(0), mark(engine.epoch, 0, {0: -1}))
+        with running.client() as http:
+            lost = http.post("/query", json=asked(name))
+            assert (lost.status_code, lost.json()["code"]) == (503, "store_unavailable")
+            Engine(running, reason="lost").commit({pane: {"=eu": Row(5)}})
+            assert total(http.post("/query", json=asked(name)).json(), "eu") == 5
 
     def test_csv_escapes_what_a_spreadsheet_would_run(
         self, running: Any, engine: Any, metric: tuple[str, int]
