@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -305,9 +305,10 @@ WHAT = {
 class Setup:
     """Does the steps that are not done, those side by side that can be."""
 
-    def __init__(self, todo: list[Step]) -> None:
-        """Take the steps to do."""
+    def __init__(self, todo: list[Step], what: Mapping[str, str] | None = None) -> None:
+        """Take the steps to do, and what each is called when told; by default as in `WHAT`."""
         self._todo = {step.name: step for step in todo}
+        self._what = what or WHAT
         self._running: dict[str, float] = {}
         self._failed: list[str] = []
         self._began = time.monotonic()
@@ -325,11 +326,11 @@ class Setup:
                     self._submit(pool, futures)
                 done, _ = wait(futures, HEARTBEAT_S, FIRST_COMPLETED)
                 if not done:
-                    say(f"  … still working on {', '.join(WHAT[n] for n in self._running)}")
+                    say(f"  … still working on {', '.join(self._what[n] for n in self._running)}")
                 for future in done:
                     self._finish(futures.pop(future), future)
         if self._failed:
-            what = ", ".join(WHAT[name] for name in self._failed)
+            what = ", ".join(self._what[name] for name in self._failed)
             msg = f"the set-up is not complete without {what} (see above); what is done is kept"
             raise SetupError(msg)
         say(f"  set up in {time.monotonic() - self._began:.0f} s")
@@ -338,7 +339,7 @@ class Setup:
         open_steps = self._todo.keys() | self._running.keys()
         for step in list(self._todo.values()):
             if not open_steps & set(step.after):
-                say(f"  {WHAT[step.name]} …")
+                say(f"  {self._what[step.name]} …")
                 self._running[step.name] = time.monotonic()
                 futures[pool.submit(step.do)] = self._todo.pop(step.name).name
 
@@ -347,10 +348,10 @@ class Setup:
         try:
             future.result()
         except (SetupError, OSError) as error:
-            say(f"  {WHAT[name]}: failed after {took_s:.0f} s: {in_words(error)}")
+            say(f"  {self._what[name]}: failed after {took_s:.0f} s: {in_words(error)}")
             self._failed.append(name)
             return
-        say(f"  {WHAT[name]}: done in {took_s:.0f} s")
+        say(f"  {self._what[name]}: done in {took_s:.0f} s")
 
 
 @contextmanager
