@@ -17,7 +17,7 @@ READY := $(VENV)/python -c 'import weir_local' 2>/dev/null || { echo "weir: this
 export WEIR_HOME WEIR_PORT_BASE
 
 .PHONY: help setup demo up down status logs link reset \
-	test test-unit test-disruption lint bench-latency bench-alerts bench-engine bench-rest \
+	test test-unit test-disruption lint chart chart-tools bench-latency bench-alerts bench-engine bench-rest \
 	bench-query bench-rows bench-sketches lock
 
 help: ## this list
@@ -53,7 +53,7 @@ reset: ## stop and remove all events, numbers and keys (YES=1 does not ask)
 	@$(READY)
 	@$(LOCAL) reset $(if $(YES),--yes)
 
-test: setup ## everything CI runs but the disruption tests: lint, pages, Python
+test: setup chart-tools ## everything CI runs but the disruption tests: lint, pages, Python
 	@$(VENV)/python -m weir_local.checks
 
 test-unit: setup ## the tests of core and services that need no server, in seconds
@@ -64,6 +64,12 @@ test-disruption: setup ## break parts on purpose and compare with a recount; min
 
 lint: setup ## formats, lint rules, types, spelling
 	@$(VENV)/python -m weir_local.checks --lint
+
+chart: setup ## write the chart's schema and golden files anew
+	@$(VENV)/python -m weir_local.chart
+
+chart-tools: setup
+	@$(VENV)/python -m weir_local.chart.tools
 
 bench-latency: setup ## time from a POST to the pane and to the screen
 	@$(VENV)/python bench/latency.py

@@ -1,0 +1,7 @@
+{{- define "weir.topics.own" -}}
+{{- $computed := dict "kafka_bootstrap" (include "weir.kafka.bootstrap" .) -}}
+image: {{- toYaml .Values.ingest.image | nindent 2 }}
+restartPolicy: OnFailure
+command: [python, -m, weir_ingest.topics, apply]
+env: {{- include "weir.env" (dict "prefix" "WEIR_TOPICS_" "computed" $computed "config" .Values.topics.config "extra" .Values.topics.extraEnv) | nindent 2 }}
+{{- end -}}

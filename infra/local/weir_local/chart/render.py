@@ -1,0 +1,127 @@
+"""The chart rendered as an installation would get it, without a cluster.
+
+Kafka's chart is a dependency that comes over the network; Helm renders nothing without it,
+also where it is off. It is replaced by an empty one of the same name and version, so
+Bitnami's own templates are not rendered here.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from weir_local.chart import tools
+from weir_local.repository import ROOT
+
+CHART = ROOT / "charts" / "weir"
+NAMESPACE = "weir"
+KUBERNETES = "1.33.0"
+Object = dict[str, Any]
+
+
+class RenderError(Exception):
+    """Helm refused the chart or its values; the text is what it said."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """What is installed.
+
+    Attributes:
+        values: Files of values, the last one wins.
+        name: Of the release.
+        sets: Single values, as on the command line: `kafka.enabled=false`.
+    """
+
+    values: tuple[Path, ...] = ()
+    name: str = "weir"
+    sets: tuple[str, ...] = field(default=())
+
+
+class Workbench:
+    """A copy of the chart with its dependency in place, in a folder of its own."""
+
+    def __init__(self, folder: Path, chart: Path = CHART) -> None:
+        """Copy the chart; `folder` must be there and is not emptied afterwards."""
+        self.chart = folder / "weir"
+        shutil.copytree(chart, self.chart, ignore=shutil.ignore_patterns("charts"))
+        (declared,) = read_all((chart / "Chart.yaml").read_text())
+        for one in declared["dependencies"]:
+            stub = self.chart / "charts" / one["name"]
+            stub.mkdir(parents=True)
+            words = {"apiVersion": "v2", "name": one["name"], "version": one["version"]}
+            # JSON is YAML.
+            (stub / "Chart.yaml").write_text(json.dumps(words))
+
+    def lint(self, release: Release) -> str:
+        """Return what `helm lint --strict` says.
+
+        Raises:
+            RenderError: If it finds a fault.
+        """
+        return self._helm("lint", "--strict", str(self.chart), *_cluster(), *_options(release))
+
+    def template(self, release: Release) -> str:
+        """Return the rendered manifests as text.
+
+        Raises:
+            RenderError: If Helm refuses the values.
+        """
+        words = ("template", release.name, str(self.chart), *_cluster(), *_options(release))
+        return self._helm(*words)
+
+    def objects(self, release: Release) -> list[Object]:
+        """Return the rendered objects in their order, tests included.
+
+        Raises:
+            RenderError: If Helm refuses the values.
+        """
+        return read_all(self.template(release))
+
+    def notes(self, release: Release) -> str:
+        """Return the notes that are shown after an installation."""
+        said = self._helm(
+            "install", release.name, str(self.chart), "--dry-run=client", *_options(release)
+        )
+        return said.partition("\nNOTES:\n")[2]
+
+    def _helm(self, *words: str) -> str:
+        done = subprocess.run(  # noqa: S603  our own Helm
+            [tools.helm(), *words], capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise RenderError(done.stdout + done.stderr)
+        return done.stdout
+
+
+def _cluster() -> tuple[str, ...]:
+    return ("--kube-version", KUBERNETES)
+
+
+def _options(release: Release) -> list[str]:
+    options = ["--namespace", NAMESPACE]
+    for path in release.values:
+        options += ["--values", str(path)]
+    for one in release.sets:
+        options += ["--set", one]
+    return options
+
+
+def read_all(text: str) -> list[Object]:
+    """Return the objects of a text of YAML documents, without the empty ones.
+
+    Raises:
+        RenderError: If it is no YAML, or has a key twice, of which others would take one.
+    """
+    try:
+        return [one for one in YAML(typ="safe").load_all(text) if one]
+    except YAMLError as error:
+        msg = f"manifests must be YAML without a key twice, got {error}"
+        raise RenderError(msg) from error

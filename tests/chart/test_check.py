@@ -1,0 +1,57 @@
+"""The script that `helm test` runs, against a real installation."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from chart.manifests import environment, named
+from weir_local.chart.render import CHART, Object
+from weir_local.testing import TestStack
+
+SCRIPT = CHART / "files" / "check.py"
+
+
+def run(folder: Path, ingest: str, dashboard: str, key: str) -> subprocess.CompletedProcess[str]:
+    """Run the script as its pod does."""
+    (folder / "key").write_text(key)
+    told = {
+        "WEIR_INGEST_URL": ingest,
+        "WEIR_DASHBOARD_URL": dashboard,
+        "WEIR_API_KEY_FILE": str(folder / "key"),
+    }
+    return subprocess.run(  # noqa: S603  our own script
+        [sys.executable, SCRIPT],
+        env={**os.environ, **told},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.stack
+def test_an_installation_that_counts_passes(stack: TestStack, tmp_path: Path) -> None:
+    """Three events and one again are counted as 3 and 1 duplicate, also a second time."""
+    for _ in range(2):
+        done = run(tmp_path, stack.ingest_url, stack.dashboard_url, stack.key)
+
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "passed: 3 events counted, 1 duplicate told apart" in done.stdout
+
+
+def test_the_pod_tells_the_script_what_it_asks_for(default: list[Object]) -> None:
+    """The pod gives the variables that the script reads, and Services that there are."""
+    pod = named(default, "Pod", "weir-check")
+    (container,) = pod["spec"]["containers"]
+    told = environment(container)
+
+    assert set(told) == {"WEIR_INGEST_URL", "WEIR_DASHBOARD_URL", "WEIR_API_KEY_FILE"}
+    for name, address in told.items():
+        assert f'os.environ["{name}"]' in SCRIPT.read_text()
+        if name.endswith("_URL"):
+            host, _, port = address.removeprefix("http://").partition(":")
+            service = named(default, "Service", host)
+            assert int(port) in {one["port"] for one in service["spec"]["ports"]}

@@ -1,0 +1,59 @@
+"""The rendered pods run: started as they stand in the manifests, on real Kafka and Redis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from chart.host import HostCluster, HostPod
+from weir_local.chart.render import Release, Workbench
+from weir_local.kafka import Broker
+
+pytestmark = pytest.mark.stack
+
+DEFINITIONS = """\
+definitions:
+  10-orders.yaml: |
+    kind: metric
+    name: orders
+    events: {type: shop.order}
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(bench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostCluster]:
+    """Return an installation with one definition, every pod of it ready."""
+    folder = tmp_path_factory.mktemp("host")
+    values = folder / "values.yaml"
+    values.write_text(DEFINITIONS)
+    broker = Broker(folder / "kafka")
+    broker.start()
+    cluster = HostCluster(
+        bench.objects(Release((values,))), folder, {"weir-kafka:9092": broker.bootstrap}
+    )
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.kill()
+        broker.kill()
+
+
+def output(pod: HostPod) -> str:
+    """Return what the process of a pod wrote."""
+    return pod.part.log_path.read_text()
+
+
+def test_the_pods_run(cluster: HostCluster) -> None:
+    """Every pod gets ready, the test pod sees its events counted, all end in their grace."""
+    apply, check = cluster.pod("apply"), cluster.pod("check")
+
+    assert apply.finish() == 0, output(apply)
+    assert "created   metric/orders" in output(apply)
+    assert check.finish() == 0, output(check)
+    assert "passed: 3 events counted, 1 duplicate told apart" in output(check)
+    assert {pod.workload.name: pod.unused() for pod in cluster.pods if pod.unused()} == {}
+    with ThreadPoolExecutor() as pool:
+        ends = list(pool.map(HostPod.end, cluster.servers))
+    assert all(end.endswith("with exit status 0") for end in ends), ends
