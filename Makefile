@@ -66,10 +66,10 @@ lint: setup ## formats, lint rules, types, spelling
 	@$(VENV)/python -m weir_local.checks --lint
 
 chart: setup ## write the chart's schema and golden files anew
-	@$(VENV)/python -m weir_local.chart
+	@PYTHONPATH=infra/chart $(VENV)/python -m weir_chart
 
-chart-tools: setup
-	@$(VENV)/python -m weir_local.chart.tools
+chart-tools: setup ## install what checks the chart: Helm, built once in minutes, and two more
+	@PYTHONPATH=infra/chart $(VENV)/python -m weir_chart.tools
 
 bench-latency: setup ## time from a POST to the pane and to the screen
 	@$(VENV)/python bench/latency.py

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from weir_local.chart import golden, tools
-from weir_local.chart.render import Object, Release, Workbench
+from weir_chart import golden, tools
+from weir_chart.render import Object, Release, Workbench
 
 SETS = {path.name.removesuffix("-values.yaml"): path for path in golden.sets()}
 

@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chart.manifests import Workload, environment, named, of_kind, selects, workloads
-from weir_local.chart import tools
-from weir_local.chart.render import Object
+from weir_chart import tools
+from weir_chart.render import Object
 from weir_local.process import Part
 from weir_local.repository import SPARK_JARS, WEB_BUILD
 from weir_local.waiting import wait_until

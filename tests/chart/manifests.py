@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from weir_local.chart.render import Object
+from weir_chart.render import Object
 
 RUNS_ON = ("Deployment", "StatefulSet")
 """Kinds whose pods run until they are stopped."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from chart.manifests import environment, named
-from weir_local.chart.render import CHART, Object
+from weir_chart.render import CHART, Object
 from weir_local.testing import TestStack
 
 SCRIPT = CHART / "files" / "check.py"

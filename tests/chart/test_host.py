@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from chart.host import HostCluster, HostPod
-from weir_local.chart.render import Release, Workbench
+from weir_chart.render import Release, Workbench
 from weir_local.kafka import Broker
 
 pytestmark = pytest.mark.stack

@@ -12,8 +12,8 @@ import jsonschema
 import kubernetes_validate
 import pytest
 from chart.manifests import workloads
-from weir_local.chart import tools
-from weir_local.chart.render import Object
+from weir_chart import tools
+from weir_chart.render import Object
 
 VERSIONS = ("1.30.0", "1.33.0", "1.37.0")
 CUSTOM = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chart.manifests import named, of_kind, selects, workloads
-from weir_local.chart.render import Object
+from weir_chart.render import Object
 
 SERVERS = {"ingest", "analytics", "alerts", "dashboard"}
 # Who may open a connection to whom, and where; "world" is anybody, "watcher" who scrapes.

@@ -20,8 +20,8 @@ from chart.manifests import (
 )
 from promql_parser import parse
 from weir import metrics
-from weir_local.chart import golden, schema
-from weir_local.chart.render import CHART, Object, read_all
+from weir_chart import golden, schema
+from weir_chart.render import CHART, Object, read_all
 from weir_local.repository import ROOT
 
 SERVERS = {"ingest", "analytics", "alerts", "dashboard"}

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from chart.manifests import named, of_kind
-from weir_local.chart import golden, schema
-from weir_local.chart.render import CHART, Object, Release, RenderError, Workbench, read_all
+from weir_chart import golden, schema
+from weir_chart.render import CHART, Object, Release, RenderError, Workbench, read_all
 
 # As Helm's client writes a dependency before it hashes it.
 ORDER = ("name", "version", "repository", "condition", "tags", "enabled", "import-values", "alias")

@@ -13,9 +13,9 @@ import pytest
 import redis
 from chart.manifests import named, of_kind
 from weir import names
+from weir_chart import tools
+from weir_chart.render import Object, Release, Workbench
 from weir_local import ports
-from weir_local.chart import tools
-from weir_local.chart.render import Object, Release, Workbench
 from weir_local.waiting import wait_until
 
 SERVICES = ("ingest", "analytics", "alerts", "dashboard")

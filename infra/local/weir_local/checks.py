@@ -18,7 +18,7 @@ from weir_local.repository import ROOT, TOOLS
 
 WEB = ROOT / "services" / "dashboard" / "web"
 BIN = Path(sys.executable).parent
-SOURCES = ("libs", "services", "cli", "infra", "tests", "bench", "conftest.py")
+SOURCES = ("libs", "services", "cli", "charts", "infra", "tests", "bench", "conftest.py")
 PACKAGES = (
     "libs/weir/weir",
     "libs/reading/weir_reading",
@@ -28,6 +28,7 @@ PACKAGES = (
     "services/dashboard/weir_dashboard",
     "cli/weir_cli",
     "infra/local/weir_local",
+    "infra/chart/weir_chart",
 )
 # One run each: mypy knows a folder `tests` only once.
 TESTED = (
@@ -40,6 +41,7 @@ TESTED = (
     "infra/local/tests",
     "tests",
     "bench",
+    "charts/weir/files",
     "conftest.py",
 )
 LOG = TOOLS / "logs" / "test.log"

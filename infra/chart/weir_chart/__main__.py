@@ -6,10 +6,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from weir_local.chart import golden, schema, tools
-from weir_local.chart.render import RenderError, Workbench
 from weir_local.console import complain, say
 from weir_local.repository import ROOT
+
+from weir_chart import golden, schema, tools
+from weir_chart.render import RenderError, Workbench
 
 
 def main() -> int:

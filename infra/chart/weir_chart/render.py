@@ -16,9 +16,9 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
-
-from weir_local.chart import tools
 from weir_local.repository import ROOT
+
+from weir_chart import tools
 
 CHART = ROOT / "charts" / "weir"
 NAMESPACE = "weir"

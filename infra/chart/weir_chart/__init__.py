@@ -5,5 +5,5 @@
     schema.py   values.schema.json, from the settings classes of the services
     golden.py   what every set of values renders to, as files
 
-`python -m weir_local.chart` writes what is generated anew (`make chart`).
+`python -m weir_chart` writes what is generated anew (`make chart`).
 """

@@ -17,7 +17,7 @@ from weir_dashboard.settings import Settings as DashboardSettings
 from weir_ingest.settings import Settings as IngestSettings
 from weir_ingest.topics.settings import Settings as TopicsSettings
 
-from weir_local.chart.render import CHART
+from weir_chart.render import CHART
 
 SCHEMA = CHART / "values.schema.json"
 SETTINGS: Final[dict[str, type[BaseSettings]]] = {

@@ -14,7 +14,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import LiteralScalarString
 
-from weir_local.chart.render import CHART, Object, Release, Workbench
+from weir_chart.render import CHART, Object, Release, Workbench
 
 SETS = CHART / "ci"
 BAD = SETS / "bad"
