@@ -183,18 +183,29 @@ class TestApply:
 @pytest.mark.parametrize(
     ("words", "environment", "told"),
     [
-        ((), {"WEIR_API_KEY": ""}, "--key-file or WEIR_API_KEY must give an API key, found none"),
+        (
+            (),
+            {"WEIR_API_KEY": ""},
+            "--key-file, WEIR_API_KEY_FILE or WEIR_API_KEY must give an API key, found none",
+        ),
         (("--key-file", "none"), {}, "--key-file must be a file with an API key: "),
+        ((), {"WEIR_API_KEY_FILE": "none"}, "--key-file must be a file with an API key: "),
         ((), {"WEIR_DASHBOARD_URL": "here:1"}, 'must be http://host:port, got "here:1"'),
     ],
 )
 def test_what_cannot_be_used_is_told_before_anything_is_sent(
-    tmp_path: Path, words: tuple[str, ...], environment: dict[str, str], told: str
+    tmp_path: Path,
+    words: tuple[str, ...],
+    environment: dict[str, str],
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Exit code 2, and the error says what was required."""
     (tmp_path / "a.yaml").write_text(metric("never"))
     command = Command(tmp_path, f"http://127.0.0.1:{free_port()}", "wk_key")
     command.key = environment.get("WEIR_API_KEY", command.key)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
     command.url = environment.get("WEIR_DASHBOARD_URL", command.url)
     assert told in command.run("-f", tmp_path, *words, code=2)
 

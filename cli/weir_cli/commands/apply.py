@@ -70,7 +70,9 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--key-file",
         type=Path,
-        help="file with an API key of scopes read and define; by default the key in WEIR_API_KEY",
+        default=os.environ.get("WEIR_API_KEY_FILE") or None,
+        help="file with an API key of scopes read and define; by default the file that "
+        "WEIR_API_KEY_FILE names, else the key in WEIR_API_KEY",
     )
     command.add_argument(
         "--wait",
@@ -124,7 +126,7 @@ def key(file: Path | None, environment: Mapping[str, str]) -> str:
         msg = f"--key-file must be a file with an API key: {error}"
         raise exits.UsageError(msg) from None
     if not found:
-        msg = "--key-file or WEIR_API_KEY must give an API key, found none"
+        msg = "--key-file, WEIR_API_KEY_FILE or WEIR_API_KEY must give an API key, found none"
         raise exits.UsageError(msg)
     return found
 
