@@ -21,7 +21,7 @@ from chart.manifests import (
 from promql_parser import parse
 from weir import metrics
 from weir_chart import golden, schema
-from weir_chart.render import CHART, Object, read_all
+from weir_chart.render import CHART, DASHBOARDS, Object, read_all
 from weir_local.repository import ROOT
 
 SERVERS = {"ingest", "analytics", "alerts", "dashboard"}
@@ -41,17 +41,11 @@ def pods(objects: list[Object]) -> list[Workload]:
     return found
 
 
-def test_root_is_read_only(renders: dict[str, list[Object]]) -> None:
-    """No container can write to its image; in development two may, for edited files."""
-    writable = {
-        (name, one.component)
-        for name, objects in renders.items()
-        for one in pods(objects)
-        for container in one.containers()
-        if container["securityContext"]["readOnlyRootFilesystem"] is not True
-    }
-
-    assert writable == {("dev", "ingest"), ("dev", "dashboard")}
+def test_root_is_read_only(rendered: list[Object]) -> None:
+    """No container can write to its image."""
+    for one in pods(rendered):
+        for container in one.containers():
+            assert container["securityContext"]["readOnlyRootFilesystem"] is True, one.name
 
 
 def test_memory_is_bounded_and_cpu_is_not(rendered: list[Object]) -> None:
@@ -325,3 +319,16 @@ def test_every_template_is_rendered_by_some_set(
     kinds = set(re.findall(r"^kind: (\w+)$", path.read_text(), re.MULTILINE))
 
     assert kinds <= {one["kind"] for objects in renders.values() for one in objects}
+
+
+def test_dashboards_are_those_of_the_repository(renders: dict[str, list[Object]]) -> None:
+    """The chart carries the dashboards that are used without it; `make chart` copies them."""
+    found = {
+        name: text
+        for one in of_kind(renders["production"], "ConfigMap")
+        if one["metadata"]["labels"].get("grafana_dashboard") == "1"
+        for name, text in one["data"].items()
+    }
+
+    assert found == {path.name: path.read_text() for path in DASHBOARDS.glob("*.json")}
+    assert len(found) >= 2

@@ -1,4 +1,4 @@
-"""Write what is generated of the chart: schema and golden files (`make chart`)."""
+"""Write what is generated of the chart: schema, dashboards and golden files (`make chart`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weir_local.console import complain, say
 from weir_local.repository import ROOT
 
 from weir_chart import golden, schema, tools
-from weir_chart.render import RenderError, Workbench
+from weir_chart.render import CHART, DASHBOARDS, RenderError, Workbench
 
 
 def main() -> int:
@@ -18,6 +18,8 @@ def main() -> int:
     if (code := tools.main()) != 0:
         return code
     _write(schema.SCHEMA, schema.text())
+    for source in DASHBOARDS.glob("*.json"):
+        _write(CHART / "dashboards" / source.name, source.read_text())
     with tempfile.TemporaryDirectory() as folder:
         bench = Workbench(Path(folder))
         for values in golden.sets():

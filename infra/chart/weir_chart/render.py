@@ -21,6 +21,7 @@ from weir_local.repository import ROOT
 from weir_chart import tools
 
 CHART = ROOT / "charts" / "weir"
+DASHBOARDS = ROOT / "infra" / "monitoring" / "grafana" / "dashboards"
 NAMESPACE = "weir"
 KUBERNETES = "1.33.0"
 Object = dict[str, Any]

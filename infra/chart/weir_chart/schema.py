@@ -214,7 +214,12 @@ def surroundings() -> Schema:
         ),
         "networkPolicy": closed({"enabled": FLAG}),
         "metrics": closed(
-            {"namespaceSelector": FREE, "serviceMonitor": monitor, "prometheusRule": rule}
+            {
+                "namespaceSelector": FREE,
+                "serviceMonitor": monitor,
+                "prometheusRule": rule,
+                "dashboards": closed({"enabled": FLAG, "labels": TEXTS}),
+            }
         ),
     }
 

@@ -39,7 +39,7 @@ WHAT = {
     "chart-go": "Go, which builds Helm",
     "chart-redis": "a Redis of the chart's version",
     "chart-helm": f"Helm {HELM_VERSION}, built from its sources in some minutes",
-    "chart-admission": "the evaluator of pod security",
+    "chart-admission": "what a cluster says against objects, built from its sources",
 }
 
 
