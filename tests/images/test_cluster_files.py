@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,7 @@ class TestKind:
     def test_it_says_what_is_missing(self, tmp_path: Path) -> None:
         """Without an engine it ends before it begins, and names the program."""
         for program in ("dirname", "sh"):
-            (tmp_path / program).symlink_to(f"/usr/bin/{program}")
+            (tmp_path / program).symlink_to(str(shutil.which(program)))
         done = subprocess.run(  # noqa: S603
             ["/bin/sh", KIND / "up.sh"],
             env={"PATH": str(tmp_path)},
