@@ -42,7 +42,11 @@ export async function call<T>(what: Call): Promise<Versioned<T>> {
     request.body = JSON.stringify(what.body);
   }
   const response = await fetch(`/api/v1${what.path}`, request);
-  const body: unknown = await response.json().catch(() => null);
+  const body: unknown = await response.json().catch((error: unknown) => {
+    // An answer that broke off is none; a refusal is one without its words, too.
+    if (response.ok) throw error;
+    return null;
+  });
   if (!response.ok) throw new Refusal(problemIn(body, response.status));
   return { body: body as T, etag: response.headers.get("etag") };
 }
