@@ -15,4 +15,6 @@ ALERT_PAGES = {
     "/alerts": "[data-testid=alert-row]",
     "/alerts?tab=rules": "[data-testid=rule-row]",
     "/alerts?tab=history": "[data-testid=alert-row]",
+    "/alerts?tab=silences": "[data-testid=new-silence]",
+    "/alerts?tab=channels": "[data-testid=new-channel]",
 }

@@ -77,7 +77,7 @@ export const ruleWords = {
     none: "No channel yet: the rule can be saved, and tells nobody.",
     how: "How a channel is made",
     steps:
-      'A channel is a definition, too. PUT such a text as {"text": …} to /api/v1/definitions/channel/oncall with If-None-Match: * and a key that has the scope define. The file oncall in the folder of secrets holds the key that signs; see docs/definitions.md, Channels.',
+      "On the page of alerts, under Channels, by its fields; or as a definition such as this. The file oncall in the folder of secrets holds the key that signs; see docs/definitions.md, Channels.",
     text: "kind: channel\nname: oncall\nwebhook:\n  url: https://hooks.example.com/weir\n  secret: secret://oncall\n",
   },
   chart: {

@@ -44,14 +44,14 @@ class AcknowledgementAsked(Sent):
     note: Annotated[str, Field(max_length=1_000)] = ""
 
 
-class SilencePreview(Sent):
+class SilenceWanted(Sent):
     """Which alerts: of a rule, with labels, or both."""
 
     rule: Annotated[str, Field(max_length=64)] | None = None
     where: Where = ""
 
 
-class SilenceAsked(SilencePreview):
+class SilenceAsked(SilenceWanted):
     """Which alerts are to be silent, for how long, and why."""
 
     length: Length = Field(alias="for")
@@ -100,7 +100,7 @@ async def list_silences(here: Here, caller: Who) -> Page[told.Silence]:
 
 
 @router.post("/silences/preview")
-async def preview_silence(body: SilencePreview, here: Here, caller: Who) -> told.SilencePreview:
+async def preview_silence(body: SilenceWanted, here: Here, caller: Who) -> told.SilencePreview:
     """Tell which alerts a silence would hide now, and how many began within a day."""
     answers = Answers(here, caller.tenant)
     silence = _checked(body, "preview", answers.through_ms + DAY_MS)
@@ -174,7 +174,7 @@ def _detail(here: Context, caller: Caller, alert_id: str) -> told.AlertDetail:
     return Answers(here, caller.tenant).detail(alert)
 
 
-def _checked(body: SilencePreview, name: str, until_ms: int, reason: str = "") -> Silence:
+def _checked(body: SilenceWanted, name: str, until_ms: int, reason: str = "") -> Silence:
     """Return the silence that a request asks for.
 
     Raises:

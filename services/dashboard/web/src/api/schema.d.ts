@@ -1940,9 +1940,23 @@ export interface components {
         };
         /**
          * SilencePreview
+         * @description What a silence would hide: at most 100 alerts that fire now, and counts.
+         *
+         *     `day` is how many alerts that began within a day it would have hidden.
+         */
+        SilencePreview: {
+            /** Day */
+            day: number;
+            /** Firing */
+            firing: number;
+            /** Now */
+            now: components["schemas"]["Alert"][];
+        };
+        /**
+         * SilenceWanted
          * @description Which alerts: of a rule, with labels, or both.
          */
-        "SilencePreview-Input": {
+        SilenceWanted: {
             /** Rule */
             rule?: string | null;
             /**
@@ -1951,20 +1965,6 @@ export interface components {
              * @default
              */
             where: unknown[][] | string;
-        };
-        /**
-         * SilencePreview
-         * @description What a silence would hide: at most 100 alerts that fire now, and counts.
-         *
-         *     `day` is how many alerts that began within a day it would have hidden.
-         */
-        "SilencePreview-Output": {
-            /** Day */
-            day: number;
-            /** Firing */
-            firing: number;
-            /** Now */
-            now: components["schemas"]["Alert"][];
         };
         /**
          * Status
@@ -2124,8 +2124,8 @@ export type Side = components['schemas']['Side'];
 export type SignIn = components['schemas']['SignIn'];
 export type Silence = components['schemas']['Silence'];
 export type SilenceAsked = components['schemas']['SilenceAsked'];
-export type SilencePreviewInput = components['schemas']['SilencePreview-Input'];
-export type SilencePreviewOutput = components['schemas']['SilencePreview-Output'];
+export type SilencePreview = components['schemas']['SilencePreview'];
+export type SilenceWanted = components['schemas']['SilenceWanted'];
 export type Status = components['schemas']['Status'];
 export type StoredDefinition = components['schemas']['StoredDefinition'];
 export type Validation = components['schemas']['Validation'];
@@ -3305,7 +3305,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["SilencePreview-Input"];
+                "application/json": components["schemas"]["SilenceWanted"];
             };
         };
         responses: {
@@ -3315,7 +3315,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SilencePreview-Output"];
+                    "application/json": components["schemas"]["SilencePreview"];
                 };
             };
             /** @description Default Response */

@@ -11,14 +11,19 @@ import { current, navigate } from "../../lib/router";
 import { may } from "../../lib/session";
 import { to } from "../../lib/view";
 import { alertWords } from "../../messages.alerts.en";
+import { actWords } from "../../messages.channels.en";
+import { ChannelsTab } from "./channels-tab";
 import { addressOf, go, listNowMs, type Tab, tabOf, useNarrow } from "./choice";
 import { Detail } from "./detail";
 import { AlertRow, type Choosing, SectionRows } from "./list";
 import { alertsIn, firstOf, moved, type Present, presentOf } from "./now";
 import { RulesTab } from "./rules-tab";
+import { SilencesTab } from "./silences-tab";
 
 const PAGE_ROWS = 100;
 const SECTION_ROWS = 50;
+/** Tabs with a button of their own for what is made there. */
+const ACTED: ReadonlySet<Tab> = new Set<Tab>(["silences", "channels"]);
 
 export default function AlertsPage({ names }: PageProps) {
   const { params } = current.value;
@@ -71,11 +76,13 @@ function Bar({ tab, count, picked }: { tab: Tab; count: number | null; picked: b
             ),
           },
           { value: "history", text: tabs.history },
+          { value: "silences", text: actWords.tabs.silences },
+          { value: "channels", text: actWords.tabs.channels },
         ]}
         onPick={(next) => navigate(addressOf(next, null))}
       />
       <span class="grow" />
-      {may("define") && <NewRule />}
+      {may("define") && !ACTED.has(tab) && <NewRule />}
     </div>
   );
 }
@@ -100,6 +107,8 @@ interface TabbedProps {
 function Tabbed(props: TabbedProps) {
   const { tab, rules: all } = props;
   if (tab === "rules") return all.length > 0 ? <RulesTab rules={all} /> : <NoRules />;
+  if (tab === "silences") return <SilencesTab rules={all} />;
+  if (tab === "channels") return <ChannelsTab />;
   return tab === "now" ? <Now {...props} /> : <History {...props} />;
 }
 

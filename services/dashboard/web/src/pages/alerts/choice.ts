@@ -10,7 +10,7 @@ const GRAIN_MS = 2_000;
 /** The server's clock, as often as lists are read: a long list is not drawn for each tick. */
 export const listNowMs = computed(() => Math.floor(nowMs.value / GRAIN_MS) * GRAIN_MS);
 
-export const TABS = ["now", "rules", "history"] as const;
+export const TABS = ["now", "rules", "history", "silences", "channels"] as const;
 export type Tab = (typeof TABS)[number];
 
 /** Returns the tab that an address asks for. */

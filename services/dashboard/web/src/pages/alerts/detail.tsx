@@ -9,6 +9,7 @@ import { titleOf } from "../../lib/rule-title";
 import { clockOn, lengthWords, span } from "../../lib/time";
 import { to, zone } from "../../lib/view";
 import { alertWords } from "../../messages.alerts.en";
+import { Acts, Held } from "./acts";
 import { AroundChart } from "./around-chart";
 import { listNowMs } from "./choice";
 import { HappenedPanel } from "./happened";
@@ -55,7 +56,7 @@ export function Detail({ id, rules, close }: DetailProps) {
     <section class="stack" aria-label={said.label} data-testid="alert-detail" data-id={id}>
       {problem && <Refused problem={problem} retry={reload} />}
       <div class="panel">
-        <Head alert={alert} rule={rule} close={close} />
+        <Head alert={alert} rule={rule} rules={rules} reload={reload} close={close} />
         <div class="body">
           <AroundChart alert={alert} known={rule !== null} />
         </div>
@@ -71,10 +72,12 @@ export function Detail({ id, rules, close }: DetailProps) {
 interface HeadProps {
   readonly alert: AlertDetail;
   readonly rule: Rule | null;
+  readonly rules: readonly Rule[];
+  reload(): void;
   close(): void;
 }
 
-function Head({ alert, rule, close }: HeadProps) {
+function Head({ alert, rule, rules, reload, close }: HeadProps) {
   return (
     <div class="alert-head">
       <div class="grow">
@@ -94,7 +97,9 @@ function Head({ alert, rule, close }: HeadProps) {
           <StateTag state={alert.state} pill />
           <Verdict verdict={alert.verdict} />
           <Sentence alert={alert} />
+          <Held alert={alert} />
         </div>
+        <Acts alert={alert} rule={rule} rules={rules} reload={reload} />
       </div>
       <div class="row wrap alert-links">
         {alert.runbook && (

@@ -1,12 +1,14 @@
 /** The list beside the chosen alert: what is, or what was. */
 import { useEffect, useRef } from "preact/hooks";
 import type { Alert, Rule } from "../../api/shapes";
+import { Icon } from "../../components/icon";
 import { crossing, seriesText } from "../../lib/limit-words";
 import { withUnit } from "../../lib/numbers";
 import { titleOf } from "../../lib/rule-title";
 import { clockOn, span } from "../../lib/time";
 import { to, zone } from "../../lib/view";
 import { alertWords } from "../../messages.alerts.en";
+import { actWords } from "../../messages.channels.en";
 import { listNowMs } from "./choice";
 import { lengthMs, type Row, type Section } from "./now";
 import { StateTag } from "./state-tag";
@@ -120,6 +122,13 @@ function Present({ alert, silent }: { alert: Alert; silent: boolean }) {
       {alert.verdict === "confirmed" && `, ${alertWords.confirmed}`}
       {alert.verdict === "provisional" && <span class="tag-prov">{alertWords.provisional}</span>}
       {silent && <span class="silent">{said.silentToo}</span>}
+      {alert.ack && (
+        <span class="silent" title={alert.ack.note}>
+          <Icon name="check" small />
+          {alert.ack.by}
+        </span>
+      )}
+      {alert.silenced_by.length > 0 && <span class="silent">{actWords.silenced}</span>}
     </>
   );
 }

@@ -4,8 +4,10 @@ import type { IconName } from "../../components/icon";
 import { limitText, type SideName, sideOf } from "../../lib/limit-words";
 import { NONE, withUnit } from "../../lib/numbers";
 import { alertWords } from "../../messages.alerts.en";
+import { actWords } from "../../messages.channels.en";
 
 const said = alertWords.happened;
+const acts = actWords.happened;
 
 /** One line: when, its sign, what; of a delivery to whom and with which answer. */
 export interface Entry {
@@ -35,6 +37,10 @@ const SIGNS: ReadonlyMap<string, readonly [IconName, string]> = new Map<
   ["delivered", ["bell", "t3"]],
   ["refused", ["alert", "bad"]],
   ["given_up", ["alert", "bad"]],
+  ["failed", ["alert", "warn"]],
+  ["silenced", ["pause", "t3"]],
+  ["acknowledged", ["check", "t2"]],
+  ["given_back", ["replay", "t3"]],
 ]);
 
 type Told = Pick<AlertDetail, "happened" | "aggregate" | "unit" | "limit" | "verdict" | "reason">;
@@ -84,6 +90,14 @@ function textOf(alert: Told, one: Happened, before: number | null): string {
       return said.refused;
     case "given_up":
       return said.givenUp;
+    case "failed":
+      return acts.failed;
+    case "silenced":
+      return acts.silenced(one.note ?? "");
+    case "acknowledged":
+      return acts.acknowledged(one.by ?? "", one.note ?? "");
+    case "given_back":
+      return acts.given_back(one.by ?? "");
     case "confirmed":
     case "withdrawn":
     case "no_data":
@@ -104,6 +118,6 @@ function crossed(alert: Told, one: Happened, told: string): string {
 
 function answerOf(one: Happened): string {
   const tries = one.tries ?? 1;
-  const answer = said.answered(one.status ?? null);
+  const answer = one.why || said.answered(one.status ?? null);
   return tries > 1 ? `${answer} ${said.tries(tries)}` : answer;
 }

@@ -1,0 +1,172 @@
+/** The dialog that silences alerts, with what it would hide. */
+import { useEffect, useState } from "preact/hooks";
+import { post, problemOf } from "../../api/client";
+import type { Rule, Silence, SilencePreview } from "../../api/shapes";
+import { Modal } from "../../components/modal";
+import { Refused } from "../../components/notes";
+import type { Problem } from "../../live/wire";
+import { actWords } from "../../messages.channels.en";
+import type { Asked } from "./silence";
+
+const said = actWords.form;
+const PAUSE_MS = 250;
+
+interface FormProps {
+  readonly first: Asked;
+  readonly rules: readonly Rule[];
+  /** Called when the silence is in force. */
+  done(): void;
+  close(): void;
+}
+
+/** Which alerts, for how long, why. */
+export function SilenceForm({ first, rules, done, close }: FormProps) {
+  const [asked, setAsked] = useState(first);
+  const [length, setLength] = useState("1h");
+  const [reason, setReason] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const named = asked.rule !== "" || asked.where.trim() !== "";
+  const store = () => {
+    if (busy || !named) return;
+    setBusy(true);
+    setProblem(null);
+    post<Silence>("/silences", { ...bodyOf(asked), for: length, reason }).then(
+      () => {
+        done();
+        close();
+      },
+      (error: unknown) => {
+        setBusy(false);
+        setProblem(problemOf(error));
+      },
+    );
+  };
+  return (
+    <Modal title={said.title} close={close}>
+      <form
+        class="stack"
+        data-testid="silence-form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          store();
+        }}
+      >
+        {problem && <Refused problem={problem} />}
+        <Which asked={asked} rules={rules} onChange={setAsked} />
+        <div class="form-row wide">
+          <label for="silence-length">{said.length}</label>
+          <select
+            id="silence-length"
+            class="sel"
+            value={length}
+            onChange={(change) => setLength(change.currentTarget.value)}
+          >
+            {said.lengths.map(([value, text]) => (
+              <option key={value} value={value}>
+                {text}
+              </option>
+            ))}
+          </select>
+        </div>
+        <div class="form-row wide">
+          <label for="silence-reason">{said.reason}</label>
+          <input
+            id="silence-reason"
+            class="field"
+            maxLength={1_000}
+            placeholder={said.reasonHint}
+            value={reason}
+            onInput={(input) => setReason(input.currentTarget.value)}
+          />
+        </div>
+        <Hides asked={asked} />
+        <p class="t3 s">{said.told}</p>
+        <button
+          type="submit"
+          class="btn go tall"
+          data-testid="silence-store"
+          aria-disabled={busy || !named}
+        >
+          {busy ? said.storing : said.store}
+        </button>
+      </form>
+    </Modal>
+  );
+}
+
+interface WhichProps {
+  readonly asked: Asked;
+  readonly rules: readonly Rule[];
+  onChange(asked: Asked): void;
+}
+
+function Which({ asked, rules, onChange }: WhichProps) {
+  const names = new Set([...rules.map((rule) => rule.name), ...(asked.rule ? [asked.rule] : [])]);
+  return (
+    <>
+      <div class="form-row wide">
+        <label for="silence-rule">{said.rule}</label>
+        <select
+          id="silence-rule"
+          class="sel"
+          value={asked.rule}
+          onChange={(change) => onChange({ ...asked, rule: change.currentTarget.value })}
+        >
+          <option value="">{said.anyRule}</option>
+          {[...names].sort().map((name) => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </div>
+      <div class="form-row wide">
+        <label for="silence-where">{said.where}</label>
+        <input
+          id="silence-where"
+          class="field mono"
+          spellcheck={false}
+          placeholder={said.whereHint}
+          value={asked.where}
+          onInput={(input) => onChange({ ...asked, where: input.currentTarget.value })}
+        />
+      </div>
+    </>
+  );
+}
+
+/** What would be hidden, a moment after the last change. */
+function Hides({ asked }: { asked: Asked }) {
+  const [found, setFound] = useState<SilencePreview | Problem | null>(null);
+  const { rule, where } = asked;
+  const named = rule !== "" || where.trim() !== "";
+  useEffect(() => {
+    setFound(null);
+    if (!named) return;
+    const abort = new AbortController();
+    const timer = setTimeout(() => {
+      post<SilencePreview>("/silences/preview", bodyOf({ rule, where }), abort.signal).then(
+        setFound,
+        (error: unknown) => !abort.signal.aborted && setFound(problemOf(error)),
+      );
+    }, PAUSE_MS);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [rule, where]);
+  return (
+    <p class="t2" role="status" data-testid="silence-hides">
+      {textOf(named, found)}
+    </p>
+  );
+}
+
+function textOf(named: boolean, found: SilencePreview | Problem | null): string {
+  if (!named) return said.named;
+  if (found === null) return said.asking;
+  return "firing" in found ? said.hides(found.firing, found.day) : found.message;
+}
+
+const bodyOf = ({ rule, where }: Asked) => ({ rule: rule || null, where });
