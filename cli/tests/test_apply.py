@@ -172,10 +172,10 @@ class TestApply:
         assert finish(waiting)[0].splitlines() == ["created   metric/late version 1"]
 
     def test_the_key_of_a_file_goes_before_that_of_the_environment(self, weir: Command) -> None:
-        """A key that the dashboard does not know is refused in its words."""
+        """A key that the dashboard does not know is refused in its words, after the wait too."""
         path = weir.write("key", "wk_aaaaaaaa_" + "b" * 43 + "\n")
         file = weir.write("a.yaml", metric("never"))
-        refused = weir.run("-f", file, "--key-file", path, code=1)
+        refused = weir.run("-f", file, "--key-file", path, "--wait", "2", code=1)
         assert refused.startswith(f"refused   metric/never ({file}): ")
         assert "key" in refused.partition("): ")[2]
 

@@ -19,7 +19,8 @@ from http import HTTPStatus
 from typing import Any
 
 TIMEOUT_S = 30.0
-PAUSE_S = 0.5
+FIRST_PAUSE_S = 0.25
+LONGEST_PAUSE_S = 4.0
 LATER = frozenset({429, 502, 503, 504})
 
 
@@ -54,7 +55,8 @@ class Answer:
         return [
             str(sentence),
             *(
-                f"{one['pointer']} must be {one['required']}, got {one['got']!r}; {one['mend']}"
+                f"{one.get('pointer')} must be {one.get('required')}, got {one.get('got')!r}; "
+                f"{one.get('mend')}"
                 for one in places[1:]  # the sentence tells the first
             ),
         ]
@@ -98,20 +100,26 @@ class Api:
             UnreachedError: If no answer came before the deadline, or only such that ask to
                 come later.
         """
+        pause_s = FIRST_PAUSE_S
+        unknown_key: Answer | None = None
         while True:
             answer, why = self._once(method, path, body, headers or {})
             if answer is not None and answer.status not in self._later:
                 self._later = LATER
                 return answer
-            if time.monotonic() >= self._deadline_s:
-                if answer is not None and answer.status == HTTPStatus.UNAUTHORIZED:
-                    return answer
-                waited = f" for {self._wait_s:g} s" if self._wait_s else ""
-                msg = (
-                    f"the dashboard at {self._url} must answer, {why}{waited}; --wait waits longer"
-                )
-                raise UnreachedError(msg)
-            time.sleep(PAUSE_S)
+            if answer is not None and answer.status == HTTPStatus.UNAUTHORIZED:
+                unknown_key = answer
+            left_s = self._deadline_s - time.monotonic()
+            if left_s <= 0:
+                break
+            # Who tries a wrong key too often is told 429; a right one is taken all the same.
+            time.sleep(min(pause_s, left_s))
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        if unknown_key is not None:
+            return unknown_key
+        waited = f" for {self._wait_s:g} s" if self._wait_s else ""
+        msg = f"the dashboard at {self._url} must answer, {why}{waited}; --wait waits longer"
+        raise UnreachedError(msg)
 
     def _once(
         self, method: str, path: str, body: Any, headers: Mapping[str, str]
