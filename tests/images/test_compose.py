@@ -96,7 +96,8 @@ class TestCompose:
             assert service["read_only"] is True
             assert service["cap_drop"] == ["ALL"]
             assert service["security_opt"] == ["no-new-privileges:true"]
-            assert service["tmpfs"] == ["/tmp"]  # noqa: S108  the container's own
+            (temporary,) = service["tmpfs"]
+            assert temporary.startswith("/tmp:exec,")  # noqa: S108  the container's own
             assert "user" not in service
 
     def test_redis_never_evicts(self) -> None:
