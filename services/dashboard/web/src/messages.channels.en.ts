@@ -89,7 +89,7 @@ export const actWords = {
       [status === null ? "" : `${status}`, `${ms} ms`].filter(Boolean).join(" in "),
     nobody: "no rule",
     test: "Send a test",
-    testOf: (name: string) => `Send a test to ${name}`,
+    testLabel: (name: string) => `Send a test to ${name}`,
     testing: "Sending",
     tested: "Test",
   },

@@ -158,7 +158,7 @@ function Test({ channel, reload }: { channel: Channel; reload(): void }) {
           type="button"
           class="btn sm"
           data-testid="test-channel"
-          aria-label={said.testOf(channel.name)}
+          aria-label={said.testLabel(channel.name)}
           aria-disabled={busy}
           onClick={send}
         >
