@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import people
 import pytest
 from alerts_job import AlertsJob, Receiver, activate, append, define
 from redis import Redis
+from weir.alerts.channels import Standing
 from weir.definitions.records import Edit, put_record
 from weir.rows import Row
 from weir_local.kafka import Broker
@@ -109,6 +111,16 @@ def scene(tmp_path: Path, redis_url: str) -> Iterator[Scene]:
             scene.other.close()
 
 
+def await_standing(scene: Scene, outcome: str) -> Standing:
+    """Wait until what is recorded of channel `hook` has an outcome; return it."""
+
+    def standing() -> Standing:
+        return people.listing(scene.broker.bootstrap).channels.standing("default", "hook")
+
+    wait_until(lambda: standing().outcome == outcome, timeout_s=20, what=f"hook {outcome}")
+    return standing()
+
+
 def test_a_receiver_that_fails_is_tried_again_and_delays_nobody(scene: Scene) -> None:
     """503 three times, then it is delivered, in order; the other channel has it at once."""
     scene.hook.statuses[:] = [503, 503, 503]
@@ -116,11 +128,14 @@ def test_a_receiver_that_fails_is_tried_again_and_delays_nobody(scene: Scene) ->
     scene.pane(12)
     scene.await_kinds("firing", receiver=scene.other)
     assert scene.hook.bodies == []
+    standing = await_standing(scene, "failed")
+    assert (standing.status, standing.failing_ms) == (503, standing.at_ms)
     scene.pane(3)
     scene.await_kinds("firing", "resolved")
 
     assert scene.hook.calls == 5
     assert scene.hook.bodies[0]["dedup_key"] == scene.hook.bodies[1]["dedup_key"]
+    assert await_standing(scene, "delivered").failing_ms is None
 
 
 def test_a_refusal_is_not_tried_again(scene: Scene) -> None:

@@ -60,8 +60,7 @@ class Outbox:
             worker = self._workers.get(place)
             if worker is None or worker.done():
                 self._workers[place] = asyncio.create_task(self._work(place))
-        for trial in self._journal.fold.trials.values():
-            place = trial.tenant, trial.channel
+        for place in {(one.tenant, one.channel) for one in self._asked()}:
             tester = self._testers.get(place)
             if tester is None or tester.done():
                 self._testers[place] = asyncio.create_task(self._test(place))
@@ -107,10 +106,13 @@ class Outbox:
         return next(((k, one) for k, one in due.items() if (k[0], k[2]) == place), None)
 
     def _next_trial(self, place: _Place) -> Trial | None:
+        asked = (one for one in self._asked() if (one.tenant, one.channel) == place)
+        return next(asked, None)
+
+    def _asked(self) -> list[Trial]:
+        """Return the tests that somebody still waits for."""
         since_ms = self._clock.now_ms() - TRIAL_MS
-        trials = self._journal.fold.trials.values()
-        asked = (one for one in trials if (one.tenant, one.channel) == place)
-        return next((one for one in asked if one.at_ms > since_ms), None)
+        return [one for one in self._journal.fold.trials.values() if one.at_ms > since_ms]
 
     def _outcome(self, due: Due, answer: Answer) -> str | None:
         """Return what became of a message for good; None: it is sent again."""

@@ -8,9 +8,11 @@ outcome, and that without any part of the URL.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 import resource
+import signal
 import sys
 from typing import Any, Final
 from urllib.parse import unquote
@@ -24,6 +26,7 @@ from weir_analytics.alerts.channels.guard import Guard
 from weir_analytics.alerts.channels.schemes import refusal
 
 MAX_MEMORY_BYTES: Final = 1 << 30
+MAX_LIFE_S: Final = 30
 MAX_SAID: Final = 300
 _STATUS: Final = re.compile(r"\berror=(\d{3})\b")
 _PARTS: Final = re.compile(r"[/:@?&=,+#\s]+")
@@ -86,7 +89,11 @@ def redacted(text: str, url: str) -> str:
 def main() -> None:
     """Read a request, send it, write the outcome."""
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    # A parent that is killed ends nobody.
+    signal.alarm(MAX_LIFE_S)
+    # Not every system knows this bound.
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     # No file grows: nothing of a message is ever left behind.
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     guard = Guard(Addresses(request.allowed))
