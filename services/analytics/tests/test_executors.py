@@ -1,0 +1,89 @@
+"""The job on two executors, processes of their own: as exact as in one, also when one dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pyspark
+import pytest
+from weir_local.redis import RedisServer
+from weir_local.testing import running_broker
+
+from .live_job import Job, World, recount, wait_for
+
+METRIC = """
+kind: metric
+name: amount
+events: {type: t}
+value: data.x
+by: [data.k]
+aggregates: [count, sum, p95, "distinct(data.u)"]
+keep: {10s: 24h, 1m: 7d}
+"""
+# Every batch is spread: none is small enough for a single task.
+SETTINGS = {"MASTER": "local-cluster[2,1,1024]", "SHARDS": "2", "SMALL_BATCH": "0"}
+ROUNDS, A_ROUND = 6, 2_000
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """Return a log and a store of this test's own."""
+    server = RedisServer(tmp_path / "redis")
+    server.start()
+    with running_broker(tmp_path / "kafka") as broker:
+        yield World(broker.bootstrap, server.url, shards=2)
+    server.kill()
+
+
+@pytest.fixture
+def job(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Job]:
+    """Return the job on a cluster of its own, whose files stay in this test's folder."""
+    # Workers write below SPARK_HOME: a folder of links to the package serves as one.
+    home = tmp_path / "spark"
+    home.mkdir()
+    for part in Path(pyspark.__file__).parent.iterdir():
+        if part.name != "work":
+            (home / part.name).symlink_to(part)
+    monkeypatch.setenv("SPARK_HOME", str(home))
+    job = Job(world.bootstrap, world.redis_url, tmp_path / "job", settings=SETTINGS)
+    world.define("amount", METRIC)
+    job.start()
+    world.wait_active("amount")
+    yield job
+    job.kill()
+
+
+def executors(job: Job) -> list[psutil.Process]:
+    """Return the executors' processes."""
+    assert job.process is not None
+    tree = psutil.Process(job.process.pid).children(recursive=True)
+    return [one for one in tree if "CoarseGrainedExecutorBackend" in " ".join(one.cmdline())]
+
+
+def test_two_executors_count_what_the_log_says(world: World, job: Job) -> None:
+    """Equal to the recount, while one of the two is killed in the middle and another comes."""
+    wait_for(lambda: len(executors(job)) == 2, "two executors")
+    first = {one.pid for one in executors(job)}
+    for turn in range(ROUNDS):
+        for n in range(A_ROUND):
+            event = f"{turn}-{n}" if n % 10 else f"{turn}-1"
+            world.send(event, x=n, k=f"k{n % 7}", u=f"u{n % 50}")
+        world.producer.flush(30)
+        if turn == ROUNDS // 2:
+            os.kill(min(first), signal.SIGKILL)
+    world.wait_counted()
+
+    vid = world.vid("amount")
+    begin = dict(world.fold().activations[vid].begin)
+    log = world.log()
+    for res_s in (10, 60):
+        panes, tally = recount(log, res_s, begin)
+        assert world.panes(vid, res_s) == panes
+    assert world.ledger() == tally
+    wait_for(lambda: len({one.pid for one in executors(job)} - first) == 1, "another executor")
