@@ -15,10 +15,13 @@ from weir_local.testing import TestStack
 SCRIPT = CHART / "files" / "check.py"
 
 
-def run(folder: Path, ingest: str, dashboard: str, key: str) -> subprocess.CompletedProcess[str]:
+def run(
+    folder: Path, ingest: str, dashboard: str, key: str, seconds: int = 120
+) -> subprocess.CompletedProcess[str]:
     """Run the script as its pod does."""
     (folder / "key").write_text(key)
     told = {
+        "WEIR_CHECK_SECONDS": str(seconds),
         "WEIR_INGEST_URL": ingest,
         "WEIR_DASHBOARD_URL": dashboard,
         "WEIR_API_KEY_FILE": str(folder / "key"),
@@ -40,6 +43,25 @@ def test_an_installation_that_counts_passes(stack: TestStack, tmp_path: Path) ->
 
         assert done.returncode == 0, done.stdout + done.stderr
         assert "passed: 3 events counted, 1 duplicate told apart" in done.stdout
+
+
+def test_an_installation_that_does_not_answer_fails(tmp_path: Path, free_port: int) -> None:
+    """Without an answer in time it fails, and says what it waited for and what it saw."""
+    nowhere = f"http://127.0.0.1:{free_port}"
+
+    done = run(tmp_path, nowhere, nowhere, "wk_aaaaaaaa_b", seconds=0)
+
+    assert done.returncode == 1
+    assert "waited 0 s for the metric weir_check to be stored, last seen: no answer" in done.stderr
+
+
+@pytest.mark.stack
+def test_a_key_that_is_not_known_fails(stack: TestStack, tmp_path: Path) -> None:
+    """With a wrong key it fails, and shows what the API said."""
+    done = run(tmp_path, stack.ingest_url, stack.dashboard_url, "wk_aaaaaaaa_b", seconds=0)
+
+    assert done.returncode == 1
+    assert "unauthorized" in done.stderr
 
 
 def test_the_pod_tells_the_script_what_it_asks_for(default: list[Object]) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from chart.host import HostCluster, HostPod
 from weir_chart.render import Release, Workbench
 from weir_local.kafka import Broker
-
-pytestmark = pytest.mark.stack
 
 DEFINITIONS = """\
 definitions:
@@ -45,6 +44,7 @@ def output(pod: HostPod) -> str:
     return pod.part.log_path.read_text()
 
 
+@pytest.mark.stack
 def test_the_pods_run(cluster: HostCluster) -> None:
     """Every pod gets ready, the test pod sees its events counted, all end in their grace."""
     apply, check = cluster.pod("apply"), cluster.pod("check")
@@ -53,7 +53,27 @@ def test_the_pods_run(cluster: HostCluster) -> None:
     assert "created   metric/orders" in output(apply)
     assert check.finish() == 0, output(check)
     assert "passed: 3 events counted, 1 duplicate told apart" in output(check)
+    assert all(pod.part.log_path.exists() for pod in cluster.pods)
     assert {pod.workload.name: pod.unused() for pod in cluster.pods if pod.unused()} == {}
     with ThreadPoolExecutor() as pool:
         ends = list(pool.map(HostPod.end, cluster.servers))
     assert all(end.endswith("with exit status 0") for end in ends), ends
+
+
+def test_what_is_of_no_use_is_told(bench: Workbench, tmp_path: Path) -> None:
+    """A mount that no setting names, and probes that were not asked, are named as unused."""
+    values = tmp_path / "values.yaml"
+    values.write_text(
+        "ingest:\n"
+        "  extraVolumes: [{name: odd, emptyDir: {sizeLimit: 1Mi}}]\n"
+        "  extraVolumeMounts: [{name: odd, mountPath: /opt/odd}]\n"
+    )
+    cluster = HostCluster(bench.objects(Release((values,))), tmp_path, {})
+
+    assert cluster.pod("ingest").unused() == {
+        "/opt/odd",
+        "startupProbe",
+        "livenessProbe",
+        "readinessProbe",
+    }
+    assert cluster.pod("check").unused() == set()

@@ -156,6 +156,15 @@ def test_numbers_of_a_file_are_written_out(renders: dict[str, list[Object]]) -> 
     assert {"name": "WEIR_INGEST_DELIVERY_TIMEOUT_S", "value": "3.5"} in variables
 
 
+def test_own_brokers_hold_three_replicas(renders: dict[str, list[Object]]) -> None:
+    """One bundled broker holds one replica; your own brokers hold three, unless told otherwise."""
+    name = "WEIR_TOPICS_REPLICATION_FACTOR"
+
+    for render, replicas in (("default", "1"), ("production", "3")):
+        variables = _container(renders[render], "topics")["env"]
+        assert {"name": name, "value": replicas} in variables
+
+
 def test_changed_topics_are_a_new_job(bench: Workbench) -> None:
     """Another size of a topic is another Job; anything else leaves the Job alone."""
     names = [

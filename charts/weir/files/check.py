@@ -3,6 +3,9 @@
 Posts three events and one of them again, with a key and a source of its own, then waits
 until the metric says 3, and the ledger 3 counted and 1 duplicate. Exit code 0 if so.
 Uses the public HTTP API and the standard library only. The metric `weir_check` stays.
+
+Told by the environment: WEIR_INGEST_URL, WEIR_DASHBOARD_URL, WEIR_API_KEY_FILE, and if it
+should not be 120, WEIR_CHECK_SECONDS.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-DEADLINE_S = 120.0
+DEFAULT_DEADLINE_S = "120"
 PAUSE_S = 1.0
 METRIC = """\
 kind: metric
@@ -73,10 +76,11 @@ def _decoded(text: bytes) -> Any:
 class Check:
     """One check; everything that it waits for shares one deadline."""
 
-    def __init__(self, weir: Weir) -> None:
+    def __init__(self, weir: Weir, seconds: float) -> None:
         """Begin: the time runs from here."""
         self._weir = weir
-        self._deadline_s = time.monotonic() + DEADLINE_S
+        self._seconds = seconds
+        self._deadline_s = time.monotonic() + seconds
         self._name = f"check.{secrets.token_hex(6)}"
 
     def run(self) -> None:
@@ -104,7 +108,7 @@ class Check:
                 _say(f"{what}: yes")
                 return seen
             if time.monotonic() >= self._deadline_s:
-                msg = f"waited {DEADLINE_S:g} s for {what}, last seen: {str(seen)[:500]}"
+                msg = f"waited {self._seconds:g} s for {what}, last seen: {str(seen)[:500]}"
                 raise TimeoutError(msg)
             time.sleep(PAUSE_S)
 
@@ -167,8 +171,9 @@ def main() -> int:
     """Run the check; return the exit code."""
     key = Path(os.environ["WEIR_API_KEY_FILE"]).read_text(encoding="utf-8").strip()
     weir = Weir(os.environ["WEIR_INGEST_URL"], os.environ["WEIR_DASHBOARD_URL"], key)
+    seconds = float(os.environ.get("WEIR_CHECK_SECONDS", DEFAULT_DEADLINE_S))
     try:
-        Check(weir).run()
+        Check(weir, seconds).run()
     except TimeoutError as error:
         sys.stderr.write(f"weir: {error}\n")
         return 1

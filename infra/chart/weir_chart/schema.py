@@ -90,6 +90,11 @@ IMAGE: Final = closed(
         "pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
     }
 )
+# Not Weir's: without a tag it would get Weir's version.
+OTHERS_IMAGE: Final = {
+    **IMAGE,
+    "anyOf": [{"properties": {word: {"minLength": 1}}} for word in ("tag", "digest")],
+}
 RESOURCES: Final = closed(
     {
         "requests": closed({"cpu": {"type": ["string", "number"]}, "memory": SIZE}, ("memory",)),
@@ -169,7 +174,7 @@ def components() -> Schema:
         ),
         "alerts": closed(SERVER | alerts | configs["alerts"]),
         "dashboard": closed(SERVER | PUBLIC | configs["dashboard"]),
-        "redis": closed(SERVER | {"persistence": VOLUME}),
+        "redis": closed(SERVER | {"image": OTHERS_IMAGE, "persistence": VOLUME}),
         "topics": closed(POD | {"enabled": FLAG} | configs["topics"]),
         "apply": closed(POD),
         "check": closed(POD),

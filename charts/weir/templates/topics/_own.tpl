@@ -1,5 +1,7 @@
 {{- define "weir.topics.own" -}}
-{{- $computed := dict "kafka_bootstrap" (include "weir.kafka.bootstrap" .) -}}
+{{- $computed := dict
+      "kafka_bootstrap" (include "weir.kafka.bootstrap" .)
+      "replication_factor" (ternary 1 3 .Values.kafka.enabled) -}}
 image: {{- toYaml .Values.ingest.image | nindent 2 }}
 restartPolicy: OnFailure
 command: [python, -m, weir_ingest.topics, apply]
