@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -246,6 +248,51 @@ class TestGuard:
 
         assert found.why == "the secret holds no URL that Apprise reads"
         assert not found.final
+
+
+GUARDED = """
+import os, socket, subprocess, sys
+from weir_analytics.alerts.channels.addresses import Addresses
+from weir_analytics.alerts.channels.guard import Guard
+
+guard = Guard(Addresses(["10.1.2.3"]))
+guard.install()
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+tried = {
+    "read": lambda: open("/etc/passwd"),
+    "read by way of code": lambda: open(sys.prefix + "/../../../../../../../etc/passwd"),
+    "write": lambda: open(sys.prefix + "/x", "w"),
+    "program": lambda: subprocess.run(["true"]),
+    "shell": lambda: os.system("true"),
+    "local": lambda: socket.socket(socket.AF_UNIX).connect("/dev/log"),
+    "name": lambda: socket.socket().connect(("localhost", 9)),
+    "datagram": lambda: udp.sendto(b"x", ("127.0.0.1", 9)),
+    "allowed datagram": lambda: udp.sendto(b"x", ("10.1.2.3", 9)),
+    "code": lambda: open(os.__file__),
+    "nothing": lambda: open(os.devnull),
+}
+for name, act in tried.items():
+    try:
+        act()
+        print(name, "done")
+    except PermissionError:
+        print(name, "refused")
+    except OSError:
+        print(name, "done")
+"""
+
+
+def test_the_process_of_a_channel_can_do_little_else() -> None:
+    """No file but code, no program, no local socket; and no address by a name."""
+    found = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", GUARDED], capture_output=True, text=True, check=True
+    )
+
+    told = dict(line.rsplit(" ", 1) for line in found.stdout.splitlines())
+    assert [name for name, outcome in told.items() if outcome == "done"] == [
+        *("allowed datagram", "code", "nothing"),
+    ]
+    assert len(told) == 11
 
 
 def plugins() -> set[Any]:

@@ -5,6 +5,8 @@ A new way is a module beside this one, and its line in `Sender.send`.
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 from weir.alerts.records import Notification
 from weir.clock import Clock
@@ -25,6 +27,7 @@ class Sender:
     def __init__(self, catalog: Catalog, settings: Settings, clock: Clock) -> None:
         self._catalog, self._settings, self._clock = catalog, settings, clock
         self._caller = Caller(settings.allowed_hosts)
+        self._processes = asyncio.Semaphore(by_apprise.MOST_AT_ONCE)
 
     async def send(self, tenant: str, channel: str, note: Notification) -> Answer:
         """Send once; never raises for what a receiver does."""
@@ -37,7 +40,8 @@ class Sender:
         url = self._secret(model.apprise or "")
         if url is None:
             return Answer(None, 0, _MISSING)
-        return await by_apprise.call(url, note, self._settings.allowed_hosts)
+        async with self._processes:
+            return await by_apprise.call(url, note, self._settings.allowed_hosts)
 
     async def close(self) -> None:
         """Close what is open."""

@@ -1,0 +1,106 @@
+"""Sending by what a channel's definition says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from weir.alerts.messages import trial_message
+from weir.alerts.records import Trial
+from weir.clock import SystemClock
+from weir.definitions.records import Edit, put_record
+from weir_analytics.alerts.channels import by_apprise
+from weir_analytics.alerts.channels.answer import Answer
+from weir_analytics.alerts.channels.sender import Sender
+from weir_analytics.alerts.settings import Settings
+from weir_reading.catalog import Catalog
+from weir_reading.follower import Record
+
+NOTE = trial_message(Trial(tenant="default", id="t", channel="c", by="ann"))
+
+
+def sender(folder: Path, count: int = 1) -> Sender:
+    """Return a sender that knows channels `c0`, `c1`, … by Apprise."""
+    catalog = Catalog()
+    records = []
+    for n in range(count):
+        text = json.dumps({"kind": "channel", "name": f"c{n}", "apprise": "secret://slow"})
+        record = put_record(Edit("default", "channel", f"c{n}", None, "ann", 0), text)
+        records.append(Record(n, record.key, record.value, 0))
+    catalog.take(records)
+    settings = Settings(
+        kafka_bootstrap="127.0.0.1:9", redis_url="redis://127.0.0.1:9", secrets_dir=folder
+    )
+    return Sender(catalog, settings, SystemClock())
+
+
+def send(one: Sender, *channels: str) -> list[Answer]:
+    """Send to channels at once."""
+
+    async def together() -> list[Answer]:
+        try:
+            return await asyncio.gather(*(one.send("default", c, NOTE) for c in channels))
+        finally:
+            await one.close()
+
+    return asyncio.run(together())
+
+
+def test_what_is_missing_is_told(tmp_path: Path) -> None:
+    """A channel, or its secret; both may come, so it is tried again."""
+    found = send(sender(tmp_path), "c0", "c9")
+
+    assert [one.why for one in found] == [
+        "a secret that the channel names is missing",
+        "there is no such channel",
+    ]
+    assert not any(one.final or one.delivered for one in found)
+
+
+@pytest.mark.thorough
+def test_processes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many channels at once take turns: each process has its memory."""
+    (tmp_path / "slow").write_text("not a URL")
+    running, most = 0, 0
+    real = by_apprise.call
+
+    async def counted(*args: object) -> Answer:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        try:
+            return await real(*args)  # type: ignore[arg-type]
+        finally:
+            running -= 1
+
+    monkeypatch.setattr(by_apprise, "call", counted)
+    count = by_apprise.MOST_AT_ONCE + 2
+    found = send(sender(tmp_path, count), *(f"c{n}" for n in range(count)))
+
+    assert {one.why for one in found} == {"the secret holds no URL that Apprise reads"}
+    assert most == by_apprise.MOST_AT_ONCE
+
+
+@pytest.mark.thorough
+def test_a_service_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When its time is up its process is gone, and it is told so."""
+    monkeypatch.setattr(by_apprise, "TIMEOUT_S", 3.0)
+    before = children()
+    # It is connected to, and never says anything.
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        # Apprise itself would give up sooner.
+        url = f"json://127.0.0.1:{silent.getsockname()[1]}/?rto=30&cto=30"
+        answer = asyncio.run(by_apprise.call(url, NOTE, ["127.0.0.1"]))
+
+    assert (answer.why, answer.final) == ("no answer within 3 s", False)
+    assert children() == before
+
+
+def children() -> set[str]:
+    """Return the processes that this one has started."""
+    listed = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+    return {pid for one in listed for pid in one.read_text().split()}
