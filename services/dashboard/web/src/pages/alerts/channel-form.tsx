@@ -10,40 +10,26 @@ import { actWords } from "../../messages.channels.en";
 import { type Draft, definitionOf, isWhole } from "./channel";
 
 const said = actWords.channel;
+const WAYS = [
+  { value: "webhook" as const, text: said.webhook },
+  { value: "apprise" as const, text: said.apprise },
+];
 
 interface FormProps {
   done(): void;
   close(): void;
 }
 
+const EMPTY: Draft = { name: "", way: "webhook", url: "", secret: "", follow: false };
+
 /** Its name, its way, and what that needs. */
 export function ChannelForm({ done, close }: FormProps) {
-  const [draft, setDraft] = useState<Draft>({
-    ...{ name: "", way: "webhook", url: "", secret: "", follow: false },
+  const [draft, setDraft] = useState(EMPTY);
+  const { store, busy, problem } = useStore(() => {
+    done();
+    close();
   });
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const change = (part: Partial<Draft>) => setDraft({ ...draft, ...part });
-  const store = () => {
-    if (busy || !isWhole(draft)) return;
-    setBusy(true);
-    setProblem(null);
-    call<Definition>({
-      method: "PUT",
-      path: `/definitions/channel/${encodeURIComponent(draft.name)}`,
-      body: { text: definitionOf(draft) },
-      headers: { "if-none-match": "*" },
-    }).then(
-      () => {
-        done();
-        close();
-      },
-      (error: unknown) => {
-        setBusy(false);
-        setProblem(problemOf(error));
-      },
-    );
-  };
+  const whole = isWhole(draft);
   return (
     <Modal title={said.title} close={close}>
       <form
@@ -51,55 +37,82 @@ export function ChannelForm({ done, close }: FormProps) {
         data-testid="channel-form"
         onSubmit={(event) => {
           event.preventDefault();
-          store();
+          if (whole) store(draft);
         }}
       >
         {problem && <Refused problem={problem} />}
-        <Line id="name" label={said.name} value={draft.name} onInput={(name) => change({ name })} />
-        <Seg
-          label={said.way}
-          value={draft.way}
-          choices={[
-            { value: "webhook" as const, text: said.webhook },
-            { value: "apprise" as const, text: said.apprise },
-          ]}
-          onPick={(way) => change({ way })}
-        />
-        {draft.way === "webhook" && (
-          <Line
-            id="url"
-            label={said.url}
-            value={draft.url}
-            hint={said.urlHint}
-            onInput={(url) => change({ url })}
-          />
-        )}
-        <Line
-          id="secret"
-          label={said.secret}
-          value={draft.secret}
-          hint={said.secretHint}
-          onInput={(secret) => change({ secret })}
-        />
-        <p class="t3 s">{said.secretOf[draft.way]}</p>
-        <label class="row">
-          <input
-            type="checkbox"
-            checked={draft.follow}
-            onChange={(box) => change({ follow: box.currentTarget.checked })}
-          />
-          {said.follow}
-        </label>
+        <Fields draft={draft} onChange={(part) => setDraft({ ...draft, ...part })} />
         <button
           type="submit"
           class="btn go tall"
           data-testid="channel-store"
-          aria-disabled={busy || !isWhole(draft)}
+          aria-disabled={busy || !whole}
         >
           {busy ? said.storing : said.store}
         </button>
       </form>
     </Modal>
+  );
+}
+
+/** Stores a new channel, one call at a time. */
+function useStore(done: () => void) {
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const store = (draft: Draft) => {
+    if (busy) return;
+    setBusy(true);
+    setProblem(null);
+    call<Definition>({
+      method: "PUT",
+      path: `/definitions/channel/${encodeURIComponent(draft.name.trim())}`,
+      body: { text: definitionOf(draft) },
+      headers: { "if-none-match": "*" },
+    }).then(done, (error: unknown) => {
+      setBusy(false);
+      setProblem(problemOf(error));
+    });
+  };
+  return { store, busy, problem };
+}
+
+interface FieldsProps {
+  readonly draft: Draft;
+  onChange(part: Partial<Draft>): void;
+}
+
+function Fields({ draft, onChange }: FieldsProps) {
+  const { name, way, url, secret, follow } = draft;
+  return (
+    <>
+      <Line id="name" label={said.name} value={name} onInput={(next) => onChange({ name: next })} />
+      <Seg label={said.way} value={way} choices={WAYS} onPick={(next) => onChange({ way: next })} />
+      {way === "webhook" && (
+        <Line
+          id="url"
+          label={said.url}
+          value={url}
+          hint={said.urlHint}
+          onInput={(next) => onChange({ url: next })}
+        />
+      )}
+      <Line
+        id="secret"
+        label={said.secret}
+        value={secret}
+        hint={said.secretHint}
+        onInput={(next) => onChange({ secret: next })}
+      />
+      <p class="t3 s">{said.secretOf[way]}</p>
+      <label class="row">
+        <input
+          type="checkbox"
+          checked={follow}
+          onChange={(box) => onChange({ follow: box.currentTarget.checked })}
+        />
+        {said.follow}
+      </label>
+    </>
   );
 }
 

@@ -24,24 +24,11 @@ export function SilenceForm({ first, rules, done, close }: FormProps) {
   const [asked, setAsked] = useState(first);
   const [length, setLength] = useState("1h");
   const [reason, setReason] = useState("");
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const named = asked.rule !== "" || asked.where.trim() !== "";
-  const store = () => {
-    if (busy || !named) return;
-    setBusy(true);
-    setProblem(null);
-    post<Silence>("/silences", { ...bodyOf(asked), for: length, reason }).then(
-      () => {
-        done();
-        close();
-      },
-      (error: unknown) => {
-        setBusy(false);
-        setProblem(problemOf(error));
-      },
-    );
-  };
+  const { store, busy, problem } = useStore(() => {
+    done();
+    close();
+  });
+  const whole = isNamed(asked);
   return (
     <Modal title={said.title} close={close}>
       <form
@@ -49,26 +36,12 @@ export function SilenceForm({ first, rules, done, close }: FormProps) {
         data-testid="silence-form"
         onSubmit={(event) => {
           event.preventDefault();
-          store();
+          if (whole) store({ ...bodyOf(asked), for: length, reason });
         }}
       >
         {problem && <Refused problem={problem} />}
         <Which asked={asked} rules={rules} onChange={setAsked} />
-        <div class="form-row wide">
-          <label for="silence-length">{said.length}</label>
-          <select
-            id="silence-length"
-            class="sel"
-            value={length}
-            onChange={(change) => setLength(change.currentTarget.value)}
-          >
-            {said.lengths.map(([value, text]) => (
-              <option key={value} value={value}>
-                {text}
-              </option>
-            ))}
-          </select>
-        </div>
+        <Length value={length} onChange={setLength} />
         <div class="form-row wide">
           <label for="silence-reason">{said.reason}</label>
           <input
@@ -86,12 +59,53 @@ export function SilenceForm({ first, rules, done, close }: FormProps) {
           type="submit"
           class="btn go tall"
           data-testid="silence-store"
-          aria-disabled={busy || !named}
+          aria-disabled={busy || !whole}
         >
           {busy ? said.storing : said.store}
         </button>
       </form>
     </Modal>
+  );
+}
+
+/** Stores a silence, one call at a time. */
+function useStore(done: () => void) {
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const store = (body: unknown) => {
+    if (busy) return;
+    setBusy(true);
+    setProblem(null);
+    post<Silence>("/silences", body).then(done, (error: unknown) => {
+      setBusy(false);
+      setProblem(problemOf(error));
+    });
+  };
+  return { store, busy, problem };
+}
+
+interface LengthProps {
+  readonly value: string;
+  onChange(value: string): void;
+}
+
+function Length({ value, onChange }: LengthProps) {
+  return (
+    <div class="form-row wide">
+      <label for="silence-length">{said.length}</label>
+      <select
+        id="silence-length"
+        class="sel"
+        value={value}
+        onChange={(change) => onChange(change.currentTarget.value)}
+      >
+        {said.lengths.map(([length, text]) => (
+          <option key={length} value={length}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </div>
   );
 }
 
@@ -140,7 +154,7 @@ function Which({ asked, rules, onChange }: WhichProps) {
 function Hides({ asked }: { asked: Asked }) {
   const [found, setFound] = useState<SilencePreview | Problem | null>(null);
   const { rule, where } = asked;
-  const named = rule !== "" || where.trim() !== "";
+  const named = isNamed(asked);
   useEffect(() => {
     setFound(null);
     if (!named) return;
@@ -169,4 +183,6 @@ function textOf(named: boolean, found: SilencePreview | Problem | null): string 
   return "firing" in found ? said.hides(found.firing, found.day) : found.message;
 }
 
+/** Tells whether it is of something: to say nothing would silence everything. */
+const isNamed = ({ rule, where }: Asked) => rule !== "" || where.trim() !== "";
 const bodyOf = ({ rule, where }: Asked) => ({ rule: rule || null, where });
