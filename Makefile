@@ -18,7 +18,7 @@ export WEIR_HOME WEIR_PORT_BASE
 
 .PHONY: help setup demo up down status logs link reset \
 	test test-unit test-disruption lint chart chart-tools bench-latency bench-alerts bench-engine bench-rest \
-	bench-query bench-rows bench-sketches lock
+	bench-query bench-rows bench-sketches images-offline lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,6 +91,10 @@ bench-rows: setup ## bytes and time of a pane's row in Redis
 
 bench-sketches: setup ## accuracy and cost of the sketches
 	@$(VENV)/python bench/sketches.py
+
+images-offline: setup ## build and run the images without engine and registry; root, minutes
+	@PYTHONPATH=infra/images $(VENV)/python -m weir_images.build
+	@PYTHONPATH=infra/images $(VENV)/python -m weir_images.run
 
 lock: setup ## write the locks of Python packages, images, jars and Node packages anew
 	@$(VENV)/python -m weir_local.relock

@@ -29,6 +29,7 @@ PACKAGES = (
     "cli/weir_cli",
     "infra/local/weir_local",
     "infra/chart/weir_chart",
+    "infra/images/weir_images",
 )
 # One run each: mypy knows a folder `tests` only once.
 TESTED = (
