@@ -17,7 +17,7 @@ from weir.topics import Topic
 from weir_local import ports
 from weir_local.kafka import Broker
 from weir_local.redis import RedisServer
-from weir_local.topics import TOPICS
+from weir_local.testing import running_broker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,11 +41,8 @@ def pytest_configure() -> None:
 @pytest.fixture(scope="session")
 def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """Return the session's broker, for tests that stop or kill it."""
-    broker = Broker(tmp_path_factory.mktemp("kafka"))
-    broker.start()
-    broker.create_topics(TOPICS)
-    yield broker
-    broker.kill()
+    with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
 
 
 @pytest.fixture(scope="session")
