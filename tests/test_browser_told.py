@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator
 
@@ -27,6 +28,14 @@ CHANNEL = """
 kind: channel
 name: {name}
 webhook: {{url: "{url}", secret: "secret://test_hook"}}
+"""
+BOARD = """
+kind: board
+name: {name}
+title: Waits
+tiles:
+  - {{type: number, title: Wait, size: S, metric: {name}, aggregate: p95, window: 10s}}
+  - {{type: chart, title: Waits, size: L, metric: {name}, aggregate: p95, window: 10s}}
 """
 SLOW_MS, QUICK_MS = 200.0, 5.0
 
@@ -101,6 +110,14 @@ def test_a_dragged_limit_is_told_when_crossed_and_when_it_is_over(
         opened(page, "/alerts")
         await_state(stack, page, name, "firing", SLOW_MS)
         stack.wait_until(lambda: receiver.bodies, "the message that it fires")
+        opened(page, f"/m/{name}?agg=p95")
+        said = re.compile(f"{name.replace('_', ' ').capitalize()}: above {limit:g} ms")
+        expect(page.get_by_test_id("chart")).to_have_accessible_name(said, timeout=20_000)
+        post(stack, name, SLOW_MS)
+        stack.define("board", name, BOARD.format(name=name))
+        opened(page, f"/b/{name}")
+        expect(page.get_by_test_id("fires")).to_have_count(2, timeout=20_000)
+        opened(page, "/alerts")
         await_state(stack, page, name, "resolved", QUICK_MS)
         stack.wait_until(lambda: len(receiver.bodies) > 1, "the message that it is over")
         assert complaints.texts == []

@@ -1,6 +1,7 @@
 /** A chart that follows its queries: lines, states and words for whatever the server says. */
 import { useMemo } from "preact/hooks";
 import { Empty, Refused } from "../components/notes";
+import { openAlerts, rules, useReader } from "../lib/alerts";
 import { startsAtZero, unitOf } from "../lib/numbers";
 import { shownNowMs } from "../lib/pause";
 import { lostMs, staleMs, staleText, throughMs } from "../lib/shown";
@@ -11,6 +12,7 @@ import { Chart } from "./chart";
 import { type Emptiness, emptinessOf } from "./empty";
 import { Legend } from "./legend";
 import { type Plot, plotOf } from "./plot";
+import { firingOn, limitsOn, rulesOn } from "./watched";
 
 /** Returns the plot of what was answered; null before the first answer. */
 export function usePlot(followed: Followeds, aggregates: readonly string[]): Plot | null {
@@ -31,6 +33,8 @@ interface LiveChartProps {
   readonly title: string;
   readonly metric: string;
   readonly aggregates: readonly string[];
+  /** Length of the windows; null where that is not known. */
+  readonly windowMs: number | null;
   readonly followed: Followeds;
   readonly plot: Plot | null;
   readonly height: number;
@@ -39,6 +43,7 @@ interface LiveChartProps {
 /** The chart with its legend; in its place a refusal, or why it is empty. */
 export function LiveChart(props: LiveChartProps) {
   const { followed, plot, aggregates } = props;
+  const watched = useWatched(props);
   const problem = followed.feeds.find((feed) => feed.problem !== null)?.problem;
   if (problem) return <Refused problem={problem} />;
   const aggregate = aggregates[0] ?? "count";
@@ -62,12 +67,25 @@ export function LiveChart(props: LiveChartProps) {
           zone={zone.value}
           height={props.height}
           asTable={asTable.value}
+          limits={watched.limits}
+          firing={watched.firing}
         />
         {empty && !asTable.value && <Why empty={empty} />}
       </div>
       {plot && empty === null && !asTable.value && <Legend plot={plot} />}
     </>
   );
+}
+
+/** Returns the limits of the metric's rules, and since when they fire. */
+function useWatched({ metric, aggregates, windowMs, plot }: LiveChartProps) {
+  const known = useReader(rules).items ?? [];
+  const alerts = useReader(openAlerts).items ?? [];
+  const on = rulesOn(known, { metric, aggregates, windowMs });
+  return {
+    limits: plot ? limitsOn(on, plot) : [],
+    firing: firingOn(on, alerts, shownNowMs.value),
+  };
 }
 
 /** What stands in place of lines. */

@@ -1,8 +1,10 @@
 /** A chart on a board. */
 import type { Tile } from "../../api/shapes";
 import { LiveChart, usePlot } from "../../charts/live-chart";
+import { Fires } from "../../components/fires";
 import { unitOf } from "../../lib/numbers";
 import { aggregatesOf, askingOf, queryOf, windowLength } from "../../lib/query";
+import { lengthOf } from "../../lib/time";
 import { range, to } from "../../lib/view";
 import { useQueries, useVisible } from "../../live/use";
 import { words } from "../../messages.en";
@@ -17,6 +19,8 @@ export function ChartTile({ tile }: { tile: Tile }) {
   const queries = aggregates.map((one) => queryOf(askingOf(tile, one), range.value.value));
   const followed = useQueries(queries, visible);
   const plot = usePlot(followed, aggregates);
+  const length = windowLength(tile);
+  const windowMs = length === null ? null : lengthOf(length);
   const size = tile.size ?? "M";
   const title = tile.title || `${tile.metric} ${aggregates.join(", ")}`;
   return (
@@ -34,6 +38,7 @@ export function ChartTile({ tile }: { tile: Tile }) {
         </h2>
         <span class="sub">{subtitle(tile, followed.feeds[0]?.model?.metric.unit ?? null)}</span>
         <span class="grow" />
+        <Fires shown={{ metric: tile.metric ?? "", aggregates, windowMs }} />
         {plot && plot.of > plot.lines.length && (
           <span class="sub">{words.chart.showing(plot.lines.length, plot.of)}</span>
         )}
@@ -43,6 +48,7 @@ export function ChartTile({ tile }: { tile: Tile }) {
           title={title}
           metric={tile.metric ?? ""}
           aggregates={aggregates}
+          windowMs={windowMs}
           followed={followed}
           plot={plot}
           height={size === "L" ? LARGE_PX : SMALL_PX}

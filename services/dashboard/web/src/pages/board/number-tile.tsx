@@ -3,6 +3,7 @@ import { useMemo } from "preact/hooks";
 import type { Metric, Tile } from "../../api/shapes";
 import { plotOf } from "../../charts/plot";
 import { Spark } from "../../charts/spark";
+import { Fires } from "../../components/fires";
 import { Icon, type IconName } from "../../components/icon";
 import { type NumberView, numberView, type TileState } from "../../lib/number-view";
 import { exact, startsAtZero } from "../../lib/numbers";
@@ -33,6 +34,7 @@ export function NumberTile({ tile, metrics }: NumberTileProps) {
   const [element, visible] = useVisible<HTMLAnchorElement>();
   const aggregate = aggregatesOf(tile)[0] ?? "count";
   const length = windowLength(tile);
+  const windowMs = length === null ? null : lengthOf(length);
   const resolutionMs = metrics?.find((one) => one.name === tile.metric)?.resolution_ms;
   const step = resolutionMs && length ? numberStep(resolutionMs, range.value.ms) : undefined;
   const query = queryOf(askingOf(tile, aggregate), range.value.value, step);
@@ -40,7 +42,7 @@ export function NumberTile({ tile, metrics }: NumberTileProps) {
   const feed = feeds[0] ?? { model: null, problem: null, partial: null, nextPart: 1 };
   const view = numberView(feed, {
     aggregate,
-    windowMs: length === null ? null : lengthOf(length),
+    windowMs,
     rangeWords: range.value.words,
     zone: zone.value,
     nowMs: shownNowMs.value,
@@ -59,7 +61,11 @@ export function NumberTile({ tile, metrics }: NumberTileProps) {
     >
       <span class="name">
         <span>{tile.title || tile.metric}</span>
-        <Mark state={view.state} />
+        {MARKS[view.state] ? (
+          <Mark state={view.state} />
+        ) : (
+          <Fires shown={{ metric: tile.metric ?? "", aggregates: [aggregate], windowMs }} />
+        )}
       </span>
       <Value view={view} />
       <span class="err" title={view.detail}>

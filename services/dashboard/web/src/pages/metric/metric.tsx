@@ -229,6 +229,7 @@ function ChartTab({ metric }: { metric: MetricDetail }) {
             title={title}
             metric={metric.name}
             aggregates={aggregates}
+            windowMs={chosen.window === null ? null : lengthOf(chosen.window)}
             followed={followed}
             plot={plot}
             height={CHART_PX}
