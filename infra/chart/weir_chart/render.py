@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +39,13 @@ class Release:
         values: Files of values, the last one wins.
         name: Of the release.
         sets: Single values, as on the command line: `kafka.enabled=false`.
+        cluster: Settings of a client of the cluster that is asked what is there; None asks none.
     """
 
     values: tuple[Path, ...] = ()
     name: str = "weir"
-    sets: tuple[str, ...] = field(default=())
+    sets: tuple[str, ...] = ()
+    cluster: Path | None = None
 
 
 class Workbench:
@@ -108,6 +110,9 @@ def _cluster() -> tuple[str, ...]:
 
 def _options(release: Release) -> list[str]:
     options = ["--namespace", NAMESPACE]
+    if release.cluster is not None:
+        options += ["--dry-run=server", "--kubeconfig", str(release.cluster)]
+        options += ["--disable-openapi-validation"]
     for path in release.values:
         options += ["--values", str(path)]
     for one in release.sets:
