@@ -8,7 +8,10 @@ from chart.host import IMAGE
 from chart.manifests import environment, workloads
 from weir_chart import schema
 from weir_chart.render import Object, read_all
+from weir_cli import exits
+from weir_ingest.topics import __main__ as topics
 from weir_local.repository import ROOT
+from weir_service.settings import EXIT_SETTINGS
 
 DOCKERFILES = {path.parent.name: path.read_text() for path in ROOT.glob("services/*/Dockerfile")}
 IMAGE_OF = {
@@ -63,6 +66,22 @@ def test_every_required_setting_is_given(default: list[Object]) -> None:
         }
 
         assert needed <= given, one.name
+
+
+def test_jobs_are_not_tried_again_in_vain(renders: dict[str, list[Object]]) -> None:
+    """A Job fails at once with the exit codes that say that trying again does not help."""
+    in_vain = {
+        "topics": {EXIT_SETTINGS, topics.EXIT_LESS_THAN_ASKED},
+        "apply": {exits.REFUSED, exits.USAGE},
+    }
+    jobs = [one for one in workloads(renders["dev"]) if one.owner["kind"] == "Job"]
+
+    assert {one.component for one in jobs} == set(in_vain)
+    for one in jobs:
+        (rule,) = one.owner["spec"]["podFailurePolicy"]["rules"]
+        assert rule["action"] == "FailJob"
+        assert rule["onExitCodes"]["containerName"] == one.containers()[0]["name"]
+        assert set(rule["onExitCodes"]["values"]) == in_vain[one.component]
 
 
 def test_the_harness_brings_what_the_images_bring() -> None:

@@ -1,6 +1,6 @@
 {{- define "weir.apply.own" -}}
 image: {{- toYaml .Values.ingest.image | nindent 2 }}
-restartPolicy: OnFailure
+restartPolicy: Never
 command:
   - python
   - -m
