@@ -219,16 +219,21 @@ class AlertsJob:
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(15)
 
+    @property
+    def evaluated_ms(self) -> float:
+        """Return the processed-through of its newest look."""
+        line = f"{metrics.ALERTS_PROCESSED_THROUGH} "
+        text = httpx.get(f"http://127.0.0.1:{self._ops_port}/metrics").text
+        found = next((one for one in text.splitlines() if one.startswith(line)), "0 0")
+        return float(found.split()[1]) * 1000
+
     def await_evaluated(self, through_ms: int) -> None:
         """Wait until rules are evaluated up to an instant."""
-        line = f"{metrics.ALERTS_PROCESSED_THROUGH} "
-
-        def is_there() -> bool:
-            text = httpx.get(f"http://127.0.0.1:{self._ops_port}/metrics").text
-            found = next((one for one in text.splitlines() if one.startswith(line)), "0 0")
-            return float(found.split()[1]) * 1000 >= through_ms
-
-        wait_until(is_there, timeout_s=20, what=f"alerts evaluated; see {self.log_path}")
+        wait_until(
+            lambda: self.evaluated_ms >= through_ms,
+            timeout_s=20,
+            what=f"alerts evaluated; see {self.log_path}",
+        )
 
     def _is_ready(self) -> bool:
         assert self._process is not None

@@ -30,6 +30,7 @@ ALONE = [t for t in timelines() if {m.what for m in t.moments} & set(GLOBAL)]
 TOGETHER = [t for t in timelines() if t not in ALONE]
 
 
+STALLED_OR_BACK = [t for t in ALONE if {m.what for m in t.moments} & {"stall", "back"}]
 END_MS = START_MS + 41 * 60_000
 # Nearly everything happens in the first minutes; a start takes two seconds.
 KILLED_TO_MS = START_MS + 15 * 60_000
@@ -73,14 +74,17 @@ class Run:
             moments += happened
             if world.through_ms == through_ms:
                 break
+        return moments, self.changed(world)
+
+    def changed(self, world: World) -> dict[PaneKey, dict[str, Row]]:
+        """Return the panes that changed since the last look at the world."""
         pane_s = self.timeline.pane_ms // 1000
         changed = {end: f for end, f in world.panes.items() if self.held.get(end) != f}
         self.held |= changed
-        panes = {
+        return {
             (self.vid, pane_s, end // 1000 - pane_s): {"": row_of(filled)} if filled.events else {}
             for end, filled in changed.items()
         }
-        return moments, panes
 
 
 def begun(bootstrap: str, number: int, timeline: Timeline) -> Run:
@@ -141,6 +145,34 @@ def test_timelines(broker: Broker, redis_url: str, tmp_path: Path, kill: bool) -
     for run in runs:
         run.receiver.close()
         assert_told(run)
+
+
+@pytest.mark.parametrize("timeline", STALLED_OR_BACK, ids=lambda one: one.name[:40])
+def test_a_timeline_of_processed_through(
+    broker: Broker, redis_url: str, tmp_path: Path, timeline: Timeline
+) -> None:
+    """It stands still, or begins anew behind: nothing is told that was told, or was not so."""
+    run = begun(broker.bootstrap, 0, timeline)
+    job = AlertsJob(broker.bootstrap, redis_url, tmp_path)
+    job.start()
+    with Redis.from_url(redis_url) as redis:
+        writer = Writer(redis, epoch=1)
+        for world, moments in play(timeline):
+            back_ms = next((m.args[0] - START_MS for m in moments if m.what == "back"), None)
+            if back_ms is not None:
+                # The store is lost, and counted again from far behind.
+                redis.flushdb()
+                writer = Writer(redis, writer.epoch + 1, "lost")
+                behind_ms = world.through_ms - back_ms
+                writer.commit({}, behind_ms)
+                wait_until(lambda: job.evaluated_ms == behind_ms, timeout_s=20, what="behind")  # noqa: B023
+                run.held.clear()
+            writer.commit(run.changed(world), world.through_ms)
+            job.await_evaluated(world.through_ms)
+    wait_until(run.is_told, timeout_s=20, what="all messages")
+    assert job.stop() == 0
+    run.receiver.close()
+    assert_told(run)
 
 
 def told(run: Run) -> list[dict[str, Any]]:
