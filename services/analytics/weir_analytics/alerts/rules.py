@@ -45,6 +45,7 @@ class Rules:
     def __init__(self, catalog: Catalog, fold: Fold, link: str) -> None:
         self._catalog, self._fold, self._link = catalog, fold, link
         self.watching: dict[int, Watching] = {}
+        self._besides: dict[str, tuple[frozenset[str], tuple[Silence, ...]]] = {}
 
     def metrics(self, tenant: str) -> Metrics:
         """Return the metrics of a tenant."""
@@ -58,6 +59,7 @@ class Rules:
 
     def update(self) -> None:
         """Begin to watch what is new, and stop watching what is gone."""
+        self._besides.clear()
         current = {one.vid: one for one in self._in_force()}
         for vid in self.watching.keys() - current.keys():
             del self.watching[vid]
@@ -97,26 +99,33 @@ class Rules:
         if not isinstance(rule, Rule):
             msg = f"version {definition.vid} must be a rule that this release can read"
             raise ValueError(msg)
+        followers, silences = self._beside(definition.tenant)
         return Watched(
             tenant=definition.tenant,
             vid=definition.vid,
             version=definition.version,
             rule=rule,
             unit=self.metrics(definition.tenant).unit(rule.metric, rule.aggregate),
-            followers=self._followers(definition.tenant),
-            silences=self._silences(definition.tenant),
+            followers=followers,
+            silences=silences,
             link=f"{self._link}/alerts/" if self._link else "",
         )
 
-    def _followers(self, tenant: str) -> frozenset[str]:
-        channels = (one.readable for one in self._catalog.folded.current(tenant, "channel"))
-        return frozenset(
-            one.name for one in channels if isinstance(one, Channel) and one.follow == "all"
-        )
+    def _beside(self, tenant: str) -> tuple[frozenset[str], tuple[Silence, ...]]:
+        """Return a tenant's channels that follow everything, and its silences.
 
-    def _silences(self, tenant: str) -> tuple[Silence, ...]:
-        current = (one.readable for one in self._catalog.folded.current(tenant, "silence"))
-        return tuple(one for one in current if isinstance(one, Silence))
+        The same for all of its rules, and looked up once: there may be thousands of each.
+        """
+        found = self._besides.get(tenant)
+        if found is None:
+            channels = (one.readable for one in self._catalog.folded.current(tenant, "channel"))
+            silences = (one.readable for one in self._catalog.folded.current(tenant, "silence"))
+            followers = {
+                one.name for one in channels if isinstance(one, Channel) and one.follow == "all"
+            }
+            known = tuple(one for one in silences if isinstance(one, Silence))
+            found = self._besides[tenant] = frozenset(followers), known
+        return found
 
     def _begun(self, definition: Definition, rule: Rule) -> Watch:
         """Return a watch that goes on where the records end.
