@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import redis
 from chart.host import HostCluster, HostPod
 from weir_chart.render import Release, Workbench
 from weir_local.kafka import Broker
@@ -44,6 +45,19 @@ def output(pod: HostPod) -> str:
     return pod.part.log_path.read_text()
 
 
+def refusals(cluster: HostCluster) -> dict[str, int]:
+    """Return how often Redis has refused one of its users something."""
+    secrets = cluster.pod("analytics").place("/run/weir/secrets")
+    client = redis.Redis(
+        host=cluster.pod("redis").address,
+        username="analytics",
+        password=(secrets / "redis_password").read_text(),
+    )
+    with client:
+        told = client.info("stats")
+    return {what: told[f"acl_access_denied_{what}"] for what in ("auth", "cmd", "key")}
+
+
 @pytest.mark.stack
 def test_the_pods_run(cluster: HostCluster) -> None:
     """Every pod gets ready, the test pod sees its events counted, all end in their grace."""
@@ -53,6 +67,7 @@ def test_the_pods_run(cluster: HostCluster) -> None:
     assert "created   metric/orders" in output(apply)
     assert check.finish() == 0, output(check)
     assert "passed: 3 events counted, 1 duplicate told apart" in output(check)
+    assert refusals(cluster) == {"auth": 0, "cmd": 0, "key": 0}
     assert all(pod.part.log_path.exists() for pod in cluster.pods)
     assert {pod.workload.name: pod.unused() for pod in cluster.pods if pod.unused()} == {}
     with ThreadPoolExecutor() as pool:
