@@ -59,7 +59,6 @@ class HostPod:
     address: str
     names: dict[str, str] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
-    restarts: int = 0
 
     @property
     def container(self) -> Object:
@@ -160,7 +159,6 @@ class HostPod:
         """Return whether its process lives; starts it again if it does not."""
         if self.part.pid() is not None:
             return True
-        self.restarts += 1
         self.part.start()
         return False
 
