@@ -60,6 +60,25 @@ def test_memory_is_bounded_and_cpu_is_not(rendered: list[Object]) -> None:
             assert "cpu" not in resources["limits"], one.name
 
 
+@pytest.mark.parametrize(
+    ("component", "beside_mib"), [("dashboard", 128), ("alerts", 128 + 4 * 50)]
+)
+def test_what_is_kept_of_panes_leaves_room(
+    rendered: list[Object], component: str, beside_mib: int
+) -> None:
+    """The bounds of panes, the process and those it starts are below the limit of memory."""
+    for one in pods(rendered):
+        if one.component != component:
+            continue
+        (container,) = one.containers()
+        told = environment(container)
+        kept = [int(value) for name, value in told.items() if name.endswith("_BYTES")]
+        limit_mib = mebibytes(container["resources"]["limits"]["memory"])
+
+        assert len(kept) == 2
+        assert sum(kept) / 2**20 + beside_mib <= limit_mib, one.name
+
+
 def test_temporary_room_is_bounded(rendered: list[Object]) -> None:
     """Each scratch volume has a limit, and each pod has a /tmp."""
     for one in pods(rendered):

@@ -18,7 +18,7 @@ class Settings(ServiceSettings):
     )
     allowed_hosts: Listed = Field(
         default=(),
-        description="Hosts, addresses or networks that webhooks may call although they are not "
+        description="Hosts, addresses or networks that channels may call although they are not "
         "public, comma-separated.",
     )
     cache_bytes: int = Field(
