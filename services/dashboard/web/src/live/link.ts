@@ -176,10 +176,11 @@ function ticked(link: Link, at: Moment): LinkStep {
 
 /**
  * Tells whether the server was there and is not now: asking it in other ways is in vain
- * until it is heard again. Before the first word it is not known, so one may ask.
+ * until it is heard again. Before the first word it is not known, so one may ask; and a
+ * server that closed for good, denied or broken, is there.
  */
 export function hasLost(link: Link): boolean {
-  return link.lastFrameMs !== null && link.phase !== "open";
+  return link.lastFrameMs !== null && (link.phase === "waiting" || link.phase === "connecting");
 }
 
 /** Tells whether this screen has heard nothing for too long: everything on it is old. */

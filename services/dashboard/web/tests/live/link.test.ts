@@ -150,4 +150,12 @@ describe("linkAfter", () => {
     expect(hasLost(linkThat({ type: "start" }, welcome, drop, retry))).toBe(true);
     expect(hasLost(linkThat({ type: "start" }, welcome, drop, retry, welcome))).toBe(false);
   });
+
+  it.each([
+    [4401, "denied"],
+    [4400, "broken"],
+  ])("has not lost a server that closed with %i: it is there, and answers lists", (code, phase) => {
+    const link = linkThat({ type: "start" }, welcome, { type: "closed", code, reason: "" });
+    expect([link.phase, hasLost(link)]).toEqual([phase, false]);
+  });
 });
