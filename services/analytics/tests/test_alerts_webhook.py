@@ -6,7 +6,9 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
@@ -81,6 +83,48 @@ def call(caller: Caller, url: str) -> Answer:
         return await asyncio.wait_for(once(), 20)
 
     return asyncio.run(bounded())
+
+
+class KeptOpen:
+    """Takes calls, and keeps each connection open for the next.
+
+    Attributes:
+        hosts: Of each call, the host that it was for.
+        connections: Where those who called did so from.
+    """
+
+    def __init__(self) -> None:
+        self.hosts: list[str] = []
+        self.connections: set[tuple[str, int]] = set()
+        kept = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["content-length"]))
+                kept.hosts.append(self.headers["host"])
+                kept.connections.add(self.client_address)
+                self.send_response(200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                """Log nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        """Return where it listens."""
+        return int(self._server.server_address[1])
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+        self._server.server_close()
 
 
 @pytest.fixture
@@ -182,6 +226,29 @@ def test_answers(status: int, delivered: bool, final: bool, receiver: Receiver) 
 
     assert (found.status, found.delivered, found.final) == (status, delivered, final)
     assert receiver.calls == 1
+
+
+def test_a_connection_is_for_one_host() -> None:
+    """Two names at one address: what is for the second never goes where the first was checked."""
+    kept = KeptOpen()
+
+    async def both() -> list[Answer]:
+        caller = Caller(["127.0.0.1", "localhost"])
+        try:
+            return [
+                await caller.call(f"http://{host}:{kept.port}/", b"{}", {})
+                for host in ("127.0.0.1", "localhost")
+            ]
+        finally:
+            await caller.close()
+
+    try:
+        answers = asyncio.run(both())
+    finally:
+        kept.close()
+    assert [one.status for one in answers] == [200, 200]
+    assert kept.hosts == [f"127.0.0.1:{kept.port}", f"localhost:{kept.port}"]
+    assert len(kept.connections) == 2
 
 
 def test_nobody_listens() -> None:

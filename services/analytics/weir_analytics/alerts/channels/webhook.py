@@ -24,6 +24,9 @@ from weir_analytics.alerts.channels.answer import NOT_ALLOWED, Answer
 
 TIMEOUT_S = 10.0
 MAX_ANSWER_BYTES = 65_536
+# A connection is known by its address alone: kept open, it would carry what is for another
+# host at that address, whose certificate nobody has checked.
+_LIMITS = httpx.Limits(max_keepalive_connections=0)
 _PREFIX = "whsec_"
 
 
@@ -58,7 +61,9 @@ class Caller:
             allowed: Hosts, addresses and networks that may be called although not public.
         """
         self._addresses = Addresses(allowed)
-        self._client = httpx.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False, trust_env=False)
+        self._client = httpx.AsyncClient(
+            timeout=TIMEOUT_S, follow_redirects=False, trust_env=False, limits=_LIMITS
+        )
 
     async def call(self, url: str, body: bytes, headers: dict[str, str]) -> Answer:
         """POST a body; never raises for what a receiver does."""
