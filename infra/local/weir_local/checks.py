@@ -35,6 +35,7 @@ PACKAGES = (
 TESTED = (
     "libs/weir/tests",
     "libs/service/tests",
+    "libs/reading/tests",
     "services/ingest/tests",
     "services/analytics/tests",
     "services/dashboard/tests",

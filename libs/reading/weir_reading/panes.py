@@ -25,6 +25,7 @@ from weir.query.facts import PaneKey, PaneRows
 from weir.query.limits import check_bytes
 from weir.series import OTHER
 
+from weir_reading.batches import Batches
 from weir_reading.redis import hash_sizes, read_hashes_then
 from weir_reading.threads import in_thread
 
@@ -70,23 +71,32 @@ class Panes:
         bytes_kept: About how much memory the kept panes take.
     """
 
-    def __init__(self, redis: Redis, *, cache_bytes: int, query_bytes: int) -> None:
-        self._redis = redis
+    def __init__(
+        self, redis: Redis, batches: Batches, *, cache_bytes: int, query_bytes: int
+    ) -> None:
+        """Begin with nothing kept.
+
+        Args:
+            redis: The store.
+            batches: How far counting has come, by the same store.
+            cache_bytes: Most memory for panes that are kept.
+            query_bytes: Most memory for the panes of one call.
+        """
+        self._redis, self._batches = redis, batches
         self._cache_bytes, self._query_bytes = cache_bytes, query_bytes
         self.bytes_kept = 0
         self._panes: OrderedDict[PaneId, _Kept] = OrderedDict()
         self._names: dict[tuple[int, int], dict[bytes, str]] = {}
         self._changed: dict[PaneId, int] = {}
         self._batches_seen = self._cleared_at = 0
-        self._newest: BatchRecord | None = None
+        self._place = (0, 0)
 
     def on_batch(self, record: BatchRecord) -> None:
         """Forget the panes that a batch changed."""
         self._batches_seen += 1
-        before = self._newest
-        if before is None or (record.epoch, record.rev) != (before.epoch, before.rev + 1):
+        if (record.epoch, record.rev) != (self._place[0], self._place[1] + 1):
             self.clear()
-        self._newest = record
+        self._place = (record.epoch, record.rev)
         for changed in record.changed:
             pane = PaneId(*changed)
             self._changed[pane] = self._batches_seen
@@ -136,19 +146,29 @@ class Panes:
         return found
 
     async def together(
-        self, keys: Collection[PaneKey], shards: int, pool: Executor | None = None
+        self, keys: Collection[PaneKey], shards: int, epoch: int, pool: Executor | None = None
     ) -> dict[PaneKey, PaneRows | None]:
         """Return panes with their shards together, rows by series text; None if empty.
 
+        Args:
+            keys: Which panes.
+            shards: Over how many shards series are spread.
+            epoch: The life of the state that the caller asks about.
+            pool: Whose threads decode them; None for those that everything shares.
+
         Raises:
             ProblemError: 422 `query_too_large`, before more than `query_bytes` are held.
-            StoreLostError: If the store was lost since the newest batch record.
+            StoreLostError: If the store was lost since the newest batch record, or the state
+                began anew since the caller looked at it.
         """
         stored = await self.read((PaneId(*key, at) for key in keys for at in range(shards)), pool)
         parts = {pane: rows for pane, rows in stored.items() if rows}
         few = sum(map(len, parts.values())) <= DECODED_AT_ONCE
         ids = _ids_of(parts) if few else await in_thread(pool, _ids_of, parts)
         texts = {place: await self.names(*place, known) for place, known in ids.items()}
+        if self._batches.epoch != epoch:
+            msg = f"epoch {epoch} must be the present one, {self._batches.epoch} has begun"
+            raise StoreLostError(msg)
         found: dict[PaneKey, PaneRows | None] = dict.fromkeys(keys)
         found.update(_joined(parts, texts) if few else await in_thread(pool, _joined, parts, texts))
         return found
@@ -202,13 +222,14 @@ class Panes:
     async def _hashes(self, keys: list[str], shards: list[int]) -> list[dict[bytes, bytes]]:
         """Return hashes of some shards that have counted all of the newest batch record.
 
-        Marks are read after the hashes: what was lost before them shows.
+        Marks are read after the hashes: what was lost before them shows. Before the first
+        record of an epoch there is nothing to hold them against: who asks knows that much.
         """
-        newest = self._newest
+        newest = self._batches.newest
         places = [names.mark_key(shard) for shard in shards]
         stored, marks = await read_hashes_then(self._redis, keys, places)
         for shard, mark in zip(shards, marks, strict=True):
-            if newest is not None and not _has_counted(mark, newest):
+            if newest is not None and not has_counted(mark, newest):
                 msg = f"shard {shard} must hold batch {newest.epoch}-{newest.rev}, it was lost"
                 raise StoreLostError(msg)
         return stored
@@ -227,13 +248,15 @@ class Panes:
             self.bytes_kept -= dropped.cost
 
 
-def _has_counted(mark: bytes | None, record: BatchRecord) -> bool:
-    """Tell whether a shard whose live mark is this holds what a record tells of."""
+def has_counted(mark: bytes | None, record: BatchRecord) -> bool:
+    """Tell whether a shard whose live mark is this holds what a record tells of.
+
+    Its epoch says nothing: a shard that was counted again up to there holds it too.
+    """
     if mark is None:
         return False
-    at = _MARK.decode(mark)
-    ends = record.to_offsets.items()
-    return at.epoch == record.epoch and all(at.end.get(p, 0) >= end for p, end in ends)
+    ends = _MARK.decode(mark).end
+    return all(ends.get(p, 0) >= end for p, end in record.to_offsets.items())
 
 
 def _key(pane: PaneId) -> str:

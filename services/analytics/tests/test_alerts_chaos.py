@@ -10,6 +10,7 @@ import os
 import random
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ START_MS = 1_800_000_000_000
 MINUTE_MS = 60_000
 # A minute of events for each of these, so that changes come about as fast as they are told.
 STEP_S = 0.5
+RECOUNT_S = 0.2
 PAUSE_S = (3.0, 12.0)
 RECEIVER_DOWN_S = 60.0
 SETTLED_S = 180.0
@@ -90,11 +92,13 @@ class Flapping:
         self._writer.commit(self._panes(len(self._values) - 1), self.through_ms)
 
     def lose_store(self) -> None:
-        """Empty Redis; then all is counted again from the log's beginning, in two batches."""
+        """Empty Redis; then all is counted again from the log's beginning, in some batches."""
         self._redis.flushall()
         self._writer = Writer(self._redis, epoch=self._writer.epoch + 1, reason="lost")
-        half = len(self._values) // 2
-        for first, last in ((0, half), (half, len(self._values))):
+        count = len(self._values)
+        places = [0, min(1, count), count // 2, count]
+        for first, last in pairwise(places):
+            time.sleep(RECOUNT_S)  # the pace of a recount, not a wait
             panes = {key: row for n in range(first, last) for key, row in self._panes(n).items()}
             self._writer.commit(panes, START_MS + last * MINUTE_MS)
 

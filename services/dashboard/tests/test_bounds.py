@@ -32,8 +32,8 @@ def stored(running: Any, pane: PaneId, rows: int, sketch: bytes | None = None) -
 
 def limited(running: Any, *, query_bytes: int, cache_bytes: int = 2**30) -> Panes:
     """Return panes that may hold little."""
-    redis = running.dashboard.context.redis
-    return Panes(redis, cache_bytes=cache_bytes, query_bytes=query_bytes)
+    context = running.dashboard.context
+    return Panes(context.redis, context.batches, cache_bytes=cache_bytes, query_bytes=query_bytes)
 
 
 @pytest.mark.kafka

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from weir import names
 from weir.rows import Row
+from weir_reading.panes import StoreLostError
 from written import mark
 
 from .conftest import Engine
@@ -45,6 +46,14 @@ class TestQuery:
             assert (lost.status_code, lost.json()["code"]) == (503, "store_unavailable")
             Engine(running, reason="lost").commit({pane: {"=eu": Row(5)}})
             assert total(http.post("/query", json=asked(name)).json(), "eu") == 5
+
+    def test_panes_of_another_epoch_are_refused(self, running: Any, engine: Any) -> None:
+        """What was asked of one life of the state is not answered by the next."""
+        engine.commit({})
+        panes = running.dashboard.context.queries.panes
+        assert running.run(panes.together(set(), 1, engine.epoch)) == {}
+        with pytest.raises(StoreLostError, match=f"{engine.epoch} has begun"):
+            running.run(panes.together(set(), 1, engine.epoch - 1))
 
     def test_csv_escapes_what_a_spreadsheet_would_run(
         self, running: Any, engine: Any, metric: tuple[str, int]

@@ -96,7 +96,9 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
     version = weir_dashboard.__version__
     parts = Parts(redis, clock, "dashboard", instance=settings.instance, version=version)
     observer = Observer(batches, parts, follower, clock)
-    panes = Panes(redis, cache_bytes=settings.cache_bytes, query_bytes=settings.query_bytes)
+    panes = Panes(
+        redis, batches, cache_bytes=settings.cache_bytes, query_bytes=settings.query_bytes
+    )
     queries = Queries(redis, catalog, observer, clock, panes)
 
     feeds, tails = Feeds(clock), Tails(redis)

@@ -85,10 +85,14 @@ class Queries:
         return plan(query, lambda name: served(self._catalog, tenant, name), facts)
 
     async def rows(
-        self, keys: set[PaneKey], pool: Executor | None = None
+        self, keys: set[PaneKey], facts: Facts, pool: Executor | None = None
     ) -> dict[PaneKey, PaneRows | None]:
-        """Return panes as the engine takes them: shards together, rows by series text."""
-        return await self.panes.together(keys, self._catalog.shards, pool)
+        """Return panes as the engine takes them: shards together, rows by series text.
+
+        Raises:
+            StoreLostError: If the state of the facts is no longer there.
+        """
+        return await self.panes.together(keys, self._catalog.shards, facts.epoch, pool)
 
     async def slots(self, tenant: str, made: Plan, texts: list[str]) -> dict[str, int]:
         """Return the color slot of each series, new ones given out by first appearance."""
@@ -148,7 +152,7 @@ class Question:
         before, self._evaluator = self._evaluator, None
         # Listing panes and merging sketches take long; the loop must go on sending heartbeats.
         evaluator, wanted = await in_thread(self._pool, _prepared, before, made, changed)
-        rows = await self._queries.rows(wanted, self._pool)
+        rows = await self._queries.rows(wanted, facts, self._pool)
         found = await in_thread(self._pool, evaluator.update, rows, facts)
         texts = [series.text for series in found.series]
         slots = await self._queries.slots(self._tenant, made, texts)

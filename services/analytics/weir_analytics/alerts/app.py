@@ -63,7 +63,10 @@ class Alerts:
         )
         self._batches = Batches(self._redis, clock)
         self._panes = Panes(
-            self._redis, cache_bytes=settings.cache_bytes, query_bytes=settings.look_bytes
+            self._redis,
+            self._batches,
+            cache_bytes=settings.cache_bytes,
+            query_bytes=settings.look_bytes,
         )
         self._parts = Parts(
             self._redis, clock, JOB, instance=settings.instance, version=version("weir-analytics")
@@ -110,13 +113,10 @@ class Alerts:
         return None if self.ready.is_set() else "weir.alerts has not been read to its end yet"
 
     def not_alive(self) -> str | None:
-        """Return that rules are no longer looked at; while Kafka is away they wait, alive."""
-        if not self.ready.is_set() or self._definitions.away_s() is not None:
+        """Return that a look at rules does not end; while Kafka is away it waits, alive."""
+        if self._definitions.away_s() is not None or self._evaluator.stuck_s < STUCK_S:
             return None
-        idle_s = self._clock.monotonic_s() - self._evaluator.passed_s
-        if idle_s < STUCK_S or self._batches.moved_s < self._evaluator.passed_s:
-            return None
-        return "rules have not been looked at for a minute"
+        return "a look at one rule has taken a minute"
 
     async def _begin(self) -> None:
         await self._definitions.caught_up.wait()

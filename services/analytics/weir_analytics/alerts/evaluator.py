@@ -43,7 +43,6 @@ class Evaluator:
 
     Attributes:
         evaluated_ms: Processed-through of the last pass; None before the first.
-        passed_s: Monotonic time of the last pass.
         fence: Offset of this job's start record.
     """
 
@@ -65,8 +64,13 @@ class Evaluator:
         self._defined = True
         self._cursors_s = clock.monotonic_s()
         self.evaluated_ms: int | None = None
-        self.passed_s = clock.monotonic_s()
+        self._busy_s: float | None = None
         self.fence = 0
+
+    @property
+    def stuck_s(self) -> float:
+        """For how long the rule that is being looked at has been; 0 while there is none."""
+        return 0.0 if self._busy_s is None else self._clock.monotonic_s() - self._busy_s
 
     def on_batch(self, record: BatchRecord) -> None:
         """Take note of what a batch changed."""
@@ -89,6 +93,7 @@ class Evaluator:
         while True:
             await self._woken.wait()
             self._woken.clear()
+            self._busy_s = self._clock.monotonic_s()
             try:
                 await self._pass()
             except (RedisError, OSError) as error:
@@ -97,6 +102,8 @@ class Evaluator:
                     one.watch.forget()
                 await asyncio.sleep(RETRY_S)
                 self._woken.set()
+            finally:
+                self._busy_s = None
 
     async def _pass(self) -> None:
         if self._defined:
@@ -111,8 +118,9 @@ class Evaluator:
             await self._journal.append(self._looks(watched, changes))
         for one in list(self._rules.watching.values()):
             await self._evaluate(one, facts, changed)
+            self._busy_s = self._clock.monotonic_s()
         await self._journal.append(self._cursors())
-        self.evaluated_ms, self.passed_s = through_ms, self._clock.monotonic_s()
+        self.evaluated_ms = through_ms
         THROUGH.set(through_ms / 1000)
 
     async def _evaluate(self, one: Watching, facts: Facts, changed: set[PaneKey]) -> None:
@@ -128,7 +136,7 @@ class Evaluator:
             more = one.watch.is_due(served, facts, changed)
             while more:
                 wanted = one.watch.look(served, facts, changed)
-                panes = await self._panes.together(wanted, self._catalog.shards)
+                panes = await self._panes.together(wanted, self._catalog.shards, facts.epoch)
                 # Merging sketches takes long, and heartbeats must go on.
                 changes, more = await in_thread(None, one.watch.see, panes, facts)
                 await self._journal.append(self._looks(one.watched, changes))

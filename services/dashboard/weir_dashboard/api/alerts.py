@@ -59,11 +59,17 @@ async def get_alert(id: str, here: Here, caller: Who) -> told.AlertDetail:  # no
 
 
 @router.get("/rules")
-async def list_rules(here: Here, caller: Who) -> Page[told.Rule]:
+async def list_rules(
+    here: Here,
+    caller: Who,
+    groups: Annotated[bool, Query(description="Whether `groups` are told; 0: empty lists.")] = True,
+) -> Page[told.Rule]:
     """List the tenant's rules by name, each with where its series stand."""
     found = here.catalog.folded.current(caller.tenant, "rule")
     rules = ((one, rule_of(one)) for one in found)
-    return Page(items=[_rule(here, caller, *one) for one in rules if one[1] is not None])  # type: ignore[arg-type]
+    fired = _last_fired(here, caller)
+    items = [_rule(here, one, model, fired) for one, model in rules if model is not None]
+    return Page(items=items if groups else [one.model_copy(update={"groups": []}) for one in items])
 
 
 @router.get("/rules/{name}")
@@ -108,7 +114,7 @@ async def _tested(
     test = Backtest(rule, body.from_ms, body.to_ms)
     while not test.done:
         wanted = await in_thread(here.turns.pool, test.ask, metrics, facts)
-        panes = await here.queries.rows(wanted, here.turns.pool)
+        panes = await here.queries.rows(wanted, facts, here.turns.pool)
         await in_thread(here.turns.pool, test.run, panes)
     outcome = test.outcome()
     return told.Backtest(
