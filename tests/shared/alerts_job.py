@@ -34,7 +34,7 @@ from weir.definitions.records import (
 from weir_local import ports
 from weir_local.waiting import wait_until
 
-SECRET = base64.b64encode(b"a secret of twenty-four").decode()
+SECRET = base64.b64encode(b"a secret of 24 bytes, 24").decode()
 
 
 def define(

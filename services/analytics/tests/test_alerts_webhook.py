@@ -261,11 +261,11 @@ def test_nobody_listens() -> None:
 
 def test_signature() -> None:
     """Standard Webhooks: `v1,` and the HMAC-SHA256 of id.timestamp.body; two secrets, two marks."""
-    other = "whsec_" + base64.b64encode(b"another secret").decode()
+    other = "whsec_" + base64.b64encode(b"another of 24 bytes too!").decode()
     found = signed("ntf_1", 1_700_000_000, b'{"a":1}', [SECRET, other])
     marks = [
         hmac.new(key, b'ntf_1.1700000000.{"a":1}', hashlib.sha256).digest()
-        for key in (b"a secret of twenty-four", b"another secret")
+        for key in (b"a secret of 24 bytes, 24", b"another of 24 bytes too!")
     ]
 
     assert found == {
@@ -275,8 +275,19 @@ def test_signature() -> None:
     }
 
 
-def test_a_secret_that_is_none() -> None:
+@pytest.mark.parametrize("secret", ["not base64!", "géheim"])
+def test_a_secret_that_is_none(secret: str) -> None:
     """A secret that is no base64 is told, without saying it."""
     with pytest.raises(ValueError, match="must be base64") as caught:
-        signed("ntf_1", 1, b"", ["not base64!"])
-    assert "not base64!" not in str(caught.value)
+        signed("ntf_1", 1, b"", [secret])
+    assert secret not in str(caught.value)
+
+
+@pytest.mark.parametrize("prefix", ["", "whsec_"])
+def test_a_secret_that_is_too_short(prefix: str) -> None:
+    """With an empty key anybody could sign; what is required is what the standard asks for."""
+    for count in (0, 1, 23):
+        short = prefix + base64.b64encode(b"x" * count).decode()
+        with pytest.raises(ValueError, match=rf"at least 24 bytes in base64, got {count};"):
+            signed("ntf_1", 1, b"", [SECRET, short])
+    assert signed("ntf_1", 1, b"", [prefix + base64.b64encode(b"x" * 24).decode()])

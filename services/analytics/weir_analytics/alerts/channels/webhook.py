@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import hashlib
 import hmac
 import socket
@@ -24,6 +23,8 @@ from weir_analytics.alerts.channels.answer import NOT_ALLOWED, Answer
 
 TIMEOUT_S = 10.0
 MAX_ANSWER_BYTES = 65_536
+MIN_KEY_BYTES = 24
+"""The least that Standard Webhooks allows."""
 # A connection is known by its address alone: kept open, it would carry what is for another
 # host at that address, whose certificate nobody has checked.
 _LIMITS = httpx.Limits(max_keepalive_connections=0)
@@ -40,7 +41,7 @@ def signed(message_id: str, at_s: int, body: bytes, secrets: Sequence[str]) -> d
         secrets: In base64, with or without `whsec_`; two while one takes over.
 
     Raises:
-        ValueError: If a secret is no base64.
+        ValueError: If a secret is no base64, or too short.
     """
     content = b".".join((message_id.encode(), str(at_s).encode(), body))
     marks = [hmac.digest(_key(secret), content, hashlib.sha256) for secret in secrets]
@@ -130,10 +131,17 @@ class Caller:
 
 def _key(secret: str) -> bytes:
     try:
-        return base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
-    except binascii.Error:
+        key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+    except ValueError:
         msg = "secret of a webhook must be base64, with or without whsec_ before it"
         raise ValueError(msg) from None
+    if len(key) < MIN_KEY_BYTES:
+        msg = (
+            f"secret of a webhook must hold at least {MIN_KEY_BYTES} bytes in base64, "
+            f"got {len(key)}; make one with openssl rand -base64 32"
+        )
+        raise ValueError(msg)
+    return key
 
 
 def _said(error: Exception) -> str:
