@@ -7,11 +7,14 @@ from collections.abc import Sequence
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 # Not public either, though Python's tables do not say so everywhere: protocol assignments,
-# among them the metadata of a cloud, and addresses of IPv6 that hold one of IPv4.
+# addresses of the metadata of clouds, and those of IPv6 that hold one of IPv4.
 _NEVER = [
     ipaddress.ip_network(text)
     for text in (
         "192.0.0.0/24",
+        "168.63.129.16/32",
+        "::/96",
+        "::ffff:0:0:0/96",
         "64:ff9b::/96",
         "64:ff9b:1::/48",
         "2002::/16",
