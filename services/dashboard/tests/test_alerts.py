@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Producer
 from weir import names
+from weir.alerts.listing import Alert, Listing
 from weir.alerts.machine import Core, Phase, Point
 from weir.alerts.messages import Watched, messages
 from weir.alerts.records import Delivery, Look, encode
@@ -137,6 +138,41 @@ def test_an_alert_from_its_firing_to_its_end(
         )
         assert [one["kind"] for one in detail["happened"]] == ["firing", "resolved"]
         assert client.get(f"/rules/{name}").json()["state"] == "ok"
+
+
+def test_rules_without_their_groups(running: Running, metric: tuple[str, int]) -> None:
+    """Who draws limits asks for no series; all that is told of the rule stays the same."""
+    name = "light_rule"
+    Job(running, put_rule(running, name, rule_text(name, metric[0]))).tell(
+        FIRING, phase=Phase.FIRING
+    )
+    with running.client() as client:
+        whole = client.get("/rules").json()["items"]
+        light = client.get("/rules", params={"groups": 0}).json()["items"]
+    assert [len(rule["groups"]) for rule in whole if rule["name"] == name] == [1]
+    assert light == [{**rule, "groups": []} for rule in whole]
+
+
+@pytest.mark.parametrize("groups", [0, 1])
+def test_all_rules_take_one_look_through_the_alerts(
+    running: Running, metric: tuple[str, int], groups: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each board that is open asks every two seconds: a look for each rule is too much."""
+    looks: list[str] = []
+    all_alerts = Listing.alerts
+
+    def counted(listing: Listing, tenant: str) -> list[Alert]:
+        looks.append(tenant)
+        return all_alerts(listing, tenant)
+
+    for at in range(3):
+        name = f"looked_{groups}_{at}"
+        put_rule(running, name, rule_text(name, metric[0]))
+    monkeypatch.setattr(Listing, "alerts", counted)
+    with running.client() as client:
+        rules = client.get("/rules", params={"groups": groups}).json()["items"]
+    assert len(rules) >= 3
+    assert looks == ["default"]
 
 
 def test_a_rule_that_cannot_be_read_is_passed_over(running: Running) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
@@ -27,6 +27,7 @@ from weir_dashboard.context import Context, Here, Who
 
 MAX_DAYS = 31
 DAY_MS = 86_400_000
+_GROUPS = "Whether `groups` are told; with 0 each rule's list is empty, and the rest the same."
 _WORST = (Phase.FIRING, Phase.RECOVERING, Phase.PENDING, Phase.OK)
 router = APIRouter(tags=["alerts"])
 
@@ -62,14 +63,14 @@ async def get_alert(id: str, here: Here, caller: Who) -> told.AlertDetail:  # no
 async def list_rules(
     here: Here,
     caller: Who,
-    groups: Annotated[bool, Query(description="Whether `groups` are told; 0: empty lists.")] = True,
+    groups: Annotated[bool, Query(description=_GROUPS)] = True,
 ) -> Page[told.Rule]:
     """List the tenant's rules by name, each with where its series stand."""
     found = here.catalog.folded.current(caller.tenant, "rule")
     rules = ((one, rule_of(one)) for one in found)
     fired = _last_fired(here, caller)
-    items = [_rule(here, one, model, fired) for one, model in rules if model is not None]
-    return Page(items=items if groups else [one.model_copy(update={"groups": []}) for one in items])
+    tell = _whole if groups else _rule
+    return Page(items=[tell(here, one, rule, fired) for one, rule in rules if rule is not None])
 
 
 @router.get("/rules/{name}")
@@ -79,7 +80,7 @@ async def get_rule(name: str, here: Here, caller: Who) -> told.Rule:
     model = rule_of(version)
     if version is None or model is None:
         raise ProblemError(404, Reason.NOT_FOUND, "there is no such rule")
-    return _rule(here, caller, version, model)
+    return _whole(here, version, model, _last_fired(here, caller))
 
 
 class BacktestAsked(Sent):
@@ -137,9 +138,19 @@ async def _tested(
     )
 
 
-def _rule(here: Context, caller: Caller, version: Definition, model: RuleModel) -> told.Rule:
-    known = here.alerts.listing.groups.get((caller.tenant, version.vid), {})
-    fired = [a for a in here.alerts.listing.alerts(caller.tenant) if a.rule == version.name]
+def _last_fired(here: Context, caller: Caller) -> dict[str, int]:
+    """Return since when the newest alert of each rule fires or fired, ms; by rule."""
+    fired: dict[str, int] = {}
+    for one in here.alerts.listing.alerts(caller.tenant):
+        fired[one.rule] = max(one.since_ms, fired.get(one.rule, one.since_ms))
+    return fired
+
+
+def _rule(
+    here: Context, version: Definition, model: RuleModel, fired: Mapping[str, int]
+) -> told.Rule:
+    """Return a rule without its groups: their states and how many fire are told all the same."""
+    known = here.alerts.listing.groups.get((version.tenant, version.vid), {})
     phases = {group.phase for group in known.values()}
     worst = next((phase for phase in _WORST if phase in phases), Phase.OK)
     return told.Rule(
@@ -147,7 +158,7 @@ def _rule(here: Context, caller: Caller, version: Definition, model: RuleModel) 
         version=version.version,
         metric=model.metric,
         aggregate=model.aggregate,
-        unit=unit_of(here, caller.tenant, model),
+        unit=unit_of(here, version.tenant, model),
         by=list(model.by),
         window_ms=model.window.length,
         side=model.side,  # type: ignore[arg-type]  # one of the three
@@ -158,9 +169,17 @@ def _rule(here: Context, caller: Caller, version: Definition, model: RuleModel) 
         state="stopped" if model.mode == "stopped" else worst.value,
         health="no_data" if any(g.silent_ms is not None for g in known.values()) else "ok",
         firing=sum(group.phase in (Phase.FIRING, Phase.RECOVERING) for group in known.values()),
-        last_fired_ms=max((one.since_ms for one in fired), default=None),
-        groups=[_group(model, group, one) for group, one in _listed(known.items())],
+        last_fired_ms=fired.get(version.name),
+        groups=[],
     )
+
+
+def _whole(
+    here: Context, version: Definition, model: RuleModel, fired: Mapping[str, int]
+) -> told.Rule:
+    known = here.alerts.listing.groups.get((version.tenant, version.vid), {})
+    groups = [_group(model, group, one) for group, one in _listed(known.items())]
+    return _rule(here, version, model, fired).model_copy(update={"groups": groups})
 
 
 def _listed(

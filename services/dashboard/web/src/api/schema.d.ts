@@ -3024,7 +3024,10 @@ export interface operations {
     };
     list_rules_api_v1_rules_get: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether `groups` are told; with 0 each rule's list is empty, and the rest the same. */
+                groups?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;

@@ -1,7 +1,7 @@
 /** A chart that follows its queries: lines, states and words for whatever the server says. */
 import { useMemo } from "preact/hooks";
 import { Empty, Refused } from "../components/notes";
-import { openAlerts, rules, useReader } from "../lib/alerts";
+import { chartRules, openAlerts, useReader } from "../lib/alerts";
 import { startsAtZero, unitOf } from "../lib/numbers";
 import { shownNowMs } from "../lib/pause";
 import { lostMs, staleMs, staleText, throughMs } from "../lib/shown";
@@ -79,7 +79,7 @@ export function LiveChart(props: LiveChartProps) {
 
 /** Returns the limits of the metric's rules, and since when they fire. */
 function useWatched({ metric, aggregates, windowMs, plot }: LiveChartProps) {
-  const known = useReader(rules).items ?? [];
+  const known = useReader(chartRules).items ?? [];
   const alerts = useReader(openAlerts).items ?? [];
   const on = rulesOn(known, { metric, aggregates, windowMs });
   return {

@@ -30,6 +30,8 @@ export const openAlerts = listed<Alert>(`/alerts?state=open&limit=${MOST}`);
 export const endedAlerts = listed<Alert>(`/alerts?state=ended&limit=${MOST}`);
 /** All rules, each with where its series stand. */
 export const rules = listed<Rule>("/rules");
+/** All rules without their series: what charts and tiles watch, on each board that is open. */
+export const chartRules = listed<Rule>("/rules?groups=0");
 
 /** How many alerts fire; null before that is known. */
 export const firingCount = computed(() => openAlerts.state.value.items?.length ?? null);
@@ -42,7 +44,7 @@ export function useReader<T>(list: Reader<T>): Reading<T> {
 
 /** Starts reading for whoever signs in, when the server is back or a hidden tab looked at. */
 export function startAlerts(): void {
-  const all = [openAlerts, endedAlerts, rules];
+  const all = [openAlerts, endedAlerts, rules, chartRules];
   let before: string | null = null;
   effect(() => {
     const now = session.value?.signed_in ? (session.value.key_id ?? "") : null;
