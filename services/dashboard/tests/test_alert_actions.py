@@ -53,7 +53,7 @@ class TestAcknowledgement:
     def test_what_is_over_is_not_taken_on(
         self, running: Running, metric: tuple[str, int], name: str
     ) -> None:
-        """Nor what is not there, nor for longer than a week."""
+        """Nor what is not there."""
         job = Job(running, put_rule(running, name, rule_text(name, metric[0])))
         over = Transition(Kind.RESOLVED, 180_000, 180_000, 60_000)
         alert = job.tell(FIRING, over, phase=Phase.OK)
@@ -62,8 +62,28 @@ class TestAcknowledgement:
             assert problem(client.post(path, json={})) == (409, "already_ended")
             nothing = client.post("/alerts/nothing/acknowledgement", json={})
             assert problem(nothing) == (404, "not_found")
-            for body in ({"for": "8d"}, {"for": "0s"}, {"for": 5}, {"until": "1h"}):
-                assert client.post(path, json=body).status_code in (409, 422)
+
+    @pytest.mark.parametrize(
+        ("body", "told"),
+        [
+            ({"for": "8d"}, "an alert can be taken on for at most 7d, got 8d"),
+            ({"for": "0s"}, "an alert can be taken on for at most 7d, got 0s"),
+            ({"for": 5}, '"pointer":"/for"'),
+            ({"until": "1h"}, '"pointer":"/until","required":"no such member"'),
+        ],
+    )
+    def test_for_how_long(
+        self, running: Running, alert: str, body: dict[str, object], told: str
+    ) -> None:
+        """For a week at most, in the words of definitions; then nobody has taken it on."""
+        with running.client() as client:
+            path = f"/alerts/{alert}"
+            found = client.post(f"{path}/acknowledgement", json=body)
+            assert found.status_code == 422
+            assert told in found.text
+            assert client.get(path).json()["ack"] is None
+            # The longest that is allowed is.
+            assert client.post(f"{path}/acknowledgement", json={"for": "7d"}).json()["ack"]
 
     def test_another_tenants_alert(self, running: Running, alert: str) -> None:
         """It is not found."""
