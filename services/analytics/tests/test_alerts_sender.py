@@ -20,6 +20,7 @@ from weir_analytics.alerts.settings import Settings
 from weir_reading.catalog import Catalog
 from weir_reading.follower import Record
 
+UNREADABLE = Path("/proc/self/mem")
 NOTE = trial_message(Trial(tenant="default", id="t", channel="c", by="ann"))
 
 
@@ -59,6 +60,40 @@ def test_what_is_missing_is_told(tmp_path: Path) -> None:
         "there is no such channel",
     ]
     assert not any(one.final or one.delivered for one in found)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"\xff\xfe", "must be text in UTF-8, and is none; write its file anew"),
+        (b" \n", "is missing"),
+        (None, "could not be read: Input/output error; see who may read its file"),
+    ],
+)
+def test_a_secret_that_cannot_be_read(tmp_path: Path, content: bytes | None, why: str) -> None:
+    """It is told as that, and tried again once somebody has mended it."""
+    path = tmp_path / "slow"
+    if content is not None:
+        path.write_bytes(content)
+    elif UNREADABLE.exists():
+        # Rights do not stop who runs as root.
+        path.symlink_to(UNREADABLE)
+    else:
+        pytest.skip("a file that nobody can read needs Linux")
+    (found,) = send(sender(tmp_path), "c0")
+
+    assert found.why == f"a secret that the channel names {why}"
+    assert not found.final
+
+
+def test_a_process_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without memory or descriptors for it: told, and tried again."""
+    (tmp_path / "slow").write_text("json://127.0.0.1")
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    (found,) = send(sender(tmp_path), "c0")
+
+    assert found.why == "its process could not be started: No such file or directory"
+    assert not found.final
 
 
 @pytest.mark.thorough

@@ -81,17 +81,10 @@ async def call(url: str, note: Notification, allowed: Sequence[str]) -> Answer:
 
 async def _outcome(request: bytes) -> Outcome | None:
     """Run the process; None if its time was up."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-I",
-        "-m",
-        _PROCESS,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        # Nothing of the job's environment: no proxy, no home, no setting.
-        env={"NETRC": os.devnull, "HOME": os.devnull, "PATH": ""},
-    )
+    try:
+        process = await _started()
+    except OSError as error:
+        return Outcome(why=f"its process could not be started: {error.strerror}")
     try:
         async with asyncio.timeout(TIMEOUT_S):
             written, _ = await process.communicate(request)
@@ -105,3 +98,17 @@ async def _outcome(request: bytes) -> Outcome | None:
         return msgspec.json.decode(written, type=Outcome)
     except msgspec.DecodeError:
         return Outcome(why="it broke off without a word")
+
+
+async def _started() -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-I",
+        "-m",
+        _PROCESS,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        # Nothing of the job's environment: no proxy, no home, no setting.
+        env={"NETRC": os.devnull, "HOME": os.devnull, "PATH": ""},
+    )

@@ -18,7 +18,9 @@ from weir_analytics.alerts.channels.answer import Answer
 from weir_analytics.alerts.channels.webhook import Caller, signed
 from weir_analytics.alerts.settings import Settings
 
-_MISSING = "a secret that the channel names is missing"
+
+class _SecretError(Exception):
+    """A secret that cannot be had; its text says why, without the secret."""
 
 
 class Sender:
@@ -30,37 +32,53 @@ class Sender:
         self._processes = asyncio.Semaphore(by_apprise.MOST_AT_ONCE)
 
     async def send(self, tenant: str, channel: str, note: Notification) -> Answer:
-        """Send once; never raises for what a receiver does."""
+        """Send once; never raises for what a receiver does, nor for secrets that are amiss."""
         found = self._catalog.folded.get(tenant, "channel", channel)
         model = found.readable if found is not None else None
         if not isinstance(model, Channel):
             return Answer(None, 0, "there is no such channel")
-        if model.webhook is not None:
-            return await self._by_webhook(model.webhook, note)
-        url = self._secret(model.apprise or "")
-        if url is None:
-            return Answer(None, 0, _MISSING)
-        async with self._processes:
-            return await by_apprise.call(url, note, self._settings.allowed_hosts)
+        try:
+            if model.webhook is not None:
+                return await self._by_webhook(model.webhook, note)
+            return await self._by_apprise(model.apprise or "", note)
+        except _SecretError as error:
+            return Answer(None, 0, str(error))
 
     async def close(self) -> None:
         """Close what is open."""
         await self._caller.close()
 
+    async def _by_apprise(self, reference: str, note: Notification) -> Answer:
+        url = self._secret(reference)
+        async with self._processes:
+            return await by_apprise.call(url, note, self._settings.allowed_hosts)
+
     async def _by_webhook(self, webhook: Webhook, note: Notification) -> Answer:
         names = (webhook.secret, webhook.old_secret)
         secrets = [self._secret(name) for name in names if name is not None]
         url = self._secret(webhook.url) if webhook.url.startswith("secret://") else webhook.url
-        if url is None or None in secrets:
-            return Answer(None, 0, _MISSING)
         body = msgspec.json.encode(note)
         at_s = self._clock.now_ms() // 1000
-        known = [secret for secret in secrets if secret is not None]
         try:
-            headers = signed(note.id, at_s, body, known)
+            headers = signed(note.id, at_s, body, secrets)
         except ValueError as error:
             return Answer(None, 0, str(error))
         return await self._caller.call(url, body, headers)
 
-    def _secret(self, reference: str) -> str | None:
-        return self._settings.secret(secret_name(reference))
+    def _secret(self, reference: str) -> str:
+        """Return a secret.
+
+        Raises:
+            _SecretError: If there is none, or its file cannot be read.
+        """
+        why = "is missing"
+        try:
+            found = self._settings.secret(secret_name(reference))
+        except UnicodeDecodeError:
+            found, why = None, "must be text in UTF-8, and is none; write its file anew"
+        except OSError as error:
+            found, why = None, f"could not be read: {error.strerror}; see who may read its file"
+        if not found:
+            msg = f"a secret that the channel names {why}"
+            raise _SecretError(msg) from None
+        return found
