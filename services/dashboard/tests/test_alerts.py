@@ -104,7 +104,8 @@ def test_an_alert_from_its_firing_to_its_end(
 ) -> None:
     """Listed with value, bounds, limit and labels; then with its end and all that happened."""
     name = "r" + str(abs(hash(request.node.name)) % 10**9)
-    job = Job(running, put_rule(running, name, rule_text(name, metric[0])))
+    text = rule_text(name, metric[0], where="region in ('eu', 'us')")
+    job = Job(running, put_rule(running, name, text))
     alert_id = job.tell(FIRING, phase=Phase.FIRING)
     with running.client() as client:
         (alert,) = client.get("/alerts", params={"state": "open", "rule": name}).json()["items"]
@@ -117,6 +118,7 @@ def test_an_alert_from_its_firing_to_its_end(
 
         (rule,) = [r for r in client.get("/rules").json()["items"] if r["name"] == name]
         assert (rule["state"], rule["firing"], rule["last_fired_ms"]) == ("firing", 1, 60_000)
+        assert (rule["by"], rule["where"]) == (["region"], [["region", "in", ["eu", "us"]]])
         assert rule["groups"] == [
             {
                 "by": {"region": "eu"},

@@ -81,6 +81,7 @@ class Rule(Told):
     aggregate: str
     unit: str
     by: list[str]
+    where: list[list[Any]]
     window_ms: int
     side: Literal["above", "below", "outside"]
     limit: float | list[float]

@@ -160,6 +160,7 @@ def _rule(
         aggregate=model.aggregate,
         unit=unit_of(here, version.tenant, model),
         by=list(model.by),
+        where=[[one.dimension, one.op, one.value] for one in model.where],
         window_ms=model.window.length,
         side=model.side,  # type: ignore[arg-type]  # one of the three
         limit=limit_of(model),

@@ -1739,6 +1739,8 @@ export interface components {
             unit: string;
             /** Version */
             version: number;
+            /** Where */
+            where: unknown[][];
             /** Window Ms */
             window_ms: number;
         };

@@ -12,7 +12,7 @@ import { Chart } from "./chart";
 import { type Emptiness, emptinessOf } from "./empty";
 import { Legend } from "./legend";
 import { type Plot, plotOf } from "./plot";
-import { firingOn, limitsOn, rulesOn } from "./watched";
+import { firingOn, limitsOn, rulesOn, type Shown } from "./watched";
 
 /** Returns the plot of what was answered; null before the first answer. */
 export function usePlot(followed: Followeds, aggregates: readonly string[]): Plot | null {
@@ -31,10 +31,7 @@ export function usePlot(followed: Followeds, aggregates: readonly string[]): Plo
 
 interface LiveChartProps {
   readonly title: string;
-  readonly metric: string;
-  readonly aggregates: readonly string[];
-  /** Length of the windows; null where that is not known. */
-  readonly windowMs: number | null;
+  readonly shown: Shown;
   readonly followed: Followeds;
   readonly plot: Plot | null;
   readonly height: number;
@@ -42,7 +39,8 @@ interface LiveChartProps {
 
 /** The chart with its legend; in its place a refusal, or why it is empty. */
 export function LiveChart(props: LiveChartProps) {
-  const { followed, plot, aggregates } = props;
+  const { followed, plot } = props;
+  const { metric, aggregates } = props.shown;
   const watched = useWatched(props);
   const problem = followed.feeds.find((feed) => feed.problem !== null)?.problem;
   if (problem) return <Refused problem={problem} />;
@@ -54,7 +52,7 @@ export function LiveChart(props: LiveChartProps) {
       <div class="chart-box">
         <Chart
           title={props.title}
-          metric={props.metric}
+          metric={metric}
           plot={plot}
           unit={unit}
           fromZero={startsAtZero(aggregate, unit)}
@@ -78,10 +76,10 @@ export function LiveChart(props: LiveChartProps) {
 }
 
 /** Returns the limits of the metric's rules, and since when they fire. */
-function useWatched({ metric, aggregates, windowMs, plot }: LiveChartProps) {
+function useWatched({ shown, plot }: LiveChartProps) {
   const known = useReader(chartRules).items ?? [];
   const alerts = useReader(openAlerts).items ?? [];
-  const on = rulesOn(known, { metric, aggregates, windowMs });
+  const on = rulesOn(known, shown);
   return {
     limits: plot ? limitsOn(on, plot) : [],
     firing: firingOn(on, alerts, shownNowMs.value),

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Alert, Rule } from "../../src/api/shapes";
 import type { Plot } from "../../src/charts/plot";
-import { firingOn, limitsOn, rulesOn } from "../../src/charts/watched";
+import { firingOn, limitsOn, rulesOn, shownOf } from "../../src/charts/watched";
+import { askingOf } from "../../src/lib/query";
 
 const MINUTE_MS = 60_000;
 const rule = (members: Partial<Rule>): Rule =>
@@ -14,6 +15,8 @@ const rule = (members: Partial<Rule>): Rule =>
     unit: "ms",
     mode: "active",
     window_ms: 5 * MINUTE_MS,
+    by: [],
+    where: [],
     ...members,
   }) as Rule;
 const plot = (...values: readonly number[]): Plot =>
@@ -22,7 +25,13 @@ const alert = (members: Partial<Alert>): Alert =>
   ({ rule: "slow_checkout", state: "firing", since_ms: 100, at_ms: 200, ...members }) as Alert;
 
 describe("rulesOn", () => {
-  const shown = { metric: "latency", aggregates: ["p50", "p95"], windowMs: MINUTE_MS };
+  const shown = {
+    metric: "latency",
+    aggregates: ["p50", "p95"],
+    windowMs: MINUTE_MS,
+    by: [],
+    where: [],
+  };
 
   it("are those of the metric whose number is shown, unless they are stopped", () => {
     // A percentile over five minutes and one over one minute are held against the same limit.
@@ -43,6 +52,88 @@ describe("rulesOn", () => {
     expect(rulesOn([errors], counting)).toEqual([]);
     expect(rulesOn([errors], { ...counting, windowMs: null })).toEqual([]);
     expect(rulesOn([errors], { ...counting, windowMs: 5 * MINUTE_MS })).toEqual([errors]);
+  });
+
+  it.each(["count", "sum", "rate", "distinct(user)", "min", "max", "avg", "p95"])(
+    "leave out a limit on %s of other groups",
+    (aggregate) => {
+      // 300 a region are not 300 in all; nor is a region too slow where all of them are.
+      const on = (ruleBy: readonly string[], chartBy: readonly string[]) => {
+        const one = rule({ aggregate, by: [...ruleBy] });
+        const windowMs = one.window_ms;
+        return rulesOn([one], { ...shown, aggregates: [aggregate], windowMs, by: chartBy }).length;
+      };
+      expect(on(["region"], [])).toBe(0);
+      expect(on([], ["region"])).toBe(0);
+      expect(on(["region"], ["shop"])).toBe(0);
+      expect(on(["region", "shop"], ["region"])).toBe(0);
+      expect(on(["region", "shop"], ["shop", "region"])).toBe(1);
+      expect(on(["data.region"], ["region"])).toBe(1);
+    },
+  );
+
+  it.each([
+    ["the same", [["region", "=", "eu"]], [["region", "=", "eu"]], 1],
+    ["another value", [["region", "=", "us"]], [["region", "=", "eu"]], 0],
+    ["another dimension", [["shop", "=", "eu"]], [["region", "=", "eu"]], 0],
+    ["another operator", [["region", "!=", "eu"]], [["region", "=", "eu"]], 0],
+    ["the rule's alone", [["region", "=", "eu"]], [], 0],
+    ["the chart's alone", [], [["region", "=", "eu"]], 0],
+    ["null and its text", [["region", "=", null]], [["region", "=", "null"]], 0],
+    ["a path", [["data.region", "=", "eu"]], [["region", "=", "eu"]], 1],
+    ["one of one", [["region", "in", ["eu"]]], [["region", "=", "eu"]], 1],
+    ["values in another order", [["r", "in", ["a", "b"]]], [["r", "in", ["b", "a", "b"]]], 1],
+    ["more values", [["r", "in", ["a", "b", "c"]]], [["r", "in", ["a", "b"]]], 0],
+    ["one list as a text", [["r", "in", ["a", "b"]]], [["r", "in", ["a,b", "c"]]], 0],
+    [
+      "a part",
+      [
+        ["r", "=", "a"],
+        ["s", "=", "b"],
+      ],
+      [["r", "=", "a"]],
+      0,
+    ],
+    [
+      "another order",
+      [
+        ["r", "=", "a"],
+        ["s", "=", "b"],
+      ],
+      [
+        ["s", "=", "b"],
+        ["r", "=", "a"],
+      ],
+      1,
+    ],
+  ] as const)("are those with the chart's filter: %s", (_, ofRule, ofChart, found) => {
+    // A rule for the shops of one region says nothing about those of another.
+    const one = rule({ where: ofRule.map((condition) => [...condition]) });
+    expect(rulesOn([one], { ...shown, where: ofChart })).toHaveLength(found);
+  });
+});
+
+describe("shownOf", () => {
+  it("is what a tile asks: its window, its groups and its filter", () => {
+    const tile = {
+      type: "chart" as const,
+      metric: "latency",
+      window: "5m",
+      by: ["region"],
+      where: [["shop", "=", "a"], { dimension: "route", op: "like", value: "/p%" }],
+    };
+    expect(shownOf(askingOf(tile, "p50"), ["p50", "p95"])).toEqual({
+      metric: "latency",
+      aggregates: ["p50", "p95"],
+      windowMs: 5 * MINUTE_MS,
+      by: ["region"],
+      where: [
+        ["shop", "=", "a"],
+        ["route", "like", "/p%"],
+      ],
+    });
+    const bare = shownOf(askingOf({ type: "number", metric: "latency" }, "p95"), ["p95"]);
+    expect(bare).toEqual({ ...bare, windowMs: null, by: [], where: [] });
   });
 });
 

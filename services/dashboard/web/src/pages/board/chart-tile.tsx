@@ -1,10 +1,10 @@
 /** A chart on a board. */
 import type { Tile } from "../../api/shapes";
 import { LiveChart, usePlot } from "../../charts/live-chart";
+import { shownOf } from "../../charts/watched";
 import { Fires } from "../../components/fires";
 import { unitOf } from "../../lib/numbers";
 import { aggregatesOf, askingOf, queryOf, windowLength } from "../../lib/query";
-import { lengthOf } from "../../lib/time";
 import { range, to } from "../../lib/view";
 import { useQueries, useVisible } from "../../live/use";
 import { words } from "../../messages.en";
@@ -19,8 +19,7 @@ export function ChartTile({ tile }: { tile: Tile }) {
   const queries = aggregates.map((one) => queryOf(askingOf(tile, one), range.value.value));
   const followed = useQueries(queries, visible);
   const plot = usePlot(followed, aggregates);
-  const length = windowLength(tile);
-  const windowMs = length === null ? null : lengthOf(length);
+  const shown = shownOf(askingOf(tile, aggregates[0] ?? ""), aggregates);
   const size = tile.size ?? "M";
   const title = tile.title || `${tile.metric} ${aggregates.join(", ")}`;
   return (
@@ -38,7 +37,7 @@ export function ChartTile({ tile }: { tile: Tile }) {
         </h2>
         <span class="sub">{subtitle(tile, followed.feeds[0]?.model?.metric.unit ?? null)}</span>
         <span class="grow" />
-        <Fires shown={{ metric: tile.metric ?? "", aggregates, windowMs }} />
+        <Fires shown={shown} />
         {plot && plot.of > plot.lines.length && (
           <span class="sub">{words.chart.showing(plot.lines.length, plot.of)}</span>
         )}
@@ -46,9 +45,7 @@ export function ChartTile({ tile }: { tile: Tile }) {
       <div class="body">
         <LiveChart
           title={title}
-          metric={tile.metric ?? ""}
-          aggregates={aggregates}
-          windowMs={windowMs}
+          shown={shown}
           followed={followed}
           plot={plot}
           height={size === "L" ? LARGE_PX : SMALL_PX}

@@ -3,6 +3,7 @@ import { useMemo } from "preact/hooks";
 import type { Metric, Tile } from "../../api/shapes";
 import { plotOf } from "../../charts/plot";
 import { Spark } from "../../charts/spark";
+import { shownOf } from "../../charts/watched";
 import { Fires } from "../../components/fires";
 import { Icon, type IconName } from "../../components/icon";
 import { type NumberView, numberView, type TileState } from "../../lib/number-view";
@@ -10,7 +11,6 @@ import { exact, startsAtZero } from "../../lib/numbers";
 import { shownNowMs } from "../../lib/pause";
 import { aggregatesOf, askingOf, numberStep, queryOf, windowLength } from "../../lib/query";
 import { lostMs, staleMs, throughMs } from "../../lib/shown";
-import { lengthOf } from "../../lib/time";
 import { range, to, zone } from "../../lib/view";
 import { fresh } from "../../live/live";
 import { useQueries, useVisible } from "../../live/use";
@@ -34,15 +34,16 @@ export function NumberTile({ tile, metrics }: NumberTileProps) {
   const [element, visible] = useVisible<HTMLAnchorElement>();
   const aggregate = aggregatesOf(tile)[0] ?? "count";
   const length = windowLength(tile);
-  const windowMs = length === null ? null : lengthOf(length);
+  const asking = askingOf(tile, aggregate);
+  const shown = shownOf(asking, [aggregate]);
   const resolutionMs = metrics?.find((one) => one.name === tile.metric)?.resolution_ms;
   const step = resolutionMs && length ? numberStep(resolutionMs, range.value.ms) : undefined;
-  const query = queryOf(askingOf(tile, aggregate), range.value.value, step);
+  const query = queryOf(asking, range.value.value, step);
   const { feeds, old } = useQueries([query], visible && metrics !== null);
   const feed = feeds[0] ?? { model: null, problem: null, partial: null, nextPart: 1 };
   const view = numberView(feed, {
     aggregate,
-    windowMs,
+    windowMs: shown.windowMs,
     rangeWords: range.value.words,
     zone: zone.value,
     nowMs: shownNowMs.value,
@@ -61,11 +62,7 @@ export function NumberTile({ tile, metrics }: NumberTileProps) {
     >
       <span class="name">
         <span>{tile.title || tile.metric}</span>
-        {MARKS[view.state] ? (
-          <Mark state={view.state} />
-        ) : (
-          <Fires shown={{ metric: tile.metric ?? "", aggregates: [aggregate], windowMs }} />
-        )}
+        {MARKS[view.state] ? <Mark state={view.state} /> : <Fires shown={shown} />}
       </span>
       <Value view={view} />
       <span class="err" title={view.detail}>

@@ -3,12 +3,13 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { useLoad } from "../../api/load";
 import type { Definition, MetricDetail } from "../../api/shapes";
 import { LiveChart, usePlot } from "../../charts/live-chart";
+import { shownOf } from "../../charts/watched";
 import { ParamNotes, TimeControls } from "../../components/controls";
 import { Icon } from "../../components/icon";
 import { type PageProps, useTitle } from "../../components/lazy";
 import { Note, Refused } from "../../components/notes";
 import { Seg } from "../../components/seg";
-import { queryOf } from "../../lib/query";
+import { type Asking, queryOf } from "../../lib/query";
 import { current, replaceParams } from "../../lib/router";
 import { may, session } from "../../lib/session";
 import { lengthOf, lengthText, lengthWords } from "../../lib/time";
@@ -189,16 +190,17 @@ function Pickers({ metric }: { metric: MetricDetail }) {
 
 function ChartTab({ metric }: { metric: MetricDetail }) {
   const chosen = chosenOf(metric, current.value.params);
+  const asking: Asking = {
+    metric: metric.name,
+    aggregate: chosen.aggregate,
+    by: chosen.by,
+    window: chosen.window === null ? null : { kind: "sliding", length: chosen.window },
+    top: 20,
+  };
   const query = useMemo(
     () =>
       queryOf(
-        {
-          metric: metric.name,
-          aggregate: chosen.aggregate,
-          by: chosen.by,
-          window: chosen.window === null ? null : { kind: "sliding", length: chosen.window },
-          top: 20,
-        },
+        asking,
         range.value.value,
         chosen.window === null ? undefined : stepFor(metric.resolution_ms),
       ),
@@ -227,9 +229,7 @@ function ChartTab({ metric }: { metric: MetricDetail }) {
         <div class="body pad-top">
           <LiveChart
             title={title}
-            metric={metric.name}
-            aggregates={aggregates}
-            windowMs={chosen.window === null ? null : lengthOf(chosen.window)}
+            shown={shownOf(asking, aggregates)}
             followed={followed}
             plot={plot}
             height={CHART_PX}
