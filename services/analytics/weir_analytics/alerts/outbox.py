@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+import traceback
+from collections.abc import Awaitable, Callable
 
 import structlog
 from weir.alerts.fold import Due, DueKey
@@ -31,6 +33,7 @@ TRIAL_MS = 30_000
 log = structlog.get_logger()
 
 _Place = tuple[str, str]
+_Work = Callable[[_Place], Awaitable[None]]
 
 
 class Outbox:
@@ -56,14 +59,9 @@ class Outbox:
         if self.fence is None:
             return
         for tenant, _, channel in self._journal.fold.due:
-            place = tenant, channel
-            worker = self._workers.get(place)
-            if worker is None or worker.done():
-                self._workers[place] = asyncio.create_task(self._work(place))
-        for place in {(one.tenant, one.channel) for one in self._asked()}:
-            tester = self._testers.get(place)
-            if tester is None or tester.done():
-                self._testers[place] = asyncio.create_task(self._test(place))
+            self._begin(self._workers, (tenant, channel), self._work)
+        for one in self._asked():
+            self._begin(self._testers, (one.tenant, one.channel), self._test)
 
     async def close(self) -> None:
         """Stop; what was not confirmed is sent by the next job."""
@@ -72,6 +70,30 @@ class Outbox:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._sender.close()
+
+    def _begin(self, tasks: dict[_Place, asyncio.Task[None]], place: _Place, work: _Work) -> None:
+        task = tasks.get(place)
+        if task is None or task.done():
+            tasks[place] = asyncio.create_task(self._kept_up(place, work))
+
+    async def _kept_up(self, place: _Place, work: _Work) -> None:
+        """Work until nothing is left to do; whatever breaks it, it begins anew after a pause."""
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                return await work(place)
+            except Exception as error:  # noqa: BLE001  one channel must not end unseen
+                # Not its text: it may hold a part of a secret.
+                where = traceback.extract_tb(error.__traceback__)[-1]
+                log.error(
+                    "channel_broke",
+                    channel=place[1],
+                    error=type(error).__name__,
+                    where=f"{where.filename}:{where.lineno}",
+                )
+                self.failing[place] = "it broke off; the log of the alerts job says where"
+            await asyncio.sleep(_spread(pause_s))
+            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
     async def _work(self, place: _Place) -> None:
         tries, pause_s = 0, FIRST_PAUSE_S
@@ -84,7 +106,7 @@ class Outbox:
                 self.failing[place] = answer.why or f"answered {answer.status}"
                 if tries == 1:
                     await self._journal.append([self._attempt(key, answer)])
-                await asyncio.sleep(pause_s * (0.5 + random.random()))  # noqa: S311  jitter
+                await asyncio.sleep(_spread(pause_s))
                 pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
                 continue
             log.info("delivery", channel=place[1], outcome=outcome, status=answer.status)
@@ -98,6 +120,8 @@ class Outbox:
             answer = await self._sender.send(*place, trial_message(trial))
             outcome = "delivered" if answer.delivered else "refused" if answer.final else "failed"
             log.info("channel_tested", channel=place[1], outcome=outcome, status=answer.status)
+            if answer.delivered:
+                self.failing.pop(place, None)
             key = trial.tenant, trial.id, trial.channel
             await self._journal.append([self._delivery(key, outcome, answer, 1)])
 
@@ -150,3 +174,8 @@ class Outbox:
             took_ms=answer.took_ms,
             at_ms=self._clock.now_ms(),
         )
+
+
+def _spread(pause_s: float) -> float:
+    """Return a pause of about this length, so that channels do not all try at once."""
+    return pause_s * (0.5 + random.random())  # noqa: S311  no secret

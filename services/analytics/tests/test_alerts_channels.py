@@ -1,0 +1,147 @@
+"""The outbox on a real log: what it goes on with, and when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import structlog
+from alerts_job import SECRET, Receiver
+from weir.alerts.messages import trial_message
+from weir.alerts.records import Look, Message, Record, Trial
+from weir.clock import SystemClock
+from weir.definitions.records import Edit, put_record
+from weir_analytics.alerts.channels.answer import Answer
+from weir_analytics.alerts.channels.sender import Sender
+from weir_analytics.alerts.journal import Journal
+from weir_analytics.alerts.outbox import Outbox
+from weir_analytics.alerts.settings import Settings
+from weir_local.kafka import Broker
+from weir_local.testing import running_broker
+from weir_reading.catalog import Catalog
+from weir_reading.follower import Record as Written
+
+pytestmark = [pytest.mark.kafka]
+
+TENANT = "default"
+FENCE = 5
+
+
+class Post:
+    """An outbox of this process with one channel, `hook`, and the log that it works on."""
+
+    def __init__(self, broker: Broker, folder: Path, url: str) -> None:
+        (folder / "hook").write_text(SECRET)
+        settings = Settings(
+            kafka_bootstrap=broker.bootstrap,
+            redis_url="redis://127.0.0.1:9",
+            secrets_dir=folder,
+            allowed_hosts=("127.0.0.0/8",),
+        )
+        webhook = {"url": url, "secret": "secret://hook"}
+        text = json.dumps({"kind": "channel", "name": "hook", "webhook": webhook})
+        record = put_record(Edit(TENANT, "channel", "hook", None, "ann", 0), text)
+        catalog = Catalog()
+        catalog.take([Written(0, record.key, record.value, 0)])
+        clock = SystemClock()
+        self.journal = Journal(broker.bootstrap, clock, self._on_read)
+        self.outbox = Outbox(self.journal, catalog, settings, clock)
+
+    async def begin(self) -> None:
+        """Work from here on, as the job does after its start stands in the log."""
+        await self.journal.follower.caught_up.wait()
+        self.outbox.fence = FENCE
+        self.outbox.wake()
+
+    async def put(self, *numbers: str) -> None:
+        """Let messages be due, each by its id."""
+        asked = [Trial(tenant=TENANT, id=number, channel="hook", by="ann") for number in numbers]
+        made = [Message(notification=trial_message(one), channels=["hook"]) for one in asked]
+        look = Look(
+            fence=FENCE,
+            tenant=TENANT,
+            rule="r",
+            vid=1,
+            group=[],
+            transitions=[],
+            series=None,
+            messages=made,
+            at_ms=SystemClock().now_ms(),
+        )
+        await self.write(look)
+
+    async def write(self, record: Record) -> None:
+        """Append a record, and read it back."""
+        await self.journal.append([record])
+
+    def _on_read(self) -> None:
+        self.outbox.wake()
+
+
+@asynccontextmanager
+async def running(broker: Broker, folder: Path, receiver: Receiver) -> AsyncIterator[Post]:
+    """Run an outbox for as long as the block lasts."""
+    post = Post(broker, folder, receiver.url)
+    post.journal.follower.start()
+    try:
+        yield post
+    finally:
+        await post.outbox.close()
+        await post.journal.close()
+
+
+async def until(holds: Callable[[], bool], what: str) -> None:
+    """Wait until something holds."""
+    async with asyncio.timeout(20):
+        while not holds():  # noqa: ASYNC110  polled, as in every test
+            await asyncio.sleep(0.02)
+    assert holds(), what
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    """Return a broker of this test's own: who wrote last into its log counts."""
+    with running_broker(tmp_path / "kafka") as broker:
+        yield broker
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """Return a receiver on loopback."""
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
+
+
+def test_what_nobody_foresaw_stops_no_channel(
+    broker: Broker, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is logged, the channel fails meanwhile, and its messages are sent after a pause."""
+    real, broken = Sender.send, [RuntimeError("a secret"), RuntimeError("a secret")]
+
+    async def breaking(*args: object) -> Answer:
+        if broken:
+            raise broken.pop()
+        return await real(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Sender, "send", breaking)
+
+    async def played() -> None:
+        async with running(broker, tmp_path, receiver) as post:
+            await post.begin()
+            with structlog.testing.capture_logs() as logs:
+                await post.put("a", "b")
+                await until(lambda: bool(post.outbox.failing), "the channel fails")
+                await until(lambda: receiver.calls == 2, "both are sent")
+            await until(lambda: not post.journal.fold.due, "both are recorded")
+            assert not post.outbox.failing
+            told = [one for one in logs if one["event"] == "channel_broke"]
+            assert [one["error"] for one in told] == ["RuntimeError"] * 2
+            assert "a secret" not in str(told)
+
+    asyncio.run(played())
+    assert [body["id"] for body in receiver.bodies] == ["a", "b"]
