@@ -12,13 +12,13 @@ import pytest
 import structlog
 from alerts_job import SECRET, Receiver
 from weir.alerts.messages import trial_message
-from weir.alerts.records import Look, Message, Record, Trial
+from weir.alerts.records import Cursor, Look, Message, Record, Trial
 from weir.clock import SystemClock
 from weir.definitions.records import Edit, put_record
 from weir_analytics.alerts.channels.answer import Answer
 from weir_analytics.alerts.channels.sender import Sender
 from weir_analytics.alerts.journal import Journal
-from weir_analytics.alerts.outbox import Outbox
+from weir_analytics.alerts.outbox import FIRST_PAUSE_S, Outbox
 from weir_analytics.alerts.settings import Settings
 from weir_local.kafka import Broker
 from weir_local.testing import running_broker
@@ -145,3 +145,27 @@ def test_what_nobody_foresaw_stops_no_channel(
 
     asyncio.run(played())
     assert [body["id"] for body in receiver.bodies] == ["a", "b"]
+
+
+def test_who_was_taken_over_from_sends_no_more(
+    broker: Broker, receiver: Receiver, tmp_path: Path
+) -> None:
+    """What it would record is passed over, so it would send one message again and again."""
+    receiver.statuses[:] = [503]
+
+    async def played() -> None:
+        async with running(broker, tmp_path, receiver) as post:
+            await post.begin()
+            await post.put("a")
+            await until(lambda: receiver.calls == 1, "the first try")
+            later = Cursor(fence=FENCE + 1, tenant=TENANT, vid=1, settled_ms=0)
+            await post.write(later)
+            now_ms = SystemClock().now_ms()
+            trial = Trial(tenant=TENANT, id="t", channel="hook", by="ann", at_ms=now_ms)
+            await post.write(trial)
+            # Longer than the pause after a first try, in which it would try again.
+            await asyncio.sleep(2 * FIRST_PAUSE_S)
+            assert list(post.journal.fold.due) == [(TENANT, "a", "hook")]
+
+    asyncio.run(played())
+    assert receiver.calls == 1

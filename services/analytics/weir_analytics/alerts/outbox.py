@@ -56,7 +56,7 @@ class Outbox:
 
     def wake(self) -> None:
         """Begin to send on channels that something is due for and that do not send already."""
-        if self.fence is None:
+        if not self._may_send():
             return
         for tenant, _, channel in self._journal.fold.due:
             self._begin(self._workers, (tenant, channel), self._work)
@@ -125,13 +125,20 @@ class Outbox:
             key = trial.tenant, trial.id, trial.channel
             await self._journal.append([self._delivery(key, outcome, answer, 1)])
 
+    def _may_send(self) -> bool:
+        """Tell whether outcomes that this job records count.
+
+        Those of a job that was taken over from are passed over: its messages would stay due.
+        """
+        return self.fence is not None and self._journal.fold.reader.fence <= self.fence
+
     def _next(self, place: _Place) -> tuple[DueKey, Due] | None:
-        due = self._journal.fold.due
+        due = self._journal.fold.due if self._may_send() else {}
         return next(((k, one) for k, one in due.items() if (k[0], k[2]) == place), None)
 
     def _next_trial(self, place: _Place) -> Trial | None:
-        asked = (one for one in self._asked() if (one.tenant, one.channel) == place)
-        return next(asked, None)
+        asked = self._asked() if self._may_send() else []
+        return next((one for one in asked if (one.tenant, one.channel) == place), None)
 
     def _asked(self) -> list[Trial]:
         """Return the tests that somebody still waits for."""
