@@ -29,6 +29,7 @@ pytestmark = [pytest.mark.kafka]
 
 TENANT = "default"
 FENCE = 5
+HOUR_MS = 3_600_000
 
 
 class Post:
@@ -169,3 +170,27 @@ def test_who_was_taken_over_from_sends_no_more(
 
     asyncio.run(played())
     assert receiver.calls == 1
+
+
+def test_a_test_is_as_old_as_it_has_been_known(
+    broker: Broker, receiver: Receiver, tmp_path: Path
+) -> None:
+    """The clock of who asked says nothing, but of tests from before this job began."""
+    now_ms = SystemClock().now_ms()
+    before = {"long ago": now_ms - HOUR_MS, "just before": now_ms, "ahead": now_ms + HOUR_MS}
+
+    async def played() -> None:
+        async with running(broker, tmp_path, receiver) as post:
+            for number, at_ms in before.items():
+                await post.write(trial(number, at_ms))
+            await post.begin()
+            await post.write(trial("behind", now_ms - HOUR_MS))
+            await until(lambda: set(post.journal.fold.trials) == {"long ago"}, "tests")
+
+    asyncio.run(played())
+    assert sorted(body["id"] for body in receiver.bodies) == ["ahead", "behind", "just before"]
+
+
+def trial(number: str, at_ms: int) -> Trial:
+    """Return a test of the channel that somebody asks for."""
+    return Trial(tenant=TENANT, id=number, channel="hook", by="ann", at_ms=at_ms)

@@ -28,7 +28,7 @@ from weir_analytics.alerts.settings import Settings
 GIVE_UP_MS = 86_400_000
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 300.0
-TRIAL_MS = 30_000
+TRIAL_S = 30.0
 """Whoever asked for a test does not wait for longer."""
 log = structlog.get_logger()
 
@@ -51,11 +51,13 @@ class Outbox:
         self._sender = Sender(catalog, settings, clock)
         self._workers: dict[_Place, asyncio.Task[None]] = {}
         self._testers: dict[_Place, asyncio.Task[None]] = {}
+        self._asked_s: dict[str, float] = {}
         self.fence: int | None = None
         self.failing: dict[_Place, str] = {}
 
     def wake(self) -> None:
         """Begin to send on channels that something is due for and that do not send already."""
+        self._note_tests()
         if not self._may_send():
             return
         for tenant, _, channel in self._journal.fold.due:
@@ -142,8 +144,20 @@ class Outbox:
 
     def _asked(self) -> list[Trial]:
         """Return the tests that somebody still waits for."""
-        since_ms = self._clock.now_ms() - TRIAL_MS
-        return [one for one in self._journal.fold.trials.values() if one.at_ms > since_ms]
+        since_s = self._clock.monotonic_s() - TRIAL_S
+        trials = self._journal.fold.trials
+        return [trials[one] for one, at_s in self._asked_s.items() if at_s > since_s]
+
+    def _note_tests(self) -> None:
+        """Keep since when tests are known: the clock of who asked may be another one.
+
+        It counts for those alone that were asked for before this job began.
+        """
+        now_s, now_ms = self._clock.monotonic_s(), self._clock.now_ms()
+        trials, known = self._journal.fold.trials.values(), self._asked_s
+        began = self.fence is not None
+        ages = {one.id: 0.0 if began else max(0, now_ms - one.at_ms) / 1000 for one in trials}
+        self._asked_s = {one: known.get(one, now_s - age_s) for one, age_s in ages.items()}
 
     def _outcome(self, due: Due, answer: Answer) -> str | None:
         """Return what became of a message for good; None: it is sent again."""
