@@ -132,6 +132,21 @@ class TestChanges:
         assert [d.name for d in log.state.current(kind="board")] == ["x"]
         assert len(log.state.current()) == 3
 
+    def test_what_is_deleted(self) -> None:
+        """The deletion that stands, of one tenant and kind; none of what was made again."""
+        log = Log()
+        for name in ("b", "a", "kept", "again"):
+            log.put(None, name=name)
+        for name in ("again", "b", "a"):
+            log.add(delete_record(edit(1, name)))
+        log.put(2, name="again")
+        assert [(d.name, d.version) for d in log.state.deleted("acme", "metric")] == [
+            ("a", 2),
+            ("b", 2),
+        ]
+        assert log.state.deleted("acme", "board") == []
+        assert log.state.deleted("zeta", "metric") == []
+
     def test_text_that_this_release_cannot_read(self) -> None:
         """It is the current version all the same; asking for its model says why not."""
         log = Log()

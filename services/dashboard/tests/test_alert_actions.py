@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 from weir.alerts.machine import Phase
 from weir.alerts.step import Kind, Transition
+from weir_dashboard.api.alert_answers import silences_of
 
 from .channels import define_channel, listed_channel, problem
 from .test_alerts import FIRING, Job, put_rule, rule_text
@@ -119,6 +121,35 @@ class TestSilences:
             assert listed["silenced_by"] == []
             again = client.delete(f"/silences/{silence['name']}")
             assert problem(again) == (404, "not_found")
+
+    def test_what_was_ended_by_hand_stays_for_a_day(
+        self, running: Running, alert: str, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Until when it was in force, and that it hides nothing any more."""
+        wanted = {"rule": name, "for": "2h", "reason": "deploy"}
+        with running.client() as client:
+            made = client.post("/silences", json=wanted).json()
+            ended = client.delete(f"/silences/{made['name']}").json()
+            assert 0 <= ended["until_ms"] - made["at_ms"] < 60_000
+            over = {"active": False, "until_ms": ended["until_ms"], "firing": 0}
+            assert ended == {**made, **over}
+            assert ended in client.get("/silences").json()["items"]
+            assert client.get(f"/alerts/{alert}").json()["silenced_by"] == []
+
+            monkeypatch.setattr("weir_dashboard.api.alert_actions.DAY_MS", 0)
+            listed = client.get("/silences").json()["items"]
+            assert made["name"] not in [one["name"] for one in listed]
+
+    def test_what_is_over_is_held_against_no_alert(self, running: Running, name: str) -> None:
+        """A silence of last year is left out before alerts are looked at, not for each."""
+        until = {"past": "2020-01-31T18:00:00Z", "coming": "2120-01-31T18:00:00Z"}
+        for when, text in until.items():
+            body = {"kind": "silence", "name": f"{name}_{when}", "rule": name, "until": text}
+            running.put("default", "silence", body["name"], json.dumps(body))
+        here = running.dashboard.context
+        found = [one.name for one in silences_of(here, "default", here.clock.now_ms())]
+        assert f"{name}_coming" in found
+        assert f"{name}_past" not in found
 
     def test_refusals(self, running: Running) -> None:
         """Everything, for ever, or by a condition that is none."""

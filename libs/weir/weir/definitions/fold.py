@@ -114,6 +114,14 @@ class Definitions:
         """Return all versions, deletions included, the newest first."""
         return self._versions.get((tenant, kind, name), [])[::-1]
 
+    def deleted(self, tenant: str, kind: str) -> list[Definition]:
+        """Return the deletions of what is no longer there, by name; `history` says what it was."""
+        return [
+            versions[-1]
+            for (of_tenant, of_kind, _name), versions in sorted(self._versions.items())
+            if versions[-1].deleted and (of_tenant, of_kind) == (tenant, kind)
+        ]
+
     def by_vid(self, vid: int) -> Definition | None:
         """Return the version whose record has an offset."""
         return self._by_vid.get(vid)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import string
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter
@@ -88,13 +89,11 @@ async def give_back(id: str, here: Here, caller: Who) -> told.AlertDetail:  # no
 async def list_silences(here: Here, caller: Who) -> Page[told.Silence]:
     """List silences that are in force, and those that ended within a day, newest first."""
     answers = Answers(here, caller.tenant)
-    found = here.catalog.folded.current(caller.tenant, "silence")
     since_ms = answers.through_ms - DAY_MS
-    models = ((one, one.readable) for one in found)
     items = [
-        _told(here, answers, one, model)
-        for one, model in models
-        if isinstance(model, Silence) and model.until > since_ms
+        _told(answers, version, model, ended_ms)
+        for version, ended_ms in _versions(here, caller, since_ms)
+        if isinstance(model := version.readable, Silence) and model.until > since_ms
     ]
     return Page(items=sorted(items, key=lambda one: -one.at_ms))
 
@@ -104,8 +103,7 @@ async def preview_silence(body: SilenceWanted, here: Here, caller: Who) -> told.
     """Tell which alerts a silence would hide now, and how many began within a day."""
     answers = Answers(here, caller.tenant)
     silence = _checked(body, "preview", answers.through_ms + DAY_MS)
-    alerts = here.alerts.listing.alerts(caller.tenant)
-    hidden = [one for one in alerts if answers.hidden_by(one, [silence])]
+    hidden = [one for one in answers.alerts if answers.hidden_by(one, [silence])]
     since_ms = answers.through_ms - DAY_MS
     return told.SilencePreview(
         now=[answers.alert(one) for one in hidden if one.is_open][:100],
@@ -125,7 +123,7 @@ async def make_silence(body: SilenceAsked, here: Here, caller: Who) -> told.Sile
     place = caller.tenant, "silence", name
     text = json.dumps(silence.canonical(), ensure_ascii=False)
     version = await here.writer.put(place, text, by=caller.name, expected=Expected(absent=True))
-    return _told(here, Answers(here, caller.tenant), version, silence)
+    return _told(Answers(here, caller.tenant), version, silence)
 
 
 @router.delete("/silences/{name}")
@@ -137,9 +135,9 @@ async def end_silence(name: str, here: Here, caller: Who) -> told.Silence:
     if version is None or not isinstance(model, Silence):
         raise ProblemError(404, Reason.NOT_FOUND, "there is no such silence")
     expected = Expected(version=version.version)
-    await here.writer.delete(place, by=caller.name, expected=expected)
+    deletion = await here.writer.delete(place, by=caller.name, expected=expected)
     answers = Answers(here, caller.tenant)
-    return _told(here, answers, version, model).model_copy(update={"active": False})
+    return _told(answers, version, model, deletion.at_ms)
 
 
 def _firing(here: Context, caller: Caller, alert_id: str) -> Alert:
@@ -193,10 +191,24 @@ def _checked(body: SilenceWanted, name: str, until_ms: int, reason: str = "") ->
     return model
 
 
-def _told(here: Context, answers: Answers, version: Definition, model: Silence) -> told.Silence:
-    alerts = here.alerts.listing.alerts(version.tenant)
-    since_ms = answers.through_ms - DAY_MS
-    active = model.until > answers.through_ms
+def _versions(
+    here: Context, caller: Caller, since_ms: int
+) -> Iterator[tuple[Definition, int | None]]:
+    """Yield silences as last written, and when somebody ended them: None, or after `since_ms`."""
+    folded = here.catalog.folded
+    for version in folded.current(caller.tenant, "silence"):
+        yield version, None
+    for end in folded.deleted(caller.tenant, "silence"):
+        if end.at_ms > since_ms:
+            yield folded.history(caller.tenant, "silence", end.name)[1], end.at_ms
+
+
+def _told(
+    answers: Answers, version: Definition, model: Silence, ended_ms: int | None = None
+) -> told.Silence:
+    alerts, since_ms = answers.alerts, answers.through_ms - DAY_MS
+    active = ended_ms is None and model.until > answers.through_ms
+    firing = sum(one.is_open and bool(answers.hidden_by(one, [model])) for one in alerts)
     return told.Silence(
         name=model.name,
         rule=model.rule,
@@ -204,8 +216,8 @@ def _told(here: Context, answers: Answers, version: Definition, model: Silence) 
         reason=model.reason,
         by=version.by,
         at_ms=version.at_ms,
-        until_ms=model.until,
+        until_ms=model.until if ended_ms is None else min(model.until, ended_ms),
         active=active,
-        firing=sum(one.is_open and bool(answers.hidden_by(one, [model])) for one in alerts),
+        firing=firing if active else 0,
         day=sum(model.name in one.silences and one.since_ms > since_ms for one in alerts),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from weir.alerts import listing
@@ -23,7 +24,13 @@ class Answers:
     def __init__(self, here: Context, tenant: str) -> None:
         self._here, self._tenant = here, tenant
         self.through_ms = here.batches.processed_through_ms or here.clock.now_ms()
-        self._silences = silences_of(here, tenant)
+        # Each alert is held against them: what is over is left out once, not for each.
+        self._silences = silences_of(here, tenant, self.through_ms)
+
+    @cached_property
+    def alerts(self) -> list[listing.Alert]:
+        """The tenant's alerts: what fires first, then what ended, each newest first."""
+        return self._here.alerts.listing.alerts(self._tenant)
 
     def alert(self, one: listing.Alert) -> told.Alert:
         """Return an alert as lists show it."""
@@ -77,10 +84,10 @@ class Answers:
         return told.Acknowledged(by=taken.by, note=taken.note, until_ms=taken.until_ms)
 
 
-def silences_of(here: Context, tenant: str) -> list[Silence]:
-    """Return a tenant's silences, those included that are over."""
+def silences_of(here: Context, tenant: str, through_ms: int) -> list[Silence]:
+    """Return a tenant's silences that are not over."""
     found = (one.readable for one in here.catalog.folded.current(tenant, "silence"))
-    return [one for one in found if isinstance(one, Silence)]
+    return [one for one in found if isinstance(one, Silence) and one.until > through_ms]
 
 
 def rule_of(version: Definition | None) -> Rule | None:
