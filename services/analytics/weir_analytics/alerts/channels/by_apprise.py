@@ -21,8 +21,6 @@ from weir_analytics.alerts.channels.answer import NOT_ALLOWED, Answer
 from weir_analytics.alerts.channels.apprise_request import Outcome, Request
 
 TIMEOUT_S: Final = 20.0
-MOST_AT_ONCE: Final = 4
-"""Processes at a time: each takes some 50 MB and half a second of a core."""
 _PROCESS: Final = "weir_analytics.alerts.channels.apprise_process"
 _MENTIONS: Final = re.compile(r"@(?=everyone|here|channel|all|room)|<(?=[!@#])", re.IGNORECASE)
 _OVER: Final = ("resolved", "withdrawn", "ended")

@@ -5,8 +5,6 @@ A new way is a module beside this one, and its line in `Sender.send`.
 
 from __future__ import annotations
 
-import asyncio
-
 import msgspec
 from weir.alerts.records import Notification
 from weir.clock import Clock
@@ -15,6 +13,7 @@ from weir_reading.catalog import Catalog
 
 from weir_analytics.alerts.channels import by_apprise
 from weir_analytics.alerts.channels.answer import Answer
+from weir_analytics.alerts.channels.turns import Turns
 from weir_analytics.alerts.channels.webhook import Caller, signed
 from weir_analytics.alerts.settings import Settings
 
@@ -29,7 +28,7 @@ class Sender:
     def __init__(self, catalog: Catalog, settings: Settings, clock: Clock) -> None:
         self._catalog, self._settings, self._clock = catalog, settings, clock
         self._caller = Caller(settings.allowed_hosts)
-        self._processes = asyncio.Semaphore(by_apprise.MOST_AT_ONCE)
+        self._turns = Turns()
 
     async def send(self, tenant: str, channel: str, note: Notification) -> Answer:
         """Send once; never raises for what a receiver does, nor for secrets that are amiss."""
@@ -40,7 +39,7 @@ class Sender:
         try:
             if model.webhook is not None:
                 return await self._by_webhook(model.webhook, note)
-            return await self._by_apprise(model.apprise or "", note)
+            return await self._by_apprise((tenant, channel), model.apprise or "", note)
         except _SecretError as error:
             return Answer(None, 0, str(error))
 
@@ -48,10 +47,13 @@ class Sender:
         """Close what is open."""
         await self._caller.close()
 
-    async def _by_apprise(self, reference: str, note: Notification) -> Answer:
+    async def _by_apprise(
+        self, place: tuple[str, str], reference: str, note: Notification
+    ) -> Answer:
         url = self._secret(reference)
-        async with self._processes:
-            return await by_apprise.call(url, note, self._settings.allowed_hosts)
+        turn = self._turns.test if note.kind == "test" else self._turns.message
+        allowed = self._settings.allowed_hosts
+        return await turn(place, lambda: by_apprise.call(url, note, allowed))
 
     async def _by_webhook(self, webhook: Webhook, note: Notification) -> Answer:
         names = (webhook.secret, webhook.old_secret)
