@@ -14,6 +14,7 @@ A number is how many events each pane has, from the one that ends at this instan
     back(2m)                an observation two minutes behind the last one, of empty panes
     restart                 the evaluator is ended and started again
     silence(6m), unsilence()            up to an instant nobody is told of this rule's alerts
+    silence(6m, 3m)         as it, made at 3m: counting is behind
     acknowledge(6m), unacknowledge()    somebody has taken on what fires, up to an instant
 
 `want` lists what is told, in order, each with the span of processed-through within which

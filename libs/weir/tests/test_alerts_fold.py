@@ -22,6 +22,7 @@ from weir.alerts.records import (
     Trial,
     encode,
 )
+from weir.alerts.silences import Spell
 from weir.alerts.step import Kind, Series, Told, Transition, end
 from weir.alerts.watch import Change, Watch
 from weir.definitions.silence import Silence, instant_text
@@ -65,7 +66,8 @@ class Job(Watcher):
         until_ms = moment.args[0] if moment.args else 0
         if moment.what == "silence":
             given = {"name": "s", "rule": "r", "until": instant_text(until_ms)}
-            silences = (Silence.model_validate(given),)
+            made_ms = moment.args[1] if len(moment.args) > 1 else moment.at_ms
+            silences = (Spell(Silence.model_validate(given), made_ms),)
             self._watched = replace(self._watched, silences=silences)
         elif moment.what == "unsilence":
             self._watched = replace(self._watched, silences=())

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from weir.alerts.silences import hides, hiding
+from weir.alerts.silences import Spell, hides, hiding, spells
 from weir.definitions.check import check
+from weir.definitions.history import Definition
 from weir.definitions.silence import Silence, instant_text
 from weir.problems import ProblemError
 
@@ -86,3 +87,39 @@ class TestHides:
         assert hides(one, "slow", LABELS, UNTIL_MS - 1)
         assert not hides(one, "slow", LABELS, UNTIL_MS)
         assert hiding([one, silence(rule="other")], "slow", LABELS, 0) == ["s"]
+
+
+def version(number: int, at_ms: int, text: str) -> Definition:
+    """Return a version of silence `s`; without a text, its end."""
+    op: Any = "put" if text else "delete"
+    return Definition(
+        number, "default", "silence", "s", number, number - 1 or None, op, text, "ann", at_ms
+    )
+
+
+class TestSpells:
+    def test_from_when_it_is_written(self) -> None:
+        """Not before, by processed-through; and until it ends by itself."""
+        (one,) = spells([version(1, 60, f"kind: silence\nname: s\nrule: r\nuntil: {UNTIL}")])
+        assert one == Spell(silence(rule="r"), 60)
+        assert [one.holds(at_ms) for at_ms in (59, 60, UNTIL_MS)] == [False, True, True]
+
+    def test_an_edit_goes_on_with_it(self) -> None:
+        """Each version holds until the next is written, so none is left out between them."""
+        texts = [f"kind: silence\nname: s\nrule: {rule}\nuntil: {UNTIL}" for rule in "ab"]
+        found = spells([version(2, 90, texts[1]), version(1, 60, texts[0])])
+        assert [(one.silence.rule, one.from_ms, one.to_ms) for one in found] == [
+            ("b", 90, None),
+            ("a", 60, 90),
+        ]
+        for at_ms, rule in ((59, None), (60, "a"), (89, "a"), (90, "b")):
+            assert [one.silence.rule for one in found if one.holds(at_ms)] == [rule] * bool(rule)
+
+    def test_what_was_deleted_is_over(self) -> None:
+        """Also where another was made under its name; and what cannot be read hides nothing."""
+        text = f"kind: silence\nname: s\nrule: r\nuntil: {UNTIL}"
+        ended = [version(2, 90, ""), version(1, 60, text)]
+        assert spells(ended) == []
+        assert [one.from_ms for one in spells([version(3, 95, text), *ended])] == [95]
+        later = version(2, 90, "kind: silence\nshape: of a later release")
+        assert spells([later, version(1, 60, text)]) == [Spell(silence(rule="r"), 60, 90)]

@@ -106,7 +106,8 @@ def begun(bootstrap: str, number: int, timeline: Timeline) -> Run:
 def happen(job: AlertsJob, bootstrap: str, run: Run, moment: Moment) -> None:
     """Do what people do, and wait until the job knows of it."""
     if moment.what == "silence":
-        people.silence(bootstrap, run.name, moment.args[0], moment.at_ms)
+        until_ms, *made = moment.args
+        people.silence(bootstrap, run.name, until_ms, made[0] if made else moment.at_ms)
         job.await_definitions(bootstrap)
     elif moment.what == "unsilence":
         people.unsilence(bootstrap, run.name, moment.at_ms)

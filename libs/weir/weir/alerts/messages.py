@@ -21,11 +21,10 @@ from typing import Final
 from weir.alerts import words
 from weir.alerts.fold import CLOSING, Heard
 from weir.alerts.records import Message, Notification, Trial, dedup_key, notification_id
-from weir.alerts.silences import hiding
+from weir.alerts.silences import Spell, hiding
 from weir.alerts.step import Kind, Series, Transition
 from weir.alerts.words import Subject
 from weir.definitions.rule import Rule
-from weir.definitions.silence import Silence
 from weir.series import encode_series
 
 _FOLLOWED: Final = frozenset((Kind.CONFIRMED, Kind.AMENDED))
@@ -43,7 +42,7 @@ class Watched:
         rule: It.
         unit: Of its aggregate.
         followers: Channels that follow everything.
-        silences: Of its tenant.
+        silences: Of its tenant, and when they hold.
         link: Where its alerts are seen; the alert's id is put behind it.
     """
 
@@ -53,7 +52,7 @@ class Watched:
     rule: Rule
     unit: str = ""
     followers: frozenset[str] = frozenset()
-    silences: tuple[Silence, ...] = ()
+    silences: tuple[Spell, ...] = ()
     link: str = ""
 
 
@@ -164,7 +163,8 @@ def _hiding(watched: Watched, group: tuple[str | None, ...], through_ms: int) ->
     if not watched.silences:
         return []
     rule = watched.rule
-    return hiding(watched.silences, rule.name, _labels(rule, group), through_ms)
+    silences = (one.silence for one in watched.silences if one.holds(through_ms))
+    return hiding(silences, rule.name, _labels(rule, group), through_ms)
 
 
 def _labels(rule: Rule, group: tuple[str | None, ...]) -> dict[str, str | None]:

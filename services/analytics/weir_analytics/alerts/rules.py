@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import structlog
 from weir.alerts.fold import Fold
 from weir.alerts.messages import Watched
+from weir.alerts.silences import Spell, spells
 from weir.alerts.step import end
 from weir.alerts.watch import Change, Watch
 from weir.definitions.channel import Channel
 from weir.definitions.history import Definition
 from weir.definitions.rule import Rule
-from weir.definitions.silence import Silence
 from weir_reading.catalog import Catalog
 from weir_reading.served import Metrics
 
@@ -45,7 +45,7 @@ class Rules:
     def __init__(self, catalog: Catalog, fold: Fold, link: str) -> None:
         self._catalog, self._fold, self._link = catalog, fold, link
         self.watching: dict[int, Watching] = {}
-        self._besides: dict[str, tuple[frozenset[str], tuple[Silence, ...]]] = {}
+        self._besides: dict[str, tuple[frozenset[str], tuple[Spell, ...]]] = {}
 
     def metrics(self, tenant: str) -> Metrics:
         """Return the metrics of a tenant."""
@@ -111,19 +111,21 @@ class Rules:
             link=f"{self._link}/alerts/" if self._link else "",
         )
 
-    def _beside(self, tenant: str) -> tuple[frozenset[str], tuple[Silence, ...]]:
+    def _beside(self, tenant: str) -> tuple[frozenset[str], tuple[Spell, ...]]:
         """Return a tenant's channels that follow everything, and its silences.
 
         The same for all of its rules, and looked up once: there may be thousands of each.
         """
         found = self._besides.get(tenant)
         if found is None:
-            channels = (one.readable for one in self._catalog.folded.current(tenant, "channel"))
-            silences = (one.readable for one in self._catalog.folded.current(tenant, "silence"))
+            folded = self._catalog.folded
+            channels = (one.readable for one in folded.current(tenant, "channel"))
+            silences = [one.name for one in folded.current(tenant, "silence")]
             followers = {
                 one.name for one in channels if isinstance(one, Channel) and one.follow == "all"
             }
-            known = tuple(one for one in silences if isinstance(one, Silence))
+            histories = (folded.history(tenant, "silence", name) for name in silences)
+            known = tuple(spell for versions in histories for spell in spells(versions))
             found = self._besides[tenant] = frozenset(followers), known
         return found
 
