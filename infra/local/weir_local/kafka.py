@@ -13,8 +13,9 @@ import subprocess
 import uuid
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
 from weir_local import ports
@@ -25,7 +26,7 @@ from weir_local.server import Server
 from weir_local.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Set
     from pathlib import Path
 
     from weir.topics import Topic
@@ -145,10 +146,29 @@ def create_topics(bootstrap: str, topics: Iterable[Topic]) -> None:
                 msg = f'kafka refused the topic "{name}": {error.args[0].str()}'
                 raise PartError(msg) from error
     wait_until(
-        lambda: wanted.keys() <= admin.list_topics(timeout=5).topics.keys(),
+        lambda: _lead(admin, wanted.keys()),
         timeout_s=30,
         what=f"the topics {', '.join(sorted(wanted))}",
+        every_s=0.1,
     )
+
+
+def _lead(admin: AdminClient, names: Set[str]) -> bool:
+    """Return whether the broker leads every partition: one just made is known before that."""
+    known = admin.list_topics(timeout=5).topics
+    if not names <= known.keys():
+        return False
+    ends = {
+        TopicPartition(name, number): OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        for name in names
+        for number in known[name].partitions
+    }
+    try:
+        for found in admin.list_offsets(ends, request_timeout=5).values():
+            found.result()
+    except KafkaException:
+        return False
+    return True
 
 
 def _admin(bootstrap: str) -> AdminClient:
