@@ -63,7 +63,15 @@ def executors(job: Job) -> list[psutil.Process]:
     """Return the executors' processes."""
     assert job.process is not None
     tree = psutil.Process(job.process.pid).children(recursive=True)
-    return [one for one in tree if "CoarseGrainedExecutorBackend" in " ".join(one.cmdline())]
+    return [one for one in tree if is_executor(one)]
+
+
+def is_executor(process: psutil.Process) -> bool:
+    """Tell whether a process, if it is still there, is an executor."""
+    try:
+        return "CoarseGrainedExecutorBackend" in " ".join(process.cmdline())
+    except psutil.Error:
+        return False
 
 
 def test_two_executors_count_what_the_log_says(world: World, job: Job) -> None:
