@@ -28,6 +28,7 @@ from weir_reading.follower import Record as Written
 pytestmark = [pytest.mark.kafka]
 
 TENANT = "default"
+HOOK = (TENANT, "hook")
 FENCE = 5
 HOUR_MS = 3_600_000
 
@@ -170,6 +171,37 @@ def test_who_was_taken_over_from_sends_no_more(
 
     asyncio.run(played())
     assert receiver.calls == 1
+
+
+def test_since_when_a_channel_fails(broker: Broker, receiver: Receiver, tmp_path: Path) -> None:
+    """From its first failure on, also for a job that begins after it, until it works."""
+    receiver.is_down = True
+
+    async def played() -> None:
+        begun_ms = SystemClock().now_ms()
+        async with running(broker, tmp_path, receiver) as post:
+            assert post.outbox.oldest_due_ms() is None
+            await post.begin()
+            await post.put("a")
+            await until(lambda: bool(post.journal.channels.standing(*HOOK).outcome), "recorded")
+            assert post.outbox.failing == {HOOK: "answered 503"}
+            since_ms = post.journal.channels.standing(*HOOK).failing_ms
+            oldest_ms = post.outbox.oldest_due_ms()
+            assert since_ms is not None
+            assert oldest_ms is not None
+            assert begun_ms <= oldest_ms <= since_ms
+        async with running(broker, tmp_path, receiver) as post:
+            await post.begin()
+            await post.put("b")
+            await until(lambda: bool(post.outbox.failing), "the channel fails")
+            assert post.outbox.failing_since_ms == {HOOK: since_ms}
+            assert post.outbox.oldest_due_ms() == oldest_ms
+            receiver.is_down = False
+            await until(lambda: not post.journal.fold.due, "both are delivered")
+            assert (post.outbox.failing, post.outbox.failing_since_ms) == ({}, {})
+            assert post.outbox.oldest_due_ms() is None
+
+    asyncio.run(played())
 
 
 def test_a_test_is_as_old_as_it_has_been_known(

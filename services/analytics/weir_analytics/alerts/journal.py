@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from weir import names
+from weir.alerts.channels import Channels
 from weir.alerts.fold import Fold
 from weir.alerts.records import Record as AlertRecord
 from weir.alerts.records import encode
@@ -28,6 +29,7 @@ class Journal:
 
     Attributes:
         fold: What the topic says.
+        channels: What it says of channels.
         follower: Reads it.
     """
 
@@ -40,6 +42,7 @@ class Journal:
             on_read: Called after records were folded.
         """
         self.fold = Fold()
+        self.channels = Channels()
         self.follower = Follower(bootstrap, clock, names.ALERTS, self._take)
         self._on_read = on_read
         self._appender = Appender(bootstrap, names.ALERTS, timeout_s=SEND_TIMEOUT_S)
@@ -66,5 +69,5 @@ class Journal:
 
     def _take(self, records: list[Record]) -> None:
         for record in records:
-            self.fold.apply(record.offset, record.value)
+            self.channels.take(self.fold.apply(record.offset, record.value))
         self._on_read()

@@ -42,6 +42,7 @@ class Outbox:
     Attributes:
         fence: Offset of this job's start record; None before it stands: nothing is sent.
         failing: Channels whose last send failed: tenant and name -> why.
+        failing_since_ms: Since when they do: tenant and name -> the job's clock.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Outbox:
         self._asked_s: dict[str, float] = {}
         self.fence: int | None = None
         self.failing: dict[_Place, str] = {}
+        self.failing_since_ms: dict[_Place, int] = {}
 
     def wake(self) -> None:
         """Begin to send on channels that something is due for and that do not send already."""
@@ -64,6 +66,11 @@ class Outbox:
             self._begin(self._workers, (tenant, channel), self._work)
         for one in self._asked():
             self._begin(self._testers, (one.tenant, one.channel), self._test)
+
+    def oldest_due_ms(self) -> int | None:
+        """Return since when the oldest message waits for its outcome; None if none does."""
+        due = self._journal.fold.due.values()
+        return next((one.since_ms for one in due), None)
 
     async def close(self) -> None:
         """Stop; what was not confirmed is sent by the next job."""
@@ -93,7 +100,7 @@ class Outbox:
                     error=type(error).__name__,
                     where=f"{where.filename}:{where.lineno}",
                 )
-                self.failing[place] = "it broke off; the log of the alerts job says where"
+                self._note_failed(place, "it broke off; the log of the alerts job says where")
             await asyncio.sleep(_spread(pause_s))
             pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
@@ -105,7 +112,7 @@ class Outbox:
             tries += 1
             outcome = self._outcome(due, answer)
             if outcome is None:
-                self.failing[place] = answer.why or f"answered {answer.status}"
+                self._note_failed(place, answer.why or f"answered {answer.status}")
                 if tries == 1:
                     await self._journal.append([self._attempt(key, answer)])
                 await asyncio.sleep(_spread(pause_s))
@@ -114,7 +121,7 @@ class Outbox:
             log.info("delivery", channel=place[1], outcome=outcome, status=answer.status)
             await self._journal.append([self._delivery(key, outcome, answer, tries)])
             if outcome == "delivered":
-                self.failing.pop(place, None)
+                self._note_works(place)
             tries, pause_s = 0, FIRST_PAUSE_S
 
     async def _test(self, place: _Place) -> None:
@@ -123,9 +130,19 @@ class Outbox:
             outcome = "delivered" if answer.delivered else "refused" if answer.final else "failed"
             log.info("channel_tested", channel=place[1], outcome=outcome, status=answer.status)
             if answer.delivered:
-                self.failing.pop(place, None)
+                self._note_works(place)
             key = trial.tenant, trial.id, trial.channel
             await self._journal.append([self._delivery(key, outcome, answer, 1)])
+
+    def _note_failed(self, place: _Place, why: str) -> None:
+        standing = self._journal.channels.standing(*place)
+        since_ms = standing.failing_ms or self._clock.now_ms()
+        self.failing[place] = why
+        self.failing_since_ms.setdefault(place, since_ms)
+
+    def _note_works(self, place: _Place) -> None:
+        self.failing.pop(place, None)
+        self.failing_since_ms.pop(place, None)
 
     def _may_send(self) -> bool:
         """Tell whether outcomes that this job records count.
