@@ -34,6 +34,15 @@ EVENT: list[tuple[str, str | bytes | None]] = [
     ("content-type", b"application/cloudevents+json; charset=UTF-8")
 ]
 HORIZON_MS = 3_600_000
+METRIC = """
+kind: metric
+name: amount
+events: {type: t}
+value: data.x
+by: [data.k]
+aggregates: [count, sum, p95, "distinct(data.u)"]
+keep: {10s: 24h, 1m: 7d}
+"""
 
 Panes = dict[tuple[int, int, str], tuple[int, float]]
 
@@ -314,3 +323,15 @@ def _identity(event: dict[str, Any]) -> bytes:
     words = (event.get("weirtenant", "default"), event["source"], event["id"])
     raw = [word.encode() for word in words]
     return hashlib.md5(b"".join(len(r).to_bytes(4, "big") + r for r in raw)).digest()  # noqa: S324
+
+
+def assert_equal_to_the_log(world: World, name: str = "amount") -> None:
+    """Compare every pane, and the account of every record, with a recount of the log."""
+    world.wait_counted()
+    vid = world.vid(name)
+    begin = dict(world.fold().activations[vid].begin)
+    log = world.log()
+    for res_s in (10, 60):
+        panes, tally = recount(log, res_s, begin)
+        assert world.panes(vid, res_s) == panes
+    assert world.ledger() == tally

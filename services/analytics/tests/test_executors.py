@@ -13,17 +13,8 @@ import pytest
 from weir_local.redis import RedisServer
 from weir_local.testing import running_broker
 
-from .live_job import Job, World, recount, wait_for
+from .live_job import METRIC, Job, World, assert_equal_to_the_log, wait_for
 
-METRIC = """
-kind: metric
-name: amount
-events: {type: t}
-value: data.x
-by: [data.k]
-aggregates: [count, sum, p95, "distinct(data.u)"]
-keep: {10s: 24h, 1m: 7d}
-"""
 # Every batch is spread: none is small enough for a single task.
 SETTINGS = {"MASTER": "local-cluster[2,1,1024]", "SHARDS": "2", "SMALL_BATCH": "0"}
 ROUNDS, A_ROUND = 6, 2_000
@@ -85,13 +76,5 @@ def test_two_executors_count_what_the_log_says(world: World, job: Job) -> None:
         world.producer.flush(30)
         if turn == ROUNDS // 2:
             os.kill(min(first), signal.SIGKILL)
-    world.wait_counted()
-
-    vid = world.vid("amount")
-    begin = dict(world.fold().activations[vid].begin)
-    log = world.log()
-    for res_s in (10, 60):
-        panes, tally = recount(log, res_s, begin)
-        assert world.panes(vid, res_s) == panes
-    assert world.ledger() == tally
+    assert_equal_to_the_log(world)
     wait_for(lambda: len({one.pid for one in executors(job)} - first) == 1, "another executor")

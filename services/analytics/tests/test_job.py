@@ -14,19 +14,9 @@ from weir.batches import BatchRecord, Opening
 from weir_local.redis import RedisServer
 from weir_local.testing import running_broker
 
-from .live_job import Job, World, recount, wait_for
+from .live_job import METRIC, Job, World, assert_equal_to_the_log, recount, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
-
-METRIC = """
-kind: metric
-name: amount
-events: {type: t}
-value: data.x
-by: [data.k]
-aggregates: [count, sum, p95, "distinct(data.u)"]
-keep: {10s: 24h, 1m: 7d}
-"""
 
 
 # Batches above go by Spark's source, the others by a task that reads by itself: both are met.
@@ -61,18 +51,6 @@ def send_some(world: World, seed: str, count: int) -> None:
         for _ in range(2 if i % 10 == 0 else 1):
             world.send(f"{seed}-{i}", x=i, k=f"k{i % 7}", u=f"u{i % 50}")
     world.producer.flush(30)
-
-
-def assert_equal_to_the_log(world: World, name: str = "amount") -> None:
-    """Compare every pane, and the account of every record, with a recount of the log."""
-    world.wait_counted()
-    vid = world.vid(name)
-    begin = dict(world.fold().activations[vid].begin)
-    log = world.log()
-    for res_s in (10, 60):
-        panes, tally = recount(log, res_s, begin)
-        assert world.panes(vid, res_s) == panes
-    assert world.ledger() == tally
 
 
 class TestJob:
