@@ -1,6 +1,6 @@
 /** What somebody can do about an alert: take it on, give it back, silence it. */
 import { useEffect, useState } from "preact/hooks";
-import { call, problemOf } from "../../api/client";
+import { call } from "../../api/client";
 import type { AlertDetail, Rule } from "../../api/shapes";
 import { Icon } from "../../components/icon";
 import { Refused } from "../../components/notes";
@@ -9,11 +9,11 @@ import { onKey } from "../../lib/keys";
 import { may } from "../../lib/session";
 import { clockOn } from "../../lib/time";
 import { zone } from "../../lib/view";
-import type { Problem } from "../../live/wire";
 import { actWords as said } from "../../messages.channels.en";
 import { listNowMs } from "./choice";
 import { askedOf } from "./silence";
 import { SilenceForm } from "./silence-form";
+import { useSending } from "./use-sending";
 
 interface ActsProps {
   readonly alert: AlertDetail;
@@ -77,24 +77,15 @@ export function Acts({ alert, rule, rules, reload }: ActsProps) {
   );
 }
 
-/** Takes an alert on, or gives it back, one call at a time. */
+/** Takes an alert on, or gives it back. */
 function useAcknowledging(alert: AlertDetail, reload: () => void) {
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Problem | null>(null);
+  const { busy, problem, send } = useSending();
+  const path = `/alerts/${encodeURIComponent(alert.id)}/acknowledgement`;
+  const asked = alert.ack
+    ? { method: "DELETE" as const, path }
+    : { method: "POST" as const, path, body: {} };
   const turn = () => {
-    if (busy) return;
-    setBusy(true);
-    setProblem(null);
-    const path = `/alerts/${encodeURIComponent(alert.id)}/acknowledgement`;
-    const done = alert.ack
-      ? call<AlertDetail>({ method: "DELETE", path })
-      : call<AlertDetail>({ method: "POST", path, body: {} });
-    done
-      .then(reload, (error: unknown) => setProblem(problemOf(error)))
-      .finally(() => {
-        setBusy(false);
-        void openAlerts.read();
-      });
+    if (!busy) void send(() => call<AlertDetail>(asked), reload).then(() => openAlerts.read());
   };
   return { busy, problem, turn };
 }

@@ -1,13 +1,13 @@
 /** The dialog that makes a channel. Its secret is a file of the alerts job, named here only. */
 import { useState } from "preact/hooks";
-import { call, problemOf } from "../../api/client";
+import { call } from "../../api/client";
 import type { Definition } from "../../api/shapes";
 import { Modal } from "../../components/modal";
 import { Refused } from "../../components/notes";
 import { Seg } from "../../components/seg";
-import type { Problem } from "../../live/wire";
 import { actWords } from "../../messages.channels.en";
 import { type Draft, definitionOf, isWhole } from "./channel";
+import { useSending } from "./use-sending";
 
 const said = actWords.channel;
 const WAYS = [
@@ -25,10 +25,11 @@ const EMPTY: Draft = { name: "", way: "webhook", url: "", secret: "", follow: fa
 /** Its name, its way, and what that needs. */
 export function ChannelForm({ done, close }: FormProps) {
   const [draft, setDraft] = useState(EMPTY);
-  const { store, busy, problem } = useStore(() => {
+  const { send, busy, problem } = useSending();
+  const over = () => {
     done();
     close();
-  });
+  };
   const whole = isWhole(draft);
   return (
     <Modal title={said.title} close={close}>
@@ -37,7 +38,7 @@ export function ChannelForm({ done, close }: FormProps) {
         data-testid="channel-form"
         onSubmit={(event) => {
           event.preventDefault();
-          if (whole) store(draft);
+          if (whole) void send(() => stored(draft), over);
         }}
       >
         {problem && <Refused problem={problem} />}
@@ -55,26 +56,14 @@ export function ChannelForm({ done, close }: FormProps) {
   );
 }
 
-/** Stores a new channel, one call at a time. */
-function useStore(done: () => void) {
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const store = (draft: Draft) => {
-    if (busy) return;
-    setBusy(true);
-    setProblem(null);
-    call<Definition>({
-      method: "PUT",
-      path: `/definitions/channel/${encodeURIComponent(draft.name.trim())}`,
-      body: { text: definitionOf(draft) },
-      headers: { "if-none-match": "*" },
-    }).then(done, (error: unknown) => {
-      setBusy(false);
-      setProblem(problemOf(error));
-    });
-  };
-  return { store, busy, problem };
-}
+/** Stores a new channel. */
+const stored = (draft: Draft) =>
+  call<Definition>({
+    method: "PUT",
+    path: `/definitions/channel/${encodeURIComponent(draft.name.trim())}`,
+    body: { text: definitionOf(draft) },
+    headers: { "if-none-match": "*" },
+  });
 
 interface FieldsProps {
   readonly draft: Draft;

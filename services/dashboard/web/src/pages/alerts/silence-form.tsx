@@ -7,6 +7,7 @@ import { Refused } from "../../components/notes";
 import type { Problem } from "../../live/wire";
 import { actWords } from "../../messages.channels.en";
 import type { Asked } from "./silence";
+import { useSending } from "./use-sending";
 
 const said = actWords.form;
 const PAUSE_MS = 250;
@@ -24,10 +25,11 @@ export function SilenceForm({ first, rules, done, close }: FormProps) {
   const [asked, setAsked] = useState(first);
   const [length, setLength] = useState("1h");
   const [reason, setReason] = useState("");
-  const { store, busy, problem } = useStore(() => {
+  const { send, busy, problem } = useSending();
+  const over = () => {
     done();
     close();
-  });
+  };
   const whole = isNamed(asked);
   return (
     <Modal title={said.title} close={close}>
@@ -36,7 +38,9 @@ export function SilenceForm({ first, rules, done, close }: FormProps) {
         data-testid="silence-form"
         onSubmit={(event) => {
           event.preventDefault();
-          if (whole) store({ ...bodyOf(asked), for: length, reason });
+          if (!whole) return;
+          const body = { ...bodyOf(asked), for: length, reason };
+          void send(() => post<Silence>("/silences", body), over);
         }}
       >
         {problem && <Refused problem={problem} />}
@@ -66,22 +70,6 @@ export function SilenceForm({ first, rules, done, close }: FormProps) {
       </form>
     </Modal>
   );
-}
-
-/** Stores a silence, one call at a time. */
-function useStore(done: () => void) {
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const store = (body: unknown) => {
-    if (busy) return;
-    setBusy(true);
-    setProblem(null);
-    post<Silence>("/silences", body).then(done, (error: unknown) => {
-      setBusy(false);
-      setProblem(problemOf(error));
-    });
-  };
-  return { store, busy, problem };
 }
 
 interface LengthProps {
