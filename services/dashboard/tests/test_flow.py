@@ -12,7 +12,8 @@ from weir import names
 from weir.batches import BatchRecord, LedgerRow
 from weir.rows import Row
 from weir.series import encode_series
-from weir_dashboard.api.ledger import check, covered
+from weir_dashboard.api.ledger import check
+from weir_reading.ledger import covered
 
 pytestmark = [pytest.mark.kafka, pytest.mark.redis]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
+from weir_reading.accounts import MINUTE_S, TYPES_VID, Account, read_accounts
 
 from weir_dashboard.api.models import IngestAddress, Page, SeenType
 from weir_dashboard.context import Here, Who
-from weir_dashboard.store.accounts import MINUTE_S, TYPES_VID, Account, read_accounts
 
 MINUTES = 60
 router = APIRouter(tags=["discovery"])

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from weir.series import OTHER, decode_series, fit
+
 from weir_reading.panes import PaneId, Panes
 
 LEDGER_VID = -1
