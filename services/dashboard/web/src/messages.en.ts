@@ -1,7 +1,6 @@
 /** Every word that the pages say by themselves. What the server says is shown as it is. */
 
 import { plural } from "./lib/plural";
-import { metricWords } from "./messages.metrics.en";
 
 /** What stands still, in words, by the part that the server names. */
 const PARTS: Readonly<Record<string, string>> = {
@@ -25,6 +24,8 @@ export const words = {
     ledger: "Ledger",
     status: "Status",
     definitions: "Definitions",
+    newMetric: "New metric",
+    newRule: "New rule",
     more: "More",
   },
   alertNews: {
@@ -181,6 +182,7 @@ export const words = {
     events: "n",
     others: "Other boards",
     range15: "15 minutes",
+    put: "Put a metric on a board",
   },
   live: {
     title: "Live",
@@ -349,7 +351,6 @@ export const words = {
     waitsFor: (field: string) => `Not tried yet: mend ${field} first.`,
     waitsForText: "Not tried yet: mend the text first.",
   },
-  ...metricWords,
   table: { more: (n: number) => `${n} rows` },
   close: "Close",
 } as const;

@@ -1,14 +1,15 @@
 /** All pages: a new one is one entry here and one folder in pages/. */
 
+import type { ComponentType } from "preact";
 import type { IconName } from "./components/icon";
-import { lazy } from "./components/lazy";
+import { lazy, type PageProps } from "./components/lazy";
 import { matched } from "./lib/router";
 import { words } from "./messages.en";
 
 /** A page: its address, and where it is offered. */
 export interface PageEntry {
   readonly pattern: string;
-  readonly Page: ReturnType<typeof lazy>;
+  readonly Page: ComponentType<PageProps>;
   /** What it is called; without a name it is reached by links only. */
   readonly name?: string;
   /** Its sign in the navigation; without one it is not listed there. */
@@ -44,7 +45,7 @@ export const PAGES: readonly PageEntry[] = [
   {
     pattern: "/metrics/new",
     Page: lazy(() => import("./pages/make/make")),
-    name: words.make.title,
+    name: words.nav.newMetric,
     of: "/metrics",
     action: true,
   },
@@ -52,7 +53,7 @@ export const PAGES: readonly PageEntry[] = [
   {
     pattern: "/rules/new",
     Page: lazy(() => import("./pages/rule/rule")),
-    name: words.metric.newRule,
+    name: words.nav.newRule,
     of: "/alerts",
     action: true,
   },

@@ -46,7 +46,7 @@ export function Find({ close }: { close: () => void }) {
           ),
           ...(metrics.body?.items ?? []).map((m) => hit(m.name, words.find.metric, `/m/${m.name}`)),
           ...(types.body?.items ?? []).map((t) =>
-            hit(t.type, words.make.title, `/metrics/new?type=${encodeURIComponent(t.type)}`),
+            hit(t.type, words.nav.newMetric, `/metrics/new?type=${encodeURIComponent(t.type)}`),
           ),
         ],
         text,

@@ -1,4 +1,4 @@
-/** Pages that are fetched when they are first shown, with the shape of a page meanwhile. */
+/** Parts of the screen that are fetched when they are first shown, first of all pages. */
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { words } from "../messages.en";
@@ -9,12 +9,12 @@ export interface PageProps {
   readonly names: ReadonlyMap<string, string>;
 }
 
-type Module = { readonly default: ComponentType<PageProps> };
+type Module<P> = { readonly default: ComponentType<P> };
 
 /** Returns a component that fetches its code once. */
-export function lazy(load: () => Promise<Module>): ComponentType<PageProps> {
-  let found: ComponentType<PageProps> | null = null;
-  return function Lazy(props: PageProps) {
+export function lazy<P extends object>(load: () => Promise<Module<P>>): ComponentType<P> {
+  let found: ComponentType<P> | null = null;
+  return function Lazy(props: P) {
     const [state, setState] = useState<"waiting" | "there" | "failed">(found ? "there" : "waiting");
     useEffect(() => {
       if (found) return;

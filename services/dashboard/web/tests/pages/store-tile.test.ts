@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Refusal } from "../../src/api/client";
 import { type NewTile, newBoard, tileLine } from "../../src/lib/board-text";
-import { words } from "../../src/messages.en";
+import { metricWords } from "../../src/messages.metrics.en";
 import { mendOf, type Sent, storeTile } from "../../src/pages/metric/store-tile";
 
 const TILE: NewTile = {
@@ -114,7 +114,7 @@ describe("storeTile, after an answer that never came", () => {
     server.puts.push(answerLost);
     const unsure: Sent[] = [];
     const { message, mend } = await refused({ name: "shop" }, unsure);
-    expect([message, mend]).toEqual([words.put.unsure, "again"]);
+    expect([message, mend]).toEqual([metricWords.put.unsure, "again"]);
     expect(await storeTile({ name: "shop" }, TILE, unsure)).toBe("shop");
     expect(server.texts("shop")).toEqual([TEXT, WITH_TILE]);
   });
@@ -184,7 +184,7 @@ describe("storeTile, after an answer that never came", () => {
   it("says so in other words where nothing was sent", async () => {
     // Nobody needs to look for a tile that cannot be there.
     vi.stubGlobal("fetch", () => Promise.reject(new TypeError("fetch failed")));
-    expect((await refused({ name: "shop" })).message).toBe(words.put.unreachable);
+    expect((await refused({ name: "shop" })).message).toBe(metricWords.put.unreachable);
   });
 });
 
@@ -207,7 +207,7 @@ describe("storeTile, beside others", () => {
     // A board that is written all the time would be read for ever.
     server.puts.push(overtaken, overtaken);
     expect(await refused({ name: "shop" })).toEqual({
-      message: words.put.raced,
+      message: metricWords.put.raced,
       errors: [],
       mend: "again",
     });
@@ -226,7 +226,7 @@ describe("storeTile, beside others", () => {
     // The same request would be refused for ever.
     server.write("shop", null);
     const { message, mend } = await refused({ name: "shop" });
-    expect([message, mend]).toEqual([words.put.deleted("shop"), null]);
+    expect([message, mend]).toEqual([metricWords.put.deleted("shop"), null]);
   });
 });
 
@@ -242,7 +242,7 @@ describe("storeTile, refused for what it is", () => {
     // It is the text of a guess; the tile is put there by hand.
     const errors = [{ pointer: "", required: "YAML", got: "[", mend: "mend that line" }];
     server.validated = { ok: false, message: "definition must be YAML", errors };
-    const byHand = { message: words.put.byHand, errors: [], mend: "by_hand" };
+    const byHand = { message: metricWords.put.byHand, errors: [], mend: "by_hand" };
     expect(await refused({ name: "shop" })).toEqual(byHand);
   });
 

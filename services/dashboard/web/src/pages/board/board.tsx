@@ -47,7 +47,7 @@ export default function BoardPage({ names }: PageProps) {
         <Empty icon="board" title={words.board.emptyTitle}>
           {may("define") && (
             <a class="btn go" href={toPut("/metrics")}>
-              {words.put.title}
+              {words.board.put}
             </a>
           )}
           <a class="btn" href={to(`/d/board/${name}`)}>

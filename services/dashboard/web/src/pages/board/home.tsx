@@ -32,7 +32,7 @@ export default function Home() {
         <span class="s">{words.board.noneHint}</span>
         {may("define") ? (
           <a class="btn go" href={toPut("/metrics")} data-testid="first-board">
-            {words.put.title}
+            {words.board.put}
           </a>
         ) : (
           <a class="btn" href={to("/metrics")}>

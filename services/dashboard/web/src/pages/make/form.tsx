@@ -19,6 +19,7 @@ import { may } from "../../lib/session";
 import { to } from "../../lib/view";
 import type { Problem, ProblemPlace } from "../../live/wire";
 import { words } from "../../messages.en";
+import { metricWords } from "../../messages.metrics.en";
 import { useValidation } from "../definitions/verdict";
 import { Preview } from "./preview";
 import { inField, isTold, refusalOf, unnamed, waitOf } from "./told";
@@ -90,15 +91,15 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
       }}
     >
       <header>
-        <h2>{words.make.title}</h2>
-        {draft.value && <span class="sub">{words.make.from(draft.value)}</span>}
+        <h2>{metricWords.make.title}</h2>
+        {draft.value && <span class="sub">{metricWords.make.from(draft.value)}</span>}
         <span class="grow" />
         <Seg
-          label={words.make.yaml}
+          label={metricWords.make.yaml}
           value={yaml === null ? "form" : "yaml"}
           choices={[
-            { value: "form", text: words.make.form },
-            { value: "yaml", text: words.make.yaml },
+            { value: "form", text: metricWords.make.form },
+            { value: "yaml", text: metricWords.make.yaml },
           ]}
           onPick={(view) => setYaml(view === "yaml" ? text : null)}
         />
@@ -108,9 +109,9 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
           data-testid="metric-create"
           disabled={!may("define")}
           aria-disabled={busy}
-          title={may("define") ? undefined : words.make.scope}
+          title={may("define") ? undefined : metricWords.make.scope}
         >
-          {busy ? words.make.creating : words.make.create}
+          {busy ? metricWords.make.creating : metricWords.make.create}
         </button>
       </header>
       <div class="body">
@@ -150,12 +151,12 @@ interface FieldsProps {
 }
 
 const TEXTS = [
-  ["name", words.make.nameHint],
-  ["type", words.make.typeHint],
-  ["unit", words.make.unitHint],
-  ["value", words.make.valueHint],
-  ["by", words.make.byHint],
-  ["where", words.make.whereHint],
+  ["name", metricWords.make.nameHint],
+  ["type", metricWords.make.typeHint],
+  ["unit", metricWords.make.unitHint],
+  ["value", metricWords.make.valueHint],
+  ["by", metricWords.make.byHint],
+  ["where", metricWords.make.whereHint],
 ] as const;
 
 /** Fields that need more than a third of the form. */
@@ -182,9 +183,9 @@ function Fields({ draft, fields, faults, onChange }: FieldsProps) {
         />
       ))}
       <div class="form-row wide">
-        <span id="label-aggregates">{words.make.aggregates}</span>
+        <span id="label-aggregates">{metricWords.make.aggregates}</span>
         <Toggles
-          label={words.make.aggregates}
+          label={metricWords.make.aggregates}
           testid="metric-aggregates"
           choices={choicesOf(draft)}
           chosen={draft.aggregates}
@@ -193,9 +194,9 @@ function Fields({ draft, fields, faults, onChange }: FieldsProps) {
         <Fault place={faults.get("aggregates")} />
       </div>
       <div class="form-row">
-        <span>{words.make.resolution}</span>
+        <span>{metricWords.make.resolution}</span>
         <Seg
-          label={words.make.resolution}
+          label={metricWords.make.resolution}
           value={draft.resolution}
           choices={RESOLUTIONS.map((value) => ({ value: value as string, text: value }))}
           onPick={(resolution) => set({ resolution })}
@@ -219,7 +220,7 @@ function TextField({ name, hint, value, fault, suggest, onInput }: TextFieldProp
   const id = `metric-${name}`;
   return (
     <div class={`form-row ${WIDTHS[name] ?? ""}`}>
-      <label for={id}>{words.make[name]}</label>
+      <label for={id}>{metricWords.make[name]}</label>
       <input
         id={id}
         class={fault ? "field mono wrong" : "field mono"}
@@ -261,7 +262,7 @@ function YamlField({ text, errors, onChange }: YamlFieldProps) {
         class="editor small"
         rows={11}
         spellcheck={false}
-        aria-label={words.make.yamlLabel}
+        aria-label={metricWords.make.yamlLabel}
         data-testid="metric-yaml"
         aria-invalid={errors.length > 0}
         aria-describedby="metric-yaml-faults"

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { useTitle } from "../../components/lazy";
 import { type Draft, EMPTY_DRAFT, nameFor } from "../../lib/draft";
 import { current } from "../../lib/router";
-import { words } from "../../messages.en";
+import { metricWords } from "../../messages.metrics.en";
 import { MetricForm } from "./form";
 
 /** Returns the draft that an address asks for: a type, maybe a field of it. */
@@ -22,13 +22,13 @@ export function draftFrom(params: URLSearchParams): Draft {
 }
 
 export default function Make() {
-  useTitle(words.make.title);
+  useTitle(metricWords.make.title);
   const [draft, setDraft] = useState(() => draftFrom(current.value.params));
   return (
     <>
       <div class="bar">
-        <h1>{words.make.title}</h1>
-        <span class="sub hide-s">{words.make.starts}</span>
+        <h1>{metricWords.make.title}</h1>
+        <span class="sub hide-s">{metricWords.make.starts}</span>
       </div>
       <MetricForm draft={draft} onChange={setDraft} fields={[]} />
     </>

@@ -10,6 +10,7 @@ import { may } from "../../lib/session";
 import { clock } from "../../lib/time";
 import { zone } from "../../lib/view";
 import { words } from "../../messages.en";
+import { metricWords } from "../../messages.metrics.en";
 
 const PAUSE_MS = 250;
 const AGAIN_MS = 3_000;
@@ -46,10 +47,10 @@ export function Preview({ text, valid, wait }: PreviewProps) {
   }, [text, allowed, valid]);
   if (!allowed) return <p class="t3 s">{words.live.tailScope}</p>;
   return (
-    <section class="preview" aria-label={words.make.preview}>
+    <section class="preview" aria-label={metricWords.make.preview}>
       <div class="row wrap preview-head">
-        <h3>{words.make.preview}</h3>
-        {tried && <span class="t3 s">{words.make.previewSub(tried.seen)}</span>}
+        <h3>{metricWords.make.preview}</h3>
+        {tried && <span class="t3 s">{metricWords.make.previewSub(tried.seen)}</span>}
         <span class="grow" />
         {tried && tried.seen > 0 && !wait && <Sums tried={tried} />}
       </div>
@@ -58,7 +59,7 @@ export function Preview({ text, valid, wait }: PreviewProps) {
           {wait}
         </p>
       )}
-      {tried?.seen === 0 && <p class="t3 s">{words.make.previewNone}</p>}
+      {tried?.seen === 0 && <p class="t3 s">{metricWords.make.previewNone}</p>}
       {tried && tried.seen > 0 && (
         <div class={wait ? "dimmed" : undefined}>
           <Rows events={sorted(tried.events)} />
@@ -76,17 +77,17 @@ function sorted(events: readonly PreviewEvent[]): readonly PreviewEvent[] {
 function Sums({ tried }: { tried: Tried }) {
   return (
     <span class="s" data-testid="preview-sums" data-matched={tried.matched} data-seen={tried.seen}>
-      <b>{words.make.matched(tried.matched, tried.seen)}</b>
-      {tried.refused > 0 && <span class="warn"> · {words.make.refused(tried.refused)}</span>}
+      <b>{metricWords.make.matched(tried.matched, tried.seen)}</b>
+      {tried.refused > 0 && <span class="warn"> · {metricWords.make.refused(tried.refused)}</span>}
     </span>
   );
 }
 
 function Rows({ events }: { events: readonly PreviewEvent[] }) {
-  const head = words.make.head;
+  const head = metricWords.make.head;
   return (
     <VirtualTable
-      label={words.make.previewRows}
+      label={metricWords.make.previewRows}
       rows={events}
       head={
         <tr>
@@ -126,7 +127,7 @@ function Row({ event }: { event: PreviewEvent }) {
         ) : (
           <span class={event.matched ? "row good" : "row"}>
             {event.matched && <Icon name="check" small />}
-            {event.matched ? words.make.yes : words.make.no}
+            {event.matched ? metricWords.make.yes : metricWords.make.no}
           </span>
         )}
       </td>
@@ -141,5 +142,5 @@ function Row({ event }: { event: PreviewEvent }) {
 function seriesText({ matched, series, reason }: PreviewEvent): string {
   if (!matched || reason || !series) return NONE;
   const parts = Object.entries(series).map(([name, value]) => `${name}=${value ?? NONE}`);
-  return parts.join(" ") || words.make.whole;
+  return parts.join(" ") || metricWords.make.whole;
 }

@@ -2,6 +2,7 @@
 import { type Draft, type Faults, fieldOf, type Tried } from "../../lib/draft";
 import type { Problem, ProblemPlace } from "../../live/wire";
 import { words } from "../../messages.en";
+import { metricWords } from "../../messages.metrics.en";
 
 const GIVEN = "given";
 
@@ -47,5 +48,5 @@ export function waitOf(why: Tried["why"], faults: Faults | "text"): string | nul
 
 /** Returns what a field is called in the form. */
 function labelOf(field: keyof Draft): string {
-  return words.make[field];
+  return metricWords.make[field];
 }

@@ -4,7 +4,7 @@ import { Copy } from "../../components/copy";
 import { clockOn } from "../../lib/time";
 import { to, zone } from "../../lib/view";
 import { nowMs } from "../../live/live";
-import { words } from "../../messages.en";
+import { metricWords } from "../../messages.metrics.en";
 
 interface DefinitionTabProps {
   readonly metric: MetricDetail;
@@ -18,11 +18,11 @@ export function DefinitionTab({ metric, definition }: DefinitionTabProps) {
     <div class="grid">
       <section class="panel c8">
         <header>
-          <h2>{words.metric.tabs.definition}</h2>
-          <span class="sub">{words.metric.version(metric.version)}</span>
+          <h2>{metricWords.metric.tabs.definition}</h2>
+          <span class="sub">{metricWords.metric.version(metric.version)}</span>
           <span class="grow" />
           <a class="btn sm quiet" href={to(`/d/metric/${metric.name}`)}>
-            {words.metric.edit}
+            {metricWords.metric.edit}
           </a>
           <Copy class="quiet" text={text} />
         </header>
@@ -35,15 +35,17 @@ export function DefinitionTab({ metric, definition }: DefinitionTabProps) {
       </section>
       <section class="panel c4">
         <header>
-          <h2>{words.metric.history}</h2>
+          <h2>{metricWords.metric.history}</h2>
         </header>
         <ul class="alist">
           {metric.versions.map((change) => (
             <li key={change.version}>
-              <span class="who">{words.metric.version(change.version)}</span>
+              <span class="who">{metricWords.metric.version(change.version)}</span>
               <span class="what">{clockOn(change.at_ms, nowMs.value, zone.value)}</span>
               <span class="what">
-                {change.op === "delete" ? words.metric.deleted : words.metric.changed(change.by)}
+                {change.op === "delete"
+                  ? metricWords.metric.deleted
+                  : metricWords.metric.changed(change.by)}
               </span>
             </li>
           ))}

@@ -15,7 +15,7 @@ import { may, session } from "../../lib/session";
 import { lengthOf, lengthText, lengthWords } from "../../lib/time";
 import { range, to } from "../../lib/view";
 import { useQueries } from "../../live/use";
-import { words } from "../../messages.en";
+import { metricWords } from "../../messages.metrics.en";
 import { chosenOf, windowsFor } from "./choice";
 import { DefinitionTab } from "./definition-tab";
 import { PutOnBoard } from "./put-on-board";
@@ -42,18 +42,18 @@ export default function MetricPage({ names }: PageProps) {
       <div class="bar tight">
         <h1 class="mono name">{name}</h1>
         {metric?.unit && <span class="chip">{metric.unit}</span>}
-        {metric && <span class="chip">{words.metric.version(metric.version)}</span>}
+        {metric && <span class="chip">{metricWords.metric.version(metric.version)}</span>}
         {metric?.capped && (
-          <span class="state warn" title={words.metrics.cappedWhy}>
+          <span class="state warn" title={metricWords.metrics.cappedWhy}>
             <Icon name="alert" />
-            {words.metric.capped}
+            {metricWords.metric.capped}
           </span>
         )}
         <span class="grow" />
         {metric && <PutOnBoard metric={metric} />}
         {metric && may("define") && (
           <a class="btn" data-testid="alert-me" href={toRule(metric)}>
-            {words.metric.alertMe}
+            {metricWords.metric.alertMe}
           </a>
         )}
         <TimeControls />
@@ -61,7 +61,7 @@ export default function MetricPage({ names }: PageProps) {
       <ParamNotes />
       {metric && !metric.active && (
         <Note tone="warn" icon="stale">
-          {words.metric.starting}
+          {metricWords.metric.starting}
         </Note>
       )}
       {definition.body && metric && <Summary definition={definition.body} metric={metric} />}
@@ -93,21 +93,21 @@ function Summary({ definition, metric }: { definition: Definition; metric: Metri
     <p class="summary t3 s">
       {types.length > 0 && (
         <span>
-          {words.metric.from} <code>{types.join(", ")}</code>
+          {metricWords.metric.from} <code>{types.join(", ")}</code>
         </span>
       )}
       {where && (
         <span>
-          {words.metric.where} <code>{where}</code>
+          {metricWords.metric.where} <code>{where}</code>
         </span>
       )}
       {value && (
         <span>
-          {words.metric.value} <code>{value}</code>
+          {metricWords.metric.value} <code>{value}</code>
         </span>
       )}
-      <span>{words.metric.panes(lengthWords(metric.resolution_ms))}</span>
-      <span>{words.metric.lateness(lengthWords(metric.lateness_ms))}</span>
+      <span>{metricWords.metric.panes(lengthWords(metric.resolution_ms))}</span>
+      <span>{metricWords.metric.lateness(lengthWords(metric.lateness_ms))}</span>
     </p>
   );
 }
@@ -123,11 +123,11 @@ function Body({ metric, definition }: BodyProps) {
     <>
       <div class="bar tight">
         <Seg
-          label={words.metric.tabs.label}
+          label={metricWords.metric.tabs.label}
           value={tab}
           choices={[
-            { value: "chart", text: words.metric.tabs.chart },
-            { value: "definition", text: words.metric.tabs.definition },
+            { value: "chart", text: metricWords.metric.tabs.chart },
+            { value: "definition", text: metricWords.metric.tabs.definition },
           ]}
           onPick={(next) => replaceParams({ tab: next === "chart" ? null : next })}
         />
@@ -149,22 +149,22 @@ function Pickers({ metric }: { metric: MetricDetail }) {
     <>
       <Seg
         class="wrap"
-        label={words.metric.aggregates}
+        label={metricWords.metric.aggregates}
         value={chosen.aggregate}
         choices={metric.aggregates.map((one) => ({ value: one, text: one }))}
         onPick={(agg) => replaceParams({ agg })}
       />
       <label class="row t2">
-        {words.metric.window}
+        {metricWords.metric.window}
         <select
           class="sel"
           value={chosen.window ?? ""}
           onChange={(c) => replaceParams({ win: c.currentTarget.value || null })}
         >
-          <option value="">{words.metric.windowAuto}</option>
+          <option value="">{metricWords.metric.windowAuto}</option>
           {windowsFor(metric.resolution_ms, range.value.ms).map((length) => (
             <option key={length} value={length}>
-              {words.metric.sliding(lengthWords(lengthOf(length) ?? 0))}
+              {metricWords.metric.sliding(lengthWords(lengthOf(length) ?? 0))}
             </option>
           ))}
         </select>
@@ -180,7 +180,7 @@ function Pickers({ metric }: { metric: MetricDetail }) {
             aria-pressed={on}
             onClick={() => replaceParams({ by: next.length > 0 ? next.join(",") : "-" })}
           >
-            {words.metric.by} {dimension}
+            {metricWords.metric.by} {dimension}
           </button>
         );
       })}
@@ -219,7 +219,7 @@ function ChartTab({ metric }: { metric: MetricDetail }) {
   const title = [
     metric.name,
     chosen.aggregate,
-    chosen.by.length ? `${words.metric.by} ${chosen.by.join(", ")}` : "",
+    chosen.by.length ? `${metricWords.metric.by} ${chosen.by.join(", ")}` : "",
   ]
     .filter(Boolean)
     .join(" ");

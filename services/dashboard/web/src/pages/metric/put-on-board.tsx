@@ -13,7 +13,7 @@ import { may } from "../../lib/session";
 import { lengthOf, lengthWords } from "../../lib/time";
 import { putting, to } from "../../lib/view";
 import type { Problem } from "../../live/wire";
-import { words } from "../../messages.en";
+import { metricWords } from "../../messages.metrics.en";
 import { lastBoard } from "../board/last";
 import { chosenOf } from "./choice";
 import { type Mend, mendOf, type Onto, type Sent, storeTile } from "./store-tile";
@@ -35,10 +35,10 @@ export function PutOnBoard({ metric }: { metric: MetricDetail }) {
         onClick={() => replaceParams({ put: "board" })}
       >
         <Icon name="plus" small />
-        {words.put.button}
+        {metricWords.put.button}
       </button>
       {putting.value && (
-        <Modal title={words.put.title} close={() => replaceParams({ put: null })}>
+        <Modal title={metricWords.put.title} close={() => replaceParams({ put: null })}>
           <TileForm metric={metric} />
         </Modal>
       )}
@@ -97,7 +97,7 @@ function TileForm({ metric }: { metric: MetricDetail }) {
         data-testid="tile-store"
         aria-disabled={busy || board === null}
       >
-        {busy ? words.put.storing : words.put.button}
+        {busy ? metricWords.put.storing : metricWords.put.button}
       </button>
     </form>
   );
@@ -147,13 +147,13 @@ function useOpen() {
 /** The board that was looked at last, else the first; without any, a new one. */
 function usualBoard(boards: readonly Board[]): Onto {
   const usual = boards.find((board) => board.name === lastBoard()) ?? boards[0];
-  return usual ? { name: usual.name } : { title: words.put.firstTitle };
+  return usual ? { name: usual.name } : { title: metricWords.put.firstTitle };
 }
 
 /** What the tile asks, in words: it is what the page shows now. */
 function showsOf({ aggregate, by = [], window }: NewTile): string {
   const length = window ? lengthWords(lengthOf(window.length) ?? 0) : null;
-  return words.put.shows(aggregate, length, by.join(", "));
+  return metricWords.put.shows(aggregate, length, by.join(", "));
 }
 
 interface ToldProps {
@@ -172,9 +172,9 @@ function Told({ refused: { problem, mend }, tile, board }: ToldProps) {
       <Refused problem={problem} {...(mend === "again" && { retry: again })} />
       {mend === "by_hand" && board !== null && "name" in board && (
         <div class="row wrap">
-          <Copy text={`- ${tileLine(tile)}`} label={words.put.copyTile} />
+          <Copy text={`- ${tileLine(tile)}`} label={metricWords.put.copyTile} />
           <a class="btn sm" href={to(`/d/board/${board.name}`)}>
-            {words.put.editBoard}
+            {metricWords.put.editBoard}
           </a>
         </div>
       )}

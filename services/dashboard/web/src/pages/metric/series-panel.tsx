@@ -8,6 +8,7 @@ import { VirtualTable } from "../../components/virtual-table";
 import { csv } from "../../lib/csv";
 import { bounds, exact, integer, NONE, unitOf, withUnit } from "../../lib/numbers";
 import { words } from "../../messages.en";
+import { metricWords } from "../../messages.metrics.en";
 
 interface SeriesPanelProps {
   readonly metric: MetricDetail;
@@ -21,7 +22,7 @@ interface SeriesPanelProps {
 export function SeriesPanel({ metric, aggregate, plot, query, of }: SeriesPanelProps) {
   const unit = unitOf(aggregate, metric.unit);
   const lines = plot?.lines.filter((line) => !line.ghost) ?? [];
-  const said = words.metric;
+  const said = metricWords.metric;
   return (
     <section class="panel size-L">
       <header>

@@ -17,7 +17,7 @@ import {
   type NewTile,
   newBoard,
 } from "../../lib/board-text";
-import { words } from "../../messages.en";
+import { metricWords } from "../../messages.metrics.en";
 
 /** A board that is there, or the title of one that is made. */
 export type Onto = { readonly name: string } | { readonly title: string };
@@ -65,7 +65,7 @@ export async function storeTile(onto: Onto, tile: NewTile, unsure: Sent[]): Prom
     return await stored(onto, tile, unsure);
   } catch (error) {
     if (error instanceof Refusal) throw error;
-    const told = unsure.length > 0 ? words.put.unsure : words.put.unreachable;
+    const told = unsure.length > 0 ? metricWords.put.unsure : metricWords.put.unreachable;
     throw new NotPut(0, "unreachable", told, "again");
   }
 }
@@ -84,7 +84,7 @@ async function stored(onto: Onto, tile: NewTile, unsure: Sent[]): Promise<string
       return sent.name;
     } catch (error) {
       if (!isConflict(error)) throw error;
-      if (turn === TURNS) throw new NotPut(412, "version_conflict", words.put.raced, "again");
+      if (turn === TURNS) throw new NotPut(412, "version_conflict", metricWords.put.raced, "again");
     }
   }
 }
@@ -102,7 +102,7 @@ async function readOnto(onto: Onto): Promise<Found> {
     return (await get<Page<Board>>("/boards")).items.map((board) => board.name);
   } catch (error) {
     if (!isStatus(error, 404) || !("name" in onto)) throw error;
-    throw new NotPut(404, "not_found", words.put.deleted(onto.name), null);
+    throw new NotPut(404, "not_found", metricWords.put.deleted(onto.name), null);
   }
 }
 
@@ -160,7 +160,7 @@ async function put(sent: Sent, unsure: Sent[]): Promise<void> {
 /** Returns the first proposed text that the server reads as the same board and the tile. */
 async function appended(board: Definition, tile: NewTile): Promise<string> {
   if (isFull(board.parsed)) {
-    throw new NotPut(422, "definition_invalid", words.put.full(MAX_TILES), null);
+    throw new NotPut(422, "definition_invalid", metricWords.put.full(MAX_TILES), null);
   }
   for (const text of appendedTexts(board.text, tile)) {
     const found = await post<Validation>("/definitions/validate", {
@@ -173,7 +173,7 @@ async function appended(board: Definition, tile: NewTile): Promise<string> {
     if (!found.ok && isOfTile(found.errors ?? [], board.parsed))
       throw new Refusal(problemIn(found));
   }
-  throw new NotPut(422, "definition_invalid", words.put.byHand, "by_hand");
+  throw new NotPut(422, "definition_invalid", metricWords.put.byHand, "by_hand");
 }
 
 const problemIn = ({ code, message, errors }: Validation) => ({

@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { Board } from "../../api/shapes";
 import { Seg } from "../../components/seg";
 import { boardName, type NewTile } from "../../lib/board-text";
-import { words } from "../../messages.en";
+import { metricWords } from "../../messages.metrics.en";
 import type { Onto } from "./store-tile";
 
 const SIZES = ["S", "M", "L"] as const;
@@ -27,7 +27,7 @@ export function BoardFields({ boards, onto, onChange }: BoardFieldsProps) {
   }, []);
   return (
     <>
-      <Row label={words.put.board} for="tile-board">
+      <Row label={metricWords.put.board} for="tile-board">
         <select
           ref={first}
           id="tile-board"
@@ -36,7 +36,9 @@ export function BoardFields({ boards, onto, onChange }: BoardFieldsProps) {
           value={chosen}
           onChange={(change) => {
             const name = change.currentTarget.value;
-            onChange(name ? { name } : { title: boards.length > 0 ? "" : words.put.firstTitle });
+            onChange(
+              name ? { name } : { title: boards.length > 0 ? "" : metricWords.put.firstTitle },
+            );
           }}
         >
           {boards.map((board) => (
@@ -44,16 +46,16 @@ export function BoardFields({ boards, onto, onChange }: BoardFieldsProps) {
               {board.title || board.name}
             </option>
           ))}
-          <option value="">{words.put.newBoard}</option>
+          <option value="">{metricWords.put.newBoard}</option>
         </select>
       </Row>
       {"title" in onto && (
         <TextRow
           id="board-title"
           required
-          label={words.put.boardTitle}
+          label={metricWords.put.boardTitle}
           value={onto.title}
-          hint={onto.title.trim() && words.put.address(`/b/${boardName(onto.title, taken)}`)}
+          hint={onto.title.trim() && metricWords.put.address(`/b/${boardName(onto.title, taken)}`)}
           onInput={(title) => onChange({ title })}
         />
       )}
@@ -71,25 +73,25 @@ interface ShapeFieldsProps {
 export function ShapeFields({ kinds, tile, onChange }: ShapeFieldsProps) {
   return (
     <>
-      <Row label={words.put.kind}>
+      <Row label={metricWords.put.kind}>
         <Seg
-          label={words.put.kind}
+          label={metricWords.put.kind}
           value={tile.type}
-          choices={kinds.map((value) => ({ value, text: words.put.kinds[value] }))}
+          choices={kinds.map((value) => ({ value, text: metricWords.put.kinds[value] }))}
           onPick={(type) => onChange({ type })}
         />
       </Row>
-      <Row label={words.put.size}>
+      <Row label={metricWords.put.size}>
         <Seg
-          label={words.put.size}
+          label={metricWords.put.size}
           value={tile.size}
-          choices={SIZES.map((value) => ({ value, text: words.put.sizes[value] }))}
+          choices={SIZES.map((value) => ({ value, text: metricWords.put.sizes[value] }))}
           onPick={(size) => onChange({ size })}
         />
       </Row>
       <TextRow
         id="tile-title"
-        label={words.put.tileTitle}
+        label={metricWords.put.tileTitle}
         value={tile.title}
         onInput={(title) => onChange({ title })}
       />

@@ -18,12 +18,13 @@ import { lengthWords } from "../../lib/time";
 import { putting, to, toPut, zone } from "../../lib/view";
 import { useQueries, useVisible } from "../../live/use";
 import { words } from "../../messages.en";
+import { metricWords } from "../../messages.metrics.en";
 
 const HOUR_MS = 3_600_000;
 const RELOAD_MS = 15_000;
 
 export default function Metrics() {
-  useTitle(words.metrics.title);
+  useTitle(metricWords.metrics.title);
   const ready = session.value?.signed_in ?? false;
   const { body, problem, reload } = useLoad<Page<Metric>>(ready ? "/metrics" : null, RELOAD_MS);
   const [text, setText] = useState("");
@@ -32,31 +33,31 @@ export default function Metrics() {
   return (
     <>
       <div class="bar">
-        <h1>{words.metrics.title}</h1>
-        <span class="sub">{body && words.metrics.sub(body.items.length)}</span>
+        <h1>{metricWords.metrics.title}</h1>
+        <span class="sub">{body && metricWords.metrics.sub(body.items.length)}</span>
         <span class="grow" />
         <input
           class="field"
           type="search"
-          aria-label={words.metrics.findLabel}
-          placeholder={words.metrics.find}
+          aria-label={metricWords.metrics.findLabel}
+          placeholder={metricWords.metrics.find}
           value={text}
           onInput={(input) => setText(input.currentTarget.value)}
         />
         <a class="btn go" href={to("/metrics/new")}>
           <Icon name="plus" small />
-          {words.metrics.make}
+          {metricWords.metrics.make}
         </a>
       </div>
       {problem && <Refused problem={problem} retry={reload} />}
       {leading && (
         <Note tone="good" icon="board">
-          {words.put.choose}
+          {metricWords.put.choose}
         </Note>
       )}
       {body && body.items.length === 0 && (
-        <Empty icon="metric" title={words.metrics.none}>
-          <span class="s">{words.metrics.noneHint}</span>
+        <Empty icon="metric" title={metricWords.metrics.none}>
+          <span class="s">{metricWords.metrics.noneHint}</span>
           <a class="btn" href={to("/live")}>
             {words.nav.live}
           </a>
@@ -64,9 +65,9 @@ export default function Metrics() {
       )}
       {rows.length > 0 && <MetricTable rows={rows} />}
       {body && body.items.length > 0 && rows.length === 0 && (
-        <Empty icon="search" title={words.metrics.noMatch(text)}>
+        <Empty icon="search" title={metricWords.metrics.noMatch(text)}>
           <button type="button" class="btn sm" onClick={() => setText("")}>
-            {words.metrics.clear}
+            {metricWords.metrics.clear}
           </button>
         </Empty>
       )}
@@ -83,11 +84,11 @@ function matching(items: readonly Metric[], text: string): readonly Metric[] {
 }
 
 function MetricTable({ rows }: { rows: readonly Metric[] }) {
-  const head = words.metrics.head;
+  const head = metricWords.metrics.head;
   return (
     <div class="panel">
       <VirtualTable
-        label={words.metrics.title}
+        label={metricWords.metrics.title}
         tall
         rows={rows}
         head={
@@ -128,12 +129,12 @@ function MetricRow({ metric }: { metric: Metric }) {
           {metric.name}
         </a>{" "}
         {metric.capped && (
-          <span class="state warn" title={words.metrics.cappedWhy}>
+          <span class="state warn" title={metricWords.metrics.cappedWhy}>
             <Icon name="alert" />
-            {words.metrics.capped}
+            {metricWords.metrics.capped}
           </span>
         )}
-        {!metric.active && <span class="tag-prov">{words.metrics.starting}</span>}
+        {!metric.active && <span class="tag-prov">{metricWords.metrics.starting}</span>}
       </td>
       <td class="cell-spark">
         {plot && (
@@ -162,7 +163,7 @@ function contextOf(aggregate: string) {
   return {
     aggregate,
     windowMs: null,
-    rangeWords: words.metrics.lastHour,
+    rangeWords: metricWords.metrics.lastHour,
     zone: zone.value,
     nowMs: shownNowMs.value,
     throughMs: throughMs.value,
