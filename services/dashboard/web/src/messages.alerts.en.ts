@@ -17,6 +17,8 @@ export const alertWords = {
     recovering: "Recovering",
     pending: "Pending",
     no_data: "No data",
+    stale: "Stale",
+    error: "Not evaluated",
     ok: "Ok",
     stopped: "Stopped",
     resolved: "Resolved",
@@ -43,7 +45,7 @@ export const alertWords = {
     withdrawn: "late events took its reason away",
     ended: (reason: string, length: string) =>
       [reason, length && `fired for ${length}`].filter(Boolean).join("; "),
-    silentToo: "no data now",
+    healths: { no_data: "no data now", stale: "stale", error: "not evaluated", ok: "" },
     keys: "move",
     all: (n: number) => `the newest ${n}`,
   },
@@ -55,6 +57,20 @@ export const alertWords = {
     noHistoryHint: "Alerts that were resolved, withdrawn or ended are listed here.",
     choose: "No alert is chosen",
     chooseHint: "Choose one in the list, or press j.",
+  },
+  signals: {
+    title: "Weir itself",
+    why: "It watches Weir, not your events.",
+    /** By the name that a rule gives as its metric. */
+    nouns: {
+      "weir.stalled": "standstill of counting",
+      "weir.lag": "delay of numbers",
+      "weir.ledger": "difference in the ledger",
+      "weir.quarantine": "share in quarantine",
+      "weir.memory": "memory of Redis",
+      "weir.channel": "failure of the channel",
+      "weir.rules": "rules not evaluated",
+    } as Readonly<Record<string, string>>,
   },
   history: { label: "Alerts that ended", more: (n: number) => `Show ${n} more` },
   rules: {
@@ -74,6 +90,8 @@ export const alertWords = {
     noData: (n: number) => `no data in ${n} ${plural(n, "series", "series")}`,
     never: "no firing is kept",
     nobody: "nobody",
+    everybody: "all channels",
+    now: "now",
     windows: (length: string) => `${length} windows`,
     total: "all together",
   },

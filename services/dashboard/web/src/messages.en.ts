@@ -30,6 +30,7 @@ export const words = {
   },
   alertNews: {
     firing: "firing",
+    sick: (n: number) => `${plural(n, "rule")} not evaluated`,
     one: (title: string) => `${title} fires`,
     several: (n: number) => `${n} more alerts fire`,
   },

@@ -1,19 +1,25 @@
-/** That a rule fires on the number that is shown here: icon, word and color. */
+/** How the rules on the number stand that is shown here: icon, word and color. */
 import { rulesOn, type Shown } from "../charts/watched";
 import { chartRules, openAlerts, useReader } from "../lib/alerts";
-import { alertWords } from "../messages.alerts.en";
-import { Icon } from "./icon";
+import { worstOf } from "../lib/standing";
+import { HealthTag, StateTag } from "./state-tag";
 
-/** Shows that one of the number's rules fires; nothing where none does. */
+/** Shows that one of the number's rules fires, and that one is not known; else nothing. */
 export function Fires({ shown }: { shown: Shown }) {
   const known = useReader(chartRules).items ?? [];
   const open = useReader(openAlerts).items ?? [];
-  const names = new Set(rulesOn(known, shown).map((rule) => rule.name));
-  if (!open.some((alert) => names.has(alert.rule))) return null;
+  const rules = rulesOn(known, shown);
+  const names = new Set(rules.map((rule) => rule.name));
+  const health = worstOf(rules.map((rule) => rule.health));
+  const why = rules.find((rule) => rule.health === health)?.why ?? null;
   return (
-    <span class="state bad" data-testid="fires">
-      <Icon name="firing" />
-      <span class="w">{alertWords.states.firing}</span>
-    </span>
+    <>
+      {open.some((alert) => names.has(alert.rule)) && (
+        <span data-testid="fires">
+          <StateTag state="firing" />
+        </span>
+      )}
+      <HealthTag health={health} why={why} />
+    </>
   );
 }

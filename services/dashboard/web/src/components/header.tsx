@@ -1,6 +1,6 @@
 /** The head of every page: where one is, where one can go, how old the numbers are. */
 import { useState } from "preact/hooks";
-import { firingCount } from "../lib/alerts";
+import { chartRules, firingCount, sickCount, useReader } from "../lib/alerts";
 import { pausedMs } from "../lib/pause";
 import { current } from "../lib/router";
 import { session, signOut } from "../lib/session";
@@ -18,6 +18,7 @@ const ALERTS = "/alerts";
 
 /** Header and, on a phone, the tab bar. */
 export function Header() {
+  useReader(chartRules);
   return (
     <>
       <a class="skip" href="#main">
@@ -60,16 +61,19 @@ export function Header() {
 
 function Link({ entry, icon = false }: { entry: NavPage; icon?: boolean }) {
   const here = isUnder(current.value.path, entry);
-  const firing = entry.pattern === ALERTS ? (firingCount.value ?? 0) : 0;
+  const alerts = entry.pattern === ALERTS;
+  const firing = alerts ? (firingCount.value ?? 0) : 0;
+  const sick = alerts ? sickCount.value : 0;
   return (
     <a
-      class={firing > 0 ? "counted" : undefined}
+      class={firing + sick > 0 ? "counted" : undefined}
       href={to(entry.pattern)}
       aria-current={here ? "page" : undefined}
     >
       {icon && <Icon name={entry.icon} />}
       {entry.name}
       {firing > 0 && <Firing count={firing} />}
+      {sick > 0 && <Sick count={sick} />}
     </a>
   );
 }
@@ -81,6 +85,18 @@ function Firing({ count }: { count: number }) {
       <Icon name="firing" />
       {count}
       <span class="sr"> {words.alertNews.firing}</span>
+    </span>
+  );
+}
+
+/** How many rules are not evaluated: what they would tell is told to nobody. */
+function Sick({ count }: { count: number }) {
+  const said = words.alertNews.sick(count);
+  return (
+    <span class="count sick" data-testid="sick-count" title={said}>
+      <Icon name="alert" />
+      {count}
+      <span class="sr"> {said}</span>
     </span>
   );
 }

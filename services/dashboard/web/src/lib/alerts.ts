@@ -7,6 +7,7 @@ import { hasLost } from "../live/link";
 import { live } from "../live/live";
 import { Reader, type Reading } from "./reader";
 import { session } from "./session";
+import { sickOf } from "./standing";
 
 const lost = computed(() => hasLost(live.link.value));
 
@@ -35,6 +36,9 @@ export const chartRules = listed<Rule>("/rules?groups=0");
 
 /** How many alerts fire; null before that is known. */
 export const firingCount = computed(() => openAlerts.state.value.items?.length ?? null);
+
+/** How many rules should be evaluated and are not; 0 before that is known. */
+export const sickCount = computed(() => sickOf(chartRules.state.value.items ?? []).length);
 
 /** Follows a list while the component is on the page. */
 export function useReader<T>(list: Reader<T>): Reading<T> {

@@ -1,16 +1,17 @@
 /** Rules and alerts in words: limits, comparisons, labels. Pure. */
 import type { Alert, Rule } from "../api/shapes";
 import { alertWords as said } from "../messages.alerts.en";
-import { short, withUnit } from "./numbers";
+import { short } from "./numbers";
+import { amountOf, nounOf } from "./signals";
 
 export type Limit = number | readonly number[] | null;
 export type SideName = Rule["side"];
 
 /** Returns a limit without its side: `400 ms`, `5 to 400 ms`. */
-export function limitText(limit: Limit, unit: string): string {
-  if (limit === null || typeof limit === "number") return withUnit(limit, unit);
+export function limitText(limit: Limit, unit: string, metric = ""): string {
+  if (limit === null || typeof limit === "number") return amountOf(limit, { metric, unit });
   const [low, high] = limit;
-  return said.between(short(low), withUnit(high, unit));
+  return said.between(short(low), amountOf(high, { metric, unit }));
 }
 
 /**
@@ -25,17 +26,24 @@ export function sideOf(alert: Pick<Alert, "limit" | "value">): SideName | null {
   return value < limit ? "below" : "above";
 }
 
-/** Returns what crossed what: `p95 617 ms > 400 ms`; of silence, that there was no data. */
-export function crossing(alert: Alert): string {
+/**
+ * Returns what crossed what: `p95 617 ms > 400 ms`; of silence, that there was no data.
+ *
+ * Lists of alerts do not say of which metric they are; their rules do.
+ */
+export function crossing(alert: Alert, metric = ""): string {
   const side = sideOf(alert);
   if (alert.value === null || side === null) return said.silent;
-  const value = `${alert.aggregate} ${withUnit(alert.value, alert.unit)}`;
-  return `${value} ${said.signs[side]} ${limitText(alert.limit, alert.unit)}`;
+  const of = { metric, aggregate: alert.aggregate, unit: alert.unit };
+  const value = `${nounOf(of)} ${amountOf(alert.value, of)}`;
+  return `${value} ${said.signs[side]} ${limitText(alert.limit, alert.unit, metric)}`;
 }
 
+type Limited = Pick<Rule, "metric" | "aggregate" | "side" | "limit" | "unit">;
+
 /** Returns a rule's limit as a sentence: `p95 above 400 ms`. */
-export function limitSentence(rule: Pick<Rule, "aggregate" | "side" | "limit" | "unit">): string {
-  return `${rule.aggregate} ${said.sides[rule.side]} ${limitText(rule.limit, rule.unit)}`;
+export function limitSentence(rule: Limited): string {
+  return `${nounOf(rule)} ${said.sides[rule.side]} ${limitText(rule.limit, rule.unit, rule.metric)}`;
 }
 
 type Labels = Readonly<Record<string, string | null>>;

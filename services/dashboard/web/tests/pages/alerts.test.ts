@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Alert, AlertDetail, Happened, Rule, RuleGroup } from "../../src/api/shapes";
+import { sickOf, worstOf } from "../../src/lib/standing";
 import { aroundOf, asksOf, limitLines, queryAround } from "../../src/pages/alerts/around";
 import { alertsIn, firstOf, lengthMs, moved, presentOf } from "../../src/pages/alerts/now";
 import { timelineOf } from "../../src/pages/alerts/timeline";
@@ -84,7 +85,41 @@ describe("presentOf", () => {
       ["pending", 1],
       ["no_data", 1],
     ]);
-    expect(sections[0]?.rows[0]).toMatchObject({ kind: "alert", silent: true });
+    expect(sections[0]?.rows[0]).toMatchObject({ kind: "alert", health: "no_data" });
+  });
+});
+
+describe("a rule that is not evaluated", () => {
+  const why = "its metric is gone; define it again, or delete the rule";
+
+  it("stands below what fires, once, and is not counted as ok", () => {
+    // Nobody would be told: that is worse than what is pending.
+    const sick = rule("sick", [group({ health: "no_data" })], { health: "error", why });
+    const off = rule("off", [], { health: "error", mode: "stopped" });
+    const pending = rule("slow", [group({ state: "pending" })], { state: "pending" });
+    const { sections, ok } = presentOf([alert("a")], [], [sick, off, pending], NOW);
+    expect(sections.map((one) => [one.state, one.rows.length])).toEqual([
+      ["firing", 1],
+      ["error", 1],
+      ["pending", 1],
+    ]);
+    expect(sections[1]?.rows[0]).toEqual({ kind: "rule", rule: sick });
+    expect(ok).toBe(0);
+    expect(sickOf([sick, off, pending])).toEqual([sick]);
+  });
+
+  it("makes what it told before old, whatever its series say", () => {
+    // Firing is kept, and that it is not known any more stands beside it.
+    const rules = [rule("slow_checkout", [group({ health: "no_data" })], { health: "stale" })];
+    const { sections } = presentOf([alert("a")], [], rules, NOW);
+    expect(sections[0]?.rows[0]).toMatchObject({ kind: "alert", health: "stale" });
+  });
+
+  it("is the worst of what several rules say of one number", () => {
+    // A tile has room for one.
+    expect(worstOf(["ok", "no_data", "error", "stale"])).toBe("error");
+    expect(worstOf(["ok", "no_data"])).toBe("no_data");
+    expect(worstOf([])).toBe("ok");
   });
 });
 

@@ -71,7 +71,14 @@ describe("what people did", () => {
   const told = (happened: Partial<AlertDetail["happened"][number]>[]) =>
     timelineOf({
       happened: happened.map((one) => ({ kind: "", at_ms: 0, ...one })),
-      ...{ aggregate: "count", unit: "", limit: 1, verdict: "confirmed", reason: null },
+      ...{
+        metric: "latency",
+        aggregate: "count",
+        unit: "",
+        limit: 1,
+        verdict: "confirmed",
+        reason: null,
+      },
     } as AlertDetail);
 
   it("stands in an alert's history, with what failed and why", () => {

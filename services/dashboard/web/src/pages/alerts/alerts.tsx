@@ -1,7 +1,6 @@
 /** Alerts: what fires, all rules, and what was. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Alert, Rule } from "../../api/shapes";
-import { Icon } from "../../components/icon";
 import { type PageProps, useTitle } from "../../components/lazy";
 import { Empty, Refused } from "../../components/notes";
 import { Seg } from "../../components/seg";
@@ -9,13 +8,13 @@ import { endedAlerts, firingCount, openAlerts, rules, useReader } from "../../li
 import { onKey } from "../../lib/keys";
 import { current, navigate } from "../../lib/router";
 import { may } from "../../lib/session";
-import { to } from "../../lib/view";
 import { alertWords } from "../../messages.alerts.en";
 import { actWords } from "../../messages.channels.en";
 import { ChannelsTab } from "./channels-tab";
 import { addressOf, go, listNowMs, type Tab, tabOf, useNarrow } from "./choice";
 import { Detail } from "./detail";
 import { AlertRow, type Choosing, SectionRows } from "./list";
+import { NewRule, NoRules } from "./no-rules";
 import { alertsIn, firstOf, moved, type Present, presentOf } from "./now";
 import { RulesTab } from "./rules-tab";
 import { SilencesTab } from "./silences-tab";
@@ -87,15 +86,6 @@ function Bar({ tab, count, picked }: { tab: Tab; count: number | null; picked: b
   );
 }
 
-function NewRule() {
-  return (
-    <a class="btn go" href={to("/rules/new")} data-testid="new-rule">
-      <Icon name="plus" small />
-      {alertWords.newRule}
-    </a>
-  );
-}
-
 interface TabbedProps {
   readonly tab: Tab;
   readonly id: string | null;
@@ -106,7 +96,7 @@ interface TabbedProps {
 
 function Tabbed(props: TabbedProps) {
   const { tab, rules: all } = props;
-  if (tab === "rules") return all.length > 0 ? <RulesTab rules={all} /> : <NoRules />;
+  if (tab === "rules") return <RulesTab rules={all} />;
   if (tab === "silences") return <SilencesTab rules={all} />;
   if (tab === "channels") return <ChannelsTab />;
   return tab === "now" ? <Now {...props} /> : <History {...props} />;
@@ -138,17 +128,6 @@ function Quiet({ ok }: { ok: number }) {
     <div class="panel">
       <Empty icon="ok" title={alertWords.now.quiet}>
         <span>{alertWords.now.rulesOk(ok)}</span>
-      </Empty>
-    </div>
-  );
-}
-
-function NoRules() {
-  return (
-    <div class="panel">
-      <Empty icon="bell" title={alertWords.empty.noRules}>
-        <span class="prose-narrow">{alertWords.empty.what}</span>
-        {may("define") ? <NewRule /> : <span class="t3 s">{alertWords.empty.scope}</span>}
       </Empty>
     </div>
   );

@@ -3,18 +3,21 @@ import { useLoad } from "../../api/load";
 import type { Alert, AlertDetail, Rule } from "../../api/shapes";
 import { Icon } from "../../components/icon";
 import { Empty, Refused } from "../../components/notes";
+import { HealthTag, StateTag, Verdict } from "../../components/state-tag";
 import { crossing, labelPairs, limitText } from "../../lib/limit-words";
-import { bounds, exact, integer, withUnit } from "../../lib/numbers";
+import { bounds, exact, integer } from "../../lib/numbers";
 import { titleOf } from "../../lib/rule-title";
+import { amountOf, isSignal } from "../../lib/signals";
+import { isSick } from "../../lib/standing";
 import { clockOn, lengthWords, span } from "../../lib/time";
 import { to, zone } from "../../lib/view";
 import { alertWords } from "../../messages.alerts.en";
+import { signalWords } from "../../messages.signals.en";
 import { Acts, Held } from "./acts";
 import { AroundChart } from "./around-chart";
 import { listNowMs } from "./choice";
 import { HappenedPanel } from "./happened";
-import { lengthMs } from "./now";
-import { StateTag, Verdict } from "./state-tag";
+import { healthNow, lengthMs } from "./now";
 
 const EVERY_MS = 2_000;
 const said = alertWords.detail;
@@ -57,9 +60,13 @@ export function Detail({ id, rules, close }: DetailProps) {
       {problem && <Refused problem={problem} retry={reload} />}
       <div class="panel">
         <Head alert={alert} rule={rule} rules={rules} reload={reload} close={close} />
-        <div class="body">
-          <AroundChart alert={alert} known={rule !== null} />
-        </div>
+        {isSignal(alert.metric) ? (
+          <p class="body t2">{signalWords.explained[alert.metric]}</p>
+        ) : (
+          <div class="body">
+            <AroundChart alert={alert} known={rule !== null} />
+          </div>
+        )}
       </div>
       <div class="two">
         <HappenedPanel alert={alert} />
@@ -78,6 +85,7 @@ interface HeadProps {
 }
 
 function Head({ alert, rule, rules, reload, close }: HeadProps) {
+  const health = isOpen(alert) && rule ? healthNow(alert, rule) : "ok";
   return (
     <div class="alert-head">
       <div class="grow">
@@ -92,13 +100,20 @@ function Head({ alert, rule, rules, reload, close }: HeadProps) {
             </span>
           ))}
           <span class="chip">{alertWords.severity(alert.severity)}</span>
+          {isSignal(alert.metric) && (
+            <span class="chip" title={alertWords.signals.why}>
+              {alertWords.signals.title}
+            </span>
+          )}
         </div>
         <div class="row wrap standing">
           <StateTag state={alert.state} pill />
-          <Verdict verdict={alert.verdict} />
+          <HealthTag health={health} why={rule?.why ?? null} />
+          {!isSignal(alert.metric) && <Verdict verdict={alert.verdict} />}
           <Sentence alert={alert} />
           <Held alert={alert} />
         </div>
+        {isSick(health) && rule?.why && <p class="t2 why">{rule.why}</p>}
         <Acts alert={alert} rule={rule} rules={rules} reload={reload} />
       </div>
       <div class="row wrap alert-links">
@@ -107,7 +122,7 @@ function Head({ alert, rule, rules, reload, close }: HeadProps) {
             {said.runbook}
           </a>
         )}
-        {alert.metric && (
+        {alert.metric && !isSignal(alert.metric) && (
           <a class="btn" href={to(`/m/${encodeURIComponent(alert.metric)}`)}>
             <Icon name="metric" small />
             {said.openMetric}
@@ -124,9 +139,11 @@ function Head({ alert, rule, rules, reload, close }: HeadProps) {
   );
 }
 
+const isOpen = (alert: Alert) => alert.state === "firing" || alert.state === "recovering";
+
 /** What crossed what, since when, and for how long. */
-function Sentence({ alert }: { alert: Alert }) {
-  const open = alert.state === "firing" || alert.state === "recovering";
+function Sentence({ alert }: { alert: AlertDetail }) {
+  const open = isOpen(alert);
   const lasted = lengthMs(alert, listNowMs.value);
   const at = (ms: number) => clockOn(ms, listNowMs.value, zone.value, "second");
   const when = open
@@ -134,7 +151,8 @@ function Sentence({ alert }: { alert: Alert }) {
     : said.fromTo(at(alert.since_ms), at(alert.at_ms));
   return (
     <span class="t2">
-      <b class="said-value">{crossing(alert)}</b>, {when} {lasted > 0 && said.lasted(span(lasted))}
+      <b class="said-value">{crossing(alert, alert.metric)}</b>, {when}{" "}
+      {lasted > 0 && said.lasted(span(lasted))}
     </span>
   );
 }
@@ -143,7 +161,6 @@ function Sentence({ alert }: { alert: Alert }) {
 function Numbers({ alert, rule }: { alert: AlertDetail; rule: Rule | null }) {
   const { value, low, high, unit } = alert;
   const known = value !== null && low !== null && high !== null && low !== high;
-  const ended = clockOn(alert.since_ms, listNowMs.value, zone.value, "second");
   return (
     <section class="panel">
       <header>
@@ -152,35 +169,26 @@ function Numbers({ alert, rule }: { alert: AlertDetail; rule: Rule | null }) {
       </header>
       <div class="body">
         <dl class="facts">
-          <dt>{said.verdict}</dt>
-          <dd>
-            {alertWords.verdicts[alert.verdict]}
-            <span class="t3">: {alertWords.verdictWhy[alert.verdict]}</span>
-          </dd>
+          {!isSignal(alert.metric) && (
+            <>
+              <dt>{said.verdict}</dt>
+              <dd>
+                {alertWords.verdicts[alert.verdict]}
+                <span class="t3">: {alertWords.verdictWhy[alert.verdict]}</span>
+              </dd>
+            </>
+          )}
           <dt>{said.value}</dt>
           <dd title={exact(value)}>
-            {withUnit(value, unit)}{" "}
+            {amountOf(value, alert)}{" "}
             {known && <span class="t3">{said.within(bounds(low, high, unit))}</span>}
           </dd>
           <dt>{said.limit}</dt>
-          <dd>{limitText(alert.limit, unit)}</dd>
-          {rule && (
-            <>
-              <dt>{said.window}</dt>
-              <dd>{said.windowOf(lengthWords(rule.window_ms), ended)}</dd>
-            </>
-          )}
-          <dt>{said.events}</dt>
-          <dd>{said.counted(integer(alert.count))}</dd>
+          <dd>{limitText(alert.limit, unit, alert.metric)}</dd>
+          {!isSignal(alert.metric) && <Window alert={alert} rule={rule} />}
           <dt>{said.rule}</dt>
           <dd>
             <RuleName alert={alert} rule={rule} />
-          </dd>
-          <dt>{said.metric}</dt>
-          <dd>
-            <a class="mono" href={to(`/m/${encodeURIComponent(alert.metric)}`)}>
-              {alert.metric}
-            </a>
           </dd>
           {alert.reason && (
             <>
@@ -191,6 +199,29 @@ function Numbers({ alert, rule }: { alert: AlertDetail; rule: Rule | null }) {
         </dl>
       </div>
     </section>
+  );
+}
+
+/** Which window of events the numbers are of. */
+function Window({ alert, rule }: { alert: AlertDetail; rule: Rule | null }) {
+  const ended = clockOn(alert.since_ms, listNowMs.value, zone.value, "second");
+  return (
+    <>
+      {rule && (
+        <>
+          <dt>{said.window}</dt>
+          <dd>{said.windowOf(lengthWords(rule.window_ms), ended)}</dd>
+        </>
+      )}
+      <dt>{said.events}</dt>
+      <dd>{said.counted(integer(alert.count))}</dd>
+      <dt>{said.metric}</dt>
+      <dd>
+        <a class="mono" href={to(`/m/${encodeURIComponent(alert.metric)}`)}>
+          {alert.metric}
+        </a>
+      </dd>
+    </>
   );
 }
 

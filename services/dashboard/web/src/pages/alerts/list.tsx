@@ -2,16 +2,17 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { Alert, Rule } from "../../api/shapes";
 import { Icon } from "../../components/icon";
+import { StateTag } from "../../components/state-tag";
 import { crossing, seriesText } from "../../lib/limit-words";
-import { withUnit } from "../../lib/numbers";
 import { titleOf } from "../../lib/rule-title";
+import { amountOf, isSignal } from "../../lib/signals";
+import { type Health, LOOKS } from "../../lib/standing";
 import { clockOn, span } from "../../lib/time";
 import { to, zone } from "../../lib/view";
 import { alertWords } from "../../messages.alerts.en";
 import { actWords } from "../../messages.channels.en";
 import { listNowMs } from "./choice";
 import { lengthMs, type Row, type Section } from "./now";
-import { StateTag } from "./state-tag";
 
 const said = alertWords.now;
 const MORE = 50;
@@ -49,9 +50,11 @@ export function SectionRows({ section, most, more, ...choosing }: SectionProps) 
                 key={row.alert.id}
                 alert={row.alert}
                 rule={row.rule}
-                silent={row.silent}
+                health={row.health}
                 {...choosing}
               />
+            ) : row.kind === "rule" ? (
+              <SickRow key={row.rule.name} rule={row.rule} />
             ) : (
               <SeriesRow key={`${row.rule.name} ${JSON.stringify(row.group.by)}`} row={row} />
             ),
@@ -69,12 +72,12 @@ export function SectionRows({ section, most, more, ...choosing }: SectionProps) 
 interface AlertRowProps extends Choosing {
   readonly alert: Alert;
   readonly rule: Rule | null;
-  readonly silent?: boolean;
+  readonly health?: Health;
 }
 
 /** One alert: its rule and series, state, numbers, and for how long. */
 export function AlertRow(props: AlertRowProps) {
-  const { alert, rule, chosen, silent = false } = props;
+  const { alert, rule, chosen, health = "ok" } = props;
   const row = useRef<HTMLAnchorElement>(null);
   const current = alert.id === chosen;
   useEffect(() => {
@@ -103,7 +106,8 @@ export function AlertRow(props: AlertRowProps) {
         <span class="who">{[titleOf(alert.rule), series].filter(Boolean).join(" · ")}</span>
         <StateTag state={alert.state} />
         <span class="what">
-          {open ? <Present alert={alert} silent={silent} /> : endText(alert)}
+          {open ? <Present alert={alert} rule={rule} health={health} /> : endText(alert, rule)}
+          {isSignal(rule?.metric ?? "") && <Itself />}
         </span>
         <span class="what">
           {open
@@ -115,13 +119,29 @@ export function AlertRow(props: AlertRowProps) {
   );
 }
 
-function Present({ alert, silent }: { alert: Alert; silent: boolean }) {
+/** That it is about Weir, and not about anybody's events. */
+function Itself() {
+  return (
+    <span class="silent" title={alertWords.signals.why}>
+      {alertWords.signals.title}
+    </span>
+  );
+}
+
+type PresentProps = Required<Pick<AlertRowProps, "alert" | "rule" | "health">>;
+
+function Present({ alert, rule, health }: PresentProps) {
   return (
     <>
-      {crossing(alert)}
+      {crossing(alert, rule?.metric)}
       {alert.verdict === "confirmed" && `, ${alertWords.confirmed}`}
       {alert.verdict === "provisional" && <span class="tag-prov">{alertWords.provisional}</span>}
-      {silent && <span class="silent">{said.silentToo}</span>}
+      {health !== "ok" && (
+        <span class={health === "error" ? "silent bad" : "silent"} data-health={health}>
+          <Icon name={LOOKS[health][0]} small />
+          {said.healths[health]}
+        </span>
+      )}
       {alert.ack && (
         <span class="silent" title={alert.ack.note}>
           <Icon name="check" small />
@@ -133,13 +153,32 @@ function Present({ alert, silent }: { alert: Alert; silent: boolean }) {
   );
 }
 
-function endText(alert: Alert): string {
+function endText(alert: Alert, rule: Rule | null): string {
   const lasted = lengthMs(alert, alert.at_ms);
   // Of a rule that was deleted in the window that fired, no length is known.
   const length = lasted > 0 ? span(lasted) : "";
-  if (alert.state === "withdrawn") return `${crossing(alert)}: ${said.withdrawn}`;
+  if (alert.state === "withdrawn") return `${crossing(alert, rule?.metric)}: ${said.withdrawn}`;
   if (alert.state === "ended") return said.ended(alert.reason ?? "", length);
-  return [crossing(alert), length && said.firedFor(length)].filter(Boolean).join(", ");
+  return [crossing(alert, rule?.metric), length && said.firedFor(length)]
+    .filter(Boolean)
+    .join(", ");
+}
+
+/** A rule that is not evaluated: what is wrong with it, and what to do. */
+function SickRow({ rule }: { rule: Rule }) {
+  return (
+    <li>
+      <a
+        href={to(`/rules/${encodeURIComponent(rule.name)}`)}
+        data-testid="sick-rule"
+        data-rule={rule.name}
+      >
+        <span class="who">{titleOf(rule.name)}</span>
+        <StateTag state={rule.health} />
+        <span class="what">{rule.why}</span>
+      </a>
+    </li>
+  );
 }
 
 /** A series that is pending or silent: it has no alert of its own, its rule says more. */
@@ -147,7 +186,7 @@ function SeriesRow({ row }: { row: Extract<Row, { kind: "series" }> }) {
   const { rule, group } = row;
   const series = seriesText(group.by, rule.by);
   const silent = group.health === "no_data" && group.state !== "pending";
-  const value = withUnit(group.value, rule.unit);
+  const value = amountOf(group.value, rule);
   return (
     <li>
       <a href={to(`/rules/${encodeURIComponent(rule.name)}`)} data-testid="series-state-row">

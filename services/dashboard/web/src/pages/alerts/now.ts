@@ -1,42 +1,25 @@
 /** What the page of alerts lists as present: by state, worst first. Pure. */
 import type { Alert, Rule, RuleGroup } from "../../api/shapes";
-import type { IconName } from "../../components/icon";
+import { type Health, healthOf, isSick, type Sickness, sickOf } from "../../lib/standing";
 
 const HOUR_MS = 3_600_000;
 const SEVERITIES = ["critical", "high", "low", "info"];
 
-/** A state as a screen shows it: its icon and color; the word is in the messages. */
-export type StateName =
-  | "firing"
-  | "recovering"
-  | "pending"
-  | "no_data"
-  | "ok"
-  | "stopped"
-  | "resolved"
-  | "ended"
-  | "withdrawn";
-
-export const LOOKS: Readonly<Record<StateName, readonly [icon: IconName, tone: string]>> = {
-  firing: ["firing", "bad"],
-  recovering: ["recovering", "warn"],
-  pending: ["pending", "warn"],
-  no_data: ["nodata", "none"],
-  ok: ["ok", "good"],
-  stopped: ["pause", "none"],
-  resolved: ["ok", "good"],
-  ended: ["x", "none"],
-  withdrawn: ["fix", "fix"],
-};
-
-/** A row: an alert, or a series of a rule of which nothing has fired. */
+/** A row: an alert, a series of a rule of which nothing has fired, or a rule that is sick. */
 export type Row =
-  | { readonly kind: "alert"; readonly alert: Alert; readonly rule: Rule | null; silent: boolean }
-  | { readonly kind: "series"; readonly rule: Rule; readonly group: RuleGroup };
+  | {
+      readonly kind: "alert";
+      readonly alert: Alert;
+      readonly rule: Rule | null;
+      /** How well its state is known now. */
+      readonly health: Health;
+    }
+  | { readonly kind: "series"; readonly rule: Rule; readonly group: RuleGroup }
+  | { readonly kind: "rule"; readonly rule: Rule };
 
 /** Rows of one state. */
 export interface Section {
-  readonly state: "firing" | "recovering" | "pending" | "no_data" | "changed";
+  readonly state: "firing" | "recovering" | Sickness | "pending" | "no_data" | "changed";
   readonly rows: readonly Row[];
 }
 
@@ -56,18 +39,27 @@ export function presentOf(
   const byName = new Map(rules.map((rule) => [rule.name, rule]));
   const row = (alert: Alert): Row => {
     const rule = byName.get(alert.rule) ?? null;
-    return { kind: "alert", alert, rule, silent: rule !== null && isSilent(alert, rule) };
+    return { kind: "alert", alert, rule, health: rule === null ? "ok" : healthNow(alert, rule) };
   };
   const of = (state: Alert["state"]) =>
     worstFirst(open.filter((one) => one.state === state)).map(row);
+  const sick = (health: Sickness) =>
+    sickOf(rules)
+      .filter((rule) => rule.health === health)
+      .map((rule): Row => ({ kind: "rule", rule }));
   const recent = ended.filter((one) => one.at_ms > nowMs - HOUR_MS).map(row);
   const sections: Section[] = [
     { state: "firing", rows: of("firing") },
     { state: "recovering", rows: of("recovering") },
+    { state: "error", rows: sick("error") },
+    { state: "stale", rows: sick("stale") },
     { state: "pending", rows: seriesOf(rules, (group) => group.state === "pending") },
     {
       state: "no_data",
-      rows: seriesOf(rules, (one) => one.health === "no_data" && !fires(one) && !pends(one)),
+      rows: seriesOf(
+        rules.filter((rule) => !isSick(rule.health)),
+        (one) => one.health === "no_data" && !fires(one) && !pends(one),
+      ),
     },
     { state: "changed", rows: recent },
   ];
@@ -94,13 +86,11 @@ function seriesOf(rules: readonly Rule[], wanted: (group: RuleGroup) => boolean)
     );
 }
 
-/** Tells whether the series of an alert has no data now: its state is kept, and that is told. */
-function isSilent(alert: Alert, rule: Rule): boolean {
-  return rule.groups.some(
-    (group) =>
-      group.health === "no_data" &&
-      rule.by.every((name) => (group.by[name] ?? null) === (alert.labels[name] ?? null)),
-  );
+/** Returns how well the state of an alert is known now: it is kept, and that is told. */
+export function healthNow(alert: Alert, rule: Rule): Health {
+  const same = (group: RuleGroup) =>
+    rule.by.every((name) => (group.by[name] ?? null) === (alert.labels[name] ?? null));
+  return healthOf(rule, rule.groups.find(same));
 }
 
 /** Returns the first rows of each section: a rule by path can fire hundreds of times. */

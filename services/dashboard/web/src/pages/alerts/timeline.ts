@@ -2,7 +2,8 @@
 import type { AlertDetail, Happened } from "../../api/shapes";
 import type { IconName } from "../../components/icon";
 import { limitText, type SideName, sideOf } from "../../lib/limit-words";
-import { NONE, withUnit } from "../../lib/numbers";
+import { NONE } from "../../lib/numbers";
+import { amountOf, nounOf } from "../../lib/signals";
 import { alertWords } from "../../messages.alerts.en";
 import { actWords } from "../../messages.channels.en";
 
@@ -43,7 +44,10 @@ const SIGNS: ReadonlyMap<string, readonly [IconName, string]> = new Map<
   ["given_back", ["replay", "t3"]],
 ]);
 
-type Told = Pick<AlertDetail, "happened" | "aggregate" | "unit" | "limit" | "verdict" | "reason">;
+type Told = Pick<
+  AlertDetail,
+  "happened" | "metric" | "aggregate" | "unit" | "limit" | "verdict" | "reason"
+>;
 
 /** Returns what happened, oldest first. */
 export function timelineOf(alert: Told): readonly Entry[] {
@@ -69,8 +73,8 @@ export function timelineOf(alert: Told): readonly Entry[] {
 }
 
 function textOf(alert: Told, one: Happened, before: number | null): string {
-  const value = withUnit(one.value, alert.unit);
-  const told = value === NONE ? said.silent : `${alert.aggregate} ${value}`;
+  const value = amountOf(one.value, alert);
+  const told = value === NONE ? said.silent : `${nounOf(alert)} ${value}`;
   switch (one.kind) {
     case "firing":
       return said.firing(crossed(alert, one, told));
@@ -108,12 +112,12 @@ function textOf(alert: Told, one: Happened, before: number | null): string {
   }
 }
 
-const was = (alert: Told, before: number) => `${alert.aggregate} ${withUnit(before, alert.unit)}`;
+const was = (alert: Told, before: number) => `${nounOf(alert)} ${amountOf(before, alert)}`;
 
 function crossed(alert: Told, one: Happened, told: string): string {
   const side: SideName | null = sideOf({ limit: alert.limit, value: one.value ?? null });
   if (side === null) return told;
-  return `${told} ${alertWords.signs[side]} ${limitText(alert.limit, alert.unit)}`;
+  return `${told} ${alertWords.signs[side]} ${limitText(alert.limit, alert.unit, alert.metric)}`;
 }
 
 function answerOf(one: Happened): string {

@@ -1,7 +1,7 @@
 /** A state as icon, word and color. */
-import { Icon } from "../../components/icon";
-import { alertWords } from "../../messages.alerts.en";
-import { LOOKS, type StateName } from "./now";
+import { type Health, LOOKS, type StateName } from "../lib/standing";
+import { alertWords } from "../messages.alerts.en";
+import { Icon } from "./icon";
 
 /** Shows a state; as a pill where it is what the page is about. */
 export function StateTag({ state, pill = false }: { state: StateName; pill?: boolean }) {
@@ -9,7 +9,17 @@ export function StateTag({ state, pill = false }: { state: StateName; pill?: boo
   return (
     <span class={`state ${tone}${pill ? " pill" : ""}`} data-state={state}>
       <Icon name={icon} />
-      {alertWords.states[state]}
+      <span class="w">{alertWords.states[state]}</span>
+    </span>
+  );
+}
+
+/** Shows that a state is not known, or not known any more; nothing where all is well. */
+export function HealthTag({ health, why }: { health: Health; why?: string | null }) {
+  if (health === "ok") return null;
+  return (
+    <span data-testid="health" data-health={health} title={why ?? undefined}>
+      <StateTag state={health} />
     </span>
   );
 }
