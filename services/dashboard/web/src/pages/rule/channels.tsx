@@ -7,12 +7,14 @@ interface ChannelsProps {
   readonly chosen: readonly string[];
   /** Those that are defined; null while that is not known. */
   readonly known: readonly string[] | null;
+  /** Whether all are told where none is chosen. */
+  readonly everybody: boolean;
   readonly fault: ProblemPlace | undefined;
   onChange(chosen: readonly string[]): void;
 }
 
 /** A button for each channel; one that is named but not defined says so. */
-export function Channels({ chosen, known, fault, onChange }: ChannelsProps) {
+export function Channels({ chosen, known, everybody, fault, onChange }: ChannelsProps) {
   const offered = [...new Set([...(known ?? []), ...chosen])];
   const toggled = (name: string) =>
     onChange(chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name]);
@@ -36,6 +38,11 @@ export function Channels({ chosen, known, fault, onChange }: ChannelsProps) {
             {strange(name) ? words.say.unknownChannel(name) : name}
           </button>
         ))}
+        {everybody && chosen.length === 0 && (
+          <span class="t2" title={words.say.everybodyWhy}>
+            {words.say.everybody}
+          </span>
+        )}
         {known?.length === 0 && <How />}
       </div>
       {fault && (

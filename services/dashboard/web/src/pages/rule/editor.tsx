@@ -1,10 +1,16 @@
 /** The editor of one rule: bar, sentence or text, chart, and what the last day says of it. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Metric } from "../../api/shapes";
+import { lazy } from "../../components/lazy";
 import { Note, Refused } from "../../components/notes";
+import { rules, useReader } from "../../lib/alerts";
+import { unitOf } from "../../lib/numbers";
 import { navigate } from "../../lib/router";
 import { readRule } from "../../lib/rule-text";
 import { may } from "../../lib/session";
+import { isSignal } from "../../lib/signals";
+import { isSick, LOOKS } from "../../lib/standing";
+import { alertWords } from "../../messages.alerts.en";
 import { ruleWords as words } from "../../messages.rules.en";
 import { useValidation } from "../definitions/verdict";
 import { Conflicted, Leaving } from "./asked";
@@ -12,9 +18,12 @@ import { Bar } from "./bar";
 import { Sentence } from "./sentence";
 import { TextView } from "./text-view";
 import { toldOf, whereOf } from "./told";
-import { Trial } from "./trial";
 import { useForm } from "./use-form";
 import { type Stored, useRule } from "./use-rule";
+
+// What a rule is written with comes first; not every rule has both.
+const Trial = lazy(() => import("./trial"));
+const Standing = lazy(() => import("./standing"));
 
 interface EditorProps {
   readonly first: Stored | null;
@@ -46,6 +55,11 @@ export function Editor({ first, beginning, metrics, channels }: EditorProps) {
     if (rule.onward !== null) navigate(rule.onward);
   }, [rule.onward]);
   const locked = !may("define");
+  const now = useReader(rules).items?.find((one) => one.name === name) ?? null;
+  const metric = metrics.find((one) => one.name === seen?.metric);
+  const unit = isSignal(seen?.metric ?? "")
+    ? (now?.unit ?? "")
+    : unitOf(seen?.aggregate ?? "", metric?.unit ?? null);
   return (
     <form
       ref={page}
@@ -66,6 +80,11 @@ export function Editor({ first, beginning, metrics, channels }: EditorProps) {
       />
       <Conflicted rule={rule} />
       {told.alert && <Refused problem={told.alert} />}
+      {now && isSick(now.health) && (
+        <Note tone={now.health === "error" ? "bad" : "warn"} icon={LOOKS[now.health][0]}>
+          <b>{alertWords.states[now.health]}.</b> {now.why}
+        </Note>
+      )}
       {rule.saved !== null && !rule.changed && (
         <Note tone="good" icon="ok">
           {words.saved(rule.saved)} {words.mode.why[form?.mode ?? ""]}
@@ -80,6 +99,7 @@ export function Editor({ first, beginning, metrics, channels }: EditorProps) {
               form={form}
               metrics={metrics}
               channels={channels}
+              unit={unit}
               faults={told.faults}
               isNew={first === null}
               locked={locked}
@@ -88,15 +108,18 @@ export function Editor({ first, beginning, metrics, channels }: EditorProps) {
           )}
         </div>
       </section>
-      <Trial
-        rule={rule}
-        form={seen}
-        metric={metrics.find((one) => one.name === seen?.metric)}
-        where={whereOf(checked?.parsed)}
-        locked={locked || !form}
-        onMove={(end, value) => change({ [end]: String(value) })}
-        onSensible={propose}
-      />
+      {!isSignal(seen?.metric ?? "") && (
+        <Trial
+          rule={rule}
+          form={seen}
+          metric={metric}
+          where={whereOf(checked?.parsed)}
+          locked={locked || !form}
+          onMove={(end, value) => change({ [end]: String(value) })}
+          onSensible={propose}
+        />
+      )}
+      {now && <Standing rule={now} />}
       <Leaving changed={rule.changed && !locked} />
     </form>
   );

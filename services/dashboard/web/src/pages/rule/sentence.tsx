@@ -1,6 +1,5 @@
 /** The rule as a sentence of fields. */
 import type { Metric } from "../../api/shapes";
-import { unitOf } from "../../lib/numbers";
 import {
   type Field,
   onSide,
@@ -9,6 +8,7 @@ import {
   SIDES,
   type Side,
 } from "../../lib/rule-text";
+import { isSignal, nounOf } from "../../lib/signals";
 import { lengthOf, lengthWords } from "../../lib/time";
 import type { ProblemPlace } from "../../live/wire";
 import { ruleWords as words } from "../../messages.rules.en";
@@ -27,6 +27,8 @@ interface SentenceProps {
   readonly metrics: readonly Metric[];
   /** Names of channels; null while they are not known. */
   readonly channels: readonly string[] | null;
+  /** Of the number that is watched. */
+  readonly unit: string;
   readonly faults: Faults;
   readonly isNew: boolean;
   readonly locked: boolean;
@@ -50,11 +52,11 @@ export function Sentence(props: SentenceProps) {
         </Say>
       )}
       {isNew && <span class="say-end" />}
-      <What {...props} />
+      {isSignal(form.metric) ? <Signal metric={form.metric} /> : <What {...props} />}
       <Limit {...props} />
       <Back {...props} />
       <span class="say-end" />
-      <Doubts {...props} />
+      {!isSignal(form.metric) && <Doubts {...props} />}
       <Say id="severity" text={say.severity} fault={faults.get("severity")}>
         <Select
           id="severity"
@@ -66,10 +68,20 @@ export function Sentence(props: SentenceProps) {
       <Channels
         chosen={form.channels}
         known={props.channels}
+        everybody={isSignal(form.metric)}
         fault={faults.get("channels")}
         onChange={(channels) => onChange({ channels })}
       />
     </fieldset>
+  );
+}
+
+/** A signal has one number, which is read at this moment: there is nothing to choose. */
+function Signal({ metric }: { metric: string }) {
+  return (
+    <span class="say-word">
+      <span class="t2">{say.when}</span> <b>{nounOf({ metric, aggregate: "" })}</b>
+    </span>
   );
 }
 
@@ -148,8 +160,7 @@ function groupings(by: readonly string[]): readonly Choice[] {
 }
 
 /** Which side, where, for how long. */
-function Limit({ form, metrics, faults, onChange }: SentenceProps) {
-  const unit = unitIn(form, metrics);
+function Limit({ form, unit, faults, onChange }: SentenceProps) {
   const fault = faults.get("limit");
   const ends = form.side === "outside" ? (["low", "high"] as const) : [endOf(form.side)];
   return (
@@ -202,7 +213,7 @@ const endOf = (side: Side): "low" | "high" => (side === "below" ? "low" : "high"
 const BACKS = { low: "backLow", high: "backHigh" } as const;
 
 /** Where it comes back to, for how long. */
-function Back({ form, metrics, faults, onChange }: SentenceProps) {
+function Back({ form, unit, faults, onChange }: SentenceProps) {
   const fault = faults.get("recover");
   const ends = form.side === "outside" ? (["low", "high"] as const) : [endOf(form.side)];
   return (
@@ -223,7 +234,7 @@ function Back({ form, metrics, faults, onChange }: SentenceProps) {
             wrong={fault !== undefined}
             onInput={(value) => onChange({ [BACKS[end]]: value })}
           />
-          {nth === ends.length - 1 && <span class="t2">{unitIn(form, metrics)}</span>}
+          {nth === ends.length - 1 && <span class="t2">{unit}</span>}
         </Say>
       ))}
       <Say id="recover-for" text={say.recoverFor} fault={faults.get("recoverFor")}>
@@ -239,9 +250,6 @@ function Back({ form, metrics, faults, onChange }: SentenceProps) {
     </>
   );
 }
-
-const unitIn = (form: RuleForm, metrics: readonly Metric[]) =>
-  unitOf(form.aggregate, metrics.find((one) => one.name === form.metric)?.unit ?? null);
 
 /** What too few events and silence do. */
 function Doubts({ form, faults, onChange }: SentenceProps) {

@@ -22,7 +22,7 @@ interface TrialProps {
 }
 
 /** The chart with its strips, and beside it what they say in numbers. */
-export function Trial({ rule, form, metric, ...props }: TrialProps) {
+export default function Trial({ rule, form, metric, ...props }: TrialProps) {
   const [frame, setFrame] = useState<Frame | null>(null);
   const lacks = form !== null && form.low === "" && form.high === "";
   const tested = useBacktest(lacks ? null : testedText(rule.text));
