@@ -28,7 +28,12 @@ SETTINGS: Final[dict[str, type[BaseSettings]]] = {
     "topics": TopicsSettings,
 }
 # Given by the chart to every component that has them; so are all folders.
-GIVEN: Final = frozenset({"kafka_bootstrap", "redis_url", "host", "instance", "port", "ops_port"})
+GIVEN: Final = frozenset(
+    {
+        *("kafka_bootstrap", "kafka_security_protocol", "kafka_sasl_mechanism", "redis_url"),
+        *("host", "instance", "port", "ops_port"),
+    }
+)
 # What says how a setting is checked; the rest of pydantic's schema is for other readers.
 KEPT: Final = (
     "description",

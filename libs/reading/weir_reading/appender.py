@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 
 from confluent_kafka import KafkaError, Message, Producer
+from weir.kafka import Kafka
 
 
 class NotConfirmedError(Exception):
@@ -20,11 +21,11 @@ class NotConfirmedError(Exception):
 class Appender:
     """Writes records in the order of the calls, and waits for each acknowledgement."""
 
-    def __init__(self, bootstrap: str, topic: str, *, timeout_s: float) -> None:
+    def __init__(self, kafka: Kafka, topic: str, *, timeout_s: float) -> None:
         """Prepare; it connects by itself.
 
         Args:
-            bootstrap: Brokers.
+            kafka: How brokers are reached.
             topic: One with a single partition.
             timeout_s: How long an acknowledgement is waited for.
         """
@@ -32,7 +33,7 @@ class Appender:
         self._timeout_s = timeout_s
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **kafka.client_options(),
                 "acks": "all",
                 "enable.idempotence": True,
                 "linger.ms": 0,

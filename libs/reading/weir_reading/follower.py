@@ -23,6 +23,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 from weir.clock import Clock
+from weir.kafka import Kafka, refusal
 
 FETCH_WAIT_MS = 500
 # A broker answers each fetch within FETCH_WAIT_MS; silence this long means it is away.
@@ -58,9 +59,9 @@ class Follower:
     """
 
     def __init__(
-        self, bootstrap: str, clock: Clock, topic: str, take: Callable[[list[Record]], None]
+        self, kafka: Kafka, clock: Clock, topic: str, take: Callable[[list[Record]], None]
     ) -> None:
-        self._bootstrap = bootstrap
+        self._kafka = kafka
         self._topic = topic
         self._clock = clock
         self._take = take
@@ -68,7 +69,7 @@ class Follower:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._heard_s = clock.monotonic_s()
-        self._lost = False
+        self._lost = self._refused = False
         self.next_offset = 0
         self.caught_up = asyncio.Event()
         self._moved = asyncio.Condition()
@@ -104,7 +105,7 @@ class Follower:
     def _read(self) -> None:
         consumer = Consumer(
             {
-                "bootstrap.servers": self._bootstrap,
+                **self._kafka.client_options(),
                 # Required by the library; nothing is ever committed to it.
                 "group.id": f"reader-of-{self._topic}",
                 "enable.auto.commit": False,
@@ -150,6 +151,10 @@ class Follower:
             self._heard_s = self._clock.monotonic_s() - min(idle)
 
     def _error(self, error: KafkaError) -> None:
+        why = refusal(error.name(), error.str())
+        if why is not None and not self._refused:
+            self._refused = True
+            log.error("log_refused", topic=self._topic, why=why)
         if error.code() == KafkaError._ALL_BROKERS_DOWN and not self._lost:
             self._lost = True
             log.warning("log_lost")
@@ -157,7 +162,7 @@ class Follower:
     # ── on the loop ─────────────────────────────────────────────────────────
 
     def _arrived(self, records: list[Record], ended: bool) -> None:
-        self._lost = False
+        self._lost = self._refused = False
         if records:
             self._take(records)
             self.next_offset = records[-1].offset + 1

@@ -9,6 +9,7 @@ import pytest
 import structlog
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
+from weir.kafka import Kafka
 from weir_service.settings import Listed, Port, ServiceSettings, read
 
 
@@ -67,3 +68,57 @@ def test_all_faults_are_told_at_once(folder: Path, monkeypatch: pytest.MonkeyPat
         "WEIR_SAMPLE_SECRETS_DIR",
     }
     assert "a folder with a file hash_key that is not empty" in faults["WEIR_SAMPLE_SECRETS_DIR"]
+
+
+class TestKafka:
+    @pytest.mark.usefixtures("folder")
+    def test_is_plain_by_default(self) -> None:
+        """Who says nothing speaks to brokers without TLS and SASL."""
+        settings = read(Sample)
+
+        assert settings is not None
+        assert settings.kafka == Kafka("127.0.0.1:1")
+
+    def test_is_put_together_from_variables_and_files(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Protocol and mechanism are variables; name, password and CA are files, and not told."""
+        monkeypatch.setenv("WEIR_SAMPLE_KAFKA_SECURITY_PROTOCOL", "SASL_SSL")
+        monkeypatch.setenv("WEIR_SAMPLE_KAFKA_SASL_MECHANISM", "PLAIN")
+        (folder / "kafka_user").write_text("ingest\n")
+        (folder / "kafka_password").write_text("hunter2\n")
+        (folder / "kafka_ca").write_text("-----BEGIN CERTIFICATE-----")
+
+        settings = read(Sample)
+
+        assert settings is not None
+        ca_file = str(folder / "kafka_ca")
+        assert settings.kafka == Kafka(
+            "127.0.0.1:1", "SASL_SSL", "PLAIN", "ingest", "hunter2", ca_file=ca_file
+        )
+        assert "hunter2" not in json.dumps(settings.told()) + repr(settings)
+
+    @pytest.mark.usefixtures("folder")
+    def test_all_that_is_wrong_is_told_in_lines(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """SASL without mechanism, name and password: three lines, two of them of one setting."""
+        monkeypatch.setenv("WEIR_SAMPLE_KAFKA_SECURITY_PROTOCOL", "SASL_SSL")
+
+        with structlog.testing.capture_logs() as said:
+            assert read(Sample) is None
+
+        assert sorted(line["name"] for line in said) == [
+            "WEIR_SAMPLE_KAFKA_SASL_MECHANISM",
+            "WEIR_SAMPLE_SECRETS_DIR",
+            "WEIR_SAMPLE_SECRETS_DIR",
+        ]
+        assert [line["why"] for line in said if "kafka_password" in line["why"]]
+
+    @pytest.mark.usefixtures("folder")
+    def test_a_protocol_that_there_is_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A misspelt protocol is one fault; what depends on it is not guessed."""
+        monkeypatch.setenv("WEIR_SAMPLE_KAFKA_SECURITY_PROTOCOL", "TLS")
+
+        with structlog.testing.capture_logs() as said:
+            assert read(Sample) is None
+
+        assert [line["name"] for line in said] == ["WEIR_SAMPLE_KAFKA_SECURITY_PROTOCOL"]

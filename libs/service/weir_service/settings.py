@@ -14,8 +14,23 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import structlog
-from pydantic import BeforeValidator, Field, ValidationError, field_validator
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode
+from weir.kafka import (
+    CA,
+    CERTIFICATE,
+    KEY,
+    PASSWORD,
+    SECRETS,
+    USER,
+    Kafka,
+    SaslMechanism,
+    SecurityProtocol,
+    has_sasl,
+    has_tls,
+    mechanism_fault,
+    secret_faults,
+)
 
 EXIT_SETTINGS = 2
 """What a process ends with when its settings cannot be used."""
@@ -36,33 +51,75 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 """A port to listen on; 0 is any that is free."""
 
 
-class ServiceSettings(BaseSettings):
-    """What every process is told from outside."""
+class KafkaSettings(BaseSettings):
+    """What every process is told that speaks to Kafka."""
 
     needed_secrets: ClassVar[tuple[str, ...]] = ()
     """Names of the files that must be in `secrets_dir`."""
 
     kafka_bootstrap: str = Field(description="Brokers of the log, `host:port[,host:port]`.")
-    redis_url: str = Field(description="The store of panes, `redis://host:port/db`.")
+    kafka_security_protocol: SecurityProtocol = Field(
+        default="PLAINTEXT", description="How the brokers are spoken to."
+    )
+    kafka_sasl_mechanism: SaslMechanism | None = Field(
+        default=None,
+        validate_default=True,
+        description="How SASL proves the password; with the protocols SASL_PLAINTEXT and SASL_SSL.",
+    )
     secrets_dir: Path | None = Field(
         default=None,
         validate_default=True,
-        description="Folder of secrets, a file each; `redis_password` if Redis asks for one.",
+        description="Folder of secrets, a file each: `redis_password` if Redis asks for one; for "
+        "Kafka `kafka_user` and `kafka_password` (SASL), `kafka_ca` (TLS; without it the system's "
+        "CAs), `kafka_certificate` and `kafka_key` (brokers that ask clients for one).",
     )
+
+    @field_validator("kafka_sasl_mechanism")
+    @classmethod
+    def _mechanism_fits(
+        cls, mechanism: SaslMechanism | None, info: ValidationInfo
+    ) -> SaslMechanism | None:
+        protocol = info.data.get("kafka_security_protocol")
+        fault = mechanism_fault(protocol, mechanism) if protocol else None
+        if fault is not None:
+            raise ValueError(fault)
+        return mechanism
+
+    @field_validator("secrets_dir")
+    @classmethod
+    def _secrets_are_there(cls, folder: Path | None, info: ValidationInfo) -> Path | None:
+        faults = [
+            f"must be a folder with a file {name} that is not empty, found none: {folder}"
+            for name in cls.needed_secrets
+            if not read_secret(folder, name)
+        ]
+        if protocol := info.data.get("kafka_security_protocol"):
+            found = {name: read_secret(folder, name) or "" for name in SECRETS}
+            faults += secret_faults(protocol, found)
+        if faults:
+            raise ValueError("\n".join(faults))
+        return folder
+
+    @property
+    def kafka(self) -> Kafka:
+        """How Kafka is reached, with what the files of secrets say now."""
+        return read_kafka(
+            self.kafka_bootstrap,
+            self.kafka_security_protocol,
+            self.kafka_sasl_mechanism,
+            self.secrets_dir,
+        )
+
+
+class ServiceSettings(KafkaSettings):
+    """What every service is told from outside."""
+
+    redis_url: str = Field(description="The store of panes, `redis://host:port/db`.")
     host: str = Field(default="127.0.0.1", description="Address that all ports bind to.")
     instance: str = Field(
         default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}",
         description="Name of this process in heartbeats and start records.",
     )
-
-    @field_validator("secrets_dir")
-    @classmethod
-    def _secrets_are_there(cls, folder: Path | None) -> Path | None:
-        for name in cls.needed_secrets:
-            if not read_secret(folder, name):
-                msg = f"must be a folder with a file {name} that is not empty, found none: {folder}"
-                raise ValueError(msg)
-        return folder
 
     def secret(self, name: str) -> str | None:
         """Return a secret without the white space around it; None if there is no such file."""
@@ -90,6 +147,30 @@ def read_secret(folder: Path | None, name: str) -> str | None:
     return path.read_text(encoding="utf-8").strip() if path is not None and path.is_file() else None
 
 
+def read_kafka(
+    bootstrap: str,
+    protocol: SecurityProtocol,
+    mechanism: SaslMechanism | None,
+    folder: Path | None,
+) -> Kafka:
+    """Return how Kafka is reached, with what the files in a folder of secrets say."""
+
+    def file(name: str) -> str | None:
+        there = folder is not None and has_tls(protocol) and (folder / name).is_file()
+        return str(folder / name) if folder is not None and there else None
+
+    return Kafka(
+        bootstrap,
+        protocol,
+        mechanism,
+        user=read_secret(folder, USER) if has_sasl(protocol) else None,
+        password=read_secret(folder, PASSWORD) if has_sasl(protocol) else None,
+        ca_file=file(CA),
+        certificate_file=file(CERTIFICATE),
+        key_file=file(KEY),
+    )
+
+
 S = TypeVar("S", bound=ServiceSettings)
 
 
@@ -104,5 +185,6 @@ def read(kind: type[S]) -> S | None:
         prefix = kind.model_config.get("env_prefix", "")
         for fault in error.errors():
             name = f"{prefix}{'_'.join(str(part) for part in fault['loc'])}".upper()
-            log.error("bad_setting", name=name.rstrip("_"), why=fault["msg"])
+            for why in fault["msg"].splitlines():
+                log.error("bad_setting", name=name.rstrip("_"), why=why)
         return None

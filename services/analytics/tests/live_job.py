@@ -27,6 +27,7 @@ from weir import names, rows
 from weir.admission import Admitted, Terms, admit
 from weir.batches import BatchRecord, Opening, decode
 from weir.definitions.records import Edit, delete_record, put_record
+from weir.kafka import Kafka
 from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_local.repository import SPARK_JARS
 
@@ -162,7 +163,7 @@ class World:
 
     def fold(self) -> Any:
         """Return the fold of the definitions as they are now."""
-        log = DefinitionsLog(self.bootstrap)
+        log = DefinitionsLog(Kafka(self.bootstrap))
         log.read_to(log.end())
         log.close()
         return log.fold

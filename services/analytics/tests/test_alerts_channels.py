@@ -15,6 +15,7 @@ from weir.alerts.messages import trial_message
 from weir.alerts.records import Cursor, Look, Message, Record, Trial
 from weir.clock import SystemClock
 from weir.definitions.records import Edit, put_record
+from weir.kafka import Kafka
 from weir_analytics.alerts.channels.answer import Answer
 from weir_analytics.alerts.channels.sender import Sender
 from weir_analytics.alerts.journal import Journal
@@ -50,7 +51,7 @@ class Post:
         catalog = Catalog()
         catalog.take([Written(0, record.key, record.value, 0)])
         clock = SystemClock()
-        self.journal = Journal(broker.bootstrap, clock, self._on_read)
+        self.journal = Journal(Kafka(broker.bootstrap), clock, self._on_read)
         self.outbox = Outbox(self.journal, catalog, settings, clock)
 
     async def begin(self) -> None:

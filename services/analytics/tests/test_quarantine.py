@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from weir import names
+from weir.kafka import Kafka
 from weir_analytics.panes.quarantine import (
     Copy,
     Origin,
@@ -86,7 +87,7 @@ class TestWriter:
     ) -> None:
         """A refused record that fills the broker's limit with its headers leaves a copy."""
         digest = b"d" * (BROKER_LIMIT - value_bytes - 100)
-        writer = QuarantineWriter(kafka)
+        writer = QuarantineWriter(Kafka(kafka))
         writer.send(refused(b"v" * value_bytes, {"weir-reason": b"x", "weir-sha256": digest}))
 
         assert writer.flush() == 1

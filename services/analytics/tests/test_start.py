@@ -47,7 +47,7 @@ class Installation:
         """Start a driver, as far as before its first batch."""
         settings = self.settings.model_copy(update=changes)
         stores = Stores(
-            DefinitionsLog(settings.kafka_bootstrap),
+            DefinitionsLog(settings.kafka),
             Shards(settings.redis_url, settings.shards, password=settings.redis_password),
             BatchStream(settings.redis_url, password=settings.redis_password),
         )
@@ -60,7 +60,7 @@ class Installation:
 
     def told(self) -> Start:
         """Return what the latest start record says."""
-        log = DefinitionsLog(self.settings.kafka_bootstrap)
+        log = DefinitionsLog(self.settings.kafka)
         log.read_to(log.end())
         log.close()
         start = log.fold.start()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from weir.clock import SystemClock
+from weir.kafka import Kafka
 from weir_analytics.panes.ticks import IDLE_AFTER_S, QUIET_S, Quiet, Ticker
 
 
@@ -65,7 +66,7 @@ def test_a_tick_is_an_empty_record_with_its_header(
 ) -> None:
     """The ticker writes to each quiet partition of a real log, once."""
     topic = new_topic("ticks", 2, {})
-    ticker = Ticker(kafka, SystemClock(), tick_s=60, topic=topic)
+    ticker = Ticker(Kafka(kafka), SystemClock(), tick_s=60, topic=topic)
 
     # A partition just made may have no leader yet at the first look.
     written: list[int] = []

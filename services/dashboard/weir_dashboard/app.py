@@ -86,8 +86,8 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
     """Put the service together; nothing runs yet."""
     redis = connect(settings.redis_url, settings.redis_password)
     catalog = Catalog()
-    follower = Follower(settings.kafka_bootstrap, clock, names.DEFINITIONS, catalog.take)
-    appender = Appender(settings.kafka_bootstrap, names.DEFINITIONS, timeout_s=TIMEOUT_S)
+    follower = Follower(settings.kafka, clock, names.DEFINITIONS, catalog.take)
+    appender = Appender(settings.kafka, names.DEFINITIONS, timeout_s=TIMEOUT_S)
     writer = Writer(appender, follower, catalog, clock)
     key_ring = KeyRing(catalog, settings.hash_key, clock)
     sessions = Sessions(redis, key_ring, settings.session_hours)
@@ -124,8 +124,8 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
 
     context = Context(
         settings, clock, redis, catalog, writer, batches, parts, observer, key_ring, sessions,
-        queries, Turns(), Quarantine(settings.kafka_bootstrap),
-        Alerts(settings.kafka_bootstrap, clock), settings.hash_key,
+        queries, Turns(), Quarantine(settings.kafka),
+        Alerts(settings.kafka, clock), settings.hash_key,
     )  # fmt: skip
     return Dashboard(context, follower, appender, hub, feeds)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from prometheus_client import CollectorRegistry
+from weir.kafka import Kafka
 from weir.problems import ProblemError
 from weir_ingest.event_log import EventLog, LogLimits, Record
 from weir_ingest.instruments import Instruments
@@ -76,7 +77,10 @@ def libraries(monkeypatch: pytest.MonkeyPatch) -> list[Library]:
 def new_log(max_bytes: int = 10_000) -> EventLog:
     """Return a log that waits for a third of a second."""
     return EventLog(
-        "", 0, LogLimits(100, max_bytes, TIMEOUT_S), Instruments(registry=CollectorRegistry())
+        Kafka(""),
+        0,
+        LogLimits(100, max_bytes, TIMEOUT_S),
+        Instruments(registry=CollectorRegistry()),
     )
 
 

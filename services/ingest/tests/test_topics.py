@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from weir.kafka import Kafka
 from weir.topics import DAY_MS, Sizes, Topic, topics
 from weir_ingest.topics.broker import Topics
 from weir_ingest.topics.plan import Allowed, Found, Wanted, plan
@@ -141,7 +142,7 @@ class TestApply:
         assert [line for line in first.splitlines() if line.startswith("created")] == [
             f"created  {name}" for name in names
         ]
-        there = Topics({"bootstrap.servers": broker.bootstrap}).read(names)
+        there = Topics(Kafka(broker.bootstrap)).read(names)
         for topic in wanted:
             one = there[topic.name]
             assert (one.partitions, one.replication) == (topic.partitions, 1)
@@ -169,9 +170,7 @@ class TestApply:
 
         both = apply(broker.bootstrap, "--allow-grow", "--allow-shorten", events_partitions=7)
         assert "changed  weir.events: partitions 6 -> 7" in both.stdout
-        read = Topics({"bootstrap.servers": broker.bootstrap}).read(
-            ["weir.events", "weir.quarantine"]
-        )
+        read = Topics(Kafka(broker.bootstrap)).read(["weir.events", "weir.quarantine"])
         assert read["weir.events"].partitions == 7
         assert read["weir.quarantine"].config["retention.ms"] == str(30 * DAY_MS)
 
@@ -184,7 +183,7 @@ class TestApply:
         assert producer.flush(10) == 0
         apply(broker.bootstrap, corrections_days=91)
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        other = Topics({"bootstrap.servers": broker.bootstrap}).read(["of.somebody.else"])
+        other = Topics(Kafka(broker.bootstrap)).read(["of.somebody.else"])
         assert other["of.somebody.else"].partitions == 2
         assert other["of.somebody.else"].config["retention.ms"] == "1000"
         assert len(admin.list_topics(timeout=10).topics["weir.corrections"].partitions) == 1

@@ -55,12 +55,12 @@ class Service:
         self.instruments = Instruments()
         self.keys = Keys(settings.hash_key)
         self.log = EventLog(
-            settings.kafka_bootstrap, settings.linger_ms, _log_limits(settings), self.instruments
+            settings.kafka, settings.linger_ms, _log_limits(settings), self.instruments
         )
         self.redis = _redis(settings)
         self.tail = Tail(self.redis, Sampler(settings.tail_events_per_s), self.instruments)
         self.budget = _budget(settings)
-        self.key_reader = KeyReader(settings.kafka_bootstrap, self._on_keys)
+        self.key_reader = KeyReader(settings.kafka, self._on_keys)
         self.heartbeat = Heartbeat(self.redis, settings.instance, clock, self._state)
         self.accept = Accept(self._parts(settings, clock))
         self.api = build_api(self.accept)

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from weir import names
+from weir.kafka import Kafka
 from weir.problems import ProblemError, Reason
 
 from weir_ingest.instruments import Instruments
@@ -146,11 +147,11 @@ class EventLog:
     """The producer of `weir.events`. Use it from the event loop's thread only."""
 
     def __init__(
-        self, bootstrap: str, linger_ms: int, limits: LogLimits, instruments: Instruments
+        self, kafka: Kafka, linger_ms: int, limits: LogLimits, instruments: Instruments
     ) -> None:
         self._limits = limits
         self._instruments = instruments
-        self._settings = _producer_settings(bootstrap, linger_ms, limits)
+        self._settings = _producer_settings(kafka, linger_ms, limits)
         self._producer = Producer(self._settings)
         self._broken: KafkaError | None = None
         self._is_renewed = False
@@ -323,9 +324,9 @@ class EventLog:
         return self._records
 
 
-def _producer_settings(bootstrap: str, linger_ms: int, limits: LogLimits) -> dict[str, Any]:
+def _producer_settings(kafka: Kafka, linger_ms: int, limits: LogLimits) -> dict[str, Any]:
     return {
-        "bootstrap.servers": bootstrap,
+        **kafka.client_options(),
         "client.id": "weir-ingest",
         "acks": "all",
         "enable.idempotence": True,

@@ -6,11 +6,19 @@ import threading
 from collections.abc import Callable
 
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 from weir import names
 from weir.definitions.fold import Definitions, Outcome
 from weir.definitions.history import Definition
 from weir.definitions.key import Key
+from weir.kafka import Kafka, refusal
 from weir.problems import ProblemError
 
 from weir_ingest.keys import StoredKey
@@ -26,15 +34,16 @@ _log = structlog.get_logger()
 class KeyReader:
     """A thread that folds the keys and hands each new state to the event loop."""
 
-    def __init__(self, bootstrap: str, on_change: Callable[[list[StoredKey], bool], None]) -> None:
+    def __init__(self, kafka: Kafka, on_change: Callable[[list[StoredKey], bool], None]) -> None:
         """Prepare the thread.
 
         Args:
-            bootstrap: Brokers.
+            kafka: How brokers are reached.
             on_change: Called from the thread with the keys, and whether the end
                 of the topic, as it was at the start, has been reached.
         """
-        self._bootstrap = bootstrap
+        self._kafka = kafka
+        self._refused: str | None = None
         self._on_change = on_change
         self._definitions = Definitions()
         self._stopping = threading.Event()
@@ -52,11 +61,12 @@ class KeyReader:
     def _run(self) -> None:
         consumer = Consumer(
             {
-                "bootstrap.servers": self._bootstrap,
+                **self._kafka.client_options(),
                 "group.id": "weir-ingest",  # asked for by the library; never joined
                 "client.id": "weir-ingest-keys",
                 "enable.auto.commit": False,
                 "reconnect.backoff.max.ms": 1_000,
+                "error_cb": self._on_error,
                 "log_level": 4,
             }
         )
@@ -75,10 +85,19 @@ class KeyReader:
                 _, end = consumer.get_watermark_offsets(partition, timeout=_METADATA_TIMEOUT_S)
             except KafkaException as error:
                 _log.warning("definitions_unreachable", error=str(error))
+                # The library says why brokers refuse from here only.
+                consumer.poll(0)
                 self._stopping.wait(_RETRY_S)
             else:
                 return int(end)
         return 0
+
+    def _on_error(self, error: KafkaError) -> None:
+        """Tell once in words why the brokers let nobody in; they are asked for ever."""
+        why = refusal(error.name(), error.str())
+        if why is not None and self._refused != error.name():
+            self._refused = error.name()
+            _log.error("log_refused", why=why)
 
     def _follow(self, consumer: Consumer, end: int) -> None:
         at_end = end == 0

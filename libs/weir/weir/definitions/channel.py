@@ -9,8 +9,9 @@ from pydantic import AfterValidator, Field, model_validator
 
 from weir.definitions.base import DefinitionModel, Model
 from weir.definitions.faults import fault
+from weir.kafka import SECRETS as KAFKA_SECRETS
 
-OWN_SECRETS: Final = frozenset(("hash_key", "bootstrap_key", "redis_password", "kafka_password"))
+OWN_SECRETS: Final = frozenset(("hash_key", "bootstrap_key", "redis_password", *KAFKA_SECRETS))
 """Secrets of Weir itself, which may stand in the same folder; no channel is given one."""
 _PREFIX: Final = "secret://"
 _SECRET: Final = re.compile(r"secret://[a-z][a-z0-9_]{0,63}")

@@ -58,9 +58,7 @@ class Alerts:
         self._settings, self._clock = settings, clock
         self._redis = connect(settings.redis_url, settings.redis_password)
         self._catalog = Catalog()
-        self._definitions = Follower(
-            settings.kafka_bootstrap, clock, names.DEFINITIONS, self._catalog.take
-        )
+        self._definitions = Follower(settings.kafka, clock, names.DEFINITIONS, self._catalog.take)
         self._batches = Batches(self._redis, clock)
         self._panes = Panes(
             self._redis,
@@ -71,7 +69,7 @@ class Alerts:
         self._parts = Parts(
             self._redis, clock, JOB, instance=settings.instance, version=version("weir-analytics")
         )
-        self._journal = Journal(settings.kafka_bootstrap, clock, self._on_records)
+        self._journal = Journal(settings.kafka, clock, self._on_records)
         link = settings.dashboard_url.rstrip("/")
         self._rules = Rules(self._catalog, self._journal.fold, link)
         self._evaluator = Evaluator(
@@ -140,7 +138,7 @@ class Alerts:
             evaluating.cancel()
 
     def _start(self) -> int:
-        definitions = DefinitionsLog(self._settings.kafka_bootstrap)
+        definitions = DefinitionsLog(self._settings.kafka)
         try:
             start = DriverStart(instance=self._settings.instance, shards=1, reason="start")
             return definitions.append(start_record(start, at_ms=self._clock.now_ms(), job=JOB))

@@ -16,6 +16,7 @@ from weir.alerts.fold import Fold
 from weir.alerts.records import Record as AlertRecord
 from weir.alerts.records import encode
 from weir.clock import Clock
+from weir.kafka import Kafka
 from weir_reading.appender import Appender, NotConfirmedError
 from weir_reading.follower import Follower, Record
 
@@ -33,19 +34,19 @@ class Journal:
         follower: Reads it.
     """
 
-    def __init__(self, bootstrap: str, clock: Clock, on_read: Callable[[], None]) -> None:
+    def __init__(self, kafka: Kafka, clock: Clock, on_read: Callable[[], None]) -> None:
         """Prepare.
 
         Args:
-            bootstrap: Brokers.
+            kafka: How brokers are reached.
             clock: For the reader's silence.
             on_read: Called after records were folded.
         """
         self.fold = Fold()
         self.channels = Channels()
-        self.follower = Follower(bootstrap, clock, names.ALERTS, self._take)
+        self.follower = Follower(kafka, clock, names.ALERTS, self._take)
         self._on_read = on_read
-        self._appender = Appender(bootstrap, names.ALERTS, timeout_s=SEND_TIMEOUT_S)
+        self._appender = Appender(kafka, names.ALERTS, timeout_s=SEND_TIMEOUT_S)
 
     async def append(self, records: Sequence[AlertRecord]) -> None:
         """Write records, in order, and return once they were read back."""

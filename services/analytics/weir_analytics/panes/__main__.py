@@ -51,9 +51,7 @@ def _run(settings: Settings) -> int:
         signal.signal(signum, lambda *_: stop.set())
     ops = OpsServer((settings.host, settings.ops_port), vitals, figures)
     heartbeat = Heartbeat(settings, clock)
-    ticker = Ticker(
-        settings.kafka_bootstrap, clock, tick_s=settings.tick_ms / 1000, topic=names.EVENTS
-    )
+    ticker = Ticker(settings.kafka, clock, tick_s=settings.tick_ms / 1000, topic=names.EVENTS)
     threads = [
         _thread("heartbeat", lambda: heartbeat.run(vitals, quiet), vitals),
         _thread("ops", ops.run, vitals),

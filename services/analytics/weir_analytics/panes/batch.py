@@ -11,10 +11,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from pyspark import TaskContext
+from weir.kafka import Kafka, SaslMechanism, SecurityProtocol
 from weir.names import LIVE_LANE
+from weir_service.settings import read_kafka
 
 PROPERTY = "weir.batch"
 Offsets = Mapping[int, int]
@@ -37,7 +41,8 @@ class Batch:
         single: One task reads the range itself and commits everything (`small.py`); else
             Spark's source reads it, and task i commits shard i.
         trim_outbox: By shard, the last outbox entry that a batch record holds.
-        secrets_dir: Where a worker reads Redis's password; it is never sent along.
+        secrets_dir: Where a worker reads the passwords of Redis and Kafka; they are never sent
+            along.
     """
 
     topic: str
@@ -53,6 +58,8 @@ class Batch:
     kafka_bootstrap: str
     redis_url: str
     dedup_dir: str
+    kafka_security_protocol: SecurityProtocol = "PLAINTEXT"
+    kafka_sasl_mechanism: SaslMechanism | None = None
     lane: str = LIVE_LANE
     only: tuple[int, ...] | None = None
     copies: bool = True
@@ -65,6 +72,14 @@ class Batch:
     def records(self) -> int:
         """Return how many records the range holds."""
         return sum(end - self.start.get(p, 0) for p, end in self.end.items())
+
+    @property
+    def kafka(self) -> Kafka:
+        """Return how a worker reaches Kafka."""
+        folder = Path(self.secrets_dir) if self.secrets_dir is not None else None
+        return _kafka(
+            self.kafka_bootstrap, self.kafka_security_protocol, self.kafka_sasl_mechanism, folder
+        )
 
     def committed_shards(self) -> tuple[int, ...]:
         """Return the shards that this batch commits."""
@@ -83,6 +98,10 @@ class Batch:
         only = fields["only"]
         fields["only"] = None if only is None else tuple(only)
         return cls(**fields)
+
+
+# Files are read once a process: for each record that is copied somebody asks.
+_kafka = cache(read_kafka)
 
 
 def current_batch() -> Batch:

@@ -141,6 +141,8 @@ class Cycle:
             shards=settings.shards,
             horizon_ms=settings.horizon_ms,
             kafka_bootstrap=settings.kafka_bootstrap,
+            kafka_security_protocol=settings.kafka_security_protocol,
+            kafka_sasl_mechanism=settings.kafka_sasl_mechanism,
             redis_url=settings.redis_url,
             dedup_dir=str(settings.dedup_dir),
             secrets_dir=str(settings.secrets_dir) if settings.secrets_dir else None,

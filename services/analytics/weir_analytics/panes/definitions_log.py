@@ -12,6 +12,7 @@ import structlog
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
+    KafkaError,
     KafkaException,
     Message,
     Producer,
@@ -22,6 +23,7 @@ from confluent_kafka.admin import AdminClient
 from weir import names
 from weir.definitions.fold import Definitions
 from weir.definitions.records import NewRecord
+from weir.kafka import Kafka, refusal
 
 LOG = structlog.get_logger()
 
@@ -36,8 +38,8 @@ class DefinitionsLog:
         fold: Everything read so far.
     """
 
-    def __init__(self, bootstrap: str) -> None:
-        common = {"bootstrap.servers": bootstrap, "log_level": 2}
+    def __init__(self, kafka: Kafka) -> None:
+        common = {**kafka.client_options(), "log_level": 2, "error_cb": _tell_refusal}
         self._consumer = Consumer(
             common
             | {"group.id": "weir-panes", "enable.auto.commit": False, "fetch.wait.max.ms": 100}
@@ -58,7 +60,11 @@ class DefinitionsLog:
         Raises:
             KafkaException: If no broker answered.
         """
-        _start, end = self._consumer.get_watermark_offsets(self._place, timeout=TIMEOUT_S)
+        try:
+            _start, end = self._consumer.get_watermark_offsets(self._place, timeout=TIMEOUT_S)
+        except KafkaException:
+            self.poll()  # the library says why brokers refuse from there only
+            raise
         return int(end)
 
     def poll(self) -> None:
@@ -118,12 +124,18 @@ class DefinitionsLog:
                 LOG.info("definition_passed_over", offset=offset, outcome=change.outcome.value)
 
 
-def topic_id(bootstrap: str, topic: str) -> str:
+def _tell_refusal(error: KafkaError) -> None:
+    why = refusal(error.name(), error.str())
+    if why is not None:
+        LOG.error("log_refused", why=why)
+
+
+def topic_id(kafka: Kafka, topic: str) -> str:
     """Return Kafka's own id of a topic: a topic created anew under its name has another.
 
     Raises:
         KafkaException: If there is none of that name, or no broker answered.
     """
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin = AdminClient({**kafka.client_options(), "log_level": 0})
     futures = admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT_S)
     return str(futures[topic].result().topic_id)

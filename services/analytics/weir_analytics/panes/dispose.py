@@ -123,7 +123,7 @@ class DisposeTask:
             if len(part):
                 self._decide(rows, part)
         if self._copies:
-            quarantine_writer(self._batch.kafka_bootstrap).flush()
+            quarantine_writer(self._batch.kafka).flush()
             self._copies = 0
             failpoint("C5")
         return rows.result()
@@ -198,7 +198,7 @@ class DisposeTask:
     def _send(self, copy: Copy) -> None:
         if not self._batch.copies:
             return
-        quarantine_writer(self._batch.kafka_bootstrap).send(copy)
+        quarantine_writer(self._batch.kafka).send(copy)
         self._copies += 1
 
 

@@ -126,7 +126,7 @@ class Driver:
     def warm_up(self) -> None:
         """Run empty batches: the first of a JVM take seconds, most of it compiling."""
         self.vitals.doing = "warming up"
-        fold = DefinitionsLog(self.settings.kafka_bootstrap)
+        fold = DefinitionsLog(self.settings.kafka)
         plans = Plans(fold.fold, self.settings.beyond_ms, self._warm, self._plans)
         plan = plans.for_range({}, {}, 0)
         for _ in range(WARM_UPS):
@@ -260,6 +260,8 @@ class Driver:
             shards=self.settings.shards,
             horizon_ms=self.settings.horizon_ms,
             kafka_bootstrap=self.settings.kafka_bootstrap,
+            kafka_security_protocol=self.settings.kafka_security_protocol,
+            kafka_sasl_mechanism=self.settings.kafka_sasl_mechanism,
             redis_url=self.settings.redis_url,
             dedup_dir=str(self.settings.dedup_dir),
             only=(),
@@ -269,7 +271,7 @@ class Driver:
     def _open(self) -> Stores:
         settings, password = self.settings, self.settings.redis_password
         return Stores(
-            DefinitionsLog(settings.kafka_bootstrap),
+            DefinitionsLog(settings.kafka),
             Shards(settings.redis_url, settings.shards, password=password),
             BatchStream(settings.redis_url, password=password),
         )

@@ -16,6 +16,7 @@ from operator import methodcaller
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from weir.kafka import Kafka
 
 CHUNK = 10_000
 # What waits in the client, and about what one list of records holds.
@@ -29,9 +30,9 @@ NEAR = 2_000
 
 @dataclass(frozen=True)
 class LogPartition:
-    """One partition of a topic, and where its broker is."""
+    """One partition of a topic, and how its broker is reached."""
 
-    bootstrap: str
+    kafka: Kafka
     topic: str
     partition: int
 
@@ -41,18 +42,18 @@ class LogPartition:
 
 
 @contextmanager
-def reader(bootstrap: str) -> Iterator[Consumer]:
+def reader(kafka: Kafka) -> Iterator[Consumer]:
     """Open a consumer without a group's offsets; closed at the end."""
-    consumer = Consumer(_options(bootstrap))
+    consumer = Consumer(_options(kafka))
     try:
         yield consumer
     finally:
         consumer.close()
 
 
-def _options(bootstrap: str) -> dict[str, str | int | bool]:
+def _options(kafka: Kafka) -> dict[str, str | int | bool]:
     return {
-        "bootstrap.servers": bootstrap,
+        **kafka.client_options(),
         "group.id": "weir-panes-history",
         "enable.auto.commit": False,
         "auto.offset.reset": "error",
@@ -65,18 +66,18 @@ def _options(bootstrap: str) -> dict[str, str | int | bool]:
 
 
 @cache
-def _kept_consumer(bootstrap: str) -> Consumer:
+def _kept_consumer(kafka: Kafka) -> Consumer:
     """Return this process's consumer for small batches: opening one takes longer than they do.
 
     A fetch that waits for more at the log's end would hold back the first one of the next
     batch, on the same connection; one that does not wait at all would be sent again and again.
     """
-    return Consumer(_options(bootstrap) | {"fetch.wait.max.ms": 10})
+    return Consumer(_options(kafka) | {"fetch.wait.max.ms": 10})
 
 
 def first_at(log: LogPartition, at_ms: int) -> int:
     """Return the first offset still there whose record was appended at or after a time."""
-    with reader(log.bootstrap) as consumer:
+    with reader(log.kafka) as consumer:
         start, end = consumer.get_watermark_offsets(log.at(0), timeout=TIMEOUT_S)
         (place,) = consumer.offsets_for_times([log.at(max(at_ms, 0))], timeout=TIMEOUT_S)
         return max(start, place.offset if place.offset >= 0 else end)
@@ -88,17 +89,17 @@ def read_range(log: LogPartition, start: int, end: int) -> Iterator[list[Message
     Raises:
         KafkaException: If the log does not hold them or did not answer in time.
     """
-    with reader(log.bootstrap) as consumer:
+    with reader(log.kafka) as consumer:
         yield from _read(consumer, log.topic, {log.partition: start}, {log.partition: end})
 
 
 def read_ranges(
-    bootstrap: str, topic: str, start: Mapping[int, int], end: Mapping[int, int]
+    kafka: Kafka, topic: str, start: Mapping[int, int], end: Mapping[int, int]
 ) -> Iterator[list[Message]]:
     """Yield the records of `[start, end)` of each partition, each partition's in order.
 
     Args:
-        bootstrap: Where the broker is.
+        kafka: How brokers are reached.
         topic: The topic.
         start: First offset of each partition; 0 if it is not there.
         end: One past the last offset of each partition.
@@ -116,7 +117,7 @@ def read_ranges(
             )
             raise ValueError(msg)
     if any(start.get(partition, 0) < n for partition, n in end.items()):
-        yield from _read(_kept_consumer(bootstrap), topic, start, end)
+        yield from _read(_kept_consumer(kafka), topic, start, end)
 
 
 def _read(
@@ -173,18 +174,16 @@ def headers_of(message: Message) -> list[tuple[str, bytes | None]] | None:
     return None if any(GARBLED in name for name, _value in given) else given
 
 
-def read_records(
-    bootstrap: str, topic: str, wanted: Iterable[tuple[int, int]]
-) -> Iterator[Message]:
+def read_records(kafka: Kafka, topic: str, wanted: Iterable[tuple[int, int]]) -> Iterator[Message]:
     """Yield the records at the given (partition, offset) places, sorted."""
     by_partition: dict[int, list[int]] = defaultdict(list)
     for partition, offset in sorted(set(wanted)):
         by_partition[partition].append(offset)
     if not by_partition:
         return
-    with reader(bootstrap) as consumer:
+    with reader(kafka) as consumer:
         for partition, offsets in by_partition.items():
-            yield from _pick(consumer, LogPartition(bootstrap, topic, partition), offsets)
+            yield from _pick(consumer, LogPartition(kafka, topic, partition), offsets)
 
 
 def _pick(consumer: Consumer, log: LogPartition, offsets: list[int]) -> Iterator[Message]:

@@ -18,6 +18,7 @@ import msgspec
 from confluent_kafka import KafkaError, Message, Producer
 from weir import names
 from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE, owner
+from weir.kafka import Kafka
 from weir.problems import Reason
 
 # Brokers take 1,048,588 bytes by default, headers and key among them.
@@ -98,10 +99,10 @@ def oversize_headers(value: bytes) -> dict[str, bytes]:
 class QuarantineWriter:
     """Sends copies to `weir.quarantine` and waits until they are stored."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, kafka: Kafka) -> None:
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **kafka.client_options(),
                 "acks": "all",
                 "enable.idempotence": True,
                 "linger.ms": 2,
@@ -155,9 +156,9 @@ class QuarantineWriter:
 
 
 @cache
-def quarantine_writer(bootstrap: str) -> QuarantineWriter:
+def quarantine_writer(kafka: Kafka) -> QuarantineWriter:
     """Return the writer of this process."""
-    return QuarantineWriter(bootstrap)
+    return QuarantineWriter(kafka)
 
 
 def header_text(headers: Mapping[str, Any], name: str, default: str) -> str:

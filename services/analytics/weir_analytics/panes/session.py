@@ -124,8 +124,9 @@ def source_options(settings: Settings, starting: str) -> dict[str, str]:
         settings: The service's settings.
         starting: Exact offsets as JSON. Used only while the checkpoint is new.
     """
+    told = settings.kafka.java_options(lambda path: Path(path).read_text(encoding="utf-8"))
     return {
-        "kafka.bootstrap.servers": settings.kafka_bootstrap,
+        **{f"kafka.{name}": value for name, value in told.items()},
         # After each read Spark asks for the log's ends on the same connection, behind a fetch
         # that the consumer has sent ahead; the broker holds that, and so the answer, up to
         # half a second a partition while the log is quiet (1.4 s a batch of four).

@@ -44,7 +44,7 @@ def read_and_dispose(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         pass  # Spark ends a worker that leaves some of its input: a second a batch
     batch = current_batch()
     task = DisposeTask(batch)
-    for messages in read_ranges(batch.kafka_bootstrap, batch.topic, batch.start, batch.end):
+    for messages in read_ranges(batch.kafka, batch.topic, batch.start, batch.end):
         yield _disposed(task, messages)
     task.finish()
 

@@ -21,6 +21,7 @@ from weir.commit import Fence, Mark, Verdict
 from weir.commit_recovery import Found, Level, LogBounds, Recovery, incomplete_before_ms, reconcile
 from weir.definitions.history import Start
 from weir.definitions.records import DriverStart, start_record
+from weir.kafka import Kafka
 
 from weir_analytics.panes import checkpoint
 from weir_analytics.panes.batch import Offsets
@@ -91,12 +92,12 @@ def take_over(stores: Stores, settings: Settings, clock: Clock) -> Footing:
     marks = stores.shards.read_marks()  # before the start record: with Redis away none is written
     stores.definitions.read_to(stores.definitions.end())
     check_settings(settings, stores.definitions.fold.start(), marks)
-    events_id = topic_id(settings.kafka_bootstrap, names.EVENTS)
-    definitions_id = topic_id(settings.kafka_bootstrap, names.DEFINITIONS)
+    events_id = topic_id(settings.kafka, names.EVENTS)
+    definitions_id = topic_id(settings.kafka, names.DEFINITIONS)
     first_ever = stores.definitions.fold.start() is None
     start = _Start(stores, settings, clock, definitions_id)
     fence = start.append("start", stores.definitions.fold.epoch(), 0)
-    bounds = log_bounds(settings.kafka_bootstrap, names.EVENTS, events_id)
+    bounds = log_bounds(settings.kafka, names.EVENTS, events_id)
     found = Found(
         marks=stores.shards.read_marks(),
         checkpoint=checkpoint.last_planned(settings.checkpoint_dir, names.EVENTS),
@@ -214,7 +215,7 @@ class _Start:
     def _incomplete_before_ms(self, recovery: Recovery, bounds: LogBounds) -> int:
         if not recovery.gaps:
             return 0
-        first_ms = first_received_ms(self.settings.kafka_bootstrap, bounds)
+        first_ms = first_received_ms(self.settings.kafka, bounds)
         return incomplete_before_ms(first_ms, self.settings.horizon_ms, bounds.start)
 
 
@@ -227,25 +228,25 @@ def processed_through(settings: Settings) -> int:
     return last.processed_through_ms if isinstance(last, BatchRecord) else 0
 
 
-def log_bounds(bootstrap: str, topic: str, events_id: str) -> LogBounds:
+def log_bounds(kafka: Kafka, topic: str, events_id: str) -> LogBounds:
     """Return what the log holds now.
 
     Raises:
         KafkaException: If a partition has no leader, or no broker answered.
     """
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin = AdminClient({**kafka.client_options(), "log_level": 0})
     partitions = admin.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions
     start = _offsets(admin, topic, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
     end = _offsets(admin, topic, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
     return LogBounds(events_id, start, end)
 
 
-def first_received_ms(bootstrap: str, bounds: LogBounds) -> int:
+def first_received_ms(kafka: Kafka, bounds: LogBounds) -> int:
     """Return when the oldest record of the log was received; 0 if it holds none."""
     first: list[int] = []
     for partition, start in bounds.start.items():
         if start < bounds.end[partition]:
-            log = LogPartition(bootstrap, names.EVENTS, partition)
+            log = LogPartition(kafka, names.EVENTS, partition)
             first.append(next(read_range(log, start, start + 1))[0].timestamp()[1])
     return min(first, default=0)
 

@@ -39,7 +39,7 @@ def state_before(batch: Batch, partition: int, first_at_ms: int) -> PartitionSta
     folder = dedup_folder(batch, partition)
     chain = chain_before(folder, start, batch.horizon_ms)
     if chain is None:
-        log = LogPartition(batch.kafka_bootstrap, batch.topic, partition)
+        log = LogPartition(batch.kafka, batch.topic, partition)
         begin = first_at(log, first_at_ms - batch.horizon_ms - MARGIN_MS)
         begin = min(begin, start)
         state = PartitionState(batch.horizon_ms, begin)

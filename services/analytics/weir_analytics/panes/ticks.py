@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from weir import names
 from weir.clock import Clock
+from weir.kafka import Kafka
 
 QUIET_S = 0.5
 # Once nothing but ticks has come for a minute, every second one is left out.
@@ -97,11 +98,11 @@ class LogEnds:
 class Ticker:
     """Looks at the ends of `weir.events` twice a second and ticks what is quiet."""
 
-    def __init__(self, bootstrap: str, clock: Clock, *, tick_s: float, topic: str) -> None:
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    def __init__(self, kafka: Kafka, clock: Clock, *, tick_s: float, topic: str) -> None:
+        self._admin = AdminClient({**kafka.client_options(), "log_level": 0})
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **kafka.client_options(),
                 "acks": "all",
                 "linger.ms": 0,
                 "message.timeout.ms": 5_000,

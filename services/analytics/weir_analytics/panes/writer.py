@@ -156,8 +156,8 @@ def quarantine(unusable: Sequence[Unusable], batch: Batch, versions: Mapping[int
     wanted: dict[tuple[int, int], list[Unusable]] = defaultdict(list)
     for one in unusable:
         wanted[one.partition, one.offset].append(one)
-    writer = quarantine_writer(batch.kafka_bootstrap)
-    for message in read_records(batch.kafka_bootstrap, batch.topic, wanted):
+    writer = quarantine_writer(batch.kafka)
+    for message in read_records(batch.kafka, batch.topic, wanted):
         place = (message.partition() or 0, message.offset() or 0)
         origin = Origin(batch.topic, *place, message.timestamp()[1])
         for one in wanted[place]:

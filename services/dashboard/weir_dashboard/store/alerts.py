@@ -9,6 +9,7 @@ from weir import names
 from weir.alerts.listing import Alert, Listing
 from weir.alerts.records import Acknowledgement, Delivery, Trial, encode
 from weir.clock import Clock
+from weir.kafka import Kafka
 from weir.problems import ProblemError, Reason
 from weir_reading.appender import Appender, NotConfirmedError
 from weir_reading.follower import Follower, Record
@@ -25,10 +26,10 @@ class Alerts:
         appender: Writes what people say; nothing else is written from here.
     """
 
-    def __init__(self, bootstrap: str, clock: Clock) -> None:
+    def __init__(self, kafka: Kafka, clock: Clock) -> None:
         self.listing = Listing()
-        self.follower = Follower(bootstrap, clock, names.ALERTS, self._take)
-        self.appender = Appender(bootstrap, names.ALERTS, timeout_s=TIMEOUT_S)
+        self.follower = Follower(kafka, clock, names.ALERTS, self._take)
+        self.appender = Appender(kafka, names.ALERTS, timeout_s=TIMEOUT_S)
         self._listeners: list[Callable[[list[Alert]], None]] = []
 
     def listen(self, listener: Callable[[list[Alert]], None]) -> None:

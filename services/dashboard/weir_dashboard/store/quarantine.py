@@ -15,6 +15,7 @@ from typing import cast
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from weir import names
+from weir.kafka import Kafka
 from weir.problems import ProblemError, Reason
 
 TIMEOUT_S = 5.0
@@ -56,8 +57,8 @@ class Record:
 class Quarantine:
     """Reads quarantined records."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, kafka: Kafka) -> None:
+        self._kafka = kafka
         self._one = asyncio.Lock()
 
     async def newest(self, tenant: str, limit: int, reason: str | None) -> list[Record]:
@@ -80,7 +81,7 @@ class Quarantine:
         return found if found is not None and found.tenant == tenant else None
 
     def _newest(self, tenant: str, limit: int, reason: str | None) -> list[Record]:
-        consumer = _consumer(self._bootstrap)
+        consumer = _consumer(self._kafka)
         try:
             search = _Search(tenant, limit, reason)
             search.run(consumer)
@@ -95,7 +96,7 @@ class Quarantine:
         return list(seen.values())[:limit]
 
     def _at(self, partition: int, offset: int) -> Record | None:
-        consumer = _consumer(self._bootstrap)
+        consumer = _consumer(self._kafka)
         try:
             low, high = _ends(consumer, partition)
             if not low <= offset < high:
@@ -189,10 +190,10 @@ def _text(value: bytes | None) -> str | None:
     return None if value is None else value.decode("utf-8", "replace")
 
 
-def _consumer(bootstrap: str) -> Consumer:
+def _consumer(kafka: Kafka) -> Consumer:
     return Consumer(
         {
-            "bootstrap.servers": bootstrap,
+            **kafka.client_options(),
             "group.id": "weir-dashboard",
             "enable.auto.commit": False,
             "queued.max.messages.kbytes": PREFETCH_KB,

@@ -41,13 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValidationError as error:
         for fault in error.errors():
             name = "_".join(str(part) for part in fault["loc"]).upper()
-            sys.stderr.write(f"WEIR_TOPICS_{name}: {fault['msg']}\n")
+            for why in fault["msg"].splitlines():
+                sys.stderr.write(f"WEIR_TOPICS_{name}: {why}\n")
         return EXIT_SETTINGS
     allowed = Allowed(
         grow=settings.allow_grow or asked.allow_grow,
         shorten=settings.allow_shorten or asked.allow_shorten,
     )
-    topics = Topics({"bootstrap.servers": settings.kafka_bootstrap})
+    topics = Topics(settings.kafka)
     try:
         plans, found = apply(topics, settings.wanted(), allowed, wait_s=settings.wait_s)
     except UnreachedError as error:
@@ -83,6 +84,8 @@ def apply(
             if error.args[0].code() in PERMANENT:
                 msg = f"the brokers refused: {why}; grant it, or change the setting"
                 raise UnreachedError(msg) from None
+            if (refusal := topics.refusal()) is not None:
+                raise UnreachedError(refusal) from None
         if time.monotonic() >= deadline_s:
             msg = f"the topics must be as wanted within {wait_s:g} s, found: {why}"
             raise UnreachedError(msg)

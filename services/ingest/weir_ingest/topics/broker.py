@@ -18,6 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its 
     ResourceType,
 )
 from confluent_kafka.cimpl import NewPartitions, NewTopic
+from weir.kafka import Kafka, refusal
 
 from weir_ingest.topics.plan import Found, Plan
 
@@ -39,10 +40,20 @@ PERMANENT = frozenset(
 class Topics:
     """The topics of a cluster."""
 
-    def __init__(self, connection: Mapping[str, Any]) -> None:
-        """Prepare a client; `connection` is what every client of the cluster is told."""
+    def __init__(self, kafka: Kafka) -> None:
+        """Prepare a client; it connects by itself."""
+        self._refusal: str | None = None
+        told: dict[str, Any] = {"client.id": "weir-topics", "error_cb": self._on_error}
         # log_level 0: refused connections are told by the command, once.
-        self._admin = AdminClient({**connection, "client.id": "weir-topics", "log_level": 0})
+        self._admin = AdminClient({**kafka.client_options(), **told, "log_level": 0})
+
+    def refusal(self) -> str | None:
+        """Return, in words, why brokers let nobody in; None if none said so."""
+        self._admin.poll(0)
+        return self._refusal
+
+    def _on_error(self, error: KafkaError) -> None:
+        self._refusal = refusal(error.name(), error.str()) or self._refusal
 
     def read(self, names: Iterable[str]) -> dict[str, Found]:
         """Return those topics that are there.

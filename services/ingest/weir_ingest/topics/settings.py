@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pydantic import Field, PositiveFloat, PositiveInt
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 from weir.topics import Sizes, topics
+from weir_service.settings import KafkaSettings
 
 from weir_ingest.topics.plan import Wanted
 
 
-class Settings(BaseSettings):
+class Settings(KafkaSettings):
     """What the command is told from outside."""
 
     model_config = SettingsConfigDict(env_prefix="WEIR_TOPICS_", frozen=True)
 
-    kafka_bootstrap: str = Field(description="Brokers of the log, `host:port[,host:port]`.")
     events_partitions: PositiveInt = Field(
         default=Sizes.events_partitions,
         description="Partitions of weir.events: the most that the engine reads at once.",
