@@ -48,6 +48,12 @@ KEPT: Final = (
     "enum",
     "pattern",
 )
+# Given to the driver, so that it and the executors that it makes find each other.
+OF_EXECUTORS: Final = frozenset(
+    name
+    for name in AnalyticsSettings.model_fields
+    if name.startswith("executor_") or name in ("namespace", "driver_pod")
+) | {"driver_address", "driver_name", "driver_port", "blocks_port"}
 Schema = dict[str, Any]
 
 TEXT: Final[Schema] = {"type": "string"}
@@ -64,7 +70,7 @@ def config(kind: type[BaseSettings]) -> Schema:
     settings = {
         name: {word: field[word] for word in KEPT if word in field}
         for name, field in fields.items()
-        if name not in GIVEN and not _is_folder(field)
+        if name not in GIVEN | OF_EXECUTORS and not _is_folder(field)
     }
     return closed(settings)
 

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import SettingsConfigDict
-from weir_service.settings import Port, ServiceSettings
+from weir_service.settings import Port, ServiceSettings, read_secret
 
 DAY_MS = 86_400_000
+PODS = "k8s://"
+"""How the master begins whose executors are pods."""
+SPARK_SECRET = "spark_secret"  # noqa: S105  the file's name
+"""By which driver and executors that are pods know each other."""
+# What must be told where executors are pods, and nowhere else.
+OF_PODS = ("namespace", "driver_pod", "executor_image", "executor_prefix", "executor_template")
 
 
 class Settings(ServiceSettings):
     """What the panes job is told from outside."""
 
-    model_config = SettingsConfigDict(env_prefix="WEIR_ANALYTICS_", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="WEIR_ANALYTICS_", frozen=True, validate_default=True
+    )
 
     state_dir: Path = Field(description="Folder of the checkpoint and of the dedup runs.")
     jars_dir: Path = Field(description="Folder of the four jars of Spark's Kafka connector.")
@@ -24,6 +34,47 @@ class Settings(ServiceSettings):
         description="Spark master; the 4 is tries of a task: with one, a killed worker stops all.",
     )
     driver_memory: str = Field(default="1g", description="Heap of the JVM.")
+    driver_address: str = Field(
+        default="127.0.0.1", description="Address at which the driver waits for executors."
+    )
+    driver_name: str = Field(
+        default="127.0.0.1", description="Name or address by which executors find the driver."
+    )
+    driver_port: Port = Field(
+        default=0, description="Port at which executors report to the driver; 0: any."
+    )
+    blocks_port: Port = Field(
+        default=0,
+        description="Port of driver and executors for data of each other; 0: any.",
+    )
+    namespace: str = Field(default="", description="Where pods of executors are made.")
+    driver_pod: str = Field(default="", description="Pod of the driver, with which executors go.")
+    executor_image: str = Field(default="", description="Image of executors: that of the driver.")
+    executor_pull_policy: str = Field(
+        default="IfNotPresent", description="When the image of executors is pulled."
+    )
+    executor_prefix: str = Field(
+        default="",
+        # With seven characters for the driver's life, `-exec-` and ten digits: a label of 63.
+        max_length=40,
+        description="How names of executors' pods begin.",
+    )
+    executor_template: Path | None = Field(
+        default=None, description="File with what every executor's pod has."
+    )
+    executor_instances: int = Field(
+        default=2, ge=1, le=1000, description="Number of executors that are pods."
+    )
+    executor_cores: int = Field(
+        default=2, ge=1, le=256, description="Tasks that an executor in a pod runs at once."
+    )
+    executor_cpu: str = Field(
+        default="500m", description="Cores that an executor's pod asks for, as Kubernetes has it."
+    )
+    executor_memory: str = Field(default="1000m", description="Heap of an executor in a pod.")
+    executor_overhead: str = Field(
+        default="800m", description="Memory that an executor's pod may use beside the heap."
+    )
     shards: int = Field(default=1, ge=1, le=1024, description="Number of Redis shards.")
     reshard: bool = Field(
         default=False,
@@ -60,6 +111,41 @@ class Settings(ServiceSettings):
         default=10_000, ge=1_000, description="No batch for this long is reported, in ms."
     )
 
+    @field_validator(*OF_PODS, mode="after")
+    @classmethod
+    def _told_where_executors_are_pods(
+        cls, value: str | Path | None, told: ValidationInfo
+    ) -> str | Path | None:
+        if not value and _in_pods(told.data):
+            msg = f"must be set while master is {told.data['master']}, got nothing"
+            raise ValueError(msg)
+        return value
+
+    @field_validator("executor_template")
+    @classmethod
+    def _template_is_there(cls, path: Path | None) -> Path | None:
+        if path is not None and not path.is_file():
+            msg = f"must be the file of a pod, found none: {path}"
+            raise ValueError(msg)
+        return path
+
+    @field_validator("driver_port")
+    @classmethod
+    def _port_is_guarded(cls, port: int, told: ValidationInfo) -> int:
+        folder = told.data.get("secrets_dir")
+        if _in_pods(told.data) and not read_secret(folder, SPARK_SECRET):
+            msg = (
+                "must be for executors only that know the same secret; secrets_dir must be a"
+                f" folder with a file {SPARK_SECRET} that is not empty, found none: {folder}"
+            )
+            raise ValueError(msg)
+        return port
+
+    @property
+    def in_pods(self) -> bool:
+        """Return whether executors are pods that the driver makes."""
+        return self.master.startswith(PODS)
+
     @property
     def checkpoint_dir(self) -> Path:
         """Where Spark keeps its checkpoint."""
@@ -72,6 +158,14 @@ class Settings(ServiceSettings):
 
     @property
     def cores(self) -> int:
-        """Return the number of cores that the master names, at least 1."""
-        digits = self.master.removeprefix("local[").split(",")[0].rstrip("]")
-        return int(digits) if digits.isdigit() else os.cpu_count() or 1
+        """Return how many tasks can run at once, at least 1."""
+        if self.in_pods:
+            return self.executor_instances * self.executor_cores
+        if found := re.match(r"local-cluster\[ *(\d+) *, *(\d+)", self.master):
+            return int(found[1]) * int(found[2])
+        found = re.match(r"local\[ *(\d+)", self.master)
+        return int(found[1]) if found else os.cpu_count() or 1
+
+
+def _in_pods(told: Mapping[str, object]) -> bool:
+    return str(told.get("master", "")).startswith(PODS)

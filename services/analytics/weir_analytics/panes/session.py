@@ -10,10 +10,12 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from secrets import token_hex
 
 from pyspark.sql import SparkSession
 
 from weir_analytics.panes.compile import SETTINGS as EXPRESSION_SETTINGS
+from weir_analytics.panes.pods import LIFE_BYTES, pods_config
 from weir_analytics.settings import Settings
 
 # The class moved in Spark 4: the path without `checkpointing` is gone.
@@ -33,6 +35,10 @@ _IDLE_RULES = tuple(
         "NullDownPropagation",
     )
 )
+# G1's threads compete for two cores: a batch took 460 ms with it, 275 without.
+# HotSpot interprets methods above 8,000 bytes unless told; with 20 metrics Spark makes
+# some, and an event cost 22 µs of its tasks with them interpreted, 15 compiled.
+_JVM = "-XX:+UseParallelGC -Xss4m -XX:-DontCompileHugeMethods"
 CONNECTOR = (
     "spark-sql-kafka-0-10_2.13-*.jar",
     "spark-token-provider-kafka-0-10_2.13-*.jar",
@@ -68,12 +74,12 @@ def session_config(settings: Settings) -> Mapping[str, str]:
         "spark.driver.extraClassPath": connector,
         "spark.executor.extraClassPath": connector,
         "spark.driver.memory": settings.driver_memory,
-        # G1's threads compete for two cores: a batch took 460 ms with it, 275 without.
-        # HotSpot interprets methods above 8,000 bytes unless told; with 20 metrics Spark makes
-        # some, and an event cost 22 µs of its tasks with them interpreted, 15 compiled.
-        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Xss4m -XX:-DontCompileHugeMethods",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": _JVM,
+        "spark.executor.extraJavaOptions": _JVM,
+        "spark.driver.host": settings.driver_name,
+        "spark.driver.bindAddress": settings.driver_address,
+        "spark.driver.port": str(settings.driver_port),
+        "spark.blockManager.port": str(settings.blocks_port),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
@@ -110,9 +116,12 @@ def open_session(settings: Settings) -> SparkSession:
     """Start the JVM with the settings above."""
     # Unset, tasks take the `python3` on PATH, which has no pyarrow.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("SPARK_LOCAL_IP", settings.driver_address)
+    config = dict(session_config(settings))
+    if settings.in_pods:
+        config |= pods_config(settings, token_hex(LIFE_BYTES))
     builder: SparkSession.Builder = SparkSession.builder
-    for name, value in session_config(settings).items():
+    for name, value in config.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
