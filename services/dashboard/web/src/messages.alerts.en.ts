@@ -72,6 +72,21 @@ export const alertWords = {
       "weir.rules": "rules not evaluated",
     } as Readonly<Record<string, string>>,
   },
+  seek: {
+    alerts: "rule, label, severity",
+    rules: "rule, metric, channel",
+    sort: "sort",
+    orders: {
+      severity: "most severe",
+      newest: "newest",
+      longest: "longest",
+      state: "worst",
+      name: "name",
+      fired: "last fired",
+    },
+    none: (text: string) => `Nothing here matches "${text}".`,
+    clear: "Clear",
+  },
   history: { label: "Alerts that ended", more: (n: number) => `Show ${n} more` },
   rules: {
     label: "Rules",
@@ -84,7 +99,12 @@ export const alertWords = {
       severity: "severity",
       channels: "channels",
       lastFired: "last fired",
+      day: "24 h",
     },
+    day: (n: number, length: string) =>
+      n === 0
+        ? "did not fire in the last 24 hours"
+        : `fired ${n} ${plural(n, "time")} in the last 24 hours, ${length} in all`,
     firing: (n: number) => `${n} firing`,
     modes: { active: "", shadow: "shadow: tells nobody", stopped: "" },
     noData: (n: number) => `no data in ${n} ${plural(n, "series", "series")}`,

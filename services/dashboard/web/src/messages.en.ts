@@ -37,11 +37,12 @@ export const words = {
   find: {
     button: "Find",
     title: "Find",
-    hint: "pages, boards, metrics, event types",
+    hint: "pages, boards, metrics, rules, event types",
     none: (text: string) => `Nothing is called "${text}".`,
     page: "page",
     board: "board",
     metric: "metric",
+    rule: "rule",
     action: "action",
   },
   keys: {

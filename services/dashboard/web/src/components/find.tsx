@@ -2,6 +2,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { useLoad } from "../api/load";
 import type { Board, Metric, Page, SeenType } from "../api/shapes";
+import { chartRules, useReader } from "../lib/alerts";
 import { navigate } from "../lib/router";
 import { to } from "../lib/view";
 import { words } from "../messages.en";
@@ -35,6 +36,7 @@ export function Find({ close }: { close: () => void }) {
   const [at, setAt] = useState(0);
   const boards = useLoad<Page<Board>>("/boards");
   const metrics = useLoad<Page<Metric>>("/metrics");
+  const rules = useReader(chartRules).items;
   const types = useLoad<Page<SeenType>>("/discovery/types");
   const hits = useMemo(
     () =>
@@ -45,13 +47,14 @@ export function Find({ close }: { close: () => void }) {
             hit(b.title || b.name, words.find.board, `/b/${b.name}`),
           ),
           ...(metrics.body?.items ?? []).map((m) => hit(m.name, words.find.metric, `/m/${m.name}`)),
+          ...(rules ?? []).map((r) => hit(r.name, words.find.rule, `/rules/${r.name}`)),
           ...(types.body?.items ?? []).map((t) =>
             hit(t.type, words.nav.newMetric, `/metrics/new?type=${encodeURIComponent(t.type)}`),
           ),
         ],
         text,
       ),
-    [boards.body, metrics.body, types.body, text],
+    [boards.body, metrics.body, rules, types.body, text],
   );
   const chosen = Math.min(at, hits.length - 1);
   const go = (one: Hit | undefined) => {

@@ -1,7 +1,7 @@
 /** Alerts: what fires, all rules, and what was. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Alert, Rule } from "../../api/shapes";
-import { type PageProps, useTitle } from "../../components/lazy";
+import { lazy, type PageProps, useTitle } from "../../components/lazy";
 import { Empty, Refused } from "../../components/notes";
 import { Seg } from "../../components/seg";
 import { endedAlerts, firingCount, openAlerts, rules, useReader } from "../../lib/alerts";
@@ -10,17 +10,23 @@ import { current, navigate } from "../../lib/router";
 import { may } from "../../lib/session";
 import { alertWords } from "../../messages.alerts.en";
 import { actWords } from "../../messages.channels.en";
-import { ChannelsTab } from "./channels-tab";
 import { addressOf, go, listNowMs, type Tab, tabOf, useNarrow } from "./choice";
 import { Detail } from "./detail";
 import { AlertRow, type Choosing, SectionRows } from "./list";
 import { NewRule, NoRules } from "./no-rules";
 import { alertsIn, firstOf, moved, type Present, presentOf } from "./now";
 import { RulesTab } from "./rules-tab";
-import { SilencesTab } from "./silences-tab";
+import { NotFound, Seek, wantedNow } from "./seek";
+import { ALERT_ORDERS, alertsSought, orderOf, sectionsSought } from "./sought";
+
+// What alerts are looked at without.
+const SilencesTab = lazy(() => import("./silences-tab"));
+const ChannelsTab = lazy(() => import("./channels-tab"));
 
 const PAGE_ROWS = 100;
 const SECTION_ROWS = 50;
+/** What is over is read by when, if nobody asks for more. */
+const HISTORY_ORDERS = ["newest", "severity", "longest"] as const;
 /** Tabs with a button of their own for what is made there. */
 const ACTED: ReadonlySet<Tab> = new Set<Tab>(["silences", "channels"]);
 
@@ -96,7 +102,7 @@ interface TabbedProps {
 
 function Tabbed(props: TabbedProps) {
   const { tab, rules: all } = props;
-  if (tab === "rules") return <RulesTab rules={all} />;
+  if (tab === "rules") return <RulesTab rules={all} open={props.open} ended={props.ended} />;
   if (tab === "silences") return <SilencesTab rules={all} />;
   if (tab === "channels") return <ChannelsTab />;
   return tab === "now" ? <Now {...props} /> : <History {...props} />;
@@ -104,10 +110,13 @@ function Tabbed(props: TabbedProps) {
 
 function Now({ id, open, ended, rules: all }: TabbedProps) {
   const [most, setMost] = useState(SECTION_ROWS);
-  const present = presentOf(open, ended, all, listNowMs.value);
-  const first = firstOf(present.sections, most);
+  const now = presentOf(open, ended, all, listNowMs.value);
+  const order = orderOf(current.value.params, ALERT_ORDERS);
+  const sections = sectionsSought(now.sections, wantedNow(), order, listNowMs.value);
+  const present = { ...now, sections };
+  const first = firstOf(sections, most);
   const shown = alertsIn(first);
-  const empty = present.sections.length === 0;
+  const empty = now.sections.length === 0;
   if (empty && id === null) return all.length > 0 ? <Quiet ok={present.ok} /> : <NoRules />;
   return (
     <Split tab="now" id={id} shown={shown} rules={all}>
@@ -142,9 +151,12 @@ interface NowListProps extends Choosing {
 
 function NowList({ present, most, more, ...choosing }: NowListProps) {
   const first = present.sections[0]?.state;
-  const calm = first !== "firing" && first !== "recovering";
+  const calm = first !== "firing" && first !== "recovering" && wantedNow() === "";
+  const order = orderOf(current.value.params, ALERT_ORDERS);
   return (
     <section class="panel alerts-side" aria-label={alertWords.now.label}>
+      <Seek label={alertWords.seek.alerts} orders={ALERT_ORDERS} order={order} />
+      {first === undefined && wantedNow() !== "" && <NotFound />}
       {calm && <p class="calm t2">{alertWords.now.quiet}</p>}
       {present.sections.map((section) => (
         <SectionRows key={section.state} section={section} most={most} more={more} {...choosing} />
@@ -177,13 +189,17 @@ function History({ id, ended, rules: all }: TabbedProps) {
       </div>
     );
   }
-  const shown = ended.slice(0, most);
-  const left = ended.length - shown.length;
+  const order = orderOf(current.value.params, HISTORY_ORDERS);
+  const sought = alertsSought(ended, wantedNow(), order, listNowMs.value);
+  const shown = sought.slice(0, most);
+  const left = sought.length - shown.length;
   const byName = new Map(all.map((rule) => [rule.name, rule]));
   return (
     <Split tab="history" id={id} shown={shown} rules={all}>
       {(choosing) => (
         <section class="panel alerts-side" aria-label={alertWords.history.label}>
+          <Seek label={alertWords.seek.alerts} orders={HISTORY_ORDERS} order={order} />
+          {sought.length === 0 && wantedNow() !== "" && <NotFound />}
           <ul class="alerts-list">
             {shown.map((alert) => (
               <AlertRow

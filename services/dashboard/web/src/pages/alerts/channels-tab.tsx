@@ -19,7 +19,7 @@ const { head } = said;
 const EVERY_MS = 2_000;
 
 /** The table, and the way to a new one. */
-export function ChannelsTab() {
+export default function ChannelsTab() {
   const { body, problem, reload } = useLoad<Page<Channel>>("/channels", EVERY_MS);
   const [making, setMaking] = useState(false);
   return (

@@ -22,6 +22,12 @@ export function tabOf(params: URLSearchParams): Tab {
 export function addressOf(tab: Tab, id: string | null): string {
   const base = to("/alerts");
   const own = new URLSearchParams();
+  const { params } = current.value;
+  // What somebody looks for on one tab is not looked for on another.
+  for (const name of tabOf(params) === tab ? ["q", "sort"] : []) {
+    const value = params.get(name);
+    if (value !== null) own.set(name, value);
+  }
   if (tab !== "now") own.set("tab", tab);
   if (id !== null) own.set("id", id);
   const text = own.toString();

@@ -3,7 +3,7 @@ import type { Alert, Rule, RuleGroup } from "../../api/shapes";
 import { type Health, healthOf, isSick, type Sickness, sickOf } from "../../lib/standing";
 
 const HOUR_MS = 3_600_000;
-const SEVERITIES = ["critical", "high", "low", "info"];
+export const SEVERITIES = ["critical", "high", "low", "info"];
 
 /** A row: an alert, a series of a rule of which nothing has fired, or a rule that is sick. */
 export type Row =

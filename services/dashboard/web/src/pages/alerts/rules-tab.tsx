@@ -1,38 +1,79 @@
 /** All rules: where each stands, when it fires, whom it tells. */
-import type { Rule } from "../../api/shapes";
+import { useMemo } from "preact/hooks";
+import type { Alert, Rule } from "../../api/shapes";
 import { HealthTag, StateTag } from "../../components/state-tag";
 import { VirtualTable } from "../../components/virtual-table";
+import { MOST } from "../../lib/alerts";
 import { limitSentence } from "../../lib/limit-words";
+import { current } from "../../lib/router";
 import { isSignal } from "../../lib/signals";
 import { isSick, sickOf } from "../../lib/standing";
 import { clockOn, lengthWords } from "../../lib/time";
 import { to, zone } from "../../lib/view";
 import { alertWords } from "../../messages.alerts.en";
 import { listNowMs } from "./choice";
+import { type Day, dayOf, knownFrom } from "./day";
+import { DayStrip } from "./day-strip";
 import { NoRules } from "./no-rules";
+import { NotFound, Seek, wantedNow } from "./seek";
+import { orderOf, RULE_ORDERS, rulesSought } from "./sought";
 
 const said = alertWords.rules;
 const ORDER = ["firing", "recovering", "pending", "ok", "stopped"];
 
+interface RulesTabProps {
+  readonly rules: readonly Rule[];
+  readonly open: readonly Alert[];
+  readonly ended: readonly Alert[];
+}
+
 /** The rules on metrics, and apart from them those on Weir itself; worst first. */
-export function RulesTab({ rules }: { rules: readonly Rule[] }) {
-  const rows = [...rules].sort((a, b) => rank(a) - rank(b) || a.name.localeCompare(b.name));
+export function RulesTab({ rules, open, ended }: RulesTabProps) {
+  const order = orderOf(current.value.params, RULE_ORDERS);
+  const rows = rulesSought(rules, wantedNow(), order, rank);
   const own = rows.filter((rule) => isSignal(rule.metric));
   const theirs = rows.filter((rule) => !isSignal(rule.metric));
+  const none = rules.every((rule) => isSignal(rule.metric));
+  const dayFor = useDays(open, ended);
+  const { signals, seek } = alertWords;
   return (
     <div class="stack">
-      {theirs.length > 0 ? <Table label={said.label} rows={theirs} /> : <NoRules />}
+      {rules.length > 0 && <Seek label={seek.rules} orders={RULE_ORDERS} order={order} />}
+      {none && <NoRules />}
+      {rows.length === 0 && rules.length > 0 && <NotFound />}
+      {theirs.length > 0 && <Table label={said.label} rows={theirs} dayFor={dayFor} />}
       {own.length > 0 && (
-        <Table label={alertWords.signals.title} sub={alertWords.signals.why} rows={own} />
+        <Table label={signals.title} sub={signals.why} rows={own} dayFor={dayFor} />
       )}
     </div>
   );
 }
 
+type DayFor = (rule: Rule) => Day;
+
+/** Returns how the last day of a rule is found; it is drawn anew with each reading. */
+function useDays(open: readonly Alert[], ended: readonly Alert[]): DayFor {
+  return useMemo(() => {
+    const byRule = new Map<string, Alert[]>();
+    for (const alert of [...open, ...ended]) {
+      byRule.set(alert.rule, [...(byRule.get(alert.rule) ?? []), alert]);
+    }
+    const [knownMs, nowMs] = [knownFrom(ended, MOST), listNowMs.peek()];
+    return (rule) => dayOf(byRule.get(rule.name) ?? [], knownMs, nowMs);
+  }, [open, ended]);
+}
+
 /** What is not evaluated is as bad as what fires: nobody would be told. */
 const rank = (rule: Rule) => (sickOf([rule]).length > 0 ? -1 : ORDER.indexOf(rule.state));
 
-function Table({ label, sub, rows }: { label: string; sub?: string; rows: readonly Rule[] }) {
+interface TableProps {
+  readonly label: string;
+  readonly sub?: string;
+  readonly rows: readonly Rule[];
+  readonly dayFor: DayFor;
+}
+
+function Table({ label, sub, rows, dayFor }: TableProps) {
   const { head } = said;
   return (
     <div class="panel rules-table">
@@ -56,15 +97,16 @@ function Table({ label, sub, rows }: { label: string; sub?: string; rows: readon
             <th>{head.severity}</th>
             <th>{head.channels}</th>
             <th>{head.lastFired}</th>
+            <th>{head.day}</th>
           </tr>
         }
-        row={(rule) => <RuleRow key={rule.name} rule={rule} />}
+        row={(rule) => <RuleRow key={rule.name} rule={rule} day={dayFor(rule)} />}
       />
     </div>
   );
 }
 
-function RuleRow({ rule }: { rule: Rule }) {
+function RuleRow({ rule, day }: { rule: Rule; day: Day }) {
   const { last_fired_ms: last } = rule;
   return (
     <tr data-testid="rule-row" data-rule={rule.name}>
@@ -93,6 +135,9 @@ function RuleRow({ rule }: { rule: Rule }) {
       <td class="t2">{rule.severity}</td>
       <td class="t2">{rule.channels.join(", ") || nobody(rule)}</td>
       <td class="t2">{last === null ? said.never : clockOn(last, listNowMs.value, zone.value)}</td>
+      <td>
+        <DayStrip day={day} />
+      </td>
     </tr>
   );
 }

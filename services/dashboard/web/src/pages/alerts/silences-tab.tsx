@@ -20,7 +20,7 @@ const { head } = said;
 const EVERY_MS = 2_000;
 
 /** The table, and the way to a new one. */
-export function SilencesTab({ rules }: { rules: readonly Rule[] }) {
+export default function SilencesTab({ rules }: { rules: readonly Rule[] }) {
   const { body, problem, reload } = useLoad<Page<Silence>>("/silences", EVERY_MS);
   const [making, setMaking] = useState(false);
   const [refused, setRefused] = useState<Problem | null>(null);
