@@ -242,7 +242,9 @@ def test_a_backtest(running: Running, engine: Engine, metric: tuple[str, int]) -
         "to_ms": (now_s - 120) * 1000,
     }
     with running.client() as client:
-        found = client.post("/backtest", json=asked).json()
+        found = client.post("/backtest", json={**asked, "sweep": 5}).json()
+        plain = client.post("/backtest", json=asked).json()
+        too_many = client.post("/backtest", json={**asked, "sweep": 10})
         too_long = client.post("/backtest", json={**asked, "from_ms": 0})
 
     assert (found["fired"], found["matched_series"], found["capped"]) == (2, 2, False)
@@ -250,3 +252,7 @@ def test_a_backtest(running: Running, engine: Engine, metric: tuple[str, int]) -
     assert [span["state"] for span in eu["spans"]] == ["firing", "firing"]
     assert found["firing_ms"] >= 3 * MINUTE_MS - 20_000
     assert too_long.status_code == 422
+    assert [one["limit"] for one in found["sweep"]] == [8, 9, 10, 11, 12]
+    assert [one["fired"] for one in found["sweep"]] == [2, 2, 2, 2, 0]
+    assert plain == {**found, "sweep": []}
+    assert too_many.status_code == 422

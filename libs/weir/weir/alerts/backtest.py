@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from weir.alerts.machine import Core, Phase, Point, Reading, advance, read
 from weir.alerts.step import Observation, Series
+from weir.alerts.sweep import Trial, trials
 from weir.alerts.watch import Change, Metrics, Panes, Watch
 from weir.definitions.rule import Rule
 from weir.query import Facts, PaneKey
@@ -57,6 +59,7 @@ class Outcome:
         matched: How many groups there were.
         coverage: Share of the windows that said anything, 0 to 1; None without windows.
         groups: The busiest, with their spans, oldest first.
+        sweep: The same at other limits, lowest first; empty if none were asked for.
     """
 
     fired: int
@@ -65,6 +68,7 @@ class Outcome:
     matched: int
     coverage: float | None
     groups: list[tuple[Group, list[Span]]]
+    sweep: list[Trial] = field(default_factory=list)
 
 
 @dataclass
@@ -106,9 +110,18 @@ class Backtest(Watch):
         done: Whether all windows were looked at.
     """
 
-    def __init__(self, rule: Rule, from_ms: int, to_ms: int) -> None:
+    def __init__(self, rule: Rule, from_ms: int, to_ms: int, *, sweep: int = 0) -> None:
+        """Begin.
+
+        Args:
+            rule: The rule.
+            from_ms: Windows that end after it are looked at.
+            to_ms: Windows that end up to here are looked at.
+            sweep: How many limits are tried beside each other, its own among them.
+        """
         super().__init__(rule, from_ms)
         self._to_ms = to_ms
+        self._sweep = trials(rule, sweep) if sweep else []
         self._tracks: dict[Group, _Track] = {}
         self._then: Facts | None = None
         self.done = False
@@ -147,18 +160,18 @@ class Backtest(Watch):
             matched=len(tracks),
             coverage=1 - silent / windows if windows else None,
             groups=[(group, track.spans) for group, track in busiest],
+            sweep=self._sweep,
         )
 
     def _step(self, points: Mapping[Group, list[Point]], seen: Observation) -> list[Change]:  # noqa: ARG002
         for group, found in points.items():
             self.series.setdefault(group, Series())
             track = self._tracks.setdefault(group, _Track())
-            for point in found:
-                reached_ms = track.core.at_ms
-                if reached_ms is not None and point.end_ms <= reached_ms:
-                    continue
-                if not track.take(self.rule, point):
-                    break
+            reached_ms = track.core.at_ms
+            new = [one for one in found if reached_ms is None or one.end_ms > reached_ms]
+            taken = list(takewhile(lambda point: track.take(self.rule, point), new))  # noqa: B023
+            for trial in self._sweep:
+                trial.take(group, taken)
         return []
 
 

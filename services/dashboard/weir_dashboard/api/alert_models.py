@@ -110,8 +110,18 @@ class BacktestGroup(Told):
     spans: list[BacktestSpan]
 
 
+class BacktestLimit(Told):
+    """How often a rule would have fired at another limit; two of `outside`."""
+
+    limit: float | list[float]
+    fired: int
+
+
 class Backtest(Told):
-    """When a rule would have fired, by what is stored now."""
+    """When a rule would have fired, by what is stored now.
+
+    `sweep` is empty unless it was asked for; lowest limit first, the rule's own among them.
+    """
 
     fired: int
     firing_ms: int
@@ -121,6 +131,7 @@ class Backtest(Told):
     from_ms: int
     to_ms: int
     groups: list[BacktestGroup]
+    sweep: list[BacktestLimit]
     capped: bool
     not_simulated: list[str]
 

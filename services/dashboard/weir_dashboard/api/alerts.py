@@ -10,6 +10,7 @@ from pydantic import Field
 from weir.alerts import listing
 from weir.alerts.backtest import MAX_GROUPS, Backtest
 from weir.alerts.machine import Phase
+from weir.alerts.sweep import MAX_LIMITS
 from weir.alerts.watch import check_rule
 from weir.definitions.check import check
 from weir.definitions.history import Definition
@@ -28,6 +29,9 @@ from weir_dashboard.context import Context, Here, Who
 MAX_DAYS = 31
 DAY_MS = 86_400_000
 _GROUPS = "Whether `groups` are told; with 0 each rule's list is empty, and the rest the same."
+_SWEEP = (
+    "At how many limits around its own it is tried as well; those that make no sense are left out."
+)
 _WORST = (Phase.FIRING, Phase.RECOVERING, Phase.PENDING, Phase.OK)
 router = APIRouter(tags=["alerts"])
 
@@ -89,6 +93,7 @@ class BacktestAsked(Sent):
     rule: Annotated[str, Field(max_length=65_536, description="Its text, YAML or JSON.")]
     from_ms: int
     to_ms: int
+    sweep: Annotated[int, Field(ge=0, le=MAX_LIMITS, description=_SWEEP)] = 0
 
 
 @router.post("/backtest")
@@ -112,7 +117,7 @@ async def _tested(
     here: Context, rule: RuleModel, metrics: Metrics, body: BacktestAsked
 ) -> told.Backtest:
     facts = here.queries.facts()
-    test = Backtest(rule, body.from_ms, body.to_ms)
+    test = Backtest(rule, body.from_ms, body.to_ms, sweep=body.sweep)
     while not test.done:
         wanted = await in_thread(here.turns.pool, test.ask, metrics, facts)
         panes = await here.queries.rows(wanted, facts, here.turns.pool)
@@ -132,6 +137,9 @@ async def _tested(
                 spans=[told.BacktestSpan(**span._asdict()) for span in spans],
             )
             for group, spans in outcome.groups
+        ],
+        sweep=[
+            told.BacktestLimit(limit=limit_of(one.rule), fired=one.fired) for one in outcome.sweep
         ],
         capped=outcome.matched > MAX_GROUPS,
         not_simulated=["late events", "delivery"],

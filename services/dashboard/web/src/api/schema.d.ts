@@ -947,6 +947,8 @@ export interface components {
         /**
          * Backtest
          * @description When a rule would have fired, by what is stored now.
+         *
+         *     `sweep` is empty unless it was asked for; lowest limit first, the rule's own among them.
          */
         Backtest: {
             /** Capped */
@@ -967,6 +969,8 @@ export interface components {
             matched_series: number;
             /** Not Simulated */
             not_simulated: string[];
+            /** Sweep */
+            sweep: components["schemas"]["BacktestLimit"][];
             /** To Ms */
             to_ms: number;
         };
@@ -982,6 +986,12 @@ export interface components {
              * @description Its text, YAML or JSON.
              */
             rule: string;
+            /**
+             * Sweep
+             * @description At how many limits around its own it is tried as well; those that make no sense are left out.
+             * @default 0
+             */
+            sweep: number;
             /** To Ms */
             to_ms: number;
         };
@@ -996,6 +1006,16 @@ export interface components {
             };
             /** Spans */
             spans: components["schemas"]["BacktestSpan"][];
+        };
+        /**
+         * BacktestLimit
+         * @description How often a rule would have fired at another limit; two of `outside`.
+         */
+        BacktestLimit: {
+            /** Fired */
+            fired: number;
+            /** Limit */
+            limit: number | number[];
         };
         /**
          * BacktestSpan
@@ -2071,6 +2091,7 @@ export type Asked = components['schemas']['Asked'];
 export type Backtest = components['schemas']['Backtest'];
 export type BacktestAsked = components['schemas']['BacktestAsked'];
 export type BacktestGroup = components['schemas']['BacktestGroup'];
+export type BacktestLimit = components['schemas']['BacktestLimit'];
 export type BacktestSpan = components['schemas']['BacktestSpan'];
 export type BatchCheck = components['schemas']['BatchCheck'];
 export type Board = components['schemas']['Board'];

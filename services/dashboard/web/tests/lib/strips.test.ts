@@ -12,6 +12,7 @@ const test = (groups: readonly BacktestGroup[]): Backtest => ({
   to_ms: 2_000,
   groups: [...groups],
   capped: false,
+  sweep: [],
   not_simulated: [],
 });
 const calm = (region: string): BacktestGroup => ({ by: { region }, spans: [] });
