@@ -40,6 +40,7 @@ from weir_dashboard.api import (
     problems,
     quarantine,
     query,
+    rule_preview,
     session,
     status,
 )
@@ -76,6 +77,7 @@ ROUTERS = (
     ledger.router,
     quarantine.router,
     preview.router,
+    rule_preview.router,
     discovery.router,
     status.router,
     docs.router,

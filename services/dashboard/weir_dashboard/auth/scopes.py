@@ -49,6 +49,7 @@ TABLE: dict[tuple[str, str], Scope | None] = {
     ("POST", "/channels/{name}/test"): Scope.OPERATE,
     ("GET", "/rules"): Scope.READ,
     ("GET", "/rules/{name}"): Scope.READ,
+    ("POST", "/rules/preview"): Scope.DEFINE,
     ("POST", "/backtest"): Scope.DEFINE,
     ("GET", "/definitions"): Scope.READ,
     ("GET", "/definitions/{kind}/{name}"): Scope.READ,

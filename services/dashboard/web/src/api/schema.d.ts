@@ -522,6 +522,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/rules/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Rule
+         * @description Return the message that a rule would send if it fired now, on its worst group.
+         */
+        post: operations["preview_rule_api_v1_rules_preview_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/rules/{name}": {
         parameters: {
             query?: never;
@@ -1789,6 +1809,38 @@ export interface components {
             value: number | null;
         };
         /**
+         * RulePreview
+         * @description A message: its title and text, and of which group and value it speaks.
+         *
+         *     `value` is null where there is none now; `beyond` tells whether the rule would be beyond its
+         *     limit with it.
+         */
+        RulePreview: {
+            /** Beyond */
+            beyond: boolean;
+            /** By */
+            by: {
+                [key: string]: string | null;
+            };
+            /** Text */
+            text: string;
+            /** Title */
+            title: string;
+            /** Value */
+            value: number | null;
+        };
+        /**
+         * RuleSent
+         * @description A rule that is being written.
+         */
+        RuleSent: {
+            /**
+             * Rule
+             * @description Its text, YAML or JSON.
+             */
+            rule: string;
+        };
+        /**
          * SeenType
          * @description An event type that has been received in the last hour.
          */
@@ -2139,6 +2191,8 @@ export type Quarantined = components['schemas']['Quarantined'];
 export type Range = components['schemas']['Range'];
 export type Rule = components['schemas']['Rule'];
 export type RuleGroup = components['schemas']['RuleGroup'];
+export type RulePreview = components['schemas']['RulePreview'];
+export type RuleSent = components['schemas']['RuleSent'];
 export type SeenType = components['schemas']['SeenType'];
 export type Series = components['schemas']['Series'];
 export type Session = components['schemas']['Session'];
@@ -3064,6 +3118,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_Rule_"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    preview_rule_api_v1_rules_preview_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RuleSent"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RulePreview"];
                 };
             };
             /** @description Default Response */
