@@ -6,14 +6,14 @@ One shard. A commit is one transaction for the panes, then its record.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 from redis import Redis
 from weir import names
 from weir import rows as codec
-from weir.batches import FIELD, BatchRecord, Opening, encode, entry_id
+from weir.batches import FIELD, BatchRecord, LedgerRow, Opening, encode, entry_id
 from weir.commit import Mark
 from weir.rows import Row
 from weir.series import OTHER, series_digest
@@ -27,14 +27,23 @@ class Writer:
     def __init__(self, redis: Redis, epoch: int, reason: str = "start") -> None:
         """Begin an epoch; its number is greater than that of any before."""
         self._redis: Any = redis
-        self.epoch, self.rev = epoch, 0
+        self.epoch, self.rev, self.end = epoch, 0, 0
         opening = Opening(epoch=epoch, reason=reason, at_ms=int(time.time() * 1000))
         self._redis.xadd(names.BATCHES, {FIELD: encode(opening)}, id=entry_id(epoch, 0))
 
-    def commit(self, panes: Mapping[PaneKey, Mapping[str, Row]], through_ms: int) -> BatchRecord:
-        """Store panes as they are from now on, and append the record of the batch."""
+    def commit(
+        self,
+        panes: Mapping[PaneKey, Mapping[str, Row]],
+        through_ms: int,
+        ledger: Sequence[LedgerRow] = (),
+    ) -> BatchRecord:
+        """Store panes as they are from now on, and append the record of the batch.
+
+        The log gives it the events of the ledger, and one tick.
+        """
+        events = sum(n for row in ledger for n in (row.counted, row.duplicate, row.quarantined))
         pipeline = self._redis.pipeline(transaction=True)
-        pipeline.set(names.mark_key(0), mark(self.epoch, self.rev, {0: self.rev + 1}))
+        pipeline.set(names.mark_key(0), mark(self.epoch, self.rev, {0: self.end + events + 1}))
         for (vid, res_s, start_s), rows in panes.items():
             key = names.pane_key(0, vid, res_s, start_s)
             pipeline.delete(key)
@@ -47,14 +56,17 @@ class Writer:
             batch=self.rev - 1,
             rev=self.rev,
             shards=1,
-            from_offsets={0: self.rev - 1},
-            to_offsets={0: self.rev},
+            from_offsets={0: self.end},
+            to_offsets={0: self.end + events + 1},
+            ticks=1,
+            ledger=list(ledger),
             processed_through_ms=through_ms,
             at_ms=int(time.time() * 1000),
             changed=[(*key, 0) for key in panes],
         )
         place = entry_id(self.epoch, self.rev)
         self._redis.xadd(names.BATCHES, {FIELD: encode(record)}, id=place)
+        self.end += events + 1
         return record
 
 

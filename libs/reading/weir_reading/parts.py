@@ -23,6 +23,8 @@ from weir_reading.redis import read_texts
 EVERY_S = 1.0
 EXPIRES_S = 15
 PATTERN = f"{names.PREFIX}part:*"
+OF_TENANTS = "of_tenants"
+"""The member of a detail that is about tenants' definitions, by vid: not for everybody."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from weir.definitions.history import Activation, Definition
+from weir.definitions.signals import SIGNALS
 from weir.query.answer import unit_of
 from weir.query.facts import Served, Version
 
@@ -30,7 +31,9 @@ class Metrics(Mapping[str, Served]):
         return sum(1 for _ in self)
 
     def unit(self, name: str, aggregate: str) -> str:
-        """Return the unit of an aggregate of a metric; empty if there is no such metric."""
+        """Return the unit of what a rule asks; empty if there is no such metric or signal."""
+        if name in SIGNALS:
+            return SIGNALS[name].unit
         found = self.get(name)
         return unit_of(aggregate, found.newest.metric.unit) if found is not None else ""
 

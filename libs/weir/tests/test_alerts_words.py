@@ -8,6 +8,7 @@ import pytest
 from weir.alerts.machine import Point
 from weir.alerts.step import Kind, Transition
 from weir.alerts.words import Subject, filled, short, text, title, with_unit
+from weir.definitions.rule import Rule
 
 from .test_alerts import rule_of
 
@@ -109,3 +110,23 @@ def test_what_events_say_is_only_text() -> None:
 
 
 PLAIN = {"aggregate": "count", "window": "1m"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "limit", "value", "said"),
+    [
+        ("weir.stalled", 60, 75.2, "counting has stood still for 1m15s > 1m"),
+        ("weir.lag", 60, 7200, "numbers are behind by 2h > 1m"),
+        ("weir.ledger", 0, 3, "not accounted for: 3 events > 0 events"),
+        ("weir.memory", 85, 91.25, "memory of Redis in use: 91.2 % > 85 %"),
+    ],
+)
+def test_a_signal_says_what_it_is(metric: str, limit: float, value: float, said: str) -> None:
+    """Not "last 75 s", and no events nor late ones: there are none."""
+    rule = Rule.model_validate({"name": "own", "metric": metric, "above": limit})
+    signal = rule.signal
+    assert signal is not None
+    reading = Point(0, "f", 1, value)
+    fired = Transition(Kind.FIRING, 0, 0, point=reading, confirmed=True)
+    about = Subject(rule, {}, signal.unit)
+    assert (title(about, fired), text(about, fired)) == (f"Own: {said}", "")

@@ -113,3 +113,25 @@ class TestConditions:
         """Only comparisons of a dimension with texts, joined by and."""
         with pytest.raises(ExpressionError, match="must be"):
             conditions_of(text)
+
+
+class TestSignals:
+    def test_a_signal_says_what_is_asked_of_it(self) -> None:
+        """A rule on Weir itself is a name and a limit."""
+        found = Rule.model_validate({"name": "r", "metric": "weir.channel", "above": 60})
+        assert (found.aggregate, found.window.length, found.by) == ("last", 10_000, ("channel",))
+        assert Rule.model_validate(found.canonical()) == found
+
+    @pytest.mark.parametrize(
+        ("members", "said"),
+        [
+            ({"metric": "weir.engine"}, "a metric, or one of weir.stalled, weir.lag"),
+            ({"metric": "weir.lag", "by": ["region"]}, "without aggregate, window, by and where"),
+            ({"metric": "weir.lag", "by": []}, "without aggregate, window, by and where"),
+            ({"metric": "weir.lag", "aggregate": "last"}, "without aggregate, window"),
+            ({"metric": "Weir.lag"}, "a name: a-z first"),
+        ],
+    )
+    def test_refusals(self, members: dict[str, Any], said: str) -> None:
+        """It has one window and no dimensions of the team's events."""
+        assert said in required(above=1, **members)

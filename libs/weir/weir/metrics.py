@@ -31,6 +31,13 @@ PANES_CLOCK_AHEAD = "weir_panes_broker_clock_ahead_seconds"
 
 # ── alerts ──────────────────────────────────────────────────────────────────
 ALERTS_PROCESSED_THROUGH = "weir_alerts_processed_through_seconds"
+ALERTS_DUE = "weir_alerts_due_count"
+ALERTS_OLDEST_DUE = "weir_alerts_oldest_due_seconds"
+ALERTS_FAILING_CHANNELS = "weir_alerts_failing_channels_count"
+ALERTS_RULES_REFUSED = "weir_alerts_rules_refused_count"
+ALERTS_LEDGER_DIFFERENCE = "weir_alerts_ledger_difference_count"
+ALERTS_REDIS_MEMORY = "weir_alerts_redis_memory_ratio"
+ALERTS_RECOUNTING = "weir_alerts_recounting_count"
 
 # ── dashboard ───────────────────────────────────────────────────────────────
 DASHBOARD_REQUESTS = "weir_dashboard_requests_total"

@@ -64,6 +64,8 @@ def check_rule(rule: Rule, metrics: Metrics, now_ms: int) -> None:
     Raises:
         ProblemError: `metric_unknown` (404), `query_invalid` or `query_too_large` (422).
     """
+    if rule.signal is not None:
+        return
     metric = _metric(rule, metrics)
     check_multiple("/window/length", rule.window.length, min(metric.keep_ms))
     each_ms = step_of(rule, metric)

@@ -38,6 +38,17 @@ class Subject:
     by: Mapping[str, str | None]
     unit: str = ""
 
+    @property
+    def asked(self) -> str:
+        """What the number is: the aggregate, or what a signal says."""
+        return self.rule.aggregate if self.rule.signal is None else self.rule.signal.says
+
+    def number(self, value: float | None) -> str:
+        """Return a value as it is said: with its unit, and the ages of signals as durations."""
+        if self.rule.signal is None or self.unit != "s" or value is None:
+            return with_unit(value, self.unit)
+        return format_duration(round(value) * 1000)
+
 
 def short(value: float | None) -> str:
     """Return a value with three digits, such as `617` or `18.2 k`; a hyphen for none."""
@@ -66,23 +77,23 @@ def limit_of(subject: Subject) -> str:
     """Return a rule's limit as its messages say it."""
     limit = subject.rule.limit
     if isinstance(limit, tuple):
-        return f"{short(limit[0])} to {with_unit(limit[1], subject.unit)}"
-    return with_unit(limit, subject.unit)
+        return f"{short(limit[0])} to {subject.number(limit[1])}"
+    return subject.number(limit)
 
 
 def title(subject: Subject, told: Transition) -> str:
     """Return the one line that says what has happened."""
     rule = subject.rule
     name = rule.name.replace("_", " ").capitalize()
-    value = with_unit(told.point.value if told.point else None, subject.unit)
-    crossed = f"{rule.aggregate} {value} {_SIGNS[rule.side]} {limit_of(subject)}"
+    value = subject.number(told.point.value if told.point else None)
+    crossed = f"{subject.asked} {value} {_SIGNS[rule.side]} {limit_of(subject)}"
     silence = f"no data for {format_duration(rule.no_data.tell_after)}"
     said = {
         Kind.FIRING: crossed if told.point else silence,
         Kind.CONFIRMED: f"confirmed, {crossed}",
-        Kind.AMENDED: f"{rule.aggregate} was {value}, not {with_unit(told.before, subject.unit)}",
+        Kind.AMENDED: f"{subject.asked} was {value}, not {subject.number(told.before)}",
         Kind.WITHDRAWN: _withdrawn(subject, told),
-        Kind.RESOLVED: f"resolved, {rule.aggregate} {value}",
+        Kind.RESOLVED: f"resolved, {subject.asked} {value}",
         Kind.ENDED: f"ended, {told.reason}",
         Kind.NO_DATA: silence,
     }
@@ -92,6 +103,9 @@ def title(subject: Subject, told: Transition) -> str:
 def text(subject: Subject, told: Transition) -> str:
     """Return what stands below the title: the rule's own message, the numbers, the verdict."""
     lines = [filled(subject, told.point)] if subject.rule.message else []
+    if subject.rule.signal is not None:
+        # No window of events: one reading, which is exact and final.
+        return "\n".join(lines)
     point = told.point
     if point is not None and point.value is not None:
         lines.append(_numbers(point, subject.unit))
@@ -129,9 +143,9 @@ def _three(value: float) -> str:
 
 
 def _withdrawn(subject: Subject, told: Transition) -> str:
-    before = with_unit(told.before, subject.unit)
-    now = with_unit(told.point.value if told.point else None, subject.unit)
-    return f"withdrawn, {subject.rule.aggregate} was {now}, not {before}"
+    before = subject.number(told.before)
+    now = subject.number(told.point.value if told.point else None)
+    return f"withdrawn, {subject.asked} was {now}, not {before}"
 
 
 def _numbers(point: Point, unit: str) -> str:

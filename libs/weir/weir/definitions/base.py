@@ -12,7 +12,12 @@ from weir.definitions.faults import fault
 NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
-def _checked_name(name: str) -> str:
+def checked_name(name: str) -> str:
+    """Return a name of a definition as it is, if it is one.
+
+    Raises:
+        PydanticCustomError: What a name must be.
+    """
     if not NAME.fullmatch(name):
         required = "a name: a-z first, then a-z, 0-9 and _, at most 64 characters"
         mended = re.sub(r"[^a-z0-9_]+", "_", name.lower()).strip("_")[:64]
@@ -26,7 +31,7 @@ def as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-Name = Annotated[str, AfterValidator(_checked_name)]
+Name = Annotated[str, AfterValidator(checked_name)]
 
 
 class Model(BaseModel):

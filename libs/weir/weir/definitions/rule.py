@@ -1,7 +1,8 @@
 """Rules: when a number of a metric is worth telling somebody.
 
 A rule asks one aggregate of one metric over windows that follow each other, for each
-group, and holds it against one limit. Two levels of severity are two rules.
+group, and holds it against one limit. Two levels of severity are two rules. In place of a
+metric it may name a signal of Weir itself, which says by itself what is asked of it.
 """
 
 from __future__ import annotations
@@ -9,13 +10,21 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from weir.definitions.aggregates import parse_aggregate
-from weir.definitions.base import DefinitionModel, Model, Name, as_tuple
+from weir.definitions.base import DefinitionModel, Model, Name, as_tuple, checked_name
 from weir.definitions.conditions import Conditions
 from weir.definitions.durations import DurationMs, format_duration
 from weir.definitions.faults import expression_fault, fault
+from weir.definitions.signals import AGGREGATE, EVERY_MS, PREFIX, SIGNALS, Signal
 from weir.expressions import ExpressionError
 
 SEVERITIES: Final = ("info", "low", "high", "critical")
@@ -29,6 +38,14 @@ _DAY_MS: Final = 86_400_000
 _PERCENTILE: Final = re.compile(r"p\d")
 _LABEL: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _WEB: Final = re.compile(r"https?://[^\s\x00-\x1f]+")
+
+
+def _checked_metric(name: str) -> str:
+    if name.startswith(PREFIX) and name not in SIGNALS:
+        known = ", ".join(SIGNALS)
+        raise fault(required=f"a metric, or one of {known}", mend="name one of them", got=name)
+    return name if name in SIGNALS else checked_name(name)
+
 
 Number = Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)]
 Texts = Annotated[
@@ -101,7 +118,8 @@ class Rule(DefinitionModel):
     """A rule. Lengths of time are written as durations and held in milliseconds.
 
     Attributes:
-        metric: Whose numbers.
+        metric: Whose numbers: a metric's, or a signal's of Weir itself (`signals.py`), which
+            has one aggregate, window and grouping.
         aggregate: Which of them: `count`, `p95`, `distinct(subject)`.
         window: Over which windows.
         by: One alert for each group of these dimensions.
@@ -123,7 +141,7 @@ class Rule(DefinitionModel):
     """
 
     kind: Literal["rule"] = "rule"
-    metric: Name
+    metric: Annotated[str, AfterValidator(_checked_metric)]
     aggregate: str
     window: RuleWindow
     by: Annotated[Texts, Field(max_length=MAX_DIMENSIONS)] = ()
@@ -150,6 +168,10 @@ class Rule(DefinitionModel):
     def _fill(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
+        signal = SIGNALS.get(str(given.get("metric")))
+        if signal is not None:
+            window = format_duration(EVERY_MS)
+            given = {"aggregate": AGGREGATE, "window": window, "by": list(signal.by), **given}
         percentile = _PERCENTILE.match(str(given.get("aggregate", "")))
         return {"min_events": FEW_EVENTS if percentile else 0, **given}
 
@@ -160,9 +182,9 @@ class Rule(DefinitionModel):
 
     @field_validator("aggregate")
     @classmethod
-    def _known(cls, text: str) -> str:
+    def _known(cls, text: str, given: ValidationInfo) -> str:
         # A rule may ask as a query does: "distinct" is short for the one that is declared.
-        if text != "distinct":
+        if text != "distinct" and given.data.get("metric") not in SIGNALS:
             try:
                 parse_aggregate(text)
             except ExpressionError as error:
@@ -200,6 +222,20 @@ class Rule(DefinitionModel):
         self._check_recover()
         return self
 
+    @model_validator(mode="after")
+    def _as_the_signal(self) -> Rule:
+        signal = SIGNALS.get(self.metric)
+        if signal is None:
+            return self
+        asked = self.aggregate, self.window.length, self.by
+        if asked != (AGGREGATE, EVERY_MS, signal.by) or self.where or self.window.step:
+            raise fault(
+                required=f"a rule on {self.metric} without aggregate, window, by and where",
+                mend="leave them out: a signal has its own",
+                got=f"{self.aggregate} over {format_duration(self.window.length)}",
+            )
+        return self
+
     def _check_recover(self) -> None:
         low, high = self.limits
         back_low, back_high = self.back
@@ -212,6 +248,11 @@ class Rule(DefinitionModel):
             )
 
     # ── what the evaluator asks ─────────────────────────────────────────────
+
+    @property
+    def signal(self) -> Signal | None:
+        """The signal of Weir itself that it watches; None for a rule on a metric."""
+        return SIGNALS.get(self.metric)
 
     @property
     def side(self) -> str:

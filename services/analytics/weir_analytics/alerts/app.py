@@ -4,6 +4,7 @@
     Redis batches ────▶ batches ───────────────────────┤
     Redis panes ──────▶ panes ─────────────────────────┴▶ evaluator ─▶ journal ─▶ weir.alerts
                                                                           │
+    the clock, parts ─▶ signals ──▶ itself ────────────────────▶ ┘        │
     weir.alerts ──────▶ journal.fold ─▶ what is known of series ◀─────────┤
                                         what is due ─▶ outbox ─▶ channels ┘
 
@@ -17,29 +18,39 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from importlib.metadata import version
+from itertools import islice
 from typing import Any
 
 import structlog
-from weir import names
+from prometheus_client import Gauge
+from weir import metrics, names
 from weir.clock import Clock
 from weir.definitions.records import DriverStart, start_record
 from weir_reading.batches import Batches
 from weir_reading.catalog import Catalog
 from weir_reading.follower import Follower
 from weir_reading.panes import Panes
-from weir_reading.parts import Parts
+from weir_reading.parts import OF_TENANTS, Parts
 from weir_reading.redis import connect
 
 from weir_analytics.alerts.evaluator import Evaluator
+from weir_analytics.alerts.itself import Itself
 from weir_analytics.alerts.journal import Journal
 from weir_analytics.alerts.outbox import Outbox
+from weir_analytics.alerts.recording import Recording
 from weir_analytics.alerts.rules import Rules
 from weir_analytics.alerts.settings import Settings
+from weir_analytics.alerts.signals import Signals
 from weir_analytics.panes.definitions_log import DefinitionsLog
 
 JOB = "alerts"
 FENCE_EVERY_S = 0.5
+MAX_TOLD = 1_000
+"""Rules of which the heartbeat tells more than their number."""
 STUCK_S = 60.0
+DUE = Gauge(metrics.ALERTS_DUE, "Messages that wait for their outcome.")
+OLDEST_DUE = Gauge(metrics.ALERTS_OLDEST_DUE, "For how long the oldest of them has waited.")
+RECOUNTING = Gauge(metrics.ALERTS_RECOUNTING, "1 while the log is counted again after a loss.")
 log = structlog.get_logger()
 
 
@@ -72,8 +83,33 @@ class Alerts:
         self._journal = Journal(settings.kafka, clock, self._on_records)
         link = settings.dashboard_url.rstrip("/")
         self._rules = Rules(self._catalog, self._journal.fold, link)
+        self._recording = Recording(self._journal, clock)
         self._evaluator = Evaluator(
-            self._rules, self._catalog, self._batches, self._panes, self._journal, clock
+            self._rules,
+            self._catalog,
+            self._batches,
+            self._panes,
+            self._journal,
+            self._recording,
+            clock,
+        )
+        self._signals = Signals(
+            self._redis,
+            self._batches,
+            self._panes,
+            self._catalog,
+            self._journal,
+            self._rules,
+            clock,
+        )
+        self._itself = Itself(
+            self._rules,
+            self._catalog,
+            self._signals,
+            self._recording,
+            clock,
+            kafka=settings.kafka,
+            ships=settings.own_rules,
         )
         self._outbox = Outbox(self._journal, self._catalog, settings, clock)
         self._fence = 0
@@ -121,21 +157,26 @@ class Alerts:
         await self._journal.follower.caught_up.wait()
         self._fence = await asyncio.to_thread(self._start)
         await self._definitions.reach(self._fence)
-        self._evaluator.fence = self._outbox.fence = self._fence
+        self._recording.fence = self._outbox.fence = self._fence
         log.info("started", fence=self._fence, due=len(self._journal.fold.due))
         self._batches.listen(self._evaluator.on_batch)
         self._catalog.listen(self._evaluator.on_definitions)
         self._evaluator.on_definitions(None)
         self._outbox.wake()
         self.ready.set()
-        evaluating = asyncio.create_task(self._evaluator.run())
+        running = {asyncio.create_task(one.run()) for one in (self._evaluator, self._itself)}
         try:
-            while not evaluating.done():
+            ended: set[asyncio.Task[None]] = set()
+            while not ended:
                 self._check_fence()
-                await asyncio.wait({evaluating}, timeout=FENCE_EVERY_S)
-            evaluating.result()
+                ended, _ = await asyncio.wait(
+                    running, timeout=FENCE_EVERY_S, return_when=asyncio.FIRST_COMPLETED
+                )
+            for one in ended:
+                one.result()
         finally:
-            evaluating.cancel()
+            for one in running:
+                one.cancel()
 
     def _start(self) -> int:
         definitions = DefinitionsLog(self._settings.kafka)
@@ -155,10 +196,23 @@ class Alerts:
 
     def _told(self) -> dict[str, Any]:
         """Return what the heartbeat says besides."""
+        watching, due = self._rules.watching, self._journal.fold.due
+        oldest_ms = self._outbox.oldest_due_ms()
+        DUE.set(len(due))
+        OLDEST_DUE.set(0 if oldest_ms is None else (self._clock.now_ms() - oldest_ms) / 1000)
+        RECOUNTING.set(self._batches.recount is not None)
+        errors = {str(vid): one.error for vid, one in watching.items() if one.error}
         return {
             "evaluated_ms": self._evaluator.evaluated_ms,
-            "rules": len(self._rules.watching),
-            "errors": sum(bool(one.error) for one in self._rules.watching.values()),
-            "due": len(self._journal.fold.due),
+            "rules": len(watching) + len(self._rules.itself),
+            "errors": len(errors),
+            "due": len(due),
             "failing": sorted({channel for _, channel in self._outbox.failing}),
+            OF_TENANTS: {
+                "errors": dict(islice(errors.items(), MAX_TOLD)),
+                "readings": {
+                    str(vid): [[list(group or ()), value] for group, value in one.newest]
+                    for vid, one in islice(self._rules.itself.items(), MAX_TOLD)
+                },
+            },
         }

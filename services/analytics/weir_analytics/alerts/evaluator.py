@@ -7,33 +7,31 @@ slow pass makes passes rarer and none of them wrong.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Set as AbstractSet
 
-import msgspec
 import structlog
 from prometheus_client import Gauge
 from redis.exceptions import RedisError
 from weir import metrics
-from weir.alerts.fold import Heard
-from weir.alerts.messages import Watched, messages, reminders
-from weir.alerts.records import Cursor, Look, Message
-from weir.alerts.step import Series
-from weir.alerts.watch import Change
+from weir.alerts.records import Cursor
 from weir.batches import BatchRecord
 from weir.clock import Clock
 from weir.problems import ProblemError
 from weir.query import Facts, PaneKey
+from weir.query.facts import Served
 from weir_reading.batches import Batches
 from weir_reading.catalog import Catalog
 from weir_reading.panes import Panes
 from weir_reading.threads import in_thread
 
 from weir_analytics.alerts.journal import Journal
+from weir_analytics.alerts.recording import Recording
 from weir_analytics.alerts.rules import Rules, Watching
 
 CURSOR_EVERY_S = 300.0
 RETRY_S = 0.5
+REST_S = 10.0
+"""What cannot be evaluated is tried again after it, or when definitions change."""
 THROUGH = Gauge(metrics.ALERTS_PROCESSED_THROUGH, "Received time that rules are evaluated up to.")
 log = structlog.get_logger()
 
@@ -43,7 +41,6 @@ class Evaluator:
 
     Attributes:
         evaluated_ms: Processed-through of the last pass; None before the first.
-        fence: Offset of this job's start record.
     """
 
     def __init__(
@@ -53,10 +50,12 @@ class Evaluator:
         batches: Batches,
         panes: Panes,
         journal: Journal,
+        recording: Recording,
         clock: Clock,
     ) -> None:
         self._rules, self._catalog, self._batches = rules, catalog, batches
         self._panes, self._journal, self._clock = panes, journal, clock
+        self._recording = recording
         self._changed: set[PaneKey] = set()
         self._place = (0, 0)
         self._through_ms = 0
@@ -65,7 +64,6 @@ class Evaluator:
         self._cursors_s = clock.monotonic_s()
         self.evaluated_ms: int | None = None
         self._busy_s: float | None = None
-        self.fence = 0
 
     @property
     def stuck_s(self) -> float:
@@ -115,22 +113,27 @@ class Evaluator:
         facts, self._through_ms = self._facts(through_ms), through_ms
         changed, self._changed = self._changed, set()
         for watched, changes in self._rules.ended(through_ms):
-            await self._journal.append(self._looks(watched, changes))
-        for one in list(self._rules.watching.values()):
-            await self._evaluate(one, facts, changed)
-            self._busy_s = self._clock.monotonic_s()
+            await self._recording.changes(watched, changes, through_ms)
+        try:
+            for one in list(self._rules.watching.values()):
+                await self._evaluate(one, facts, changed)
+                self._busy_s = self._clock.monotonic_s()
+        except (RedisError, OSError):
+            # A correction of old panes is said once: it must reach the next pass.
+            self._changed |= changed
+            raise
         await self._journal.append(self._cursors())
         self.evaluated_ms = through_ms
         THROUGH.set(through_ms / 1000)
 
-    async def _evaluate(self, one: Watching, facts: Facts, changed: set[PaneKey]) -> None:
-        """Look at one rule until there is no more to see.
-
-        Each look is recorded before the next: who was told that an alert fires is read
-        from the records.
-        """
+    async def _evaluate(self, one: Watching, facts: Facts, changed: AbstractSet[PaneKey]) -> None:
+        """Look at one rule until there is no more to see."""
         served = self._rules.metrics(one.watched.tenant)
         if not self._rules.is_counted(one.watched):
+            return
+        changed = changed | one.missed
+        if self._clock.monotonic_s() < one.rests_to_s:
+            one.missed = _of_metric(served.get(one.watched.rule.metric), changed)
             return
         try:
             more = one.watch.is_due(served, facts, changed)
@@ -139,65 +142,27 @@ class Evaluator:
                 panes = await self._panes.together(wanted, self._catalog.shards, facts.epoch)
                 # Merging sketches takes long, and heartbeats must go on.
                 changes, more = await in_thread(None, one.watch.see, panes, facts)
-                await self._journal.append(self._looks(one.watched, changes))
-                await self._journal.append(self._reminders(one))
-            one.error = ""
+                await self._recording.changes(one.watched, changes, self._through_ms)
+                await self._recording.reminders(one.watched, one.watch.series, self._through_ms)
+            one.error, one.missed = "", frozenset()
         except ProblemError as problem:
             if one.error != problem.message:
                 log.warning("rule_refused", rule=one.watched.rule.name, why=problem.message)
-            one.error = problem.message
+            self._rest(one, problem.message, changed)
         except (RedisError, OSError):
             raise
         except Exception:
             # Whatever is wrong with one rule must not stop the others.
             log.exception("rule_failed", rule=one.watched.rule.name)
-            one.error = "it could not be evaluated; the log of the alerts job says why"
-            one.watch.forget()
+            why = "it could not be evaluated; the log of the alerts job says why"
+            self._rest(one, why, changed)
 
-    def _looks(self, watched: Watched, changes: Iterable[Change]) -> list[Look]:
-        return [self._look(watched, change) for change in changes]
-
-    def _look(self, watched: Watched, change: Change) -> Look:
-        group = change.group or ()
-        told_to = self._journal.fold.told_to(watched.tenant, watched.vid, group)
-        for told in change.transitions:
-            log.info("transition", rule=watched.rule.name, kind=told.kind.value)
-        return Look(
-            fence=self.fence,
-            tenant=watched.tenant,
-            rule=watched.rule.name,
-            vid=watched.vid,
-            group=list(group),
-            transitions=change.transitions,
-            series=None if change.series is None else replace(change.series, tail=()),
-            messages=messages(watched, group, change.transitions, told_to),
-            through_ms=self._through_ms,
-            at_ms=self._clock.now_ms(),
-        )
-
-    def _reminders(self, one: Watching) -> list[Look]:
-        """Return what to tell again of the series that go on firing."""
-        watched, looks = one.watched, []
-        for group, series in one.watch.series.items():
-            told_to = self._journal.fold.told_to(watched.tenant, watched.vid, group)
-            found = told_to and self._again(watched, group or (), series, told_to)
-            if found:
-                look = self._look(watched, Change(group, series, []))
-                looks.append(msgspec.structs.replace(look, messages=found))
-        return looks
-
-    def _again(
-        self,
-        watched: Watched,
-        group: tuple[str | None, ...],
-        series: Series,
-        told_to: Mapping[str, Heard],
-    ) -> list[Message]:
-        def is_taken_on(key: str) -> bool:
-            return self._journal.fold.is_taken_on(watched.tenant, key, self._through_ms)
-
-        now_ms = self._through_ms
-        return reminders(watched, group, series, told_to, now_ms, is_taken_on=is_taken_on)
+    def _rest(self, one: Watching, why: str, changed: AbstractSet[PaneKey]) -> None:
+        """Leave a rule alone for a while; what changes meanwhile is kept for its next look."""
+        served = self._rules.metrics(one.watched.tenant).get(one.watched.rule.metric)
+        one.error, one.missed = why, _of_metric(served, changed)
+        one.rests_to_s = self._clock.monotonic_s() + REST_S
+        one.watch.forget()
 
     def _cursors(self) -> list[Cursor]:
         """Return how far rules are settled, now and then: a restart begins there."""
@@ -207,7 +172,7 @@ class Evaluator:
         self._cursors_s = now_s
         return [
             Cursor(
-                fence=self.fence,
+                fence=self._recording.fence,
                 tenant=one.watched.tenant,
                 vid=vid,
                 settled_ms=one.watch.settled_ms,
@@ -226,3 +191,9 @@ class Evaluator:
             incomplete_before_ms=self._catalog.incomplete_before_ms,
             rebuilding=self._batches.rebuilding,
         )
+
+
+def _of_metric(served: Served | None, changed: AbstractSet[PaneKey]) -> frozenset[PaneKey]:
+    """Return those of the panes that are a metric's; none if it is not served."""
+    vids = set() if served is None else {version.vid for version in served.versions}
+    return frozenset(key for key in changed if key[0] in vids)

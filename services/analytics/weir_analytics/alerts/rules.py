@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import structlog
 from weir.alerts.fold import Fold
 from weir.alerts.messages import Watched
 from weir.alerts.silences import Spell, spells
-from weir.alerts.step import end
+from weir.alerts.step import Series, end
 from weir.alerts.watch import Change, Watch
 from weir.definitions.channel import Channel
 from weir.definitions.history import Definition
 from weir.definitions.rule import Rule
+from weir.query import PaneKey
+from weir.query.grouping import Group
 from weir_reading.catalog import Catalog
 from weir_reading.served import Metrics
+
+from weir_analytics.alerts.signal_watch import SignalWatch
 
 log = structlog.get_logger()
 
@@ -28,23 +32,42 @@ class Watching:
         watched: What its messages need.
         watch: Its series.
         error: Why it cannot be watched at present; empty if it can.
+        rests_to_s: Until when it is left alone after an error, by the monotonic clock.
+        missed: Panes of its metric that changed meanwhile.
     """
 
     watched: Watched
     watch: Watch
     error: str = ""
+    rests_to_s: float = 0.0
+    missed: frozenset[PaneKey] = frozenset()
+
+
+@dataclass
+class WatchingItself:
+    """One rule on a signal of Weir itself, and its watch."""
+
+    watched: Watched
+    watch: SignalWatch
+
+    @property
+    def newest(self) -> list[tuple[Group, float | None]]:
+        """The newest readings, by group."""
+        return list(self.watch.newest.items())
 
 
 class Rules:
     """The rules that are watched, kept as definitions say.
 
     Attributes:
-        watching: By vid of the rule's version.
+        watching: Rules on metrics, by vid of the rule's version.
+        itself: Rules on signals of Weir itself, likewise.
     """
 
     def __init__(self, catalog: Catalog, fold: Fold, link: str) -> None:
         self._catalog, self._fold, self._link = catalog, fold, link
         self.watching: dict[int, Watching] = {}
+        self.itself: dict[int, WatchingItself] = {}
         self._besides: dict[str, tuple[frozenset[str], tuple[Spell, ...]]] = {}
 
     def metrics(self, tenant: str) -> Metrics:
@@ -61,22 +84,32 @@ class Rules:
         """Begin to watch what is new, and stop watching what is gone."""
         self._besides.clear()
         current = {one.vid: one for one in self._in_force()}
-        for vid in self.watching.keys() - current.keys():
-            del self.watching[vid]
+        for kept in (self.watching, self.itself):
+            for vid in kept.keys() - current.keys():
+                del kept[vid]
         for vid, definition in current.items():
             watched = self._watched(definition)
-            if vid in self.watching:
-                self.watching[vid].watched = watched
-            else:
+            known = self.watching.get(vid) or self.itself.get(vid)
+            if known is None:
                 log.info("rule_watched", rule=definition.name, version=definition.version)
-                self.watching[vid] = Watching(watched, self._begun(definition, watched.rule))
+                self._begin(definition, watched)
+            else:
+                known.watched = watched
+            if isinstance(known, Watching):
+                # What it lacked may be defined now.
+                known.rests_to_s = 0.0
 
     def ended(self, through_ms: int) -> list[tuple[Watched, list[Change]]]:
         """Return what is to be told of versions that are known and no longer watched."""
         found = []
         for tenant, vid in sorted(self._fold.versions()):
             definition = self._catalog.folded.by_vid(vid)
-            if vid in self.watching or definition is None or definition.readable is None:
+            if (
+                vid in self.watching
+                or vid in self.itself
+                or definition is None
+                or definition.readable is None
+            ):
                 continue
             reason = self._reason(definition)
             changes = [
@@ -100,6 +133,11 @@ class Rules:
             msg = f"version {definition.vid} must be a rule that this release can read"
             raise ValueError(msg)
         followers, silences = self._beside(definition.tenant)
+        if rule.signal is not None and not rule.route.channels:
+            # Nobody has said who looks after Weir, so everybody is told.
+            channels = tuple(one.name for one in self._channels(definition.tenant))
+            route = rule.route.model_copy(update={"channels": channels})
+            rule = rule.model_copy(update={"route": route})
         return Watched(
             tenant=definition.tenant,
             vid=definition.vid,
@@ -119,26 +157,37 @@ class Rules:
         found = self._besides.get(tenant)
         if found is None:
             folded = self._catalog.folded
-            channels = (one.readable for one in folded.current(tenant, "channel"))
             silences = [one.name for one in folded.current(tenant, "silence")]
-            followers = {
-                one.name for one in channels if isinstance(one, Channel) and one.follow == "all"
-            }
+            followers = {one.name for one in self._channels(tenant) if one.follow == "all"}
             histories = (folded.history(tenant, "silence", name) for name in silences)
             known = tuple(spell for versions in histories for spell in spells(versions))
             found = self._besides[tenant] = frozenset(followers), known
         return found
 
-    def _begun(self, definition: Definition, rule: Rule) -> Watch:
-        """Return a watch that goes on where the records end.
+    def _channels(self, tenant: str) -> list[Channel]:
+        found = (one.readable for one in self._catalog.folded.current(tenant, "channel"))
+        return [one for one in found if isinstance(one, Channel)]
 
-        A new version looks back as long as it takes to fire: what is beyond the limit when
-        a rule is written, or edited, is told at once.
-        """
+    def _begin(self, definition: Definition, watched: Watched) -> None:
+        """Begin to watch a version; its watch goes on where the records end."""
         series = {
             group: replace(one, tail=())
             for group, one in self._fold.series(definition.tenant, definition.vid).items()
         }
+        rule = watched.rule
+        if rule.signal is not None:
+            itself = WatchingItself(watched, SignalWatch(rule, series))
+            self.itself[definition.vid] = itself
+        else:
+            watch = self._begun(definition, rule, series)
+            self.watching[definition.vid] = Watching(watched, watch)
+
+    def _begun(self, definition: Definition, rule: Rule, series: Mapping[Group, Series]) -> Watch:
+        """Return a watch of a rule on a metric.
+
+        A new version looks back as long as it takes to fire: what is beyond the limit when
+        a rule is written, or edited, is told at once.
+        """
         settled_ms = self._fold.settled_ms(definition.tenant, definition.vid)
         from_ms = definition.at_ms - rule.hold if settled_ms is None else settled_ms
         return Watch(rule, from_ms, series)

@@ -29,3 +29,7 @@ class Settings(ServiceSettings):
         ge=2**20,
         description="Most memory for the panes of one look; what needs more is refused.",
     )
+    own_rules: bool = Field(
+        default=True,
+        description="Whether tenants that never had them get the rules on Weir itself.",
+    )

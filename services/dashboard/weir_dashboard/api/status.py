@@ -67,6 +67,6 @@ def _told(part: parts.Part, now_ms: int) -> Part:
             "lag_ms": part.lag_ms,
             "version": part.version,
             "rss_bytes": rss if isinstance(rss, int) else None,
-            "detail": part.detail,
+            "detail": {k: v for k, v in part.detail.items() if k != parts.OF_TENANTS},
         }
     )

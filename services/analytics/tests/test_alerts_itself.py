@@ -1,0 +1,137 @@
+"""Rules on Weir itself, through the real job: Kafka, Redis, a receiver of webhooks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import people
+import pytest
+from alerts_job import AlertsJob, Receiver, define
+from redis import Redis
+from weir.batches import LedgerRow
+from weir.clock import SystemClock
+from weir.definitions.signals import SIGNALS
+from weir.rows import Row
+from weir.series import encode_series
+from weir_local.kafka import Broker
+from weir_local.testing import running_broker
+from weir_local.waiting import wait_until
+from weir_reading.accounts import LEDGER_VID
+from written import Writer
+
+pytestmark = [pytest.mark.kafka, pytest.mark.redis]
+
+MINUTE_MS = 60_000
+KEY = {"hash": "0" * 64, "scopes": ["ingest"], "source": "http"}
+LIMITS = {
+    "weir.stalled": 15,
+    "weir.lag": 15,
+    "weir.ledger": 0,
+    "weir.quarantine": 5,
+    "weir.memory": 0,
+    "weir.channel": 1,
+    "weir.rules": 0,
+}
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    """Return a broker of this test's own: its log of alerts must begin empty."""
+    with running_broker(tmp_path / "kafka") as broker:
+        yield broker
+
+
+@pytest.fixture
+def job(broker: Broker, redis_url: str, tmp_path: Path) -> Iterator[AlertsJob]:
+    """Return the job, not started yet; it is ended after the test."""
+    job = AlertsJob(broker.bootstrap, redis_url, tmp_path)
+    yield job
+    job.kill()
+
+
+@pytest.mark.timeout(240)
+def test_each_signal_fires_and_goes_back(broker: Broker, job: AlertsJob) -> None:
+    """While nothing is counted; over a kill -9; with the store gone, nothing resolves."""
+    hook, away = Receiver(), Receiver()
+    away.is_down = True
+    for name, receiver in (("hook", hook), ("away", away)):
+        webhook = {"url": receiver.url, "secret": "secret://hook"}
+        define(broker.bootstrap, "channel", name, {"webhook": webhook}, 0)
+    refused = {"metric": "nobody_has_it", "aggregate": "count", "window": "1m", "above": 1}
+    define(broker.bootstrap, "rule", "refused", refused, 0)
+    for signal, limit in LIMITS.items():
+        body = {"metric": signal, "above": limit, "route": {"channels": ["hook"]}}
+        if signal == "weir.memory":
+            # No channel is named: both are told, and one of them does not answer.
+            del body["route"]
+        define(broker.bootstrap, "rule", signal.replace(".", "_"), body, 0)
+    job.start()
+    with Redis.from_url(job.redis_url) as redis:
+        writer = Writer(redis, epoch=1)
+        count_with_faults(writer)
+        wait_until(
+            lambda: kinds(hook, "firing") == set(LIMITS),
+            timeout_s=90,
+            what=f"all signals firing, {kinds(hook, 'firing')}; see {job.log_path}",
+        )
+        job.kill()
+        job.start()
+        away.is_down = False
+
+        def is_back() -> bool:
+            writer.commit({}, SystemClock().now_ms())
+            return kinds(hook, "resolved") >= {"weir.stalled", "weir.lag", "weir.channel"}
+
+        wait_until(is_back, timeout_s=60, every_s=1.0, what="counting and channel well again")
+    assert len({body["id"] for body in hook.bodies if body["kind"] == "firing"}) == len(SIGNALS)
+    assert not kinds(hook, "resolved") & {"weir.memory", "weir.rules", "weir.ledger"}
+    titles = {body["rule"]: body["title"] for body in hook.bodies if body["kind"] == "firing"}
+    assert titles["weir_ledger"] == "Weir ledger: not accounted for: 2 events > 0 events"
+    assert titles["weir_channel"].endswith(" in away")
+
+
+def count_with_faults(writer: Writer) -> None:
+    """Commit a batch of three minutes ago: 2 of 30 events lost, 10 % in quarantine."""
+    now_ms = SystemClock().now_ms()
+    minute_ms = (now_ms // MINUTE_MS - 3) * MINUTE_MS
+    row = LedgerRow("default", "http", minute_ms, counted=27, quarantined=3)
+    pane = {
+        encode_series(("default", "http", "counted")): Row(25),
+        encode_series(("default", "http", "quarantined")): Row(3),
+    }
+    writer.commit({(LEDGER_VID, 60, minute_ms // 1000): pane}, now_ms - MINUTE_MS, [row])
+
+
+def kinds(receiver: Receiver, kind: str) -> set[str]:
+    """Return the signals of which messages of a kind came."""
+    rules = {body["rule"] for body in receiver.bodies if body["kind"] == kind}
+    return {rule.replace("_", ".") for rule in rules}
+
+
+def test_rules_are_shipped_once(broker: Broker, job: AlertsJob) -> None:
+    """To a tenant with a key, also one that comes later; what was deleted stays away."""
+    job.start()
+    define(broker.bootstrap, "key", "abcd1234", KEY, 0)
+    wait_until(lambda: watched(job) == shipped_names(), timeout_s=40, what="rules are shipped")
+    define(broker.bootstrap, "rule", "weir_lag", None, 0, based_on=1)
+    job.kill()
+    job.log_path.write_text("")
+    job.start()
+    left = shipped_names() - {"weir_lag"}
+    wait_until(lambda: watched(job) == left, timeout_s=20, what="the rules but one")
+    job.await_definitions(broker.bootstrap)
+    assert not job.says("own_rules_shipped")
+    assert people.listing(broker.bootstrap).alerts("default") == []
+
+
+def shipped_names() -> set[str]:
+    """Return what the shipped rules are called."""
+    return {signal.replace(".", "_") for signal in SIGNALS}
+
+
+def watched(job: AlertsJob) -> set[str]:
+    """Return the rules that the job has begun to watch."""
+    lines = [json.loads(one) for one in job.log_path.read_text().splitlines() if one[:1] == "{"]
+    return {one["rule"] for one in lines if one.get("event") == "rule_watched"}

@@ -1,0 +1,132 @@
+"""Rules on Weir itself, without servers: readings in, what changes out; and what is shipped."""
+
+from __future__ import annotations
+
+import pytest
+from weir.alerts.step import Kind
+from weir.batches import BatchRecord, LedgerRow
+from weir.definitions.check import check
+from weir.definitions.fold import Definitions
+from weir.definitions.records import Edit, delete_record, put_record
+from weir.definitions.rule import Rule
+from weir.definitions.signals import EVERY_MS, SIGNALS
+from weir_analytics.alerts.itself import shipments, shipped
+from weir_analytics.alerts.signal_watch import SignalWatch
+from weir_analytics.alerts.signals import closed, quarantined
+
+AT_MS = 1_800_000_000_000
+MINUTE_MS = 60_000
+KEY = f'{{kind: key, name: abcd1234, hash: "{"0" * 64}", scopes: [ingest], source: http}}'
+
+
+def watch(**members: object) -> SignalWatch:
+    """Return a watch of a rule above 60 s."""
+    given = {"name": "r", "metric": "weir.lag", "above": 60, **members}
+    return SignalWatch(Rule.model_validate(given), {})
+
+
+def told(watch: SignalWatch, *values: float | None) -> list[list[Kind]]:
+    """Return what each of some readings in a row changed, of a rule without groups."""
+    return [
+        [
+            one.kind
+            for change in watch.see({(): value}, AT_MS + n * EVERY_MS)
+            for one in change.transitions
+        ]
+        for n, value in enumerate(values)
+    ]
+
+
+class TestWatch:
+    def test_a_reading_beyond_fires_and_one_within_resolves(self) -> None:
+        """At once, confirmed: nothing is still to come that could change a reading."""
+        found = watch()
+        assert told(found, 10, 61, 62, 60) == [
+            [],
+            [Kind.FIRING],
+            [],
+            [Kind.RESOLVED],
+        ]
+
+    def test_what_cannot_be_read_changes_nothing(self) -> None:
+        """A store that is away is no recovery, and counts for no `for`."""
+        found = watch(**{"for": "20s"})
+        assert told(found, 61, None, None, 61, 61)[-2:] == [[], [Kind.FIRING]]
+        assert told(watch(), 61, None)[1:] == [[]]
+
+    def test_time_without_this_job_is_no_time_beyond(self) -> None:
+        """A job that was away for an hour has not seen an hour of lag."""
+        found = watch(**{"for": "1m"})
+        found.see({(): 61.0}, AT_MS)
+        assert found.see({(): 61.0}, AT_MS + 3_600_000) == []
+
+    def test_a_channel_that_is_deleted_ends_its_alert(self) -> None:
+        """Each channel is a group; the others go on."""
+        found = watch(metric="weir.channel")
+        fired = found.see({("a",): 90.0, ("b",): 0.0}, AT_MS)
+        ended = found.see({("b",): 0.0}, AT_MS + EVERY_MS)
+        assert [(one.group, [t.kind for t in one.transitions]) for one in (*fired, *ended)] == [
+            (("a",), [Kind.FIRING]),
+            (("a",), [Kind.ENDED]),
+        ]
+        assert list(found.series) == [("b",)]
+
+
+def batch(minute: int, through: int, **counts: int) -> BatchRecord:
+    """Return a batch whose events were received in one minute, by minutes since the start."""
+    row = LedgerRow("default", "http", AT_MS + minute * MINUTE_MS, **counts)
+    return BatchRecord(
+        epoch=1,
+        batch=0,
+        rev=1,
+        shards=1,
+        from_offsets={0: 0},
+        to_offsets={0: 0},
+        processed_through_ms=AT_MS + through * MINUTE_MS,
+        at_ms=AT_MS,
+        ledger=[row],
+    )
+
+
+class TestQuarantine:
+    def test_the_share_of_the_last_ten_closed_minutes(self) -> None:
+        """Duplicates were received too; another tenant's events are not these."""
+        first = batch(0, 1, quarantined=900)
+        rest = [batch(n, n + 1, counted=8, duplicate=1, quarantined=1) for n in range(1, 11)]
+        still_open = batch(11, 11, quarantined=500)
+        assert quarantined([first, *rest, still_open], "default") == pytest.approx(0.1)
+        assert quarantined([first, *rest], "other") == 0
+
+    def test_few_events_say_nothing(self) -> None:
+        """One bad event of three is no rate."""
+        assert quarantined([batch(0, 1, counted=9, quarantined=10)], "default") == 0
+        assert quarantined([batch(0, 1, counted=9, quarantined=11)], "default") == 0.55
+
+    def test_before_a_minute_is_closed_nothing_is_known(self) -> None:
+        """Not zero."""
+        assert quarantined([batch(0, 0, quarantined=30)], "default") is None
+        assert closed([]) == []
+
+
+class TestShipped:
+    def test_each_signal_has_a_rule(self) -> None:
+        """All can be stored as they are, and none names a channel."""
+        models = [check("rule", name, text).model for name, text in shipped().items()]
+        rules = [one for one in models if isinstance(one, Rule)]
+        assert {one.metric for one in rules} == set(SIGNALS)
+        assert all(not one.route.channels and one.message for one in rules)
+
+    def test_once_a_tenant(self) -> None:
+        """Whoever deletes one has it no more; who has no key gets none."""
+        folded = Definitions()
+        assert shipments(folded, 0) == []
+        folded.apply(0, *put_record(Edit("acme", "key", "abcd1234", None, "test", 0), KEY))
+        due = shipments(folded, 0)
+        for offset, record in enumerate(due, 1):
+            change = folded.apply(offset, *record)
+            assert change is not None
+            assert change.applied
+        assert (len(due), shipments(folded, 0)) == (len(SIGNALS), [])
+        folded.apply(100, *delete_record(Edit("acme", "rule", "weir_lag", 1, "test", 0)))
+        assert folded.get("acme", "rule", "weir_lag") is None
+        assert shipments(folded, 0) == []

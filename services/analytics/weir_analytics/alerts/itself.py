@@ -1,0 +1,110 @@
+"""Weir watches itself: rules on its own signals, evaluated by the clock.
+
+Beside the evaluator, which stands still whenever counting does. The rules are definitions
+like all others, shipped once to each tenant that has a key and never had them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.resources import files
+from typing import Final
+
+import structlog
+from weir import names
+from weir.clock import Clock
+from weir.definitions.fold import Definitions
+from weir.definitions.records import Edit, NewRecord, put_record
+from weir.definitions.signals import EVERY_MS
+from weir.definitions.text import parse_text, split_text
+from weir.kafka import Kafka
+from weir_reading.appender import Appender, NotConfirmedError
+from weir_reading.catalog import Catalog
+
+from weir_analytics.alerts.recording import Recording
+from weir_analytics.alerts.rules import Rules
+from weir_analytics.alerts.signals import Signals
+
+SEND_TIMEOUT_S = 10.0
+BY: Final = "weir"
+log = structlog.get_logger()
+
+
+class Itself:
+    """Evaluates the rules on signals, and ships those that tenants begin with."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        catalog: Catalog,
+        signals: Signals,
+        recording: Recording,
+        clock: Clock,
+        *,
+        kafka: Kafka,
+        ships: bool,
+    ) -> None:
+        self._rules, self._catalog, self._signals = rules, catalog, signals
+        self._recording, self._clock = recording, clock
+        self._kafka, self._ships = kafka, ships
+        self._defined = True
+        catalog.listen(self._on_definitions)
+
+    async def run(self) -> None:
+        """Evaluate every ten seconds, until cancelled."""
+        while True:
+            if self._defined and self._ships:
+                self._defined = False
+                await self._ship()
+            await self._look()
+            now_ms = self._clock.now_ms()
+            await asyncio.sleep((EVERY_MS - now_ms % EVERY_MS) / 1000)
+
+    async def _look(self) -> None:
+        """Take one reading of each signal and evaluate every rule on it."""
+        watching = list(self._rules.itself.values())
+        found = await self._signals.read({one.watched.tenant for one in watching})
+        at_ms = self._clock.now_ms()
+        for one in watching:
+            readings = found[one.watched.tenant][one.watched.rule.metric]
+            changes = one.watch.see(readings, at_ms)
+            await self._recording.changes(one.watched, changes, at_ms)
+            await self._recording.reminders(one.watched, one.watch.series, at_ms)
+
+    async def _ship(self) -> None:
+        due = shipments(self._catalog.folded, self._clock.now_ms())
+        if not due:
+            return
+        appender = Appender(self._kafka, names.DEFINITIONS, timeout_s=SEND_TIMEOUT_S)
+        try:
+            for key, value in due:
+                await appender.append(key, value)
+            log.info("own_rules_shipped", records=len(due))
+        except NotConfirmedError:
+            # Some may stand: what is missing is found by reading.
+            self._defined = True
+        finally:
+            await appender.close()
+
+    def _on_definitions(self, _: object) -> None:
+        self._defined = True
+
+
+def shipments(folded: Definitions, at_ms: int) -> list[NewRecord]:
+    """Return the records of shipped rules that tenants lack.
+
+    A tenant that ever had a rule of that name has it no more because somebody wanted so.
+    """
+    tenants = sorted({one.tenant for one in folded.current(kind="key")})
+    return [
+        put_record(Edit(tenant, "rule", name, None, BY, at_ms), text)
+        for tenant in tenants
+        for name, text in shipped().items()
+        if not folded.history(tenant, "rule", name)
+    ]
+
+
+def shipped() -> dict[str, str]:
+    """Return the texts of the rules on Weir itself, by name."""
+    text = files(__package__).joinpath("own_rules.yaml").read_text(encoding="utf-8")
+    return {parse_text(one)["name"]: one for one in split_text(text)}

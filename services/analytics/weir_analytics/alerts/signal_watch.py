@@ -1,0 +1,67 @@
+"""One rule on a signal of Weir itself: readings in, what changes of its series out.
+
+The same machine as for metrics, `weir.alerts.step`, with readings in place of windows and
+the clock in place of processed-through: these rules must speak when counting does not go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from weir.alerts.machine import Point
+from weir.alerts.step import Observation, Series, end, step
+from weir.alerts.watch import Change
+from weir.definitions.rule import Rule
+from weir.definitions.signals import EVERY_MS
+from weir.query.grouping import Group
+from weir.query.states import FINAL, INCOMPLETE
+
+PAUSE_MS = 3 * EVERY_MS
+"""Readings further apart were interrupted; the time between them counts for no `for`."""
+
+
+class SignalWatch:
+    """One version of a rule on a signal.
+
+    Attributes:
+        rule: The rule.
+        series: What is known, by group.
+        newest: The newest readings, by group; None where there was none.
+    """
+
+    def __init__(self, rule: Rule, series: Mapping[Group, Series]) -> None:
+        self.rule = rule
+        self.series = dict(series)
+        self.newest: Mapping[Group, float | None] = {}
+
+    def see(self, readings: Mapping[Group, float | None], at_ms: int) -> list[Change]:
+        """Take the readings of one moment.
+
+        Args:
+            readings: By group; None where nothing could be read, which changes nothing. A
+                group that is not there is gone: what fires of it ends.
+            at_ms: The moment, by the clock; not before the one of the call before.
+        """
+        self.newest = readings
+        changes = [
+            Change(group, None, told)
+            for group in self.series.keys() - readings.keys()
+            if (told := end(self.series.pop(group), at_ms, "it was deleted"))
+        ]
+        for group, value in readings.items():
+            before = self.series.get(group, Series())
+            seen = Observation(at_ms, at_ms, tuple(_points(before, value, at_ms)))
+            self.series[group], told = step(self.rule, before, seen)
+            if told:
+                changes.append(Change(group, self.series[group], told))
+        return changes
+
+
+def _points(before: Series, value: float | None, at_ms: int) -> Iterator[Point]:
+    since_ms = before.core.at_ms
+    if since_ms is not None and at_ms - since_ms > PAUSE_MS:
+        yield Point(at_ms - EVERY_MS, INCOMPLETE, None)
+    if value is None:
+        yield Point(at_ms, INCOMPLETE, None)
+    else:
+        yield Point(at_ms, FINAL, 1, value, value, value)

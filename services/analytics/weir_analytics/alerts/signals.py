@@ -1,0 +1,157 @@
+"""Reads the signals that rules on Weir itself watch (`weir/definitions/signals.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from prometheus_client import Gauge
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+from weir import metrics
+from weir.batches import BatchRecord
+from weir.clock import Clock
+from weir.problems import ProblemError
+from weir.query.grouping import Group
+from weir_reading.batches import Batches
+from weir_reading.catalog import Catalog
+from weir_reading.ledger import MINUTE_MS, batch_sum, covered, read_minutes
+from weir_reading.panes import Panes
+
+from weir_analytics.alerts.journal import Journal
+from weir_analytics.alerts.rules import Rules
+
+QUARANTINE_MINUTES = 10
+FEW_EVENTS = 20
+"""Of fewer events a share of them says nothing."""
+
+MEMORY = Gauge(metrics.ALERTS_REDIS_MEMORY, "Memory that Redis uses, of what it may use.")
+DIFFERENCE = Gauge(metrics.ALERTS_LEDGER_DIFFERENCE, "Events that the ledger does not explain.")
+FAILING = Gauge(metrics.ALERTS_FAILING_CHANNELS, "Channels on which nothing is delivered.")
+REFUSED = Gauge(metrics.ALERTS_RULES_REFUSED, "Rules that cannot be evaluated.")
+
+Readings = dict[str, Mapping[Group, float | None]]
+"""By signal, by group; None where nothing could be read."""
+
+
+class Signals:
+    """What this job sees of the parts."""
+
+    def __init__(
+        self,
+        redis: Redis,
+        batches: Batches,
+        panes: Panes,
+        catalog: Catalog,
+        journal: Journal,
+        rules: Rules,
+        clock: Clock,
+    ) -> None:
+        self._redis, self._batches, self._panes = redis, batches, panes
+        self._catalog, self._journal, self._rules = catalog, journal, rules
+        self._clock = clock
+        self._accounts: dict[str, tuple[int, Readings]] = {}
+
+    async def read(self, tenants: Iterable[str]) -> dict[str, Readings]:
+        """Return the signals of some tenants as they are now."""
+        now_ms, through_ms = self._clock.now_ms(), self._batches.processed_through_ms
+        common: Readings = {
+            "weir.stalled": {(): (now_ms - self._batches.moved_ms) / 1000},
+            "weir.lag": {(): None if through_ms is None else max(0, now_ms - through_ms) / 1000},
+            "weir.memory": {(): _percent(await self._memory())},
+        }
+        found = {tenant: common | await self._of_tenant(tenant, now_ms) for tenant in tenants}
+        self._show(found)
+        return found
+
+    async def _of_tenant(self, tenant: str, now_ms: int) -> Readings:
+        channels = [one.name for one in self._catalog.folded.current(tenant, "channel")]
+        watching = self._rules.watching.values()
+        refused = sum(1 for one in watching if one.error and one.watched.tenant == tenant)
+        return {
+            **await self._accounts_of(tenant),
+            "weir.channel": {(name,): self._failing_s(tenant, name, now_ms) for name in channels},
+            "weir.rules": {(): float(refused)},
+        }
+
+    async def _accounts_of(self, tenant: str) -> Readings:
+        """Return what the accounts of closed minutes say: nothing new before the next is closed."""
+        records = list(self._batches.records)
+        newest_ms = max(closed(records), default=0) if self._batches.recount is None else 0
+        kept_ms, kept = self._accounts.get(tenant, (0, {}))
+        if kept_ms == newest_ms and kept:
+            return kept
+        found: Readings = {
+            "weir.ledger": {(): await self._difference(tenant, records) if newest_ms else None},
+            "weir.quarantine": {(): _percent(quarantined(records, tenant))},
+        }
+        # What could not be read is tried again at the next reading.
+        if found["weir.ledger"][()] is not None:
+            self._accounts[tenant] = newest_ms, found
+        return found
+
+    def _failing_s(self, tenant: str, channel: str, now_ms: int) -> float:
+        since_ms = self._journal.channels.standing(tenant, channel).failing_ms
+        return 0.0 if since_ms is None else max(0, now_ms - since_ms) / 1000
+
+    async def _difference(self, tenant: str, records: Sequence[BatchRecord]) -> float | None:
+        """Return how many events two accounts do not agree on; None if that cannot be read."""
+        shards, starts = self._catalog.shards, [one // 1000 for one in closed(records)]
+        try:
+            minutes = await read_minutes(self._panes, records, starts, shards, tenant)
+        except (RedisError, OSError, ProblemError):
+            return None
+        unlike = sum(abs(one.difference or 0) for one in minutes)
+        return float(unlike + abs(batch_sum(records).difference))
+
+    async def _memory(self) -> float | None:
+        """Return the share of its memory that Redis uses; None while it does not answer."""
+        try:
+            told: Any = await self._redis.info("memory")
+        except (RedisError, OSError):
+            return None
+        # Without a limit of its own it may take what the machine has.
+        limit = int(told.get("maxmemory", 0)) or int(told.get("total_system_memory", 0))
+        return int(told["used_memory"]) / limit if limit else None
+
+    def _show(self, found: Mapping[str, Readings]) -> None:
+        """Tell Prometheus the worst of all tenants, or their sum."""
+
+        def of(signal: str) -> list[float]:
+            tenants = (readings[signal] for readings in found.values())
+            return [value for one in tenants for value in one.values() if value is not None]
+
+        MEMORY.set(max(of("weir.memory"), default=0) / 100)
+        DIFFERENCE.set(max(of("weir.ledger"), default=0))
+        FAILING.set(sum(value > 0 for value in of("weir.channel")))
+        REFUSED.set(sum(of("weir.rules")))
+
+
+def closed(records: Sequence[BatchRecord]) -> list[int]:
+    """Return the minutes that the records cover whole and that nothing is added to, ms."""
+    if not records:
+        return []
+    through_ms = records[-1].processed_through_ms
+    return [at_ms for at_ms in covered(records) if at_ms + MINUTE_MS <= through_ms]
+
+
+def quarantined(records: Sequence[BatchRecord], tenant: str) -> float | None:
+    """Return the share of a tenant's events of the last minutes that could not be used.
+
+    0 of fewer than `FEW_EVENTS`; None if no minute is known whole.
+    """
+    minutes = set(closed(records)[-QUARANTINE_MINUTES:])
+    if not minutes:
+        return None
+    rows = [
+        row
+        for record in records
+        for row in record.ledger
+        if row.tenant == tenant and row.minute_ms in minutes
+    ]
+    events = sum(row.counted + row.duplicate + row.quarantined + row.beyond_horizon for row in rows)
+    return sum(row.quarantined for row in rows) / events if events >= FEW_EVENTS else 0.0
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else round(share * 100, 3)
