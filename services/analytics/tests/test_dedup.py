@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -211,10 +213,23 @@ class TestRuns:
         assert chain is not None
         assert [run.start for run in chain] == [400]
 
+    def test_writers_on_two_hosts_do_not_meet(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A process of the same number on another host writes to a file of its own."""
+        seen: list[set[str]] = []
+        monkeypatch.setattr(os, "fsync", lambda _file: seen.append(set(os.listdir(tmp_path))))
+        for host in ("one", "two"):
+            monkeypatch.setattr(socket, "gethostname", lambda host=host: host)
+            write_run(tmp_path, run_of(0, 1), HORIZON_MS)
+            (tmp_path / run_of(0, 1).name).unlink()
+
+        assert len(set.union(*seen)) == 2
+
     def test_what_a_dead_writer_left_is_deleted(self, tmp_path: Path) -> None:
         """Temporary files of earlier batches go; of the batch at hand they stay."""
         write_run(tmp_path, run_of(0, 5), HORIZON_MS)
-        old, own = (tmp_path / f".{run_of(*span).name}.77" for span in ((0, 5), (5, 9)))
+        old, own = (tmp_path / f".{run_of(*span).name}.weir-exec-3-77" for span in ((0, 5), (5, 9)))
         for path in (old, own):
             path.write_bytes(b"half")
         tidy(tmp_path, 5, HORIZON_MS)

@@ -14,6 +14,7 @@ that cannot be read all the same is as good as absent, and is deleted.
 from __future__ import annotations
 
 import os
+import socket
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -151,7 +152,8 @@ def write_run(folder: Path, run: Run, horizon_ms: int) -> None:
     kept = run.identities.received >= run.received_end - horizon_ms
     columns = [column[kept] for column in run.identities.columns()]
     head = (run.start, run.end, run.received_before, run.received_end, horizon_ms)
-    temporary = folder / f".{run.name}.{os.getpid()}"
+    # Executors on several hosts may share the folder, and have the same numbers of processes.
+    temporary = folder / f".{run.name}.{socket.gethostname()}-{os.getpid()}"
     with temporary.open("wb") as file:
         file.write(_HEADER.pack(MAGIC, *head, len(columns[0])))
         for column in columns:
