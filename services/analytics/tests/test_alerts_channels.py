@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 import structlog
 from alerts_job import SECRET, Receiver
+from msgspec.structs import replace
 from weir.alerts.messages import trial_message
 from weir.alerts.records import Cursor, Look, Message, Record, Trial
 from weir.clock import SystemClock
@@ -19,7 +22,8 @@ from weir.kafka import Kafka
 from weir_analytics.alerts.channels.answer import Answer
 from weir_analytics.alerts.channels.sender import Sender
 from weir_analytics.alerts.journal import Journal
-from weir_analytics.alerts.outbox import FIRST_PAUSE_S, Outbox
+from weir_analytics.alerts.line import FIRST_PAUSE_S
+from weir_analytics.alerts.outbox import Outbox
 from weir_analytics.alerts.settings import Settings
 from weir_local.kafka import Broker
 from weir_local.testing import running_broker
@@ -32,12 +36,14 @@ TENANT = "default"
 HOOK = (TENANT, "hook")
 FENCE = 5
 HOUR_MS = 3_600_000
+DELAY_S = 5
+"""The most by which a receiver that hangs may delay another one."""
 
 
 class Post:
-    """An outbox of this process with one channel, `hook`, and the log that it works on."""
+    """An outbox of this process with channels that are webhooks, and the log that it works on."""
 
-    def __init__(self, broker: Broker, folder: Path, url: str) -> None:
+    def __init__(self, broker: Broker, folder: Path, urls: Mapping[str, str]) -> None:
         (folder / "hook").write_text(SECRET)
         settings = Settings(
             kafka_bootstrap=broker.bootstrap,
@@ -45,11 +51,12 @@ class Post:
             secrets_dir=folder,
             allowed_hosts=("127.0.0.0/8",),
         )
-        webhook = {"url": url, "secret": "secret://hook"}
-        text = json.dumps({"kind": "channel", "name": "hook", "webhook": webhook})
-        record = put_record(Edit(TENANT, "channel", "hook", None, "ann", 0), text)
         catalog = Catalog()
-        catalog.take([Written(0, record.key, record.value, 0)])
+        for offset, (name, url) in enumerate(urls.items()):
+            webhook = {"url": url, "secret": "secret://hook"}
+            text = json.dumps({"kind": "channel", "name": name, "webhook": webhook})
+            record = put_record(Edit(TENANT, "channel", name, None, "ann", 0), text)
+            catalog.take([Written(offset, record.key, record.value, 0)])
         clock = SystemClock()
         self.journal = Journal(Kafka(broker.bootstrap), clock, self._on_read)
         self.outbox = Outbox(self.journal, catalog, settings, clock)
@@ -60,10 +67,13 @@ class Post:
         self.outbox.fence = FENCE
         self.outbox.wake()
 
-    async def put(self, *numbers: str) -> None:
-        """Let messages be due, each by its id."""
-        asked = [Trial(tenant=TENANT, id=number, channel="hook", by="ann") for number in numbers]
-        made = [Message(notification=trial_message(one), channels=["hook"]) for one in asked]
+    async def put(self, *numbers: str, alert: str = "", channel: str = "hook") -> None:
+        """Let messages be due, each by its id; of one alert, or each of one of its own."""
+        asked = [Trial(tenant=TENANT, id=number, channel=channel, by="ann") for number in numbers]
+        notes = [replace(trial_message(one), kind="firing", rule=alert) for one in asked]
+        if alert:
+            notes = [replace(one, dedup_key=alert) for one in notes]
+        made = [Message(notification=one, channels=[channel]) for one in notes]
         look = Look(
             fence=FENCE,
             tenant=TENANT,
@@ -86,9 +96,11 @@ class Post:
 
 
 @asynccontextmanager
-async def running(broker: Broker, folder: Path, receiver: Receiver) -> AsyncIterator[Post]:
-    """Run an outbox for as long as the block lasts."""
-    post = Post(broker, folder, receiver.url)
+async def running(
+    broker: Broker, folder: Path, receiver: Receiver, **others: str
+) -> AsyncIterator[Post]:
+    """Run an outbox for as long as the block lasts; other channels by name and address."""
+    post = Post(broker, folder, {"hook": receiver.url, **others})
     post.journal.follower.start()
     try:
         yield post
@@ -148,6 +160,73 @@ def test_what_nobody_foresaw_stops_no_channel(
 
     asyncio.run(played())
     assert [body["id"] for body in receiver.bodies] == ["a", "b"]
+
+
+class Picky(Receiver):
+    """Fails at some messages, by their id."""
+
+    fails_at: tuple[str, ...] = ()
+
+    def take(self, headers: dict[str, str], body: bytes) -> int:
+        """Take one call; return what to answer."""
+        return 500 if json.loads(body)["id"] in self.fails_at else super().take(headers, body)
+
+    @property
+    def ids(self) -> list[str]:
+        """Return what arrived, in order."""
+        return [body["id"] for body in self.bodies]
+
+
+def test_what_a_receiver_cannot_take_holds_up_its_alert_alone(
+    broker: Broker, tmp_path: Path
+) -> None:
+    """Others pass it; its end waits, also in the next job, until it has arrived."""
+    picky = Picky()
+    picky.fails_at = ("fired",)
+
+    async def played() -> None:
+        async with running(broker, tmp_path, picky) as post:
+            await post.begin()
+            await post.put("fired", "resolved", alert="bad")
+            await post.put("a", alert="a")
+            await post.put("b", alert="b")
+            await until(lambda: picky.ids == ["a", "b"], "the others")
+            await post.put("c", alert="c")
+            await until(lambda: picky.ids == ["a", "b", "c"], "what comes later")
+        async with running(broker, tmp_path, picky) as post:
+            await post.begin()
+            await until(lambda: bool(post.outbox.failing), "the channel fails")
+            await post.put("d", alert="d")
+            await until(lambda: picky.ids == ["a", "b", "c", "d"], "what the next job has")
+            picky.fails_at = ()
+            await until(lambda: not post.journal.fold.due, "all is recorded")
+
+    try:
+        asyncio.run(played())
+    finally:
+        picky.close()
+    assert picky.ids == ["a", "b", "c", "d", "fired", "resolved"]
+
+
+def test_a_receiver_that_hangs_delays_no_other(
+    broker: Broker, receiver: Receiver, tmp_path: Path
+) -> None:
+    """However much is due for it, others have theirs at once."""
+
+    async def played() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+            async with running(broker, tmp_path, receiver, slow=url) as post:
+                await post.begin()
+                for n in range(20):
+                    await post.put(f"s{n}", alert=f"s{n}", channel="slow")
+                for n in range(5):
+                    begun_s = time.monotonic()
+                    await post.put(f"h{n}", alert=f"h{n}")
+                    await until(lambda: len(receiver.bodies) == n + 1, "it arrives")  # noqa: B023
+                    assert time.monotonic() - begun_s < DELAY_S
+
+    asyncio.run(played())
 
 
 def test_who_was_taken_over_from_sends_no_more(

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from weir.alerts.due import Backlog, Due
 from weir.alerts.records import (
     Acknowledgement,
     Cursor,
     Delivery,
     Look,
     Message,
-    Notification,
     Reader,
     Record,
     Trial,
@@ -30,18 +30,6 @@ CLOSING: Final = frozenset((Kind.WITHDRAWN, Kind.RESOLVED, Kind.ENDED))
 """What ends an alert."""
 MAX_TRIALS: Final = 1_000
 """Tests that nobody answered: while the job is away people may ask for any number."""
-
-
-class Due(NamedTuple):
-    """A message that some channel has not confirmed.
-
-    Attributes:
-        notification: What it says.
-        since_ms: When it was written, by the writer's clock.
-    """
-
-    notification: Notification
-    since_ms: int
 
 
 class Heard(NamedTuple):
@@ -60,8 +48,6 @@ class Heard(NamedTuple):
 
 # (tenant, vid of the rule's version)
 _Rule = tuple[str, int]
-# (tenant, id of the notification, channel)
-DueKey = tuple[str, str, str]
 
 
 class Fold:
@@ -75,7 +61,7 @@ class Fold:
 
     def __init__(self) -> None:
         self.reader = Reader()
-        self.due: dict[DueKey, Due] = {}
+        self.due = Backlog()
         self.trials: dict[str, Trial] = {}
         self._taken_on: dict[tuple[str, str], int] = {}
         self._series: dict[_Rule, dict[Group, Series]] = {}
@@ -117,7 +103,7 @@ class Fold:
         if isinstance(record, Look):
             self._look(record)
         elif isinstance(record, Delivery):
-            self.due.pop((record.tenant, record.id, record.channel), None)
+            self.due.settle((record.tenant, record.id, record.channel))
             self.trials.pop(record.id, None)
         elif isinstance(record, Cursor):
             self._settled_ms[record.tenant, record.vid] = record.settled_ms
@@ -150,7 +136,7 @@ class Fold:
         for message in look.messages:
             for channel in message.channels:
                 key = look.tenant, message.notification.id, channel
-                self.due[key] = Due(message.notification, look.at_ms)
+                self.due.put(key, Due(message.notification, look.at_ms))
 
     def _remember(self, look: Look, rule: _Rule, group: Group) -> None:
         """Keep who was told of the alerts that can still change."""

@@ -1,20 +1,20 @@
 """Sends what is due, at least once, each channel by itself.
 
 What is due stands in the records: a message is sent until its outcome stands there too.
-A channel sends one message at a time and in order, so that an end never overtakes its
-beginning, and waits longer after each failure; another channel does not notice. Tests of a
-channel, which people ask for, do not stand in that line.
+Of one alert a channel sends one message after the other, so that an end never overtakes its
+beginning; what fails of one alert holds up no other, and no other channel. When a message
+may be sent decides line.py. Tests of a channel, which people ask for, do not stand in that
+line.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
-import traceback
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
-from weir.alerts.fold import Due, DueKey
+from weir.alerts.due import Due, DueKey, Place
 from weir.alerts.messages import trial_message
 from weir.alerts.records import Attempt, Delivery, Trial
 from weir.clock import Clock
@@ -23,17 +23,16 @@ from weir_reading.catalog import Catalog
 from weir_analytics.alerts.channels.answer import Answer
 from weir_analytics.alerts.channels.sender import Sender
 from weir_analytics.alerts.journal import Journal
+from weir_analytics.alerts.line import Head, Line
+from weir_analytics.alerts.sending import Sending
 from weir_analytics.alerts.settings import Settings
 
 GIVE_UP_MS = 86_400_000
-FIRST_PAUSE_S = 1.0
-LONGEST_PAUSE_S = 300.0
 TRIAL_S = 10.0
 """A test that could not begin by then would be answered after whoever asked has gone."""
 log = structlog.get_logger()
 
-_Place = tuple[str, str]
-_Work = Callable[[_Place], Awaitable[None]]
+_Work = Callable[[Place], Awaitable[None]]
 
 
 class Outbox:
@@ -41,29 +40,39 @@ class Outbox:
 
     Attributes:
         fence: Offset of this job's start record; None before it stands: nothing is sent.
-        failing: Channels whose last send failed: tenant and name -> why.
-        failing_since_ms: Since when they do: tenant and name -> the job's clock.
     """
 
     def __init__(
         self, journal: Journal, catalog: Catalog, settings: Settings, clock: Clock
     ) -> None:
         self._journal, self._clock = journal, clock
-        self._sender = Sender(catalog, settings, clock)
-        self._workers: dict[_Place, asyncio.Task[None]] = {}
-        self._testers: dict[_Place, asyncio.Task[None]] = {}
+        self._sending = Sending(Sender(catalog, settings, clock), journal.channels, clock)
+        self._workers: dict[Place, asyncio.Task[None]] = {}
+        self._testers: dict[Place, asyncio.Task[None]] = {}
         self._asked_s: dict[str, float] = {}
         self.fence: int | None = None
-        self.failing: dict[_Place, str] = {}
-        self.failing_since_ms: dict[_Place, int] = {}
+        self._woken: dict[Place, asyncio.Event] = {}
+
+    @property
+    def failing(self) -> Mapping[Place, str]:
+        """Channels whose last send failed: tenant and name -> why."""
+        return self._sending.failing
+
+    @property
+    def failing_since_ms(self) -> Mapping[Place, int]:
+        """Since when they do: tenant and name -> the job's clock."""
+        return self._sending.failing_since_ms
 
     def wake(self) -> None:
         """Begin to send on channels that something is due for and that do not send already."""
         self._note_tests()
         if not self._may_send():
             return
-        for tenant, _, channel in self._journal.fold.due:
-            self._begin(self._workers, (tenant, channel), self._work)
+        self._sending.drop_unknown()
+        for place in self._journal.fold.due.places():
+            self._begin(self._workers, place, self._work)
+            if place in self._woken:
+                self._woken[place].set()
         for one in self._asked():
             self._begin(self._testers, (one.tenant, one.channel), self._test)
 
@@ -78,71 +87,63 @@ class Outbox:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._sender.close()
+        await self._sending.close()
 
-    def _begin(self, tasks: dict[_Place, asyncio.Task[None]], place: _Place, work: _Work) -> None:
+    def _begin(self, tasks: dict[Place, asyncio.Task[None]], place: Place, work: _Work) -> None:
         task = tasks.get(place)
         if task is None or task.done():
-            tasks[place] = asyncio.create_task(self._kept_up(place, work))
+            tasks[place] = asyncio.create_task(self._sending.kept_up(place, work))
 
-    async def _kept_up(self, place: _Place, work: _Work) -> None:
-        """Work until nothing is left to do; whatever breaks it, it begins anew after a pause."""
-        pause_s = FIRST_PAUSE_S
-        while True:
-            try:
-                return await work(place)
-            except Exception as error:  # noqa: BLE001  one channel must not end unseen
-                # Not its text: it may hold a part of a secret.
-                where = traceback.extract_tb(error.__traceback__)[-1]
-                log.error(
-                    "channel_broke",
-                    channel=place[1],
-                    error=type(error).__name__,
-                    where=f"{where.filename}:{where.lineno}",
-                )
-                self._note_failed(place, "it broke off; the log of the alerts job says where")
-            await asyncio.sleep(_spread(pause_s))
-            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+    async def _work(self, place: Place) -> None:
+        """Send until nothing is due on a channel."""
+        line, woken = Line(), asyncio.Event()
+        self._woken[place] = woken
+        # Looked at again at the end: while the last ones end, more may have become due.
+        while self._is_due(place):
+            async with asyncio.TaskGroup() as sends:
+                while self._is_due(place):
+                    woken.clear()
+                    await self._begin_next(place, line, woken, sends)
 
-    async def _work(self, place: _Place) -> None:
-        tries, pause_s = 0, FIRST_PAUSE_S
-        while (found := self._next(place)) is not None:
-            key, due = found
-            answer = await self._sender.send(*place, due.notification)
-            tries += 1
-            outcome = self._outcome(due, answer)
-            if outcome is None:
-                self._note_failed(place, answer.why or f"answered {answer.status}")
-                if tries == 1:
-                    await self._journal.append([self._attempt(key, answer)])
-                await asyncio.sleep(_spread(pause_s))
-                pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
-                continue
+    async def _begin_next(
+        self, place: Place, line: Line, woken: asyncio.Event, sends: asyncio.TaskGroup
+    ) -> None:
+        """Send what is next, or wait until there may be something."""
+        now_s, at_once = self._clock.monotonic_s(), self._sending.at_once(place)
+        due = self._journal.fold.due
+        head = line.next(due.heads(place), now_s, at_once)
+        if head is not None:
+            sends.create_task(self._send(place, line, head, woken))
+            return
+        wait_s = line.wait_s(due.heads(place), now_s, at_once)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await woken.wait()
+
+    async def _send(self, place: Place, line: Line, head: Head, woken: asyncio.Event) -> None:
+        """Send one message once, and record what came of it."""
+        key, due = head
+        alert = due.notification.dedup_key
+        answer = await self._sending.send(place, due.notification)
+        outcome = self._outcome(due, answer)
+        if outcome is None:
+            line.failed(alert, self._clock.monotonic_s(), answered=answer.status is not None)
+            if line.tries(alert) == 1:
+                await self._journal.append([self._attempt(key, answer)])
+        else:
             log.info("delivery", channel=place[1], outcome=outcome, status=answer.status)
+            tries = line.tries(alert) + 1
             await self._journal.append([self._delivery(key, outcome, answer, tries)])
-            if outcome == "delivered":
-                self._note_works(place)
-            tries, pause_s = 0, FIRST_PAUSE_S
+            line.ended(alert, answered=outcome != "given_up")
+        woken.set()
 
-    async def _test(self, place: _Place) -> None:
+    async def _test(self, place: Place) -> None:
         while (trial := self._next_trial(place)) is not None:
-            answer = await self._sender.send(*place, trial_message(trial))
+            answer = await self._sending.send(place, trial_message(trial))
             outcome = "delivered" if answer.delivered else "refused" if answer.final else "failed"
             log.info("channel_tested", channel=place[1], outcome=outcome, status=answer.status)
-            if answer.delivered:
-                self._note_works(place)
             key = trial.tenant, trial.id, trial.channel
             await self._journal.append([self._delivery(key, outcome, answer, 1)])
-
-    def _note_failed(self, place: _Place, why: str) -> None:
-        standing = self._journal.channels.standing(*place)
-        since_ms = standing.failing_ms or self._clock.now_ms()
-        self.failing[place] = why
-        self.failing_since_ms.setdefault(place, since_ms)
-
-    def _note_works(self, place: _Place) -> None:
-        self.failing.pop(place, None)
-        self.failing_since_ms.pop(place, None)
 
     def _may_send(self) -> bool:
         """Tell whether outcomes that this job records count.
@@ -151,11 +152,10 @@ class Outbox:
         """
         return self.fence is not None and self._journal.fold.reader.fence <= self.fence
 
-    def _next(self, place: _Place) -> tuple[DueKey, Due] | None:
-        due = self._journal.fold.due if self._may_send() else {}
-        return next(((k, one) for k, one in due.items() if (k[0], k[2]) == place), None)
+    def _is_due(self, place: Place) -> bool:
+        return self._may_send() and place in self._journal.fold.due.places()
 
-    def _next_trial(self, place: _Place) -> Trial | None:
+    def _next_trial(self, place: Place) -> Trial | None:
         asked = self._asked() if self._may_send() else []
         return next((one for one in asked if (one.tenant, one.channel) == place), None)
 
@@ -212,8 +212,3 @@ class Outbox:
             took_ms=answer.took_ms,
             at_ms=self._clock.now_ms(),
         )
-
-
-def _spread(pause_s: float) -> float:
-    """Return a pause of about this length, so that channels do not all try at once."""
-    return pause_s * (0.5 + random.random())  # noqa: S311  no secret

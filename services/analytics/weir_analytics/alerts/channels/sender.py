@@ -5,6 +5,8 @@ A new way is a module beside this one, and its line in `Sender.send`.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 from weir.alerts.records import Notification
 from weir.clock import Clock
@@ -16,6 +18,9 @@ from weir_analytics.alerts.channels.answer import Answer
 from weir_analytics.alerts.channels.turns import Turns
 from weir_analytics.alerts.channels.webhook import Caller, signed
 from weir_analytics.alerts.settings import Settings
+
+AT_ONCE: Final = 4
+"""Calls to one receiver; to a service by Apprise one: each has a process."""
 
 
 class _SecretError(Exception):
@@ -30,11 +35,19 @@ class Sender:
         self._caller = Caller(settings.allowed_hosts)
         self._turns = Turns()
 
+    def knows(self, tenant: str, channel: str) -> bool:
+        """Tell whether there is such a channel."""
+        return self._catalog.folded.get(tenant, "channel", channel) is not None
+
+    def at_once(self, tenant: str, channel: str) -> int:
+        """Return how many messages a channel may be sent at a time."""
+        model = self._model(tenant, channel)
+        return AT_ONCE if model is not None and model.webhook is not None else 1
+
     async def send(self, tenant: str, channel: str, note: Notification) -> Answer:
         """Send once; never raises for what a receiver does, nor for secrets that are amiss."""
-        found = self._catalog.folded.get(tenant, "channel", channel)
-        model = found.readable if found is not None else None
-        if not isinstance(model, Channel):
+        model = self._model(tenant, channel)
+        if model is None:
             return Answer(None, 0, "there is no such channel")
         try:
             if model.webhook is not None:
@@ -46,6 +59,11 @@ class Sender:
     async def close(self) -> None:
         """Close what is open."""
         await self._caller.close()
+
+    def _model(self, tenant: str, channel: str) -> Channel | None:
+        found = self._catalog.folded.get(tenant, "channel", channel)
+        model = found.readable if found is not None else None
+        return model if isinstance(model, Channel) else None
 
     async def _by_apprise(
         self, place: tuple[str, str], reference: str, note: Notification
