@@ -51,6 +51,11 @@ def fired(page: Page) -> Locator:
     return page.locator("[data-testid=outcome][data-old=false] [data-testid=would-fire]")
 
 
+def limit_tried(page: Page, times: int) -> Locator:
+    """Return the limits at which the rule would have fired so often, lowest first."""
+    return page.locator(f"[data-testid=sweep-limit][data-fired='{times}']")
+
+
 def await_backtest(page: Page, times: int) -> None:
     """Wait until the backtest of what the form says now says how often."""
     expect(fired(page)).to_have_attribute("data-value", str(times), timeout=15_000)
@@ -84,6 +89,16 @@ def test_a_limit_is_dragged_typed_and_moved_by_keys(waits: TestStack) -> None:
         moved = field.input_value()
         assert 300 < float(moved) < 400
         expect(handle).to_have_attribute("aria-valuenow", moved)
+
+        taken = limit_tried(page, 1).last
+        expect(taken).to_have_attribute("title", "take this limit")
+        taken.click()
+        assert 100 < float(field.input_value()) < 300
+        await_backtest(page, 1)
+        title = page.get_by_test_id("message-title")
+        expect(title).to_contain_text(f"> {field.input_value()} ms", timeout=15_000)
+        field.fill(moved)
+        await_backtest(page, 0)
 
         page.get_by_test_id("rule-name").fill("slow_waits")
         page.get_by_test_id("rule-save").click()

@@ -148,6 +148,21 @@ export const ruleWords = {
     yes: "Leave",
     no: "Stay",
   },
+  sweep: {
+    title: "At other limits",
+    own: "the limit of the rule",
+    take: "take this limit",
+    fired: (n: number, text: string) => (n === 0 ? "never" : `${text} ${plural(n, "time")}`),
+  },
+  message: {
+    title: "The message",
+    sub: "as its channels would get it now",
+    asking: "asking",
+    waits: "Shown once the rule is whole.",
+    noValue: "There is no value now: no events, or too few.",
+    beyond: "With the value now, which is beyond the limit.",
+    within: "With the value now, which is within the limit.",
+  },
   standing: {
     now: "Now",
     groups: "Where each group stands",

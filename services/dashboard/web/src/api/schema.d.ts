@@ -1733,6 +1733,10 @@ export interface components {
         /**
          * Rule
          * @description One rule: its definition in short, and the worst state of its series.
+         *
+         *     `health` stands beside `state`: `stale` while nothing is counted or evaluated, `error` if
+         *     this rule cannot be evaluated; `why` says so in words. A `metric` that begins with `weir.`
+         *     is a signal of Weir itself.
          */
         Rule: {
             /** Aggregate */
@@ -1749,7 +1753,7 @@ export interface components {
              * Health
              * @enum {string}
              */
-            health: "ok" | "no_data";
+            health: "ok" | "no_data" | "stale" | "error";
             /** Last Fired Ms */
             last_fired_ms: number | null;
             /** Limit */
@@ -1781,12 +1785,16 @@ export interface components {
             version: number;
             /** Where */
             where: unknown[][];
+            /** Why */
+            why: string | null;
             /** Window Ms */
             window_ms: number;
         };
         /**
          * RuleGroup
          * @description Where one series of a rule stands, as far as anything was told of it.
+         *
+         *     `value` is what was told last; of a rule on Weir itself, the newest reading.
          */
         RuleGroup: {
             /** By */

@@ -1,17 +1,16 @@
 /** Channels: how each is, and a test of it with what really came of it. */
 import { useState } from "preact/hooks";
-import { post, problemOf } from "../../api/client";
 import { useLoad } from "../../api/load";
-import type { Channel, ChannelTest, Page } from "../../api/shapes";
+import type { Channel, Page } from "../../api/shapes";
 import { Icon } from "../../components/icon";
 import { Empty, Refused } from "../../components/notes";
 import { VirtualTable } from "../../components/virtual-table";
 import { may } from "../../lib/session";
 import { clockOn } from "../../lib/time";
 import { to, zone } from "../../lib/view";
-import type { Problem } from "../../live/wire";
 import { actWords } from "../../messages.channels.en";
 import { ChannelForm } from "./channel-form";
+import { Outcome, TestButton } from "./channel-test";
 import { listNowMs } from "./choice";
 
 const said = actWords.channels;
@@ -104,7 +103,7 @@ function Row({ channel, reload }: { channel: Channel; reload(): void }) {
         {channel.rules.join(", ") || said.nobody}
       </td>
       <td>
-        <Test channel={channel} reload={reload} />
+        <TestButton name={channel.name} done={reload} />
       </td>
     </tr>
   );
@@ -122,63 +121,6 @@ function Last({ channel }: { channel: Channel }) {
         {failing !== null && `; ${said.failing(at(failing))}`}
       </span>
       {channel.why && <span class="t2 s why">{channel.why}</span>}
-    </>
-  );
-}
-
-function Outcome({ outcome }: { outcome: string }) {
-  const good = outcome === "delivered";
-  return (
-    <span class={`state ${good ? "good" : "bad"}`} data-outcome={outcome}>
-      <Icon name={good ? "ok" : "alert"} />
-      {said.outcomes[outcome] ?? outcome}
-    </span>
-  );
-}
-
-/** The button, and the receiver's answer beside it. */
-function Test({ channel, reload }: { channel: Channel; reload(): void }) {
-  const [busy, setBusy] = useState(false);
-  const [found, setFound] = useState<ChannelTest | Problem | null>(null);
-  const send = () => {
-    if (busy) return;
-    setBusy(true);
-    setFound(null);
-    post<ChannelTest>(`/channels/${encodeURIComponent(channel.name)}/test`, {})
-      .then(setFound, (error: unknown) => setFound(problemOf(error)))
-      .finally(() => {
-        setBusy(false);
-        reload();
-      });
-  };
-  return (
-    <span class="row wrap">
-      {may("operate") && (
-        <button
-          type="button"
-          class="btn sm"
-          data-testid="test-channel"
-          aria-label={said.testLabel(channel.name)}
-          aria-disabled={busy}
-          onClick={send}
-        >
-          {busy ? said.testing : said.test}
-        </button>
-      )}
-      <span role="status" data-testid="test-answer">
-        {found && <Answer found={found} />}
-      </span>
-    </span>
-  );
-}
-
-function Answer({ found }: { found: ChannelTest | Problem }) {
-  if (!("outcome" in found)) return <span class="bad s">{found.message}</span>;
-  return (
-    <>
-      <Outcome outcome={found.outcome} />{" "}
-      <span class="t2 s">{said.came(found.status, found.took_ms)}</span>
-      {found.why && <span class="t2 s why">{found.why}</span>}
     </>
   );
 }

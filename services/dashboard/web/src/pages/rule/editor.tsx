@@ -6,7 +6,7 @@ import { Note, Refused } from "../../components/notes";
 import { rules, useReader } from "../../lib/alerts";
 import { unitOf } from "../../lib/numbers";
 import { navigate } from "../../lib/router";
-import { readRule } from "../../lib/rule-text";
+import { readRule, testedText } from "../../lib/rule-text";
 import { may } from "../../lib/session";
 import { isSignal } from "../../lib/signals";
 import { isSick, LOOKS } from "../../lib/standing";
@@ -23,6 +23,7 @@ import { type Stored, useRule } from "./use-rule";
 
 // What a rule is written with comes first; not every rule has both.
 const Trial = lazy(() => import("./trial"));
+const Message = lazy(() => import("./message"));
 const Standing = lazy(() => import("./standing"));
 
 interface EditorProps {
@@ -114,11 +115,17 @@ export function Editor({ first, beginning, metrics, channels }: EditorProps) {
           form={seen}
           metric={metric}
           where={whereOf(checked?.parsed)}
+          unit={unit}
           locked={locked || !form}
+          onTake={change}
           onMove={(end, value) => change({ [end]: String(value) })}
           onSensible={propose}
         />
       )}
+      <Message
+        text={told.errors.length > 0 ? null : testedText(rule.text)}
+        channels={(seen?.channels ?? []).filter((one) => channels?.includes(one))}
+      />
       {now && <Standing rule={now} />}
       <Leaving changed={rule.changed && !locked} />
     </form>

@@ -1,4 +1,5 @@
 /** What the backtest says in numbers and sentences. */
+import type { ComponentChildren } from "preact";
 import { Icon } from "../../components/icon";
 import { integer, percent } from "../../lib/numbers";
 import { stripsOf } from "../../lib/strips";
@@ -14,10 +15,12 @@ interface OutcomeProps {
   readonly tested: Tested;
   /** Why nothing is asked, in words. */
   readonly wait: string | null;
+  /** What stands below the numbers. */
+  readonly children: ComponentChildren;
 }
 
 /** How often, for how long, of what, and what that leaves out. */
-export function Outcome({ tested, wait }: OutcomeProps) {
+export function Outcome({ tested, wait, children }: OutcomeProps) {
   const { answer, old } = tested;
   return (
     <section class="panel c4">
@@ -32,6 +35,7 @@ export function Outcome({ tested, wait }: OutcomeProps) {
       >
         {wait && <p class="t2">{wait}</p>}
         {answer && <Told tested={tested} />}
+        {!wait && children}
       </div>
     </section>
   );

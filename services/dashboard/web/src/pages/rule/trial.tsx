@@ -7,6 +7,7 @@ import { ruleWords as words } from "../../messages.rules.en";
 import { LimitChart } from "./limit-chart";
 import { Outcome } from "./outcome";
 import { Strips } from "./strips";
+import { Sweep } from "./sweep";
 import { waitOf } from "./told";
 import { useBacktest } from "./use-backtest";
 import type { Writing } from "./use-rule";
@@ -16,13 +17,16 @@ interface TrialProps {
   readonly form: RuleForm | null;
   readonly metric: Metric | undefined;
   readonly where: readonly unknown[];
+  /** Of the number that is watched. */
+  readonly unit: string;
   readonly locked: boolean;
+  onTake(change: Partial<RuleForm>): void;
   onMove(end: "low" | "high", value: number): void;
   onSensible(limit: number): void;
 }
 
 /** The chart with its strips, and beside it what they say in numbers. */
-export default function Trial({ rule, form, metric, ...props }: TrialProps) {
+export default function Trial({ rule, form, metric, unit, onTake, ...props }: TrialProps) {
   const [frame, setFrame] = useState<Frame | null>(null);
   const lacks = form !== null && form.low === "" && form.high === "";
   const tested = useBacktest(lacks ? null : testedText(rule.text));
@@ -47,7 +51,17 @@ export default function Trial({ rule, form, metric, ...props }: TrialProps) {
           )}
         </div>
       </section>
-      <Outcome tested={tested} wait={wait} />
+      <Outcome tested={tested} wait={wait}>
+        {form && tested.answer && (
+          <Sweep
+            sweep={tested.answer.sweep}
+            form={form}
+            unit={unit}
+            locked={props.locked}
+            onTake={onTake}
+          />
+        )}
+      </Outcome>
     </div>
   );
 }
