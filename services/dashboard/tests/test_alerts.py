@@ -16,6 +16,7 @@ from weir.alerts.records import Delivery, Look, encode
 from weir.alerts.step import Kind, Series, Transition
 from weir.rows import Row
 from weir_local.waiting import wait_until
+from weir_reading.parts import OF_TENANTS
 
 if TYPE_CHECKING:
     from weir.definitions.rule import Rule
@@ -175,6 +176,39 @@ def test_all_rules_take_one_look_through_the_alerts(
         rules = client.get("/rules", params={"groups": groups}).json()["items"]
     assert len(rules) >= 3
     assert looks == ["default"]
+
+
+def test_health_stands_beside_the_state(running: Running, metric: tuple[str, int]) -> None:
+    """As the alerts job tells it; not to everybody, and not in the status of the parts."""
+    refused = put_rule(running, "refused_rule", rule_text("refused_rule", metric[0]))
+    own = {"kind": "rule", "name": "own_channel", "metric": "weir.channel", "above": 60}
+    itself = put_rule(running, "own_channel", json.dumps(own))
+    told = {
+        "errors": {str(refused["vid"]): "metric must be one that is served"},
+        "readings": {str(itself["vid"]): [[["hook"], 61.5], [["other"], 0.0]]},
+    }
+    beat = {"at_ms": int(time.time() * 1000), "detail": {"rules": 2, OF_TENANTS: told}}
+    running.redis.set(names.part_key("alerts", "test"), json.dumps(beat), px=8_000)
+    with running.client() as client:
+
+        def rule(name: str) -> dict[str, Any]:
+            return client.get(f"/rules/{name}").json()  # type: ignore[no-any-return]
+
+        wait_until(lambda: rule("own_channel")["health"] == "ok", timeout_s=5, what="the job")
+        groups = [(one["by"], one["value"]) for one in rule("own_channel")["groups"]]
+        assert groups == [({"channel": "hook"}, 61.5), ({"channel": "other"}, 0.0)]
+        assert (rule("own_channel")["unit"], rule("own_channel")["aggregate"]) == ("s", "last")
+        # Nobody counts in this test, which is told before what a rule lacks.
+        assert rule("refused_rule")["health"] in ("stale", "error")
+        asked = {"rule": json.dumps(own), "from_ms": 0, "to_ms": MINUTE_MS}
+        refusal = client.post("/backtest", json=asked)
+        assert (refusal.status_code, "nothing is stored" in refusal.text) == (422, True)
+        status = client.get("/status").json()
+        assert "served" not in json.dumps(status)
+        wait_until(
+            lambda: rule("own_channel")["health"] == "stale", timeout_s=15, what="the job away"
+        )
+        assert "nobody evaluates" in rule("own_channel")["why"]
 
 
 def test_a_rule_that_cannot_be_read_is_passed_over(running: Running) -> None:

@@ -63,7 +63,10 @@ class AlertDetail(Alert):
 
 
 class RuleGroup(Told):
-    """Where one series of a rule stands, as far as anything was told of it."""
+    """Where one series of a rule stands, as far as anything was told of it.
+
+    `value` is what was told last; of a rule on Weir itself, the newest reading.
+    """
 
     by: dict[str, str | None]
     state: Literal["ok", "pending", "firing", "recovering"]
@@ -73,7 +76,12 @@ class RuleGroup(Told):
 
 
 class Rule(Told):
-    """One rule: its definition in short, and the worst state of its series."""
+    """One rule: its definition in short, and the worst state of its series.
+
+    `health` stands beside `state`: `stale` while nothing is counted or evaluated, `error` if
+    this rule cannot be evaluated; `why` says so in words. A `metric` that begins with `weir.`
+    is a signal of Weir itself.
+    """
 
     name: str
     version: int
@@ -89,7 +97,8 @@ class Rule(Told):
     mode: Literal["active", "shadow", "stopped"]
     channels: list[str]
     state: Literal["ok", "pending", "firing", "recovering", "stopped"]
-    health: Literal["ok", "no_data"]
+    health: Literal["ok", "no_data", "stale", "error"]
+    why: str | None
     firing: int
     last_fired_ms: int | None
     groups: list[RuleGroup]

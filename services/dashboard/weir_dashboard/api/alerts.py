@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
@@ -25,6 +26,8 @@ from weir_dashboard.api.alert_answers import Answers, by_of, limit_of, rule_of, 
 from weir_dashboard.api.models import Page, Sent
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
+from weir_dashboard.freshness import Fresh
+from weir_dashboard.rule_health import Evaluation, judge, read_evaluation
 
 MAX_DAYS = 31
 DAY_MS = 86_400_000
@@ -72,9 +75,9 @@ async def list_rules(
     """List the tenant's rules by name, each with where its series stand."""
     found = here.catalog.folded.current(caller.tenant, "rule")
     rules = ((one, rule_of(one)) for one in found)
-    fired = _last_fired(here, caller)
+    seen = _seen(here, caller)
     tell = _whole if groups else _rule
-    return Page(items=[tell(here, one, rule, fired) for one, rule in rules if rule is not None])
+    return Page(items=[tell(here, one, rule, seen) for one, rule in rules if rule is not None])
 
 
 @router.get("/rules/{name}")
@@ -84,7 +87,7 @@ async def get_rule(name: str, here: Here, caller: Who) -> told.Rule:
     model = rule_of(version)
     if version is None or model is None:
         raise ProblemError(404, Reason.NOT_FOUND, "there is no such rule")
-    return _whole(here, version, model, _last_fired(here, caller))
+    return _whole(here, version, model, _seen(here, caller))
 
 
 class BacktestAsked(Sent):
@@ -106,6 +109,9 @@ async def backtest(body: BacktestAsked, here: Here, caller: Who) -> told.Backtes
     if not 0 < body.to_ms - body.from_ms <= MAX_DAYS * DAY_MS:
         msg = f"a backtest must span at most {MAX_DAYS} days, from before to"
         raise ProblemError(422, Reason.QUERY_TOO_LARGE, msg)
+    if rule.signal is not None:
+        msg = f"a backtest must be of a rule on a metric; of {rule.metric} nothing is stored"
+        raise ProblemError(422, Reason.QUERY_INVALID, msg)
     metrics = Metrics(here.catalog, caller.tenant)
     check_rule(rule, metrics, here.clock.now_ms())
     work = _tested(here, rule, metrics, body)
@@ -146,21 +152,39 @@ async def _tested(
     )
 
 
-def _last_fired(here: Context, caller: Caller) -> dict[str, int]:
-    """Return since when the newest alert of each rule fires or fired, ms; by rule."""
+@dataclass(frozen=True)
+class _Seen:
+    """What all rules of an answer are told with.
+
+    Attributes:
+        fired: Since when the newest alert of each rule fires or fired, ms; by rule.
+        evaluation: What the alerts job says.
+        fresh: How old the numbers are.
+        now_ms: The present.
+    """
+
+    fired: Mapping[str, int]
+    evaluation: Evaluation
+    fresh: Fresh
+    now_ms: int
+
+
+def _seen(here: Context, caller: Caller) -> _Seen:
     fired: dict[str, int] = {}
     for one in here.alerts.listing.alerts(caller.tenant):
         fired[one.rule] = max(one.since_ms, fired.get(one.rule, one.since_ms))
-    return fired
+    now_ms = here.clock.now_ms()
+    evaluation = read_evaluation(here.parts.named("alerts"), now_ms)
+    return _Seen(fired, evaluation, here.observer.fresh(), now_ms)
 
 
-def _rule(
-    here: Context, version: Definition, model: RuleModel, fired: Mapping[str, int]
-) -> told.Rule:
+def _rule(here: Context, version: Definition, model: RuleModel, seen: _Seen) -> told.Rule:
     """Return a rule without its groups: their states and how many fire are told all the same."""
     known = here.alerts.listing.groups.get((version.tenant, version.vid), {})
     phases = {group.phase for group in known.values()}
     worst = next((phase for phase in _WORST if phase in phases), Phase.OK)
+    silent = any(group.silent_ms is not None for group in known.values())
+    health, why = judge(model, version.vid, seen.evaluation, seen.fresh, seen.now_ms, silent=silent)
     return told.Rule(
         name=version.name,
         version=version.version,
@@ -176,19 +200,26 @@ def _rule(
         mode=model.mode,
         channels=list(model.route.channels),
         state="stopped" if model.mode == "stopped" else worst.value,
-        health="no_data" if any(g.silent_ms is not None for g in known.values()) else "ok",
+        health=health,
+        why=why,
         firing=sum(group.phase in (Phase.FIRING, Phase.RECOVERING) for group in known.values()),
-        last_fired_ms=fired.get(version.name),
+        last_fired_ms=seen.fired.get(version.name),
         groups=[],
     )
 
 
-def _whole(
-    here: Context, version: Definition, model: RuleModel, fired: Mapping[str, int]
-) -> told.Rule:
-    known = here.alerts.listing.groups.get((version.tenant, version.vid), {})
+def _whole(here: Context, version: Definition, model: RuleModel, seen: _Seen) -> told.Rule:
+    known = dict(here.alerts.listing.groups.get((version.tenant, version.vid), {}))
+    readings = seen.evaluation.readings.get(version.vid, {}) if model.signal is not None else {}
+    for group in readings:
+        # Of a signal every group is known, also one of which nothing had to be told.
+        known.setdefault(group or (), listing.Group(Phase.OK, None, None, None))
     groups = [_group(model, group, one) for group, one in _listed(known.items())]
-    return _rule(here, version, model, fired).model_copy(update={"groups": groups})
+    if readings:
+        groups = [
+            one.model_copy(update={"value": readings.get(tuple(one.by.values()))}) for one in groups
+        ]
+    return _rule(here, version, model, seen).model_copy(update={"groups": groups})
 
 
 def _listed(

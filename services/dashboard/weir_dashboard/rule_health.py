@@ -1,0 +1,120 @@
+"""Whether a rule is watched over at all: the second axis, beside where its series stand.
+
+    stale    nothing is counted, or nobody evaluates: what is shown is from before
+    error    this rule cannot be evaluated
+    no_data  it is, and some series says nothing
+
+The worst is told, the root first: while nobody evaluates, what a rule's error was says
+nothing. Health never changes a verdict on data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from weir.definitions.durations import format_duration
+from weir.definitions.rule import Rule
+from weir_reading.parts import OF_TENANTS, Part
+
+from weir_dashboard.freshness import Fresh
+
+Health = Literal["ok", "no_data", "stale", "error"]
+Values = tuple[str | None, ...]
+"""The values of a rule's dimensions, in its order."""
+
+AWAY_MS: Final = 10_000
+"""The alerts job tells every second that it runs."""
+BEHIND_MS: Final = 60_000
+"""A look at all rules may take a while."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What the alerts job says of itself.
+
+    Attributes:
+        age_ms: How old that is; None if there is no such job.
+        evaluated_ms: Up to which processed-through rules are evaluated; None before any.
+        errors: Why rules cannot be evaluated, by vid.
+        readings: The newest readings of rules on Weir itself: by vid, by group.
+    """
+
+    age_ms: int | None = None
+    evaluated_ms: int | None = None
+    errors: Mapping[int, str] = field(default_factory=dict)
+    readings: Mapping[int, Mapping[Values, float | None]] = field(default_factory=dict)
+
+
+def read_evaluation(jobs: Sequence[Part], now_ms: int) -> Evaluation:
+    """Return what the newest heartbeat of the alerts job says; all else than it may be old.
+
+    Args:
+        jobs: The heartbeats, the newest first.
+        now_ms: The present.
+    """
+    if not jobs:
+        return Evaluation()
+    detail: dict[str, Any] = jobs[0].detail
+    told = detail.get(OF_TENANTS, {})
+    readings = {
+        int(vid): {tuple(group): value for group, value in of_groups}
+        for vid, of_groups in told.get("readings", {}).items()
+    }
+    return Evaluation(
+        age_ms=max(0, now_ms - jobs[0].at_ms),
+        evaluated_ms=detail.get("evaluated_ms"),
+        errors={int(vid): why for vid, why in told.get("errors", {}).items()},
+        readings=readings,
+    )
+
+
+def judge(
+    rule: Rule, vid: int, evaluation: Evaluation, fresh: Fresh, now_ms: int, *, silent: bool
+) -> tuple[Health, str | None]:
+    """Return a rule's health, and in words why it is not well.
+
+    Args:
+        rule: The rule.
+        vid: Its version.
+        evaluation: What the alerts job says.
+        fresh: How old the numbers are.
+        now_ms: The present.
+        silent: Whether some series of it says nothing.
+    """
+    if rule.mode == "stopped":
+        return "ok", None
+    why = _not_evaluated(evaluation)
+    if why is None and rule.signal is None:
+        why = _not_counted(evaluation, fresh, now_ms)
+    if why is not None:
+        return "stale", why
+    error = evaluation.errors.get(vid)
+    if error is not None:
+        return "error", error
+    return ("no_data" if silent else "ok"), None
+
+
+def _not_evaluated(evaluation: Evaluation) -> str | None:
+    if evaluation.age_ms is not None and evaluation.age_ms < AWAY_MS:
+        return None
+    since = "" if evaluation.age_ms is None else f" for {_length(evaluation.age_ms)}"
+    return f"the alerts job has not told that it runs{since}, so nobody evaluates; start it again"
+
+
+def _not_counted(evaluation: Evaluation, fresh: Fresh, now_ms: int) -> str | None:
+    if fresh.status == "stale":
+        since = "" if fresh.since_ms is None else f" for {_length(now_ms - fresh.since_ms)}"
+        return f"nothing has been counted{since}: {fresh.part} does not go on; see its status"
+    through_ms, evaluated_ms = fresh.processed_through_ms, evaluation.evaluated_ms
+    if through_ms is None or (evaluated_ms or 0) > through_ms - BEHIND_MS:
+        return None
+    if evaluated_ms is None:
+        return "it has not been evaluated yet since the alerts job started"
+    behind = _length(through_ms - evaluated_ms)
+    return f"evaluation is {behind} behind counting; the log of the alerts job says why"
+
+
+def _length(length_ms: int) -> str:
+    return format_duration(max(1, length_ms // 1000) * 1000)
