@@ -12,6 +12,19 @@ from pydantic_settings import SettingsConfigDict
 from weir.kafka import Kafka
 from weir_service.settings import Listed, Port, ServiceSettings, read
 
+CA = """
+-----BEGIN CERTIFICATE-----
+MIIBfDCCASGgAwIBAgIUdntdyJc5FhbBuhP4PQK1ca04QhMwCgYIKoZIzj0EAwIw
+EjEQMA4GA1UEAwwHYnJva2VyczAgFw0yNjExMjIwMzQyMjJaGA8yMTI2MTAyOTAz
+NDIyMlowEjEQMA4GA1UEAwwHYnJva2VyczBZMBMGByqGSM49AgEGCCqGSM49AwEH
+A0IABDuFMvhGVGNPz0Ew8r2Q4ykpnSJ3V7hLAS76lK0Mldxa39nE0ybplybf1deU
+4ThU0F2UVZ1O2wcw+JMg6Kxxaz+jUzBRMB0GA1UdDgQWBBSnw6ZAoPvlYLADA2Bo
+CZSz3+OPXDAfBgNVHSMEGDAWgBSnw6ZAoPvlYLADA2BoCZSz3+OPXDAPBgNVHRMB
+Af8EBTADAQH/MAoGCCqGSM49BAMCA0kAMEYCIQDqKkLLqGuWYT6mIrJUSPmNIDHr
+QkzA5G2jkYssLyGsyQIhAIt75W0mctMXj7ZGhzgjsJFk5XOiGerKDnQiBE5mhTZR
+-----END CERTIFICATE-----
+"""
+
 
 class Sample(ServiceSettings):
     """Settings of no service."""
@@ -87,7 +100,7 @@ class TestKafka:
         monkeypatch.setenv("WEIR_SAMPLE_KAFKA_SASL_MECHANISM", "PLAIN")
         (folder / "kafka_user").write_text("ingest\n")
         (folder / "kafka_password").write_text("hunter2\n")
-        (folder / "kafka_ca").write_text("-----BEGIN CERTIFICATE-----")
+        (folder / "kafka_ca").write_text(CA)
 
         settings = read(Sample)
 
@@ -122,3 +135,29 @@ class TestKafka:
             assert read(Sample) is None
 
         assert [line["name"] for line in said] == ["WEIR_SAMPLE_KAFKA_SECURITY_PROTOCOL"]
+
+    def test_certificates_are_tried_at_the_start(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One that is cut off, or belongs to another key, is told before a client meets it."""
+        monkeypatch.setenv("WEIR_SAMPLE_KAFKA_SECURITY_PROTOCOL", "SSL")
+        (folder / "kafka_ca").write_text(CA[:200])
+        (folder / "kafka_certificate").write_text(CA)
+        (folder / "kafka_key").write_text("-----BEGIN PRIVATE KEY-----\nMII\n")
+
+        with structlog.testing.capture_logs() as said:
+            assert read(Sample) is None
+
+        first, second = (line["why"] for line in said)
+        assert "must hold kafka_ca as a client can use, got" in first
+        assert "must hold kafka_certificate and kafka_key, which belong together" in second
+
+    def test_an_empty_file_is_none(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A CA of nothing but white space leaves it to the system's."""
+        monkeypatch.setenv("WEIR_SAMPLE_KAFKA_SECURITY_PROTOCOL", "SSL")
+        (folder / "kafka_ca").write_text("\n")
+
+        settings = read(Sample)
+
+        assert settings is not None
+        assert settings.kafka == Kafka("127.0.0.1:1", "SSL")

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import re
 import socket
+import ssl
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -95,7 +97,7 @@ class KafkaSettings(BaseSettings):
         ]
         if protocol := info.data.get("kafka_security_protocol"):
             found = {name: read_secret(folder, name) or "" for name in SECRETS}
-            faults += secret_faults(protocol, found)
+            faults += secret_faults(protocol, found) or _unreadable(folder, found)
         if faults:
             raise ValueError("\n".join(faults))
         return folder
@@ -147,6 +149,24 @@ def read_secret(folder: Path | None, name: str) -> str | None:
     return path.read_text(encoding="utf-8").strip() if path is not None and path.is_file() else None
 
 
+def _unreadable(folder: Path | None, found: Mapping[str, str]) -> list[str]:
+    """Return which certificates and keys in a folder of secrets no client could use."""
+    faults: list[str] = []
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    loads: dict[str, Callable[[Path], None]] = {
+        CA: lambda where: context.load_verify_locations(where / CA),
+        CERTIFICATE: lambda where: context.load_cert_chain(where / CERTIFICATE, where / KEY),
+    }
+    for name, load in loads.items():
+        try:
+            if folder is not None and found[name]:
+                load(folder)
+        except (ssl.SSLError, OSError) as error:
+            what = name if name == CA else f"{CERTIFICATE} and {KEY}, which belong together"
+            faults.append(f"must hold {what} as a client can use, got {error}; write it anew")
+    return faults
+
+
 def read_kafka(
     bootstrap: str,
     protocol: SecurityProtocol,
@@ -156,7 +176,7 @@ def read_kafka(
     """Return how Kafka is reached, with what the files in a folder of secrets say."""
 
     def file(name: str) -> str | None:
-        there = folder is not None and has_tls(protocol) and (folder / name).is_file()
+        there = has_tls(protocol) and read_secret(folder, name)
         return str(folder / name) if folder is not None and there else None
 
     return Kafka(
