@@ -99,9 +99,14 @@ class Broker(Server):
     def _prepare(self) -> None:
         """Write the settings, and format the log the first time."""
         _check_jars()
-        self._settings.write_text(_settings_text(self._log_dir, self.port, self._controller_port))
+        told = self._server_settings()
+        self._settings.write_text("".join(f"{name}={value}\n" for name, value in told.items()))
         if not (self._log_dir / "meta.properties").exists():
             self._format()
+
+    def _server_settings(self) -> dict[str, str]:
+        """Return what stands in `server.properties`."""
+        return _server_settings(self._log_dir, self.port, self._controller_port)
 
     def _format(self) -> None:
         # One of Kafka's own ids: 16 random bytes as base64url without padding.
@@ -188,14 +193,14 @@ def _jvm_options() -> list[str]:
     return [*HEAP, "-Djava.awt.headless=true", logging, "-cp", f"{KAFKA_JARS}/*"]
 
 
-def _settings_text(log_dir: Path, port: int, controller_port: int) -> str:
-    """Return `server.properties` of a one-node broker.
+def _server_settings(log_dir: Path, port: int, controller_port: int) -> dict[str, str]:
+    """Return the settings of a one-node broker.
 
     The topics of the broker's own get one partition each: 50 of them, the default,
     are opened one by one at each start. Nothing creates a topic by naming it.
     """
     client, controller = f"{ports.HOST}:{port}", f"{ports.HOST}:{controller_port}"
-    settings = {
+    return {
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.voters": f"1@{controller}",
@@ -222,4 +227,3 @@ def _settings_text(log_dir: Path, port: int, controller_port: int) -> str:
         "num.io.threads": "4",
         "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
     }
-    return "".join(f"{name}={value}\n" for name, value in settings.items())
