@@ -20,7 +20,8 @@
 
 {{/*
 The file of users. Each has the keys that it needs of weir/names.py, and only a hash of its
-password is written. %R~ is read only. INFO tells the driver whether Redis may evict.
+password is written. %R~ is read only. INFO tells the driver whether Redis may evict, and the
+alerts job how much memory is left.
 */}}
 {{- define "weir.redis.acl" -}}
 {{- $calm := "resetchannels +@all -@admin -@dangerous" -}}
@@ -28,6 +29,6 @@ user default reset off
 user probe reset on nopass resetchannels -@all +ping
 user ingest reset on #{{ sha256sum .ingest }} ~weir:1:tail:* ~weir:1:part:ingest:* {{ $calm }}
 user analytics reset on #{{ sha256sum .analytics }} ~weir:1:{s* ~weir:1:batches ~weir:1:part:panes:* {{ $calm }} +info
-user alerts reset on #{{ sha256sum .alerts }} %R~weir:1:{s* %R~weir:1:batches %R~weir:1:part:* ~weir:1:part:alerts:* {{ $calm }}
+user alerts reset on #{{ sha256sum .alerts }} %R~weir:1:{s* %R~weir:1:batches %R~weir:1:part:* ~weir:1:part:alerts:* {{ $calm }} +info
 user dashboard reset on #{{ sha256sum .dashboard }} %R~weir:1:{s* %R~weir:1:batches %R~weir:1:part:* %R~weir:1:tail:* ~weir:1:part:dashboard:* ~weir:1:slots:* ~weir:1:session:* ~weir:1:once:* {{ $calm }}
 {{- end -}}

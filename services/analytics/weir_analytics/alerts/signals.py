@@ -61,7 +61,7 @@ class Signals:
             "weir.memory": {(): _percent(await self._memory())},
         }
         found = {tenant: common | await self._of_tenant(tenant, now_ms) for tenant in tenants}
-        self._show(found)
+        self._show(common, found)
         return found
 
     async def _of_tenant(self, tenant: str, now_ms: int) -> Readings:
@@ -114,14 +114,15 @@ class Signals:
         limit = int(told.get("maxmemory", 0)) or int(told.get("total_system_memory", 0))
         return int(told["used_memory"]) / limit if limit else None
 
-    def _show(self, found: Mapping[str, Readings]) -> None:
+    @staticmethod
+    def _show(common: Readings, found: Mapping[str, Readings]) -> None:
         """Tell Prometheus the worst of all tenants, or their sum."""
 
         def of(signal: str) -> list[float]:
             tenants = (readings[signal] for readings in found.values())
             return [value for one in tenants for value in one.values() if value is not None]
 
-        MEMORY.set(max(of("weir.memory"), default=0) / 100)
+        MEMORY.set((common["weir.memory"][()] or 0) / 100)
         DIFFERENCE.set(max(of("weir.ledger"), default=0))
         FAILING.set(sum(value > 0 for value in of("weir.channel")))
         REFUSED.set(sum(of("weir.rules")))
