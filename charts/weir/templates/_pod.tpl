@@ -41,9 +41,9 @@ The variables of a container: (dict prefix computed config extra), settings firs
 {{- $shared := dict
       "host" "0.0.0.0"
       "ops_port" 9090
-      "kafka_bootstrap" (include "weir.kafka.bootstrap" $root)
       "redis_url" (include "weir.redis.url" (list $root (index . 1)))
       "secrets_dir" "/run/weir/secrets" -}}
+{{- $shared = merge $shared (include "weir.kafka.settings" $root | fromYaml) -}}
 - name: {{ index . 2 }}INSTANCE
   valueFrom: {fieldRef: {fieldPath: metadata.name}}
 {{- include "weir.env" (dict "prefix" (index . 2) "computed" (merge (dict) (index . 3) $shared) "config" $block.config "extra" $block.extraEnv) }}
@@ -72,6 +72,9 @@ readinessProbe:
       - secret: {name: {{ include "weir.secret" (list $root (index . 1)) }}}
       {{- with $root.Values.externalRedis.existingSecret }}
       - secret: {name: {{ . }}, items: [{key: redis_password, path: redis_password}]}
+      {{- end }}
+      {{- with include "weir.kafka.sources" (list $root (index . 1)) | fromYamlArray }}
+      {{- toYaml . | nindent 6 }}
       {{- end }}
       {{- range (index . 2) }}
       - secret: {name: {{ . }}}

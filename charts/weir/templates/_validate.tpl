@@ -5,6 +5,7 @@ with the value and the mend.
 {{- define "weir.validate" -}}
 {{- $faults := concat
       (include "weir.validate.stores" . | fromYamlArray)
+      (include "weir.validate.kafka" . | fromYamlArray)
       (include "weir.validate.single" . | fromYamlArray)
       (include "weir.validate.memory" . | fromYamlArray)
       (include "weir.validate.env" . | fromYamlArray)
@@ -33,6 +34,42 @@ with the value and the mend.
 {{- $brokers := int .Values.kafka.controller.replicaCount -}}
 {{- if and .Values.kafka.enabled (gt $replicas $brokers) -}}
 {{- $faults = append $faults (printf "topics.config.replication_factor must be at most the %d brokers of kafka.controller.replicaCount, got %d; lower it, or use your own Kafka" $brokers $replicas) -}}
+{{- end -}}
+{{- toYaml $faults -}}
+{{- end -}}
+
+{{/* What is named and would not be used is a fault, too: whoever named it counts on it. */}}
+{{- define "weir.validate.kafka" -}}
+{{- $faults := list -}}
+{{- $protocol := .Values.externalKafka.securityProtocol -}}
+{{- $sasl := .Values.externalKafka.sasl.existingSecret -}}
+{{- $tls := .Values.externalKafka.tls -}}
+{{- if and .Values.kafka.enabled (ne $protocol "PLAINTEXT") -}}
+{{- $faults = append $faults (printf "externalKafka.securityProtocol must be PLAINTEXT while kafka.enabled is true, got %s; set kafka.enabled=false to use your own Kafka" $protocol) -}}
+{{- end -}}
+{{- $own := list -}}
+{{- $nameless := list -}}
+{{- range $component := list "topics" "ingest" "analytics" "alerts" "dashboard" -}}
+{{- $block := index $.Values $component -}}
+{{- if $block.kafkaSecret -}}
+{{- $own = append $own (printf "%s.kafkaSecret" $component) -}}
+{{- else if $block.enabled -}}
+{{- $nameless = append $nameless $component -}}
+{{- end -}}
+{{- end -}}
+{{- if and (hasPrefix "SASL_" $protocol) (not $sasl) $nameless -}}
+{{- $faults = append $faults (printf "externalKafka.sasl.existingSecret must name a Secret with user and password while externalKafka.securityProtocol is %s, got none for %s; set it, or kafkaSecret of each" $protocol (join ", " $nameless)) -}}
+{{- end -}}
+{{- if and (not (hasPrefix "SASL_" $protocol)) $sasl -}}
+{{- $faults = append $faults (printf "externalKafka.sasl.existingSecret must be empty while externalKafka.securityProtocol is %s, got %q; set the protocol to SASL_SSL, or remove it" $protocol $sasl) -}}
+{{- end -}}
+{{- range $name, $secret := dict "tls.existingSecret" $tls.existingSecret "tls.client.existingSecret" $tls.client.existingSecret -}}
+{{- if and (not (hasSuffix "SSL" $protocol)) $secret -}}
+{{- $faults = append $faults (printf "externalKafka.%s must be empty while externalKafka.securityProtocol is %s, got %q; set the protocol to SSL or SASL_SSL, or remove it" $name $protocol $secret) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (eq $protocol "PLAINTEXT") $own -}}
+{{- $faults = append $faults (printf "kafkaSecret must be empty while externalKafka.securityProtocol is PLAINTEXT, which asks nobody who they are, got %s; set the protocol, or remove it" (join ", " $own)) -}}
 {{- end -}}
 {{- toYaml $faults -}}
 {{- end -}}

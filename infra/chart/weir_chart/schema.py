@@ -8,9 +8,10 @@ installation. Settings that the chart itself gives (addresses, ports, folders) a
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from pydantic_settings import BaseSettings
+from weir.kafka import SaslMechanism, SecurityProtocol
 from weir_analytics.alerts.settings import Settings as AlertsSettings
 from weir_analytics.settings import Settings as AnalyticsSettings
 from weir_dashboard.settings import Settings as DashboardSettings
@@ -144,6 +145,7 @@ SERVER: Final[Schema] = {
     "existingSecret": TEXT,
     "probes": closed(dict.fromkeys(("startup", "liveness", "readiness"), PROBE)),
 }
+SERVICE: Final[Schema] = {**SERVER, "kafkaSecret": TEXT}
 PUBLIC: Final[Schema] = {
     "service": closed(
         {
@@ -179,17 +181,32 @@ def components() -> Schema:
     configs = {name: {"config": config(kind)} for name, kind in SETTINGS.items()}
     alerts = {"channelSecrets": items(TEXT), "egress": items(FREE)}
     return {
-        "ingest": closed(SERVER | PUBLIC | configs["ingest"]),
+        "ingest": closed(SERVICE | PUBLIC | configs["ingest"]),
         "analytics": closed(
-            SERVER | {"persistence": VOLUME, "workSize": SIZE} | configs["analytics"]
+            SERVICE | {"persistence": VOLUME, "workSize": SIZE} | configs["analytics"]
         ),
-        "alerts": closed(SERVER | alerts | configs["alerts"]),
-        "dashboard": closed(SERVER | PUBLIC | configs["dashboard"]),
+        "alerts": closed(SERVICE | alerts | configs["alerts"]),
+        "dashboard": closed(SERVICE | PUBLIC | configs["dashboard"]),
         "redis": closed(SERVER | {"image": OTHERS_IMAGE, "persistence": VOLUME}),
-        "topics": closed(POD | {"enabled": FLAG} | configs["topics"]),
+        "topics": closed(POD | {"enabled": FLAG, "kafkaSecret": TEXT} | configs["topics"]),
         "apply": closed(POD),
         "check": closed(POD),
     }
+
+
+def external_kafka() -> Schema:
+    """Return the schema of how brokers outside of the chart are reached."""
+    key: Schema = {"type": "string", "minLength": 1}
+    client = closed({"existingSecret": TEXT, "certificateKey": key, "keyKey": key})
+    sasl = {"existingSecret": TEXT, "userKey": key, "passwordKey": key}
+    return closed(
+        {
+            "brokers": {"type": "string", "pattern": "^([^:, ]+:[0-9]+(,[^:, ]+:[0-9]+)*)?$"},
+            "securityProtocol": {"enum": list(get_args(SecurityProtocol))},
+            "sasl": closed({**sasl, "mechanism": {"enum": list(get_args(SaslMechanism))}}),
+            "tls": closed({"existingSecret": TEXT, "caKey": key, "client": client}),
+        }
+    )
 
 
 def surroundings() -> Schema:
@@ -215,9 +232,7 @@ def surroundings() -> Schema:
                 "existingSecret": TEXT,
             }
         ),
-        "externalKafka": closed(
-            {"brokers": {"type": "string", "pattern": "^([^:, ]+:[0-9]+(,[^:, ]+:[0-9]+)*)?$"}}
-        ),
+        "externalKafka": external_kafka(),
         "expose": closed(
             {
                 "kind": {"enum": ["none", "ingress", "httpRoute"]},
