@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from weir.definitions.check import check
 from weir.definitions.metric import Metric
+from weir.definitions.signals import SIGNALS
 from weir.definitions.text import parse_text
 from weir.expressions import NotMatched, Quarantined, Used, evaluate, parse_where, use
 from weir.expressions.functions import NAMES
@@ -91,3 +92,8 @@ class TestPage:
         assert {"kind", *members} == set(Metric.model_fields)
         assert all(f"`{name}(" in PAGE for name in NAMES)
         assert all(f"`{name}`" in PAGE for name in TEXT_ATTRIBUTES)
+
+
+def test_signals() -> None:
+    """The page names every signal that a rule can watch."""
+    assert {row[0].strip("`") for row in table("`metric`")} == set(SIGNALS)
