@@ -93,6 +93,6 @@ def test_own_brokers_are_told_by_port(renders: dict[str, list[Object]]) -> None:
     policy = named(renders["production"], "NetworkPolicy", "weir-ingest")
 
     assert policy["spec"]["egress"] == [
-        {"ports": [{"protocol": "TCP", "port": 9092}]},
+        {"ports": [{"protocol": "TCP", "port": 9094}]},
         {"ports": [{"protocol": "TCP", "port": 6380}]},
     ]
