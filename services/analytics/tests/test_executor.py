@@ -52,9 +52,10 @@ spark.stop()
 def test_the_command_carries_what_spark_told() -> None:
     """Options in their order, the heap, Spark's classes after those that were asked for."""
     words = command({**TOLD, "SPARK_CLASSPATH": "/opt/weir/jars/a.jar"}, "/usr/bin/java")
-    assert words[:6] == ["/usr/bin/java", "-Dfirst=1", "-Dsecond=1", "-Dlast=1", "-Xms1g", "-Xmx1g"]
-    assert words[6:9] == ["-cp", f"/opt/weir/jars/a.jar:{JARS}/*", MAIN]
-    given = dict(zip(words[9::2], words[10::2], strict=True))
+    assert words[:4] == ["/usr/bin/java", "-Dfirst=1", "-Dsecond=1", "-Dlast=1"]
+    assert words[4:7] == ["-Dspark.master=k8s://", "-Xms1g", "-Xmx1g"]
+    assert words[7:10] == ["-cp", f"/opt/weir/jars/a.jar:{JARS}/*", MAIN]
+    given = dict(zip(words[10::2], words[11::2], strict=True))
     assert given == {
         "--driver-url": "spark://CoarseGrainedScheduler@driver:7078",
         "--executor-id": "3",

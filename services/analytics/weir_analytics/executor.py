@@ -29,6 +29,9 @@ ARGUMENTS = {
     "--podName": "SPARK_EXECUTOR_POD_NAME",
 }
 MEMORY = "SPARK_EXECUTOR_MEMORY"
+# The JVM reads the secret that driver and executors share from a file only if its master is
+# Kubernetes, and it needs the secret to be told by the driver what its master is.
+KIND = "-Dspark.master=k8s://"
 EXIT_NOT_TOLD = 2
 
 
@@ -52,7 +55,7 @@ def command(environment: Mapping[str, str], java: str) -> list[str]:
     told = [environment.get(name, "") for name in ("SPARK_CONF_DIR", "SPARK_CLASSPATH")]
     classes = os.pathsep.join([*(path for path in told if path), f"{JARS}/*"])
     arguments = [word for pair in ARGUMENTS.items() for word in (pair[0], environment[pair[1]])]
-    return [java, *options, f"-Xms{heap}", f"-Xmx{heap}", "-cp", classes, MAIN, *arguments]
+    return [java, *options, KIND, f"-Xms{heap}", f"-Xmx{heap}", "-cp", classes, MAIN, *arguments]
 
 
 def main() -> int:
