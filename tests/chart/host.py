@@ -22,15 +22,16 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chart.manifests import Workload, environment, named, of_kind, selects, workloads
+from chart.manifests import Workload, named, of_kind, selects, workloads
 from weir_chart import tools
-from weir_chart.render import Object
+from weir_chart.render import NAMESPACE, Object
 from weir_local.process import Part
 from weir_local.repository import SPARK_JARS, WEB_BUILD
 from weir_local.waiting import wait_until
 
 PROGRAMS = {
     "python": sys.executable,
+    "executor": str(Path(sys.executable).parent / "executor"),
     "redis-server": str(tools.redis_server()),
     "redis-cli": str(tools.redis_client()),
 }
@@ -40,6 +41,10 @@ IMAGE = {
     **{name: os.environ[name] for name in ("PATH", "JAVA_HOME") if name in os.environ},
 }
 TMP = "/tmp"  # noqa: S108  a path in the container
+# Where a kubelet puts the token of a pod's account, and the variable by which the cluster's
+# client is told of another place.
+TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105  a path in the container
+TOKEN_TOLD = "KUBERNETES_AUTH_SERVICEACCOUNT_TOKEN"  # noqa: S105  a variable
 
 
 @dataclass
@@ -74,6 +79,9 @@ class HostPod:
     def prepare(self, objects: list[Object]) -> None:
         """Make its volumes, filled as the manifests say, and its process; start nothing."""
         volumes = {one["name"]: one for one in self.workload.spec["volumes"]}
+        if self.has_token:
+            self.place(TOKEN).parent.mkdir(parents=True, exist_ok=True)
+            self.place(TOKEN).write_text(self.token)
         mounts = sorted(self.container["volumeMounts"], key=lambda mount: mount["mountPath"])
         for mount in mounts:
             place = self.place(mount["mountPath"])
@@ -87,18 +95,38 @@ class HostPod:
             self.workload.component, ["env", "-i", *variables, *self._command()], self.folder
         )
 
+    @property
+    def name(self) -> str:
+        """Return the name of the pod itself."""
+        name: str = self.workload.owner["metadata"]["name"]
+        return name if self.workload.owner["kind"] == "Pod" else f"{name}-0"
+
+    @property
+    def has_token(self) -> bool:
+        """Return whether it is given the token of its account."""
+        return self.workload.spec["automountServiceAccountToken"] is True
+
+    @property
+    def token(self) -> str:
+        """Return the token of its account."""
+        return f"token-of-{self.workload.spec['serviceAccountName']}"
+
     def place(self, path: str) -> Path:
         """Return where a path of the container is here."""
         return self.folder / path.lstrip("/")
 
     def _environment(self) -> dict[str, str]:
         self.used.add(TMP)
-        pod_name = f"{self.workload.owner['metadata']['name']}-0"
-        given = environment(self.container)
-        read = {one["name"] for one in self.container.get("env", []) if "valueFrom" in one}
-        told = {name: pod_name if name in read else str(given[name]) for name in given}
+        read = {"metadata.name": self.name, "status.podIP": self.address}
+        told = {
+            one["name"]: read[one["valueFrom"]["fieldRef"]["fieldPath"]]
+            if "valueFrom" in one
+            else self._here(str(one["value"]))
+            for one in self.container.get("env", [])
+        }
         here = {"HOME": str(self.place(TMP)), "TMPDIR": str(self.place(TMP))}
-        return {**IMAGE, **here, **{name: self._here(text) for name, text in told.items()}}
+        token = {TOKEN_TOLD: str(self.place(TOKEN))} if self.has_token else {}
+        return {**IMAGE, **here, **token, **told}
 
     def _command(self) -> list[str]:
         told = [*self.container.get("command", []), *self.container.get("args", [])]
@@ -112,9 +140,10 @@ class HostPod:
             return self.address
         for mount in self.container["volumeMounts"]:
             path = mount["mountPath"]
-            if text == path or text.startswith(f"{path}/"):
+            found = re.sub(rf"(?<![\w./-]){re.escape(path)}(?=/|$)", f"{self.folder}{path}", text)
+            if found != text:
                 self.used.add(path)
-                return f"{self.folder}{text}"
+                return found
         for name, place in self.names.items():
             text = re.sub(rf"(?<![\w.-]){re.escape(name)}(?!\d)", place, text)
         return text
@@ -246,22 +275,23 @@ def _answers(address: str, port: int, path: str, timeout_s: float) -> bool:
 class HostCluster:
     """All pods of an installation, on this machine."""
 
-    def __init__(self, objects: list[Object], folder: Path, brokers: dict[str, str]) -> None:
+    def __init__(self, objects: list[Object], folder: Path, elsewhere: dict[str, str]) -> None:
         """Make every pod's volumes; start nothing.
 
         Args:
             objects: The rendered manifests.
             folder: Where everything goes.
-            brokers: Where the bundled Kafka is -> where a broker is here.
+            elsewhere: Where what is not of the chart is, such as the bundled Kafka -> where
+                it is here.
         """
-        network = f"127.{random.randint(2, 250)}.{random.randint(1, 250)}"  # noqa: S311  no secret
+        self.network = f"127.{random.randint(2, 250)}.{random.randint(1, 250)}"  # noqa: S311  no secret
         self.pods = [
-            HostPod(one, folder / one.component, f"{network}.{number}")
+            HostPod(one, folder / one.component, f"{self.network}.{number}")
             for number, one in enumerate(workloads(objects), start=2)
         ]
-        names = brokers | self._services(objects)
+        self.names = elsewhere | self._services(objects)
         for pod in self.pods:
-            pod.names = names
+            pod.names = self.names
             pod.prepare(objects)
 
     def _services(self, objects: list[Object]) -> dict[str, str]:
@@ -272,6 +302,8 @@ class HostCluster:
             for pod in self.pods:
                 if not selects(spec["selector"], pod.workload.metadata["labels"]):
                     continue
+                if spec.get("clusterIP") == "None":
+                    found[f"{pod.name}.{service['metadata']['name']}.{NAMESPACE}.svc"] = pod.address
                 for port in spec["ports"]:
                     target = next(
                         one["containerPort"]

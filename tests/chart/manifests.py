@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from weir_chart.render import Object
+from weir_chart.render import Object, read_all
 
 RUNS_ON = ("Deployment", "StatefulSet")
 """Kinds whose pods run until they are stopped."""
@@ -55,6 +55,18 @@ def workloads(objects: list[Object]) -> Iterator[Workload]:
         elif one["kind"] in (*RUNS_ON, "Job"):
             template = one["spec"]["template"]
             yield Workload(one, template["metadata"], template["spec"])
+
+
+def executors(objects: list[Object]) -> list[Workload]:
+    """Return the pods that the driver makes, as their template has them; none in mode local."""
+    found = []
+    for one in of_kind(objects, "ConfigMap"):
+        if "pod.yaml" in one["data"]:
+            (pod,) = read_all(one["data"]["pod.yaml"])
+            found.append(
+                Workload(pod | {"metadata": one["metadata"]}, pod["metadata"], pod["spec"])
+            )
+    return found
 
 
 def of_kind(objects: list[Object], kind: str) -> list[Object]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import kubernetes_validate
 import pytest
-from chart.manifests import workloads
+from chart.manifests import executors, workloads
 from weir_chart import tools
 from weir_chart.render import Object
 
@@ -26,7 +26,8 @@ CUSTOM = {
 @pytest.mark.parametrize("version", VERSIONS)
 def test_objects_are_as_the_api_has_them(rendered: list[Object], version: str) -> None:
     """Every object keeps the API's schema, without a member that it does not know."""
-    for one in rendered:
+    templates = [one.owner for one in executors(rendered)]
+    for one in (*rendered, *templates):
         if one["kind"] not in CUSTOM:
             kubernetes_validate.validate(one, version, strict=True)
 
@@ -44,7 +45,7 @@ def admission(objects: list[Object]) -> tuple[int, str]:
     """Return the exit code and the findings about pods and custom resources."""
     pods = [
         {"name": one.name, "metadata": _pod_metadata(one.metadata), "spec": one.spec}
-        for one in workloads(objects)
+        for one in (*workloads(objects), *executors(objects))
     ]
     custom = [{"name": one["kind"], "custom": one} for one in objects if one["kind"] in CUSTOM]
     done = subprocess.run(  # noqa: S603  our own program

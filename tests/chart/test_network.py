@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from chart.manifests import named, of_kind, selects, workloads
-from weir_chart.render import Object
+import pytest
+from chart.manifests import executors, named, of_kind, selects, workloads
+from weir_chart import golden
+from weir_chart.render import Object, Release, Workbench
 
 SERVERS = {"ingest", "analytics", "alerts", "dashboard"}
 # Who may open a connection to whom, and where; "world" is anybody, "watcher" who scrapes.
@@ -16,24 +18,58 @@ EDGES = {
     *((name, service, 8080) for name in ("apply", "check") for service in ("ingest", "dashboard")),
     ("alerts", "world", 443),
 }
+# And these where executors count: they report to the driver, fetch data of each other, and the
+# driver asks the cluster's API for them.
+OF_EXECUTORS = {
+    ("executor", "analytics", 7078),
+    ("executor", "analytics", 7079),
+    ("analytics", "executor", 7079),
+    ("executor", "executor", 7079),
+    ("executor", "redis", 6379),
+    ("executor", "kafka", 9092),
+    ("analytics", "world", 6443),
+}
 
 
-def test_network_is_closed_but_for_the_table(default: list[Object]) -> None:
+@pytest.mark.parametrize(
+    ("name", "edges"), [("default", EDGES), ("executors", EDGES | OF_EXECUTORS)]
+)
+def test_network_is_closed_but_for_the_table(
+    renders: dict[str, list[Object]], name: str, edges: set[tuple[str, str, int]]
+) -> None:
     """The policies allow the connections of the table and no other."""
-    policies = of_kind(default, "NetworkPolicy")
-    (deny,) = (one for one in policies if one["metadata"]["name"] == "weir-default")
+    objects = renders[name]
+    policies = of_kind(objects, "NetworkPolicy")
+    (deny,) = (one for one in policies if one["metadata"]["name"].endswith("-default"))
 
     assert deny["spec"]["policyTypes"] == ["Ingress", "Egress"]
     assert "ingress" not in deny["spec"]
     assert [set(rule) for rule in deny["spec"]["egress"]] == [{"ports"}]
-    for one in workloads(default):
+    for one in (*workloads(objects), *executors(objects)):
         assert selects(deny["spec"]["podSelector"]["matchLabels"], one.metadata["labels"])
     outside = {"world", "watcher"}
-    # A port for anybody names no sender, so only Redis tells its callers.
+    # A port for anybody names no sender, so only what is not for anybody tells its callers.
+    callers_told = {"redis", "analytics", "executor"}
     assert _incoming(policies) == {
-        edge for edge in EDGES if edge[0] in outside or edge[1] == "redis"
+        edge for edge in edges if edge[0] in outside or edge[1] in callers_told
     }
-    assert _outgoing(policies) == {edge for edge in EDGES if edge[0] not in outside}
+    assert _outgoing(policies) == {edge for edge in edges if edge[0] not in outside}
+
+
+def test_the_api_is_where_the_cluster_has_it(
+    bench: Workbench, renders: dict[str, list[Object]]
+) -> None:
+    """Its servers' networks can be told; else the driver may reach their usual ports anywhere."""
+    sets = ("networkPolicy.api.cidrs=null", "networkPolicy.api.ports={443,6443}")
+    anywhere = Release((golden.SETS / "executors-values.yaml",), sets=sets)
+    told = named(renders["executors"], "NetworkPolicy", "counts-analytics")["spec"]["egress"]
+    untold = named(bench.objects(anywhere), "NetworkPolicy", "counts-analytics")["spec"]["egress"]
+
+    assert told[-1] == {
+        "to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}],
+        "ports": [{"protocol": "TCP", "port": 6443}],
+    }
+    assert untold[-1] == {"ports": [{"protocol": "TCP", "port": port} for port in (443, 6443)]}
 
 
 def _incoming(policies: list[Object]) -> set[tuple[str, str, int]]:

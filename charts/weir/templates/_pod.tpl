@@ -99,7 +99,7 @@ capabilities: {drop: [ALL]}
 {{/*
 A pod template: (dict root component block own). `own` is what only this component has: image,
 command, args, env, ports, probes, lifecycle, mounts, volumes, tmpSize, restartPolicy,
-annotations.
+annotations, name (of the container), account (with its token).
 */}}
 {{- define "weir.podTemplate" -}}
 {{- $own := .own -}}
@@ -129,8 +129,8 @@ spec: {{- include "weir.podSpec" . | nindent 2 }}
 {{- define "weir.podSpec" -}}
 {{- $own := .own -}}
 {{- $block := .block -}}
-serviceAccountName: {{ include "weir.serviceAccount" .root }}
-automountServiceAccountToken: false
+serviceAccountName: {{ $own.account | default (include "weir.serviceAccount" .root) }}
+automountServiceAccountToken: {{ hasKey $own "account" }}
 # With them, a Service called weir-ingest would set WEIR_INGEST_PORT to tcp://….
 enableServiceLinks: false
 {{- with .root.Values.imagePullSecrets }}
@@ -153,7 +153,7 @@ priorityClassName: {{ . }}
 {{- end }}
 {{- end }}
 containers:
-  - name: {{ .component }}
+  - name: {{ $own.name | default .component }}
     image: {{ include "weir.image" (list .root $own.image) }}
     imagePullPolicy: {{ $own.image.pullPolicy }}
     securityContext: {{- mustMergeOverwrite (include "weir.containerSecurity" .root | fromYaml) ($block.securityContext | default dict) | toYaml | nindent 6 }}

@@ -8,6 +8,7 @@ with the value and the mend.
       (include "weir.validate.kafka" . | fromYamlArray)
       (include "weir.validate.single" . | fromYamlArray)
       (include "weir.validate.memory" . | fromYamlArray)
+      (include "weir.validate.executors" . | fromYamlArray)
       (include "weir.validate.env" . | fromYamlArray)
       (include "weir.validate.secrets" . | fromYamlArray)
       (include "weir.validate.expose" . | fromYamlArray) -}}
@@ -90,10 +91,38 @@ with the value and the mend.
 {{- $config := .Values.analytics.config -}}
 {{- $heap := include "weir.mebi" (default "1g" $config.driver_memory) | int -}}
 {{- $cores := regexFind "[0-9]+" (default "local[2,4]" $config.master) | default "1" | int -}}
+{{- $parts := "the heap, 400 Mi beside it, 200 Mi a core" -}}
+{{- if eq .Values.analytics.mode "kubernetes" -}}
+{{- $cores = 0 -}}
+{{- $parts = "the heap, 400 Mi beside it" -}}
+{{- end -}}
 {{- $needed := add $heap 400 (mul $cores 200) | int -}}
 {{- $limit := include "weir.mebi" .Values.analytics.resources.limits.memory | int -}}
 {{- if gt $needed $limit -}}
-{{- $faults = append $faults (printf "analytics.resources.limits.memory must be at least %dMi (the heap, 400 Mi beside it, 200 Mi a core), got %dMi; raise it, or lower analytics.config.driver_memory" $needed $limit) -}}
+{{- $faults = append $faults (printf "analytics.resources.limits.memory must be at least %dMi (%s), got %dMi; raise it, or lower analytics.config.driver_memory" $needed $parts $limit) -}}
+{{- end -}}
+{{- toYaml $faults -}}
+{{- end -}}
+
+{{- define "weir.validate.executors" -}}
+{{- $faults := list -}}
+{{- $analytics := .Values.analytics -}}
+{{- $master := default "" $analytics.config.master -}}
+{{- if eq $analytics.mode "kubernetes" -}}
+{{- if not (has "ReadWriteMany" $analytics.persistence.accessModes) -}}
+{{- $faults = append $faults (printf "analytics.persistence.accessModes must have ReadWriteMany while analytics.mode is kubernetes, got %s: executors keep the dedup runs where all of them see them; set it, with a storage class that can be shared" (join ", " $analytics.persistence.accessModes)) -}}
+{{- end -}}
+{{- $executors := $analytics.executors -}}
+{{- $needed := add 400 (mul (int $executors.cores) 200) | int -}}
+{{- $beside := include "weir.mebi" $executors.memoryOverhead | int -}}
+{{- if lt $beside $needed -}}
+{{- $faults = append $faults (printf "analytics.executors.memoryOverhead must be at least %dMi (400 Mi, 200 Mi a core), got %dMi; raise it, or lower analytics.executors.cores" $needed $beside) -}}
+{{- end -}}
+{{- if and $master (not (hasPrefix "k8s://" $master)) -}}
+{{- $faults = append $faults (printf "analytics.config.master must be left out while analytics.mode is kubernetes, got %q; remove it, or set analytics.mode=local" $master) -}}
+{{- end -}}
+{{- else if hasPrefix "k8s://" $master -}}
+{{- $faults = append $faults (printf "analytics.config.master must be local while analytics.mode is local, got %q; set analytics.mode=kubernetes" $master) -}}
 {{- end -}}
 {{- toYaml $faults -}}
 {{- end -}}

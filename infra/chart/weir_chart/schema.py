@@ -62,6 +62,7 @@ FLAG: Final[Schema] = {"type": "boolean"}
 TEXTS: Final[Schema] = {"type": "object", "additionalProperties": {"type": "string"}}
 FREE: Final[Schema] = {"type": "object"}
 COUNT: Final[Schema] = {"type": "integer", "minimum": 1}
+HEAP: Final[Schema] = {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?([KMGT]i?|[kmgt])$"}
 SIZE: Final[Schema] = {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?([KMGT]i?|k)?$"}
 
 
@@ -173,6 +174,16 @@ VOLUME: Final = closed(
         "annotations": TEXTS,
     }
 )
+DRIVER: Final[Schema] = {
+    "mode": {"enum": ["local", "kubernetes"]},
+    "driverAccount": TEXT,
+    "executors": closed(
+        {name: of for name, of in POD.items() if name != "resources"}
+        | dict.fromkeys(("instances", "cores"), COUNT)
+        | dict.fromkeys(("memory", "memoryOverhead"), HEAP)
+        | {"cpu": {"type": ["string", "number"]}}
+    ),
+}
 EXPOSED: Final = closed({"host": TEXT, "annotations": TEXTS})
 
 
@@ -183,7 +194,7 @@ def components() -> Schema:
     return {
         "ingest": closed(SERVICE | PUBLIC | configs["ingest"]),
         "analytics": closed(
-            SERVICE | {"persistence": VOLUME, "workSize": SIZE} | configs["analytics"]
+            SERVICE | DRIVER | {"persistence": VOLUME, "workSize": SIZE} | configs["analytics"]
         ),
         "alerts": closed(SERVICE | alerts | configs["alerts"]),
         "dashboard": closed(SERVICE | PUBLIC | configs["dashboard"]),
@@ -243,7 +254,12 @@ def surroundings() -> Schema:
                 "httpRoute": closed({"parentRefs": items(FREE)}),
             }
         ),
-        "networkPolicy": closed({"enabled": FLAG}),
+        "networkPolicy": closed(
+            {
+                "enabled": FLAG,
+                "api": closed({"cidrs": items(TEXT), "ports": items(COUNT)}),
+            }
+        ),
         "metrics": closed(
             {
                 "namespaceSelector": FREE,
