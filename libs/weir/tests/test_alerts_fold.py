@@ -14,6 +14,7 @@ from weir.alerts.messages import Watched, messages, reminders
 from weir.alerts.records import (
     Acknowledgement,
     Attempt,
+    Cursor,
     Delivery,
     Look,
     Message,
@@ -359,3 +360,12 @@ def test_the_end_of_a_rule_ends_its_alerts() -> None:
     assert [note.kind for note in job.sent] == ["firing", "ended"]
     assert job.sent[0].dedup_key == job.sent[1].dedup_key
     assert job._fold.versions() == set()
+
+
+def test_a_cursor_says_where_to_go_on() -> None:
+    """Of all rules of a tenant in one record; a later one moves those that it names."""
+    fold = Fold()
+    for offset, settled_ms in enumerate(({7: 1_000, 8: 2_000}, {7: 3_000})):
+        fold.apply(offset, encode(Cursor(fence=1, tenant="default", settled_ms=settled_ms)))
+    found = [fold.settled_ms(*rule) for rule in (("default", 7), ("default", 8), ("other", 7))]
+    assert found == [3_000, 2_000, None]

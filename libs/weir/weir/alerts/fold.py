@@ -106,7 +106,8 @@ class Fold:
             self.due.settle((record.tenant, record.id, record.channel))
             self.trials.pop(record.id, None)
         elif isinstance(record, Cursor):
-            self._settled_ms[record.tenant, record.vid] = record.settled_ms
+            for vid, settled_ms in record.settled_ms.items():
+                self._settled_ms[record.tenant, vid] = settled_ms
         elif isinstance(record, Acknowledgement):
             self._acknowledged(record)
         elif isinstance(record, Trial):

@@ -162,17 +162,19 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag
 
 
 class Cursor(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="cursor"):
-    """Up to where every series of a rule's version is settled: nothing has to be told of it.
+    """Up to where every series of a tenant's rules is settled: nothing has to be told of it.
+
+    One record for all of them: the topic is kept for over a year and read from its start.
 
     Attributes:
-        settled_ms: Windows that end up to here have been looked at for good.
+        settled_ms: By vid of the rule's version: windows that end up to here have been
+            looked at for good.
     """
 
     v: int = VERSION
     fence: int
     tenant: str
-    vid: int
-    settled_ms: int
+    settled_ms: dict[int, int]
     at_ms: int = 0
 
 

@@ -28,7 +28,7 @@ from weir_analytics.alerts.journal import Journal
 from weir_analytics.alerts.recording import Recording
 from weir_analytics.alerts.rules import Rules, Watching
 
-CURSOR_EVERY_S = 300.0
+CURSOR_EVERY_S = 900.0
 RETRY_S = 0.5
 REST_S = 10.0
 """What cannot be evaluated is tried again after it, or when definitions change."""
@@ -170,15 +170,13 @@ class Evaluator:
         if now_s - self._cursors_s < CURSOR_EVERY_S:
             return []
         self._cursors_s = now_s
+        settled: dict[str, dict[int, int]] = {}
+        for vid, one in self._rules.watching.items():
+            settled.setdefault(one.watched.tenant, {})[vid] = one.watch.settled_ms
+        at_ms, fence = self._clock.now_ms(), self._recording.fence
         return [
-            Cursor(
-                fence=self._recording.fence,
-                tenant=one.watched.tenant,
-                vid=vid,
-                settled_ms=one.watch.settled_ms,
-                at_ms=self._clock.now_ms(),
-            )
-            for vid, one in self._rules.watching.items()
+            Cursor(fence=fence, tenant=tenant, settled_ms=of_rules, at_ms=at_ms)
+            for tenant, of_rules in settled.items()
         ]
 
     def _facts(self, through_ms: int) -> Facts:
