@@ -7,9 +7,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from weir import names
 from weir.rows import Row
+from weir_local.waiting import wait_until
+from weir_reading.parts import OF_TENANTS
 
-from .test_alerts import rule_text
+from .test_alerts import put_rule, rule_text
 
 if TYPE_CHECKING:
     from .conftest import Engine, Running
@@ -57,6 +60,28 @@ def test_a_message_without_a_value(running: Running, counted: str) -> None:
     found = previewed(running, counted, where="region = 'nowhere'")
     assert found["title"] == "Many orders: count - > 10 in (none)"
     assert (found["value"], found["beyond"]) == (None, False)
+
+
+def test_a_rule_on_weir_itself_speaks_of_its_worst_reading(running: Running) -> None:
+    """The alerts job reads it; before the rule is stored there is no reading."""
+    text = json.dumps(
+        {"kind": "rule", "name": "channels_fail", "metric": "weir.channel", "above": 60}
+    )
+    before = {"rule": text.replace("channels_fail", "not_stored")}
+    stored = put_rule(running, "channels_fail", text)
+    told = {"readings": {str(stored["vid"]): [[["hook"], 90.0], [["other"], 0.0]]}}
+    beat = {"at_ms": int(time.time() * 1000), "detail": {OF_TENANTS: told}}
+    running.redis.set(names.part_key("alerts", "preview"), json.dumps(beat), px=8_000)
+    with running.client() as client:
+
+        def message(asked: dict[str, str]) -> dict[str, Any]:
+            return client.post("/rules/preview", json=asked).json()  # type: ignore[no-any-return]
+
+        wait_until(lambda: message({"rule": text})["beyond"], timeout_s=5, what="the reading")
+        found, unknown = message({"rule": text}), message(before)
+    assert found["title"] == "Channels fail: messages fail since 1m30s > 1m in hook"
+    assert (found["by"], found["value"]) == ({"channel": "hook"}, 90)
+    assert (unknown["value"], unknown["beyond"]) == (None, False)
 
 
 def test_only_a_rule_has_a_message(running: Running) -> None:

@@ -23,6 +23,7 @@ from weir_dashboard.api.alert_answers import by_of
 from weir_dashboard.api.models import Sent, Told
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
+from weir_dashboard.rule_health import read_evaluation
 
 router = APIRouter(tags=["alerts"])
 
@@ -56,11 +57,11 @@ async def preview_rule(body: RuleSent, here: Here, caller: Who) -> RulePreview:
         raise ProblemError(422, Reason.DEFINITION_INVALID, msg)
     metrics = Metrics(here.catalog, caller.tenant)
     check_rule(rule, metrics, here.clock.now_ms())
-    if rule.metric in metrics:
+    if rule.signal is not None:
+        worst = worst_of(rule, _read(here, caller, rule))
+    else:
         work = _seen(here, rule, metrics)
         worst = await here.turns.take(caller.session or caller.key_id, work)
-    else:
-        worst = worst_of(rule, _told(here, caller, rule))
     return _message(rule, worst, metrics.unit(rule.metric, rule.aggregate))
 
 
@@ -73,11 +74,12 @@ async def _seen(here: Context, rule: Rule, metrics: Metrics) -> tuple[Group, Poi
     return present.worst()
 
 
-def _told(here: Context, caller: Caller, rule: Rule) -> dict[Group, Point]:
-    """Return what was told last of a stored rule that watches no metric."""
+def _read(here: Context, caller: Caller, rule: Rule) -> dict[Group, Point]:
+    """Return the newest readings of a rule on Weir itself; none if it is not stored."""
     version = here.catalog.folded.get(caller.tenant, "rule", rule.name)
-    known = here.alerts.listing.groups.get((caller.tenant, version.vid), {}) if version else {}
-    return {group: one.point for group, one in known.items() if one.point is not None}
+    evaluation = read_evaluation(here.parts.named("alerts"), here.clock.now_ms())
+    readings = evaluation.readings.get(version.vid, {}) if version is not None else {}
+    return {group: Point(0, FINAL, 1, value) for group, value in readings.items()}
 
 
 def _message(rule: Rule, worst: tuple[Group, Point] | None, unit: str) -> RulePreview:

@@ -4,7 +4,7 @@
  * `schema.d.ts` is made from the server's OpenAPI description (`npm run types`); here is
  * only what that description leaves open.
  */
-import type { Board as WireBoard, Rule as WireRule } from "./schema";
+import type { Board as WireBoard } from "./schema";
 
 export type {
   Alert,
@@ -21,6 +21,7 @@ export type {
   Part as StatusPart,
   Preview,
   PreviewEvent,
+  Rule,
   RuleGroup,
   SeenType,
   Session,
@@ -31,13 +32,6 @@ export type {
   StoredDefinition as Definition,
   Validation,
 } from "./schema";
-
-/** A rule, and how well its state is known. */
-export type Rule = Omit<WireRule, "health"> & {
-  readonly health: "ok" | "no_data" | "stale" | "error";
-  /** What is wrong with it, and what to do; null where nothing is. */
-  readonly why?: string | null;
-};
 
 /** A list; `next` is the cursor of the following page, or null. */
 export interface Page<T> {

@@ -76,7 +76,7 @@ interface TableProps {
 function Table({ label, sub, rows, dayFor }: TableProps) {
   const { head } = said;
   return (
-    <div class="panel rules-table">
+    <div class="panel rules-table row-cards">
       {sub && (
         <header>
           <h2>{label}</h2>
@@ -128,13 +128,15 @@ function RuleRow({ rule, day }: { rule: Rule; day: Day }) {
         {limitSentence(rule)}
         {isSick(rule.health) && rule.why && <span class="t2 s why">{rule.why}</span>}
       </td>
-      <td class="t2">
+      <td class="t2 hide-s">
         {isSignal(rule.metric) ? said.now : said.windows(lengthWords(rule.window_ms))}
       </td>
-      <td class="t2">{rule.by.join(", ") || said.total}</td>
-      <td class="t2">{rule.severity}</td>
-      <td class="t2">{rule.channels.join(", ") || nobody(rule)}</td>
-      <td class="t2">{last === null ? said.never : clockOn(last, listNowMs.value, zone.value)}</td>
+      <td class="t2 hide-s">{rule.by.join(", ") || said.total}</td>
+      <td class="t2 hide-s">{rule.severity}</td>
+      <td class="t2 hide-s">{rule.channels.join(", ") || nobody(rule)}</td>
+      <td class="t2 hide-s">
+        {last === null ? said.never : clockOn(last, listNowMs.value, zone.value)}
+      </td>
       <td>
         <DayStrip day={day} />
       </td>

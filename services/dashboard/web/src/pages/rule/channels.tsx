@@ -38,7 +38,7 @@ export function Channels({ chosen, known, everybody, fault, onChange }: Channels
             {strange(name) ? words.say.unknownChannel(name) : name}
           </button>
         ))}
-        {everybody && chosen.length === 0 && (
+        {everybody && chosen.length === 0 && known?.length !== 0 && (
           <span class="t2" title={words.say.everybodyWhy}>
             {words.say.everybody}
           </span>

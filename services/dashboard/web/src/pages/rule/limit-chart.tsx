@@ -20,7 +20,7 @@ import { ruleWords as words } from "../../messages.rules.en";
 import { type Handle, Handles } from "./handles";
 import { DAY_MS } from "./use-backtest";
 
-const CHART_PX = 250;
+const CHART_PX = 320;
 const POINTS = 720;
 const MOST_POINTS = 10_000;
 const MOST_LINES = 8;

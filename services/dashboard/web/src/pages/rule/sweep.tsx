@@ -48,10 +48,10 @@ export function Sweep({ sweep, form, unit, locked, onTake }: SweepProps) {
 function Bar({ tried: { fired, share, own } }: { tried: Tried }) {
   return (
     <svg class="strip-bar" width={WIDTH_PX} height="10" aria-hidden="true">
-      <rect class="calm" x="0" y="3.5" width="100%" height="3" rx="1.5" />
+      <rect class="track" x="0" y="0" width="100%" height="10" rx="2" />
       {fired > 0 && (
         <rect
-          class={own ? "fire" : "fire other"}
+          class={own ? "fire" : "other"}
           x="0"
           y="0"
           width={Math.max(3, share * WIDTH_PX)}
