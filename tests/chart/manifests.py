@@ -69,6 +69,13 @@ def executors(objects: list[Object]) -> list[Workload]:
     return found
 
 
+def pods(objects: list[Object]) -> list[Workload]:
+    """Return everything that makes pods, the driver included; there is always something."""
+    found = list(workloads(objects))
+    assert found
+    return found + executors(objects)
+
+
 def of_kind(objects: list[Object], kind: str) -> list[Object]:
     """Return the objects of a kind."""
     return [one for one in objects if one["kind"] == kind]
