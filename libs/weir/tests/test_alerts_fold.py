@@ -287,7 +287,7 @@ class TestFold:
         due = dict(fold.due)
 
         assert fold.apply(1, look(fence=4, vid=41)) is None
-        assert (fold.due, fold.versions()) == (due, {(TENANT, RULE_VID)})
+        assert (dict(fold.due), fold.versions()) == (due, {(TENANT, RULE_VID)})
 
     def test_people_are_heard_whichever_job_works(self) -> None:
         """What they say has no fence, and passes none over."""
