@@ -53,6 +53,15 @@ def test_secrets_of_weir_are_not_given_to_channels(name: str) -> None:
     assert "made for a channel" in refused(webhook={**HOOK, "url": reference})
 
 
+@pytest.mark.parametrize(("written", "length_ms"), [("10s", 10_000), ("1m30s", 90_000)])
+def test_a_heartbeat_is_a_duration(written: str, length_ms: int) -> None:
+    """Of ten seconds or more; left out there is none."""
+    assert channel(webhook=HOOK, heartbeat=written).heartbeat == length_ms
+    assert channel(webhook=HOOK).heartbeat is None
+    assert "a duration of at least 10s" in refused(webhook=HOOK, heartbeat="9s")
+    assert "a duration" in refused(webhook=HOOK, heartbeat="often")
+
+
 def test_secret_name() -> None:
     """The name is what a file is called."""
     assert secret_name("secret://oncall") == "oncall"

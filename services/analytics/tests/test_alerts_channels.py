@@ -59,7 +59,7 @@ class Post:
             catalog.take([Written(offset, record.key, record.value, 0)])
         clock = SystemClock()
         self.journal = Journal(Kafka(broker.bootstrap), clock, self._on_read)
-        self.outbox = Outbox(self.journal, catalog, settings, clock)
+        self.outbox = Outbox(self.journal, catalog, settings, clock, lambda: None)
 
     async def begin(self) -> None:
         """Work from here on, as the job does after its start stands in the log."""
@@ -240,7 +240,7 @@ def test_who_was_taken_over_from_sends_no_more(
             await post.begin()
             await post.put("a")
             await until(lambda: receiver.calls == 1, "the first try")
-            later = Cursor(fence=FENCE + 1, tenant=TENANT, vid=1, settled_ms=0)
+            later = Cursor(fence=FENCE + 1, tenant=TENANT, settled_ms={1: 0})
             await post.write(later)
             now_ms = SystemClock().now_ms()
             trial = Trial(tenant=TENANT, id="t", channel="hook", by="ann", at_ms=now_ms)

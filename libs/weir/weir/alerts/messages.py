@@ -24,6 +24,7 @@ from weir.alerts.records import Message, Notification, Trial, dedup_key, notific
 from weir.alerts.silences import Spell, hiding
 from weir.alerts.step import Kind, Series, Transition
 from weir.alerts.words import Subject
+from weir.definitions.durations import format_duration
 from weir.definitions.rule import Rule
 from weir.series import encode_series
 
@@ -141,6 +142,37 @@ def trial_message(trial: Trial) -> Notification:
         title=f"Test of channel {trial.channel}",
         text=f"{trial.by} asked whether messages of alerts arrive here. This one did.",
         at_ms=trial.at_ms,
+    )
+
+
+def heartbeat_message(
+    tenant: str, channel: str, every_ms: int, now_ms: int, evaluated_ms: int
+) -> Notification:
+    """Return what a channel is told as long as rules are being evaluated.
+
+    Args:
+        tenant: Whose.
+        channel: Its name.
+        every_ms: How often it is told.
+        now_ms: When it is sent, by the job's clock.
+        evaluated_ms: Processed-through that rules are evaluated up to.
+    """
+    key = dedup_key(tenant, 0, channel, 0)
+    every, late = format_duration(every_ms), format_duration(2 * every_ms)
+    return Notification(
+        id=notification_id(key, "heartbeat", now_ms),
+        kind="heartbeat",
+        verdict="confirmed",
+        dedup_key=key,
+        tenant=tenant,
+        rule="",
+        rule_version=0,
+        labels={},
+        severity="info",
+        title=f"Heartbeat of channel {channel}",
+        text=f"Weir evaluates its rules, and says so every {every}. "
+        f"Complain if this message has not come for {late}.",
+        at_ms=evaluated_ms,
     )
 
 

@@ -8,11 +8,13 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from weir.definitions.base import DefinitionModel, Model
+from weir.definitions.durations import DurationMs, format_duration
 from weir.definitions.faults import fault
 from weir.kafka import SECRETS as KAFKA_SECRETS
 
 OWN_SECRETS: Final = frozenset(("hash_key", "bootstrap_key", "redis_password", *KAFKA_SECRETS))
 """Secrets of Weir itself, which may stand in the same folder; no channel is given one."""
+LEAST_INTERVAL_MS: Final = 10_000
 _PREFIX: Final = "secret://"
 _SECRET: Final = re.compile(r"secret://[a-z][a-z0-9_]{0,63}")
 _WEB: Final = re.compile(r"https?://[^\s\x00-\x1f]+")
@@ -45,6 +47,17 @@ def _checked_url(text: str) -> str:
     return text
 
 
+def _checked_interval(interval_ms: int) -> int:
+    if interval_ms < LEAST_INTERVAL_MS:
+        raise fault(
+            required=f"a duration of at least {format_duration(LEAST_INTERVAL_MS)}",
+            mend="write heartbeat: 1m; whoever receives it complains after two of them",
+        )
+    return interval_ms
+
+
+Interval = Annotated[DurationMs, AfterValidator(_checked_interval)]
+"""How often a channel says that it is alive."""
 Secret = Annotated[str, AfterValidator(_checked_secret)]
 """The name of a secret, `secret://name`."""
 
@@ -69,12 +82,14 @@ class Channel(DefinitionModel):
         webhook: A receiver of signed calls.
         apprise: The secret that holds an Apprise URL: the whole URL is one, tokens and all.
         follow: `firing`: alerts and their ends; `all`: confirmations and amendments too.
+        heartbeat: How often it is told that rules are being evaluated; None for never.
     """
 
     kind: Literal["channel"] = "channel"
     webhook: Webhook | None = None
     apprise: Secret | None = None
     follow: Literal["firing", "all"] = "firing"
+    heartbeat: Interval | None = None
 
     @model_validator(mode="after")
     def _one_way(self) -> Channel:

@@ -7,6 +7,7 @@
     the clock, parts ─▶ signals ──▶ itself ────────────────────▶ ┘        │
     weir.alerts ──────▶ journal.fold ─▶ what is known of series ◀─────────┤
                                         what is due ─▶ outbox ─▶ channels ┘
+                        that rules are evaluated ─▶ heartbeats ─▶ channels
 
 Nothing is told before it stands in `weir.alerts`, and nothing is known but what stands
 there: a job that is ended goes on from the fold. Of two jobs the later one writes, by the
@@ -111,7 +112,13 @@ class Alerts:
             kafka=settings.kafka,
             ships=settings.own_rules,
         )
-        self._outbox = Outbox(self._journal, self._catalog, settings, clock)
+        self._outbox = Outbox(
+            self._journal,
+            self._catalog,
+            settings,
+            clock,
+            lambda: self._evaluator.evaluated_ms,
+        )
         self._fence = 0
         self.ready = asyncio.Event()
 
@@ -127,6 +134,7 @@ class Alerts:
         work: list[Coroutine[Any, Any, None]] = [
             self._parts.follow(self._told),
             self._batches.follow(),
+            self._outbox.run(),
             self._begin(),
         ]
         tasks = [asyncio.create_task(one) for one in work]

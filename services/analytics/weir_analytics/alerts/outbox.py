@@ -22,6 +22,7 @@ from weir_reading.catalog import Catalog
 
 from weir_analytics.alerts.channels.answer import Answer
 from weir_analytics.alerts.channels.sender import Sender
+from weir_analytics.alerts.heartbeats import Heartbeats
 from weir_analytics.alerts.journal import Journal
 from weir_analytics.alerts.line import Head, Line
 from weir_analytics.alerts.sending import Sending
@@ -43,10 +44,27 @@ class Outbox:
     """
 
     def __init__(
-        self, journal: Journal, catalog: Catalog, settings: Settings, clock: Clock
+        self,
+        journal: Journal,
+        catalog: Catalog,
+        settings: Settings,
+        clock: Clock,
+        evaluated: Callable[[], int | None],
     ) -> None:
+        """Prepare.
+
+        Args:
+            journal: The records, with what is due.
+            catalog: The channels.
+            settings: Where secrets are, and whom channels may call.
+            clock: The time.
+            evaluated: Returns processed-through of the last look at all rules.
+        """
         self._journal, self._clock = journal, clock
         self._sending = Sending(Sender(catalog, settings, clock), journal.channels, clock)
+        self._heartbeats = Heartbeats(
+            catalog, self._sending, clock, evaluated=evaluated, may_send=self._may_send
+        )
         self._workers: dict[Place, asyncio.Task[None]] = {}
         self._testers: dict[Place, asyncio.Task[None]] = {}
         self._asked_s: dict[str, float] = {}
@@ -75,6 +93,10 @@ class Outbox:
                 self._woken[place].set()
         for one in self._asked():
             self._begin(self._testers, (one.tenant, one.channel), self._test)
+
+    async def run(self) -> None:
+        """Send heartbeats until cancelled; what is due is sent when `wake` says so."""
+        await self._heartbeats.run()
 
     def oldest_due_ms(self) -> int | None:
         """Return since when the oldest message waits for its outcome; None if none does."""

@@ -1,0 +1,117 @@
+"""Heartbeats of channels: they come while rules are evaluated, and stay away when not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alerts_job import AlertsJob, Receiver, define
+from redis import Redis
+from weir.alerts.due import Place
+from weir.alerts.messages import heartbeat_message
+from weir_analytics.alerts.heartbeats import Beat, due
+from weir_local.kafka import Broker
+from weir_local.testing import running_broker
+from weir_local.waiting import wait_until
+from written import Writer
+
+PLACE: Place = ("default", "hook")
+EVERY_MS = 10_000
+START_MS = 1_800_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("last", "is_due"),
+    [
+        (None, True),
+        (Beat(at_s=90.0, evaluated_ms=1), True),
+        (Beat(at_s=90.01, evaluated_ms=1), False),
+        (Beat(at_s=0.0, evaluated_ms=2), False),
+        (Beat(at_s=0.0, evaluated_ms=3), True),
+    ],
+)
+def test_due(last: Beat | None, is_due: bool) -> None:
+    """After its time, if rules were looked at since; also if counting began anew behind."""
+    known = {} if last is None else {PLACE: last}
+
+    assert due({PLACE: EVERY_MS}, known, 100.0, 2) == ([PLACE] if is_due else [])
+    assert due({}, known, 100.0, 2) == []
+
+
+def test_what_it_says() -> None:
+    """How often it comes, and what its receiver should do; each has an id of its own."""
+    first, second = (heartbeat_message(*PLACE, 90_000, at_ms, START_MS) for at_ms in (1, 2))
+
+    assert first.text == (
+        "Weir evaluates its rules, and says so every 1m30s. "
+        "Complain if this message has not come for 3m."
+    )
+    assert (first.kind, first.at_ms) == ("heartbeat", START_MS)
+    assert first.dedup_key == second.dedup_key
+    assert first.id != second.id
+
+
+class Scene:
+    """A running job whose channel wants a heartbeat, and the stream of batches."""
+
+    def __init__(self, broker: Broker, redis: Redis, job: AlertsJob) -> None:
+        self.broker, self.job, self.hook = broker, job, Receiver()
+        webhook = {"url": self.hook.url, "secret": "secret://hook"}
+        self.body: dict[str, Any] = {"webhook": webhook, "heartbeat": "10s"}
+        define(broker.bootstrap, "channel", "hook", self.body, START_MS)
+        self._writer = Writer(redis, epoch=1)
+
+    def go_on_until(self, beats: int) -> None:
+        """Commit batches until so many heartbeats have come."""
+
+        def came() -> bool:
+            self._writer.commit({}, START_MS + self._writer.rev * 1000)
+            return self.beats >= beats
+
+        wait_until(came, timeout_s=30, what=f"{beats} heartbeats", every_s=0.5)
+
+    @property
+    def beats(self) -> int:
+        """Return how many heartbeats have come."""
+        return [body["kind"] for body in self.hook.bodies].count("heartbeat")
+
+
+@pytest.fixture
+def scene(tmp_path: Path, redis_url: str) -> Iterator[Scene]:
+    """Return a scene with a running job."""
+    with running_broker(tmp_path / "kafka") as broker, Redis.from_url(redis_url) as redis:
+        job = AlertsJob(broker.bootstrap, redis_url, tmp_path)
+        scene = Scene(broker, redis, job)
+        try:
+            job.start()
+            yield scene
+        finally:
+            job.kill()
+            scene.hook.close()
+
+
+@pytest.mark.kafka
+@pytest.mark.redis
+def test_they_come_as_long_as_batches_do(scene: Scene) -> None:
+    """And after them again; one that fails is not made up for, and nothing is ever due."""
+    assert scene.beats == 0
+    begun_s = time.monotonic()
+    scene.go_on_until(2)
+    assert EVERY_MS - 1_000 < scene.hook.at_ms[1] - scene.hook.at_ms[0] < EVERY_MS + 3_000
+    assert time.monotonic() - begun_s < 2 * EVERY_MS / 1000
+
+    # One may still be owed for what was committed before the pause.
+    quiet_s = time.monotonic() + 2 * EVERY_MS / 1000
+    wait_until(lambda: time.monotonic() > quiet_s, timeout_s=30, what="two intervals")
+    assert scene.beats <= 3
+    before = scene.beats
+    scene.hook.statuses[:] = [503]
+    scene.go_on_until(before + 1)
+
+    assert scene.hook.calls == before + 2
+    assert scene.job.says("heartbeat_failed")
+    ids = [body["id"] for body in scene.hook.bodies]
+    assert len(set(ids)) == len(ids)
