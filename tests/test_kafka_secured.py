@@ -266,7 +266,17 @@ def test_refusals_are_told(
     secrets_dir = site.secrets("analytics", **other)
     kafka = read_kafka(site.broker.by_password, "SASL_SSL", "SCRAM-SHA-512", secrets_dir)
     assert why in told_by_driver(kafka)
-    assert why in asyncio.run(told_by_follower(kafka))
+    assert why in asyncio.run(told_by_follower(kafka, names.DEFINITIONS))
+
+
+def test_missing_rights_are_told(site: Site) -> None:
+    """Whoever reads a topic that it may only write to is told that a right is missing."""
+    secrets_dir = site.secrets("ingest")
+    kafka = read_kafka(site.broker.by_password, "SASL_SSL", "SCRAM-SHA-512", secrets_dir)
+
+    why = asyncio.run(told_by_follower(kafka, names.EVENTS))
+
+    assert "the brokers must let this client do what it does, and refused it; grant it" in why
 
 
 def post(port: int) -> int:
@@ -288,9 +298,9 @@ def told_by_driver(kafka: Kafka) -> str:
     return " ".join(line.get("why", "") for line in said)
 
 
-async def told_by_follower(kafka: Kafka) -> str:
+async def told_by_follower(kafka: Kafka, topic: str) -> str:
     """Return what the dashboard and the alerts job log when they follow a topic."""
-    follower = Follower(kafka, SystemClock(), names.DEFINITIONS, lambda _: None)
+    follower = Follower(kafka, SystemClock(), topic, lambda _: None)
     with structlog.testing.capture_logs() as said:
         follower.start()
         await asyncio.to_thread(

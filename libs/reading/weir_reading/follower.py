@@ -140,6 +140,8 @@ class Follower:
                 records.append(Record(message.offset() or 0, key, value, at_ms))
             elif error.code() == KafkaError._PARTITION_EOF:
                 ended = True
+            else:
+                self._error(error)
         if (records or ended) and self._loop is not None:
             self._loop.call_soon_threadsafe(self._arrived, records, ended)
 

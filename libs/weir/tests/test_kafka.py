@@ -167,6 +167,15 @@ class TestRefusal:
         assert CA in ca
         assert ca.endswith(": self-signed")
 
+    @pytest.mark.parametrize("what", ["TOPIC", "GROUP", "CLUSTER"])
+    def test_missing_rights(self, what: str) -> None:
+        """A right that is missing is told with where all of them are listed."""
+        why = refusal(f"{what}_AUTHORIZATION_FAILED", "weir.events")
+
+        assert why is not None
+        assert why.startswith("the brokers must let this client do what it does")
+        assert why.endswith("users.yaml lists it for each component: weir.events")
+
     def test_an_absent_broker_refuses_nothing(self) -> None:
         """That a broker is away is no refusal: it may pass by itself."""
         assert refusal("_TRANSPORT", "connection refused") is None

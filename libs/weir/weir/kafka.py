@@ -186,19 +186,31 @@ def _wrong(there: Mapping[str, str]) -> list[str]:
     return faults
 
 
+_UNKNOWN: Final = (
+    f"the brokers must know the user and the password of {USER} and {PASSWORD}, and refused them;"
+    " mend the files, or the user at the brokers"
+)
+_UNTRUSTED: Final = (
+    f"the brokers' certificates must be signed by one in {CA} (without it: one that the system"
+    " trusts) for the host that is called, and this client's by one that they trust; mend the"
+    " files, or the brokers' certificates"
+)
+_FORBIDDEN: Final = (
+    "the brokers must let this client do what it does, and refused it; grant it, as"
+    " infra/kubernetes/strimzi/users.yaml lists it for each component"
+)
 _REFUSALS: Final = {
-    "_AUTHENTICATION": f"the brokers must know the user and the password of {USER} and {PASSWORD},"
-    " and refused them; mend the files, or the user at the brokers",
-    "SASL_AUTHENTICATION_FAILED": f"the brokers must know the user and the password of {USER} and"
-    f" {PASSWORD}, and refused them; mend the files, or the user at the brokers",
-    "_SSL": f"the brokers' certificates must be signed by one in {CA} (without it: one that the"
-    " system trusts) for the host that is called, and this client's by one that they trust;"
-    " mend the files, or the brokers' certificates",
+    "_AUTHENTICATION": _UNKNOWN,
+    "SASL_AUTHENTICATION_FAILED": _UNKNOWN,
+    "_SSL": _UNTRUSTED,
+    "TOPIC_AUTHORIZATION_FAILED": _FORBIDDEN,
+    "GROUP_AUTHORIZATION_FAILED": _FORBIDDEN,
+    "CLUSTER_AUTHORIZATION_FAILED": _FORBIDDEN,
 }
 
 
 def refusal(name: str, said: str) -> str | None:
-    """Return, in words, why brokers and this client do not come together.
+    """Return, in words, why brokers refuse this client, or it them.
 
     Args:
         name: Of an error of librdkafka.
