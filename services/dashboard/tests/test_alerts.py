@@ -57,6 +57,11 @@ class Job:
         model: Rule = running.dashboard.context.catalog.folded.by_vid(self._vid).model  # type: ignore[union-attr,assignment]
         self._watched = Watched("default", self._vid, stored["version"], model, "ms")
 
+    @property
+    def rule_name(self) -> str:
+        """What the rule is called."""
+        return self._watched.rule.name
+
     def tell(self, *transitions: Transition, phase: Phase, group: tuple[str, ...] = ("eu",)) -> str:
         """Write a look; return the id of the alert."""
         found = messages(self._watched, group, transitions, {})

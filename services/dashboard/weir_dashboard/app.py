@@ -44,6 +44,7 @@ from weir_dashboard.api import (
     session,
     status,
 )
+from weir_dashboard.api.alert_answers import Answers
 from weir_dashboard.api.models import Problem
 from weir_dashboard.auth.callers import KeyRing
 from weir_dashboard.auth.guard import Guard
@@ -52,6 +53,7 @@ from weir_dashboard.auth.sessions import Sessions
 from weir_dashboard.context import Context
 from weir_dashboard.definitions.catalog import Catalog
 from weir_dashboard.definitions.writer import TIMEOUT_S, Writer
+from weir_dashboard.live.alerts import AlertFeeds
 from weir_dashboard.live.conversation import Conversation
 from weir_dashboard.live.feeds import Feeds
 from weir_dashboard.live.hub import Hub
@@ -103,19 +105,28 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
     )
     queries = Queries(redis, catalog, observer, clock, panes)
 
-    feeds, tails = Feeds(clock), Tails(redis)
+    feeds, tails, told = Feeds(clock), Tails(redis), Alerts(settings.kafka, clock)
+    context: Context
+    alert_feeds = AlertFeeds(
+        told.listing,
+        lambda tenant: Answers(context, tenant).alert,
+        told.follower.caught_up.is_set,
+    )
+    told.listen(alert_feeds.on_alerts)
     conversation = Conversation(
         keys=key_ring,
         sessions=sessions,
         ask=queries.ask,
         feeds=feeds,
         tails=tails,
+        alerts=alert_feeds,
         is_ready=follower.caught_up.is_set,
     )
     hub = Hub(
         observer=observer,
         feeds=feeds,
         tails=tails,
+        alerts=alert_feeds,
         conversation=conversation,
         max_sockets=settings.max_sockets,
     )
@@ -127,7 +138,7 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
     context = Context(
         settings, clock, redis, catalog, writer, batches, parts, observer, key_ring, sessions,
         queries, Turns(), Quarantine(settings.kafka),
-        Alerts(settings.kafka, clock), settings.hash_key,
+        told, settings.hash_key,
     )  # fmt: skip
     return Dashboard(context, follower, appender, hub, feeds)
 

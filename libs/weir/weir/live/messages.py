@@ -36,6 +36,12 @@ class Position(_Message):
     rev: Annotated[int, Field(ge=0)]
 
 
+class After(_Message):
+    """Up to where a client knows alerts: the `seq` that it was told last."""
+
+    seq: Annotated[int, Field(ge=0)]
+
+
 class TailFilter(_Message):
     """Which sampled events to show: all conditions must hold."""
 
@@ -59,7 +65,7 @@ class Subscribe(_Message):
     to: Literal["query", "tail", "alerts", "corrections", "pipeline"]
     query: dict[str, Any] | None = None
     filter: TailFilter | None = None
-    position: Annotated[Position | None, Field(alias="from")] = None
+    position: Annotated[Position | After | None, Field(alias="from")] = None
 
 
 class Unsubscribe(_Message):

@@ -9,13 +9,14 @@ from typing import Any
 
 from redis.exceptions import RedisError
 from weir.live import Hello, Pace, Subscribe, Unsubscribe
-from weir.live.messages import ClientMessage, Position
+from weir.live.messages import After, ClientMessage, Position
 from weir.problems import ProblemError, Reason
 
 from weir_dashboard.auth.callers import Caller, KeyRing, unauthorized
 from weir_dashboard.auth.guard import not_ready, store_unavailable
 from weir_dashboard.auth.sessions import Sessions, cookie_of
 from weir_dashboard.live import frames
+from weir_dashboard.live.alerts import AlertFeeds
 from weir_dashboard.live.client import MAX_SUBSCRIPTIONS, Client, Subscription
 from weir_dashboard.live.feeds import Feeds, Question
 from weir_dashboard.live.pipeline import KEY, Pipelines
@@ -37,6 +38,7 @@ class Conversation:
         ask: Asks,
         feeds: Feeds,
         tails: Tails,
+        alerts: AlertFeeds,
         is_ready: Callable[[], bool],
     ) -> None:
         self._is_ready = is_ready
@@ -45,6 +47,7 @@ class Conversation:
         self._ask = ask
         self._feeds = feeds
         self._tails = tails
+        self._alerts = alerts
         self.pipelines: Pipelines | None = None
 
     async def identify(self, client: Client, hello: Hello) -> Caller:
@@ -100,6 +103,7 @@ class Conversation:
             return
         self._feeds.leave(subscription)
         self._tails.leave(subscription)
+        self._alerts.leave(subscription)
         if self.pipelines is not None:
             self.pipelines.leave(subscription)
 
@@ -117,6 +121,8 @@ class Conversation:
             await self._to_query(client, message)
         elif message.to == "tail":
             await self._to_tail(client, message)
+        elif message.to == "alerts":
+            self._to_alerts(client, message)
         elif message.to == "pipeline":
             self._to_pipeline(client, message)
         else:
@@ -165,6 +171,15 @@ class Conversation:
         )
         self._tails.join(subscription.key, tail_filter, subscription, caller.tenant)
 
+    def _to_alerts(self, client: Client, message: Subscribe) -> None:
+        tenant = _caller(client).tenant
+        subscription = Subscription(client, message.id, _key("a", tenant, {}))
+        if isinstance(message.position, After):
+            subscription.last_sent_rev = message.position.seq
+        client.subscriptions[message.id] = subscription
+        client.socket.write(frames.frame("subscribed", id=message.id, key=subscription.key))
+        self._alerts.join(tenant, subscription)
+
     def _to_pipeline(self, client: Client, message: Subscribe) -> None:
         subscription = Subscription(client, message.id, KEY)
         client.subscriptions[message.id] = subscription
@@ -185,12 +200,12 @@ def _key(letter: str, tenant: str, wanted: dict[str, Any]) -> str:
     return letter + hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _resume(subscription: Subscription, position: Position | None) -> None:
+def _resume(subscription: Subscription, position: Position | After | None) -> None:
     """Go on from what the client holds, one revision earlier.
 
     Another replica may have read panes one batch ahead of the revision that it named,
     and told its history so.
     """
-    if position is not None:
+    if isinstance(position, Position):
         subscription.epoch = position.epoch
         subscription.last_sent_rev = max(0, position.rev - 1)

@@ -23,6 +23,7 @@ from weir_dashboard import instruments
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.definitions.catalog import Place
 from weir_dashboard.live import frames
+from weir_dashboard.live.alerts import AlertFeeds
 from weir_dashboard.live.client import MAX_HZ, MAX_SUBSCRIPTIONS, MESSAGES_PER_S, Client
 from weir_dashboard.live.conversation import Conversation
 from weir_dashboard.live.feeds import EVERY_S, Feeds
@@ -50,12 +51,14 @@ class Hub:
         observer: Observer,
         feeds: Feeds,
         tails: Tails,
+        alerts: AlertFeeds,
         conversation: Conversation,
         max_sockets: int,
     ) -> None:
         self._observer = observer
         self._feeds = feeds
         self._tails = tails
+        self._alerts = alerts
         self._conversation = conversation
         self._pipelines = Pipelines(observer)
         conversation.pipelines = self._pipelines
@@ -128,6 +131,7 @@ class Hub:
             self._recheck_s = 0.0
         if "metric" in kinds:
             self._feeds.evaluate_all()
+        self._alerts.on_silences({tenant for tenant, kind, _ in changed if kind == "silence"})
 
     async def run(self) -> None:
         """Keep the pulse until cancelled."""
@@ -194,6 +198,7 @@ class Hub:
             if feed.subscriptions and not feed.dirty:
                 self._feeds.send(feed)
         self._feeds.drop_idle(HISTORY_S)
+        self._alerts.send(now_s)
 
     def _beat(self, now_s: float) -> None:
         """Send the heartbeat each 2 s, and at once when freshness changes."""

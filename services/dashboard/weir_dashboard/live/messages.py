@@ -10,6 +10,7 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict
 from weir.live import Delta
 
+from weir_dashboard.api.alert_models import Alert
 from weir_dashboard.api.models import Fresh, Problem
 from weir_dashboard.api.read_models import Answer
 
@@ -142,6 +143,24 @@ class Pipeline(TypedDict):
     parts: list[PipelinePart]
 
 
+class AlertFrame(TypedDict):
+    """One alert as it is now; `seq` is the offset of its newest record in `weir.alerts`."""
+
+    op: Literal["alert"]
+    key: str
+    seq: int
+    alert: Alert
+
+
+class AlertsFrame(TypedDict):
+    """Which alerts fire as of a `seq`: after it nothing that came before is missing."""
+
+    op: Literal["alerts"]
+    key: str
+    seq: int
+    open: list[str]
+
+
 class ErrorFrame(TypedDict):
     """A refusal; the socket stays open."""
 
@@ -167,6 +186,8 @@ SENT: dict[str, Any] = {
     "heartbeat": Heartbeat,
     "tail": Tail,
     "pipeline": Pipeline,
+    "alert": AlertFrame,
+    "alerts": AlertsFrame,
     "error": ErrorFrame,
     "goodbye": Goodbye,
 }
