@@ -108,7 +108,7 @@ def cluster(bench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def test_executors_count_are_replaced_and_go(cluster: Cluster) -> None:
     """They count what the test pod sends; one that is lost is followed; all end with the driver.
 
-    What the driver asked the cluster for, all that time, is what its Role lets it do.
+    What the driver asked the cluster for, all that time, is what its Role lets it do, no less.
     """
     check = cluster.host.pod("check")
     first = set(wait_until(lambda: cluster.running(2), timeout_s=60, what="two executors"))
@@ -126,7 +126,7 @@ def test_executors_count_are_replaced_and_go(cluster: Cluster) -> None:
     (role,) = of_kind(cluster.objects, "Role")
     (rule,) = role["rules"]
     may = {Asked(verb, what, NAMESPACE) for verb in rule["verbs"] for what in rule["resources"]}
-    assert cluster.api.asked <= may
+    assert cluster.api.asked == may
 
 
 def test_pods_are_made_as_the_template_has_them(cluster: Cluster) -> None:

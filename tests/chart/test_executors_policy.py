@@ -7,7 +7,7 @@ from weir_chart import golden
 from weir_chart.render import Object, Release, Workbench
 
 # What Spark's scheduler asks of the API, as test_executor_pods.py sees it do.
-VERBS = {"create", "delete", "deletecollection", "get", "list", "patch", "watch"}
+VERBS = {"create", "delete", "deletecollection", "get", "list", "watch"}
 
 
 def test_the_driver_has_rights_to_pods_of_its_namespace_only(
