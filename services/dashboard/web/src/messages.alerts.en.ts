@@ -37,6 +37,7 @@ export const alertWords = {
     label: "Alerts now",
     changed: "Changed in the last hour",
     quiet: "Nothing fires",
+    moreRules: (n: number) => `and ${n} more ${plural(n, "rule")}`,
     rulesOk: (n: number) => `${n} ${plural(n, "rule")} ok`,
     pendingSince: (ago: string) => `beyond its limit for ${ago}, not long enough yet`,
     lastValue: (text: string, state: string) => `last told ${text}, state kept: ${state}`,
@@ -60,7 +61,7 @@ export const alertWords = {
   },
   signals: {
     title: "Weir itself",
-    why: "It watches Weir, not your events.",
+    why: "What watches Weir, and not your events.",
     /** By the name that a rule gives as its metric. */
     nouns: {
       "weir.stalled": "standstill of counting",

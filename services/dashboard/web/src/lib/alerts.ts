@@ -5,13 +5,15 @@ import { get, problemOf } from "../api/client";
 import type { Alert, Page, Rule } from "../api/shapes";
 import { hasLost } from "../live/link";
 import { live } from "../live/live";
+import type { ServerFrame } from "../live/wire";
 import { Reader, type Reading } from "./reader";
 import { session } from "./session";
 import { sickOf } from "./standing";
 
 const lost = computed(() => hasLost(live.link.value));
 
-const EVERY_MS = 2_000;
+/** Changes are told over the live connection; acknowledgements and health also end by time. */
+const EVERY_MS = 5_000;
 const GIVEN_UP_MS = 10_000;
 /** The most that the server lists. */
 export const MOST = 500;
@@ -49,19 +51,25 @@ export function useReader<T>(list: Reader<T>): Reading<T> {
 /** Starts reading for whoever signs in, when the server is back or a hidden tab looked at. */
 export function startAlerts(): void {
   const all = [openAlerts, endedAlerts, rules, chartRules];
+  const tick = () =>
+    untracked(() => {
+      for (const one of all) one.tick();
+    });
   let before: string | null = null;
+  let leave = () => {};
   effect(() => {
     const now = session.value?.signed_in ? (session.value.key_id ?? "") : null;
     if (now === before) return;
     before = now;
     untracked(() => {
       for (const one of all) one.forget();
+      leave();
+      leave = now === null ? () => {} : live.frames({ to: "alerts" }, onFrame);
     });
   });
-  const tick = () =>
-    untracked(() => {
-      for (const one of all) one.tick();
-    });
+  function onFrame(frame: ServerFrame) {
+    if (frame.op === "alerts") tick();
+  }
   effect(() => {
     if (!lost.value) tick();
   });

@@ -1,8 +1,7 @@
 /**
  * A list that is read again and again while somebody looks at it, once for all who do.
  *
- * Nothing of alerts comes over the live connection yet. A reading that fails leaves the
- * last answer where it is, and says why beside it.
+ * A reading that fails leaves the last answer where it is, and says why beside it.
  */
 import { type ReadonlySignal, signal } from "@preact/signals";
 import type { Problem } from "../live/wire";

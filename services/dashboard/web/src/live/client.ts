@@ -134,7 +134,7 @@ export class LiveClient {
     return { state: follower.shown, release };
   }
 
-  /** Follows a tail or the pipeline; frames come as they are. Returns how to stop. */
+  /** Follows a tail, the pipeline or alerts; frames come as they are. Returns how to stop. */
   frames(topic: Topic, take: (frame: ServerFrame) => void): () => void {
     const follower = this.added(topic, JSON.stringify(topic), take);
     return () => this.removed(follower);

@@ -195,6 +195,13 @@ export type ServerFrame =
       readonly bottleneck: string | null;
       readonly parts: readonly Part[];
     }
+  | {
+      /** Which alerts fire; everything that changed up to `seq` was told before it. */
+      readonly op: "alerts";
+      readonly key: string;
+      readonly seq: number;
+      readonly open: readonly string[];
+    }
   | { readonly op: "error"; readonly id: number | null; readonly problem: Problem }
   | {
       readonly op: "goodbye";
@@ -212,6 +219,7 @@ const KNOWN = new Set([
   "heartbeat",
   "tail",
   "pipeline",
+  "alerts",
   "error",
   "goodbye",
 ]);
@@ -239,7 +247,8 @@ export interface TailFilter {
 export type Topic =
   | { readonly to: "query"; readonly query: Readonly<Record<string, unknown>> }
   | { readonly to: "tail"; readonly filter: TailFilter }
-  | { readonly to: "pipeline" };
+  | { readonly to: "pipeline" }
+  | { readonly to: "alerts" };
 
 /** Up to where a client's answer goes. */
 export interface Position {

@@ -103,9 +103,18 @@ describe("a rule that is not evaluated", () => {
       ["error", 1],
       ["pending", 1],
     ]);
-    expect(sections[1]?.rows[0]).toEqual({ kind: "rule", rule: sick });
+    expect(sections[1]?.rows[0]).toEqual({ kind: "sick", rules: [sick] });
     expect(ok).toBe(0);
     expect(sickOf([sick, off, pending])).toEqual([sick]);
+  });
+
+  it("is told once for all that are so for the same reason", () => {
+    // Counting stops: a row for each of a hundred rules would say one thing a hundred times.
+    const stalled = ["a", "b", "c"].map((name) =>
+      rule(name, [], { health: "stale", why: name === "c" ? why : "counting stopped" }),
+    );
+    const { sections } = presentOf([], [], stalled, NOW);
+    expect(sections.map((one) => [one.state, one.rows.length])).toEqual([["stale", 2]]);
   });
 
   it("makes what it told before old, whatever its series say", () => {

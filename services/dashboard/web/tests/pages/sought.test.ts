@@ -81,7 +81,7 @@ describe("looking for something", () => {
     // An empty head above nothing would say that something is there.
     const sections: readonly Section[] = [
       { state: "firing", rows: [{ kind: "alert", alert: alert("a"), rule: null, health: "ok" }] },
-      { state: "error", rows: [{ kind: "rule", rule: rule("sick", { health: "error" }) }] },
+      { state: "error", rows: [{ kind: "sick", rules: [rule("sick", { health: "error" })] }] },
     ];
     const states = (text: string) =>
       sectionsSought(sections, text, "newest", NOW).map((one) => one.state);

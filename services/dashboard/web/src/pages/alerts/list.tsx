@@ -11,7 +11,7 @@ import { clockOn, span } from "../../lib/time";
 import { to, zone } from "../../lib/view";
 import { alertWords } from "../../messages.alerts.en";
 import { actWords } from "../../messages.channels.en";
-import { listNowMs } from "./choice";
+import { addressOf, listNowMs } from "./choice";
 import { lengthMs, type Row, type Section } from "./now";
 
 const said = alertWords.now;
@@ -53,8 +53,8 @@ export function SectionRows({ section, most, more, ...choosing }: SectionProps) 
                 health={row.health}
                 {...choosing}
               />
-            ) : row.kind === "rule" ? (
-              <SickRow key={row.rule.name} rule={row.rule} />
+            ) : row.kind === "sick" ? (
+              <SickRow key={row.rules[0].name} rules={row.rules} />
             ) : (
               <SeriesRow key={`${row.rule.name} ${JSON.stringify(row.group.by)}`} row={row} />
             ),
@@ -164,16 +164,17 @@ function endText(alert: Alert, rule: Rule | null): string {
     .join(", ");
 }
 
-/** A rule that is not evaluated: what is wrong with it, and what to do. */
-function SickRow({ rule }: { rule: Rule }) {
+/** What is not evaluated for one reason: what is wrong, and what to do. */
+function SickRow({ rules: [rule, ...others] }: { rules: readonly [Rule, ...Rule[]] }) {
+  const more = others.length > 0 ? said.moreRules(others.length) : "";
   return (
     <li>
       <a
-        href={to(`/rules/${encodeURIComponent(rule.name)}`)}
+        href={others.length > 0 ? addressOf("rules", null) : to(`/rules/${rule.name}`)}
         data-testid="sick-rule"
         data-rule={rule.name}
       >
-        <span class="who">{titleOf(rule.name)}</span>
+        <span class="who">{[titleOf(rule.name), more].filter(Boolean).join(" ")}</span>
         <StateTag state={rule.health} />
         <span class="what">{rule.why}</span>
       </a>

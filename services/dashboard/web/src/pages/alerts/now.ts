@@ -5,7 +5,7 @@ import { type Health, healthOf, isSick, type Sickness, sickOf } from "../../lib/
 const HOUR_MS = 3_600_000;
 export const SEVERITIES = ["critical", "high", "low", "info"];
 
-/** A row: an alert, a series of a rule of which nothing has fired, or a rule that is sick. */
+/** A row: an alert, a series of which nothing has fired, or rules that are sick for one reason. */
 export type Row =
   | {
       readonly kind: "alert";
@@ -15,7 +15,7 @@ export type Row =
       readonly health: Health;
     }
   | { readonly kind: "series"; readonly rule: Rule; readonly group: RuleGroup }
-  | { readonly kind: "rule"; readonly rule: Rule };
+  | { readonly kind: "sick"; readonly rules: readonly [Rule, ...Rule[]] };
 
 /** Rows of one state. */
 export interface Section {
@@ -43,16 +43,12 @@ export function presentOf(
   };
   const of = (state: Alert["state"]) =>
     worstFirst(open.filter((one) => one.state === state)).map(row);
-  const sick = (health: Sickness) =>
-    sickOf(rules)
-      .filter((rule) => rule.health === health)
-      .map((rule): Row => ({ kind: "rule", rule }));
   const recent = ended.filter((one) => one.at_ms > nowMs - HOUR_MS).map(row);
   const sections: Section[] = [
     { state: "firing", rows: of("firing") },
     { state: "recovering", rows: of("recovering") },
-    { state: "error", rows: sick("error") },
-    { state: "stale", rows: sick("stale") },
+    { state: "error", rows: sickRows(rules, "error") },
+    { state: "stale", rows: sickRows(rules, "stale") },
     { state: "pending", rows: seriesOf(rules, (group) => group.state === "pending") },
     {
       state: "no_data",
@@ -67,6 +63,17 @@ export function presentOf(
     sections: sections.filter((section) => section.rows.length > 0),
     ok: rules.filter((rule) => rule.state === "ok" && rule.health === "ok").length,
   };
+}
+
+/** Returns the rules of that health, those together that are so for the same reason. */
+function sickRows(rules: readonly Rule[], health: Sickness): readonly Row[] {
+  const found = new Map<string | null, [Rule, ...Rule[]]>();
+  for (const rule of sickOf(rules).filter((one) => one.health === health)) {
+    const same = found.get(rule.why);
+    if (same) same.push(rule);
+    else found.set(rule.why, [rule]);
+  }
+  return [...found.values()].map((same): Row => ({ kind: "sick", rules: same }));
 }
 
 /** Sorts by severity; what is equally severe stays newest first. */

@@ -48,8 +48,8 @@ export function ruleText(rule: Rule): string {
 
 function rowText(row: Row): string {
   if (row.kind === "alert") return alertText(row.alert);
-  const text = ruleText(row.rule);
-  return row.kind === "rule" ? text : `${text} ${seriesText(row.group.by, row.rule.by)}`;
+  if (row.kind === "sick") return row.rules.map(ruleText).join(" ");
+  return `${ruleText(row.rule)} ${seriesText(row.group.by, row.rule.by)}`;
 }
 
 /** Returns the rows of each section that are looked for, in the order asked for. */
