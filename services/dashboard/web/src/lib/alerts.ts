@@ -68,7 +68,10 @@ export function startAlerts(): void {
     });
   });
   function onFrame(frame: ServerFrame) {
-    if (frame.op === "alerts") tick();
+    if (frame.op !== "alerts") return;
+    untracked(() => {
+      for (const one of all) one.renew();
+    });
   }
   effect(() => {
     if (!lost.value) tick();

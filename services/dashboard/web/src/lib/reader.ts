@@ -29,6 +29,7 @@ export class Reader<T> {
   #timer: ReturnType<typeof setInterval> | null = null;
   #turn = 0;
   #busy = false;
+  #again = false;
 
   constructor(readonly world: World<T>) {}
 
@@ -60,6 +61,12 @@ export class Reader<T> {
     if (this.#watchers > 0 && !this.#busy && this.world.ready()) void this.read();
   }
 
+  /** Reads because something changed; after the reading that is under way, if there is one. */
+  renew(): void {
+    this.#again = this.#busy;
+    this.tick();
+  }
+
   /** Reads now, such as after something was written; an answer that is older is dropped. */
   async read(): Promise<void> {
     this.#turn += 1;
@@ -76,6 +83,10 @@ export class Reader<T> {
     if (turn !== this.#turn) return;
     this.#busy = false;
     this.#state.value = after;
+    if (this.#again) {
+      this.#again = false;
+      this.tick();
+    }
   }
 
   /** Forgets everything: it was somebody else's. */

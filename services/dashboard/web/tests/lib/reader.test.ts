@@ -45,6 +45,24 @@ describe("Reader", () => {
     expect(calls.length).toBe(2);
   });
 
+  it("reads once more when something changes while it reads", async () => {
+    // The answer under way may be from before the change; two at once would race.
+    const list = reader();
+    list.watch();
+    list.renew();
+    list.renew();
+    expect(calls.length).toBe(1);
+    calls[0]?.answer(["a"]);
+    await settle();
+    expect(calls.length).toBe(2);
+    calls[1]?.answer(["b"]);
+    await settle();
+    expect(list.state.value.items).toEqual(["b"]);
+    expect(calls.length).toBe(2);
+    list.renew();
+    expect(calls.length).toBe(3);
+  });
+
   it("keeps the last answer when a reading fails, and says why", async () => {
     // A list that empties itself when the server is away would say that nothing fires.
     const list = reader();
