@@ -22,8 +22,8 @@ def rule_of(**members: Any) -> Rule:
     return rule_with(aggregate="count", window="1m", by=["region"], **members)
 
 
-def swept(rule: Rule, *, sweep: int) -> tuple[list[tuple[Any, int]], int]:
-    """Return limits with how often each fired, and how often panes were asked for."""
+def swept(rule: Rule, *, sweep: int) -> tuple[list[tuple[Any, int, int]], int]:
+    """Return limits with how often and how long each fired, and how many panes were asked for."""
     regions = Regions(rule_of(above=10))
     for eu, us in zip(EU, US, strict=True):
         regions.minute(eu=eu, us=us)
@@ -34,9 +34,8 @@ def swept(rule: Rule, *, sweep: int) -> tuple[list[tuple[Any, int]], int]:
         asked += len(wanted)
         test.run({key: regions.panes.get(key) for key in wanted})
     outcome = test.outcome()
-    return [(one.rule.limit, one.fired) for one in outcome.sweep] or [
-        (rule.limit, outcome.fired)
-    ], asked
+    found = [(one.rule.limit, one.fired, one.firing_ms) for one in outcome.sweep]
+    return found or [(rule.limit, outcome.fired, outcome.firing_ms)], asked
 
 
 @pytest.mark.parametrize(
@@ -57,8 +56,9 @@ def test_each_limit_fires_as_often_as_alone(members: dict[str, Any]) -> None:
 
     assert len(found) > 3
     assert found == [fired for (fired,), _ in alone]
-    assert len({fired for _, fired in found}) > 1
-    assert [limit for limit, _ in found].count(rule.limit) == 1
+    assert len({fired for _, fired, _ in found}) > 1
+    assert len({firing_ms for _, _, firing_ms in found}) > 2
+    assert [limit for limit, _, _ in found].count(rule.limit) == 1
     assert asked == alone[0][1]
 
 

@@ -7,7 +7,7 @@ once, however many limits there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -32,9 +32,21 @@ class Trial:
 
     rule: Rule
     fired: int = 0
+    _ended_ms: int = 0
     _cores: dict[Group, Core] = field(default_factory=dict)
+    _seen_ms: dict[Group, int] = field(default_factory=dict)
 
-    def take(self, group: Group, points: Iterable[Point]) -> None:
+    @property
+    def firing_ms(self) -> int:
+        """For how long it would have fired so far, all groups together."""
+        lasting = (
+            self._seen_ms[group] - core.episode.fired_ms
+            for group, core in self._cores.items()
+            if core.episode is not None
+        )
+        return self._ended_ms + sum(lasting)
+
+    def take(self, group: Group, points: Sequence[Point]) -> None:
         """Take the next windows of a group; none of them is held."""
         core = self._cores.get(group, Core())
         rests, is_ok, fewest = _is_at_rest(core), core.phase is Phase.OK, self.rule.min_events
@@ -46,9 +58,13 @@ class Trial:
                 continue  # most windows by far: they would change nothing but the time
             before, core = core, advance(self.rule, core, point, read(self.rule, point))
             self.fired += core.episode is not None and before.episode is None
+            if before.episode is not None and core.episode is None:
+                self._ended_ms += point.end_ms - before.episode.fired_ms
             rests, is_ok = _is_at_rest(core), core.phase is Phase.OK
             low, high = self.rule.limits if is_ok else self.rule.back
         self._cores[group] = core
+        if points:
+            self._seen_ms[group] = points[-1].end_ms
 
 
 def trials(rule: Rule, count: int) -> list[Trial]:

@@ -152,7 +152,8 @@ export const ruleWords = {
     title: "At other limits",
     own: "the limit of the rule",
     take: "take this limit",
-    fired: (n: number, text: string) => (n === 0 ? "never" : `${text} ${plural(n, "time")}`),
+    fired: (n: number, text: string, length: string) =>
+      n === 0 ? "never" : `${text} ${plural(n, "time")}, ${length}`,
   },
   message: {
     title: "The message",

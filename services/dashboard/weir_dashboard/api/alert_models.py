@@ -120,10 +120,11 @@ class BacktestGroup(Told):
 
 
 class BacktestLimit(Told):
-    """How often a rule would have fired at another limit; two of `outside`."""
+    """How often a rule would have fired at another limit, and how long; two of `outside`."""
 
     limit: float | list[float]
     fired: int
+    firing_ms: int
 
 
 class Backtest(Told):

@@ -145,7 +145,8 @@ async def _tested(
             for group, spans in outcome.groups
         ],
         sweep=[
-            told.BacktestLimit(limit=limit_of(one.rule), fired=one.fired) for one in outcome.sweep
+            told.BacktestLimit(limit=limit_of(one.rule), fired=one.fired, firing_ms=one.firing_ms)
+            for one in outcome.sweep
         ],
         capped=outcome.matched > MAX_GROUPS,
         not_simulated=["late events", "delivery"],

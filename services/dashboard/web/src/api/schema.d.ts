@@ -1029,11 +1029,13 @@ export interface components {
         };
         /**
          * BacktestLimit
-         * @description How often a rule would have fired at another limit; two of `outside`.
+         * @description How often a rule would have fired at another limit, and how long; two of `outside`.
          */
         BacktestLimit: {
             /** Fired */
             fired: number;
+            /** Firing Ms */
+            firing_ms: number;
             /** Limit */
             limit: number | number[];
         };

@@ -6,19 +6,25 @@ import type { RuleForm } from "./rule-text";
 export interface Tried {
   readonly limit: BacktestLimit["limit"];
   readonly fired: number;
-  /** Its part of the greatest number, 0 to 1. */
+  readonly firingMs: number;
+  /** Its part of the longest time, 0 to 1. */
   readonly share: number;
   /** Whether it is the rule's own. */
   readonly own: boolean;
 }
 
-/** Returns the limits of a sweep with their shares; the greatest fills the row. */
+/**
+ * Returns the limits of a sweep with their shares; the longest fills the row.
+ *
+ * The time, and not how often: what fires once and for ever is the worst of all.
+ */
 export function triedOf(sweep: readonly BacktestLimit[], form: RuleForm): readonly Tried[] {
-  const most = Math.max(1, ...sweep.map((one) => one.fired));
-  return sweep.map(({ limit, fired }) => ({
+  const most = Math.max(1, ...sweep.map((one) => one.firing_ms));
+  return sweep.map(({ limit, fired, firing_ms }) => ({
     limit,
     fired,
-    share: fired / most,
+    firingMs: firing_ms,
+    share: firing_ms / most,
     own: isOwn(limit, form),
   }));
 }

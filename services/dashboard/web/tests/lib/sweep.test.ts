@@ -10,23 +10,27 @@ const form = (limit: string): RuleForm => {
 };
 
 describe("a sweep", () => {
-  it("is measured against the limit that fires most, and marks the own", () => {
-    // Nine times beside ninety must be seen as a tenth.
-    const sweep = [350, 400, 450].map((limit, at) => ({ limit, fired: [90, 9, 0][at] ?? 0 }));
+  it("is measured against the limit that fires longest, and marks the own", () => {
+    // What fires once and never recovers is no better than what fires nine times.
+    const sweep = [
+      { limit: 350, fired: 1, firing_ms: 90_000 },
+      { limit: 400, fired: 9, firing_ms: 9_000 },
+      { limit: 450, fired: 0, firing_ms: 0 },
+    ];
     expect(triedOf(sweep, form("above: 400")).map((one) => [one.share, one.own])).toEqual([
       [1, false],
       [0.1, true],
       [0, false],
     ]);
-    const none = triedOf([{ limit: 400, fired: 0 }], form("above: 400"));
+    const none = triedOf([{ limit: 400, fired: 0, firing_ms: 0 }], form("above: 400"));
     expect(none[0]?.share).toBe(0);
   });
 
   it("knows both limits of outside", () => {
     // One of them alone is another rule.
     const sweep = [
-      { limit: [5, 400], fired: 1 },
-      { limit: [5, 500], fired: 0 },
+      { limit: [5, 400], fired: 1, firing_ms: 1 },
+      { limit: [5, 500], fired: 0, firing_ms: 0 },
     ];
     const own = triedOf(sweep, form("outside: [5, 400]")).map((one) => one.own);
     expect(own).toEqual([true, false]);

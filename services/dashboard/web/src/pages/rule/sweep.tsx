@@ -4,6 +4,7 @@ import { limitText } from "../../lib/limit-words";
 import { integer } from "../../lib/numbers";
 import type { RuleForm } from "../../lib/rule-text";
 import { type Tried, taken, triedOf } from "../../lib/sweep";
+import { span } from "../../lib/time";
 import { ruleWords } from "../../messages.rules.en";
 
 const said = ruleWords.sweep;
@@ -36,7 +37,7 @@ export function Sweep({ sweep, form, unit, locked, onTake }: SweepProps) {
             >
               <span class="num">{limitText(one.limit, unit)}</span>
               <Bar tried={one} />
-              <span>{said.fired(one.fired, integer(one.fired))}</span>
+              <span>{said.fired(one.fired, integer(one.fired), span(one.firingMs))}</span>
             </button>
           </li>
         ))}
