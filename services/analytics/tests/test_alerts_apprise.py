@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any
 
 import pytest
 from apprise.manager_plugins import NotificationManager
+from apprise_service import Service
 from weir.alerts.records import Notification
 from weir_analytics.alerts.channels import by_apprise
 from weir_analytics.alerts.channels.answer import NOT_ALLOWED, Answer
@@ -22,56 +20,6 @@ from weir_analytics.alerts.channels.apprise_process import redacted
 from weir_analytics.alerts.channels.schemes import ALLOWED, REFUSED, refusal
 
 LOOPBACK = ("127.0.0.1",)
-
-
-@dataclass
-class Service:
-    """Takes what is posted, and answers as it is told.
-
-    Attributes:
-        bodies: What came.
-        statuses: What to answer next; 200 when it is empty.
-        redirect: Where a 302 leads.
-        host: Where it listens.
-    """
-
-    bodies: list[dict[str, Any]] = field(default_factory=list)
-    statuses: list[int] = field(default_factory=list)
-    redirect: str = ""
-    host: str = "127.0.0.1"
-
-    def __post_init__(self) -> None:
-        service = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                service.bodies.append(json.loads(body))
-                self.send_response(service.statuses.pop(0) if service.statuses else 200)
-                self.send_header("Location", service.redirect)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def do_GET(self) -> None:
-                service.bodies.append({"method": "GET"})
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-                """Log nothing."""
-
-        self._server = ThreadingHTTPServer((self.host, 0), Handler)
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-
-    @property
-    def port(self) -> int:
-        """Return where it listens."""
-        return int(self._server.server_address[1])
-
-    def close(self) -> None:
-        """Stop listening."""
-        self._server.shutdown()
-        self._server.server_close()
 
 
 @pytest.fixture
