@@ -92,7 +92,7 @@ class Site:
 
     def topics(self, **other: str) -> subprocess.CompletedProcess[str]:
         """Run the command that makes the topics."""
-        env = self.environment("topics", self.secrets("topics", **other), wait_s=20)
+        env = self.environment("topics", self.secrets("topics", **other), wait_s=60)
         return subprocess.run(
             [sys.executable, "-m", "weir_ingest.topics", "apply"],
             env={**os.environ, **env},
@@ -143,7 +143,7 @@ def await_ready(*services: Service) -> None:
         return all(service.is_ready() for service in services)
 
     names_of = ", ".join(service.part.name for service in services)
-    wait_until(are_ready, timeout_s=90, what=f"{names_of} ready", every_s=0.2)
+    wait_until(are_ready, timeout_s=240, what=f"{names_of} ready", every_s=0.2)
 
 
 def orders(first: int, count: int) -> list[dict[str, Any]]:
@@ -178,7 +178,9 @@ class Clients:
 
     def await_count(self, count: int) -> None:
         """Wait until so many orders are counted."""
-        wait_until(lambda: self.count() == count, timeout_s=60, what=f"{count} orders", every_s=0.3)
+        wait_until(
+            lambda: self.count() == count, timeout_s=120, what=f"{count} orders", every_s=0.3
+        )
 
     def quarantined(self) -> list[Any]:
         """Return what could not be counted."""
@@ -215,7 +217,7 @@ def test_events_are_counted(site: Site) -> None:
     clients.api.call("PUT", put, {"text": METRIC}, {"If-None-Match": "*"})
     wait_until(
         lambda: clients.api.call("GET", f"{put}/progress").body["active"],
-        timeout_s=60,
+        timeout_s=120,
         what="the metric counted",
     )
 
@@ -224,7 +226,7 @@ def test_events_are_counted(site: Site) -> None:
     clients.ingest.post_events([{**orders(1, 1)[0], "data": {"amount": "many"}}])
     clients.ingest.post_events(orders(2, MANY))
     clients.await_count(1 + MANY)
-    found = wait_until(clients.quarantined, timeout_s=20, what="a copy in quarantine")
+    found = wait_until(clients.quarantined, timeout_s=60, what="a copy in quarantine")
     clients.close()
 
     assert len(found) == 1
@@ -255,7 +257,7 @@ def test_refusals_are_told(
     port = ports.free_port()
     ingest = site.start("ingest", "weir_ingest", site.secrets("ingest", **other), port=port)
     log = ingest.part.log_path
-    wait_until(lambda: "log_refused" in log.read_text(), timeout_s=20, what="a word in the log")
+    wait_until(lambda: "log_refused" in log.read_text(), timeout_s=60, what="a word in the log")
     assert why in log.read_text()
     assert post(port) == http.client.SERVICE_UNAVAILABLE
     ingest.part.check_alive()
@@ -306,7 +308,7 @@ async def told_by_follower(kafka: Kafka, topic: str) -> str:
         await asyncio.to_thread(
             lambda: wait_until(
                 lambda: any(line["event"] == "log_refused" for line in said),
-                timeout_s=20,
+                timeout_s=60,
                 what="a word in the log",
             )
         )
