@@ -31,6 +31,7 @@ from weir.definitions.records import (
     put_record,
     start_record,
 )
+from weir_analytics.alerts.itself import shipped
 from weir_local import ports
 from weir_local.waiting import wait_until
 
@@ -91,6 +92,8 @@ class Receiver:
     Attributes:
         bodies: What came and was answered 2xx, in order.
         at_ms: When each of them came, by the clock.
+        of_weir: The same of the rules on Weir itself that every tenant with a key has: they
+            tell all channels, whenever a machine is slow enough.
         statuses: What to answer next; 200 when it is empty.
         calls: How many calls came at all.
         is_down: Whether everything is answered 503.
@@ -98,6 +101,7 @@ class Receiver:
 
     bodies: list[dict[str, Any]] = field(default_factory=list)
     at_ms: list[int] = field(default_factory=list)
+    of_weir: list[dict[str, Any]] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
     forged: int = 0
     calls: int = 0
@@ -135,7 +139,9 @@ class Receiver:
             return 401
         status = self.statuses.pop(0) if self.statuses else 200
         status = 503 if self.is_down else status
-        if status == 200:
+        if status == 200 and told.get("rule") in shipped():
+            self.of_weir.append(told)
+        elif status == 200:
             self.at_ms.append(SystemClock().now_ms())
             self.bodies.append(told)
         return status

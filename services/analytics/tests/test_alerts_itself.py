@@ -85,9 +85,9 @@ def test_each_signal_fires_and_goes_back(broker: Broker, job: AlertsJob) -> None
             return kinds(hook, "resolved") >= {"weir.stalled", "weir.lag", "weir.channel"}
 
         wait_until(is_back, timeout_s=60, every_s=1.0, what="counting and channel well again")
-    assert len({body["id"] for body in hook.bodies if body["kind"] == "firing"}) == len(SIGNALS)
+    assert len({body["id"] for body in hook.of_weir if body["kind"] == "firing"}) == len(SIGNALS)
     assert not kinds(hook, "resolved") & {"weir.memory", "weir.rules", "weir.ledger"}
-    titles = {body["rule"]: body["title"] for body in hook.bodies if body["kind"] == "firing"}
+    titles = {body["rule"]: body["title"] for body in hook.of_weir if body["kind"] == "firing"}
     assert titles["weir_ledger"] == "Weir ledger: not accounted for: 2 events > 0 events"
     assert titles["weir_channel"].endswith(" in away")
 
@@ -106,7 +106,7 @@ def count_with_faults(writer: Writer) -> None:
 
 def kinds(receiver: Receiver, kind: str) -> set[str]:
     """Return the signals of which messages of a kind came."""
-    rules = {body["rule"] for body in receiver.bodies if body["kind"] == kind}
+    rules = {body["rule"] for body in receiver.of_weir if body["kind"] == kind}
     return {rule.replace("_", ".") for rule in rules}
 
 

@@ -7,6 +7,7 @@ like all others, shipped once to each tenant that has a key and never had them.
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 from importlib.resources import files
 from typing import Final
 
@@ -104,6 +105,7 @@ def shipments(folded: Definitions, at_ms: int) -> list[NewRecord]:
     ]
 
 
+@cache
 def shipped() -> dict[str, str]:
     """Return the texts of the rules on Weir itself, by name."""
     text = files(__package__).joinpath("own_rules.yaml").read_text(encoding="utf-8")
