@@ -48,12 +48,21 @@ with the value and the mend.
 {{- if and .Values.kafka.enabled (ne $protocol "PLAINTEXT") -}}
 {{- $faults = append $faults (printf "externalKafka.securityProtocol must be PLAINTEXT while kafka.enabled is true, got %s; set kafka.enabled=false to use your own Kafka" $protocol) -}}
 {{- end -}}
+{{- $made := dict -}}
+{{- range $reader := list "ingest" "analytics" "alerts" "dashboard" "bootstrap" -}}
+{{- if not (index $.Values $reader).existingSecret -}}
+{{- $_ := set $made (include "weir.secret" (list $ $reader)) true -}}
+{{- end -}}
+{{- end -}}
 {{- $own := list -}}
 {{- $nameless := list -}}
 {{- range $component := list "topics" "ingest" "analytics" "alerts" "dashboard" -}}
 {{- $block := index $.Values $component -}}
 {{- if $block.kafkaSecret -}}
 {{- $own = append $own (printf "%s.kafkaSecret" $component) -}}
+{{- if hasKey $made $block.kafkaSecret -}}
+{{- $faults = append $faults (printf "%s.kafkaSecret must name a Secret of yours, got %q, which the chart makes; give yours another name" $component $block.kafkaSecret) -}}
+{{- end -}}
 {{- else if $block.enabled -}}
 {{- $nameless = append $nameless $component -}}
 {{- end -}}
