@@ -131,6 +131,7 @@ def test_an_alert_from_its_firing_to_its_end(
                 "state": "firing",
                 "health": "ok",
                 "since_ms": None,
+                "silent_ms": None,
                 "value": 617.2,
             }
         ]

@@ -46,6 +46,7 @@ export const alertWords = {
     withdrawn: "late events took its reason away",
     ended: (reason: string, length: string) =>
       [reason, length && `fired for ${length}`].filter(Boolean).join("; "),
+    silentFor: (length: string) => `no data for ${length}`,
     healths: { no_data: "no data now", stale: "stale", error: "not evaluated", ok: "" },
     keys: "move",
     all: (n: number) => `the newest ${n}`,

@@ -65,13 +65,15 @@ class AlertDetail(Alert):
 class RuleGroup(Told):
     """Where one series of a rule stands, as far as anything was told of it.
 
-    `value` is what was told last; of a rule on Weir itself, the newest reading.
+    `value` is what was told last; of a rule on Weir itself, the newest reading. `silent_ms` is
+    the end of the first window of a silence that lasts.
     """
 
     by: dict[str, str | None]
     state: Literal["ok", "pending", "firing", "recovering"]
     health: Literal["ok", "no_data"]
     since_ms: int | None
+    silent_ms: int | None
     value: float | None
 
 

@@ -236,5 +236,6 @@ def _group(rule: RuleModel, group: Group, one: listing.Group) -> told.RuleGroup:
         state=one.phase.value,
         health="ok" if one.silent_ms is None else "no_data",
         since_ms=one.since_ms,
+        silent_ms=one.silent_ms,
         value=one.point.value if one.point is not None else None,
     )

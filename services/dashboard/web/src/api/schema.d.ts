@@ -1796,7 +1796,8 @@ export interface components {
          * RuleGroup
          * @description Where one series of a rule stands, as far as anything was told of it.
          *
-         *     `value` is what was told last; of a rule on Weir itself, the newest reading.
+         *     `value` is what was told last; of a rule on Weir itself, the newest reading. `silent_ms` is
+         *     the end of the first window of a silence that lasts.
          */
         RuleGroup: {
             /** By */
@@ -1808,6 +1809,8 @@ export interface components {
              * @enum {string}
              */
             health: "ok" | "no_data";
+            /** Silent Ms */
+            silent_ms: number | null;
             /** Since Ms */
             since_ms: number | null;
             /**

@@ -47,6 +47,12 @@ export function healthOf(rule: Rule, group: RuleGroup | undefined): Health {
   return worstOf([isSick(rule.health) ? rule.health : "ok", group?.health ?? "ok"]);
 }
 
+/** Returns for how long a series has been silent, ms; null where it is not. */
+export function silenceOf(group: RuleGroup | undefined, nowMs: number): number | null {
+  const begun = group?.silent_ms ?? null;
+  return begun === null ? null : Math.max(0, nowMs - begun);
+}
+
 /** Tells whether a rule of that health is evaluated no more: what it says is old. */
 export const isSick = (health: Health): health is Sickness =>
   health === "error" || health === "stale";

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Alert, AlertDetail, Happened, Rule, RuleGroup } from "../../src/api/shapes";
-import { sickOf, worstOf } from "../../src/lib/standing";
+import { sickOf, silenceOf, worstOf } from "../../src/lib/standing";
 import { aroundOf, asksOf, limitLines, queryAround } from "../../src/pages/alerts/around";
-import { alertsIn, firstOf, lengthMs, moved, presentOf } from "../../src/pages/alerts/now";
+import { alertsIn, firstOf, groupOf, lengthMs, moved, presentOf } from "../../src/pages/alerts/now";
 import { timelineOf } from "../../src/pages/alerts/timeline";
 
 const NOW = 1_795_181_520_000;
@@ -38,6 +38,7 @@ const group = (given: Partial<RuleGroup>): RuleGroup => ({
   state: "ok",
   health: "ok",
   since_ms: null,
+  silent_ms: null,
   value: null,
   ...given,
 });
@@ -125,6 +126,16 @@ describe("a rule that is not evaluated", () => {
     const rules = [rule("slow_checkout", [group({ health: "no_data" })], { health: "stale" })];
     const { sections } = presentOf([alert("a")], [], rules, NOW);
     expect(sections[0]?.rows[0]).toMatchObject({ kind: "alert", health: "stale" });
+  });
+
+  it("tells for how long nothing has been said, of the series of the alert alone", () => {
+    // Firing, no data for 3 min: both are shown, and neither is guessed from another series.
+    const silent = group({ health: "no_data", silent_ms: NOW - 3 * MINUTE });
+    const other = group({ by: { region: "us" }, health: "no_data", silent_ms: NOW - MINUTE });
+    const of = rule("slow_checkout", [other, silent]);
+    expect(silenceOf(groupOf(alert("a"), of), NOW)).toBe(3 * MINUTE);
+    expect(silenceOf(groupOf(alert("b", { labels: { region: "ap" } }), of), NOW)).toBeNull();
+    expect(silenceOf(group({}), NOW)).toBeNull();
   });
 
   it("is the worst of what several rules say of one number", () => {

@@ -8,7 +8,7 @@ import { crossing, labelPairs, limitText } from "../../lib/limit-words";
 import { bounds, exact, integer } from "../../lib/numbers";
 import { titleOf } from "../../lib/rule-title";
 import { amountOf, isSignal } from "../../lib/signals";
-import { isSick } from "../../lib/standing";
+import { isSick, silenceOf } from "../../lib/standing";
 import { clockOn, lengthWords, span } from "../../lib/time";
 import { to, zone } from "../../lib/view";
 import { alertWords } from "../../messages.alerts.en";
@@ -17,7 +17,7 @@ import { Acts, Held } from "./acts";
 import { AroundChart } from "./around-chart";
 import { listNowMs } from "./choice";
 import { HappenedPanel } from "./happened";
-import { healthNow, lengthMs } from "./now";
+import { groupOf, healthNow, lengthMs } from "./now";
 
 const EVERY_MS = 2_000;
 const said = alertWords.detail;
@@ -86,6 +86,7 @@ interface HeadProps {
 
 function Head({ alert, rule, rules, reload, close }: HeadProps) {
   const health = isOpen(alert) && rule ? healthNow(alert, rule) : "ok";
+  const silence = rule && silenceOf(groupOf(alert, rule), listNowMs.value);
   return (
     <div class="alert-head">
       <div class="grow">
@@ -109,6 +110,9 @@ function Head({ alert, rule, rules, reload, close }: HeadProps) {
         <div class="row wrap standing">
           <StateTag state={alert.state} pill />
           <HealthTag health={health} why={rule?.why ?? null} />
+          {health === "no_data" && silence !== null && (
+            <span class="t2">{alertWords.now.silentFor(span(silence))}</span>
+          )}
           {!isSignal(alert.metric) && <Verdict verdict={alert.verdict} />}
           <Sentence alert={alert} />
           <Held alert={alert} />

@@ -6,13 +6,13 @@ import { StateTag } from "../../components/state-tag";
 import { crossing, seriesText } from "../../lib/limit-words";
 import { titleOf } from "../../lib/rule-title";
 import { amountOf, isSignal } from "../../lib/signals";
-import { type Health, LOOKS } from "../../lib/standing";
+import { type Health, LOOKS, silenceOf } from "../../lib/standing";
 import { clockOn, span } from "../../lib/time";
 import { to, zone } from "../../lib/view";
 import { alertWords } from "../../messages.alerts.en";
 import { actWords } from "../../messages.channels.en";
 import { addressOf, listNowMs } from "./choice";
-import { lengthMs, type Row, type Section } from "./now";
+import { groupOf, lengthMs, type Row, type Section } from "./now";
 
 const said = alertWords.now;
 const MORE = 50;
@@ -131,6 +131,7 @@ function Itself() {
 type PresentProps = Required<Pick<AlertRowProps, "alert" | "rule" | "health">>;
 
 function Present({ alert, rule, health }: PresentProps) {
+  const silence = rule && silenceOf(groupOf(alert, rule), listNowMs.value);
   return (
     <>
       {crossing(alert, rule?.metric)}
@@ -139,7 +140,9 @@ function Present({ alert, rule, health }: PresentProps) {
       {health !== "ok" && (
         <span class={health === "error" ? "silent bad" : "silent"} data-health={health}>
           <Icon name={LOOKS[health][0]} small />
-          {said.healths[health]}
+          {health === "no_data" && silence !== null
+            ? said.silentFor(span(silence))
+            : said.healths[health]}
         </span>
       )}
       {alert.ack && (
@@ -207,5 +210,11 @@ function seriesSaid(
   if (!silent)
     return said.pendingSince(span(listNowMs.value - (group.since_ms ?? listNowMs.value)));
   const kept = alertWords.states[group.state].toLowerCase();
-  return group.value === null ? said.stateKept(kept) : said.lastValue(value, kept);
+  const silence = silenceOf(group, listNowMs.value);
+  return [
+    silence === null ? "" : said.silentFor(span(silence)),
+    group.value === null ? said.stateKept(kept) : said.lastValue(value, kept),
+  ]
+    .filter(Boolean)
+    .join(", ");
 }

@@ -95,9 +95,14 @@ function seriesOf(rules: readonly Rule[], wanted: (group: RuleGroup) => boolean)
 
 /** Returns how well the state of an alert is known now: it is kept, and that is told. */
 export function healthNow(alert: Alert, rule: Rule): Health {
+  return healthOf(rule, groupOf(alert, rule));
+}
+
+/** Returns the series that an alert is of, as far as anything was told of it. */
+export function groupOf(alert: Alert, rule: Rule): RuleGroup | undefined {
   const same = (group: RuleGroup) =>
     rule.by.every((name) => (group.by[name] ?? null) === (alert.labels[name] ?? null));
-  return healthOf(rule, rule.groups.find(same));
+  return rule.groups.find(same);
 }
 
 /** Returns the first rows of each section: a rule by path can fire hundreds of times. */

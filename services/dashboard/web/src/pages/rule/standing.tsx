@@ -8,9 +8,10 @@ import { VirtualTable } from "../../components/virtual-table";
 import { endedAlerts, openAlerts, useReader } from "../../lib/alerts";
 import { crossing, seriesText } from "../../lib/limit-words";
 import { amountOf, isSignal } from "../../lib/signals";
-import { healthOf } from "../../lib/standing";
+import { healthOf, silenceOf } from "../../lib/standing";
 import { clockOn, span } from "../../lib/time";
 import { to, zone } from "../../lib/view";
+import { alertWords } from "../../messages.alerts.en";
 import { ruleWords } from "../../messages.rules.en";
 import { signalWords } from "../../messages.signals.en";
 import { listNowMs } from "../alerts/choice";
@@ -57,12 +58,14 @@ function Groups({ rule }: { rule: Rule }) {
 
 function GroupRow({ rule, group }: { rule: Rule; group: RuleGroup }) {
   const value = amountOf(group.value, rule);
+  const silence = silenceOf(group, listNowMs.value);
   return (
     <li data-testid="rule-group" data-state={group.state}>
       <span class="grow">{seriesText(group.by, rule.by) || ruleWords.test.all}</span>
       <b title={said.lastTold}>{value}</b>
       <StateTag state={group.state} />
-      <HealthTag health={healthOf(rule, group)} why={rule.why ?? null} />
+      <HealthTag health={healthOf(rule, group)} why={rule.why} />
+      {silence !== null && <span class="t2 s">{alertWords.now.silentFor(span(silence))}</span>}
     </li>
   );
 }
