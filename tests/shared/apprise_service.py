@@ -17,12 +17,14 @@ class Service:
         bodies: What came.
         statuses: What to answer next; 200 when it is empty.
         redirect: Where a 302 leads.
+        answer: What to answer besides.
         host, port: Where it listens; 0 for any port that is free.
     """
 
     bodies: list[dict[str, Any]] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
     redirect: str = ""
+    answer: bytes = b""
     host: str = "127.0.0.1"
     port: int = 0
 
@@ -35,8 +37,9 @@ class Service:
                 service.bodies.append(json.loads(body))
                 self.send_response(service.statuses.pop(0) if service.statuses else 200)
                 self.send_header("Location", service.redirect)
-                self.send_header("Content-Length", "0")
+                self.send_header("Content-Length", str(len(service.answer)))
                 self.end_headers()
+                self.wfile.write(service.answer)
 
             def do_GET(self) -> None:
                 service.bodies.append({"method": "GET"})

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any
 
+import msgspec
 import pytest
 from apprise.manager_plugins import NotificationManager
 from apprise_service import Service
@@ -17,6 +18,7 @@ from weir.alerts.records import Notification
 from weir_analytics.alerts.channels import by_apprise
 from weir_analytics.alerts.channels.answer import NOT_ALLOWED, Answer
 from weir_analytics.alerts.channels.apprise_process import redacted
+from weir_analytics.alerts.channels.apprise_request import Outcome, Request
 from weir_analytics.alerts.channels.schemes import ALLOWED, REFUSED, refusal
 
 LOOPBACK = ("127.0.0.1",)
@@ -119,6 +121,22 @@ class TestService:
 def test_type(message: Notification, kind: str) -> None:
     """Bad news by its severity; an end is good news."""
     assert by_apprise.type_of(message) == kind
+
+
+def test_the_process_knows_of_which_alert_a_message_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And whether it ends it."""
+    asked: list[Request] = []
+
+    async def noted(request: bytes) -> Outcome:
+        asked.append(msgspec.json.decode(request, type=Request))
+        return Outcome(taken=True)
+
+    monkeypatch.setattr(by_apprise, "_outcome", noted)
+    for kind in ("firing", "amended", "resolved", "withdrawn", "ended"):
+        call("json://127.0.0.1", message=note(kind=kind))
+
+    assert [one.key for one in asked] == ["k"] * 5
+    assert [one.is_end for one in asked] == [False, False, True, True, True]
 
 
 def test_values_of_events_mention_nobody() -> None:

@@ -23,6 +23,7 @@ import msgspec
 from weir_analytics.alerts.channels.addresses import Addresses
 from weir_analytics.alerts.channels.apprise_request import Outcome, Request
 from weir_analytics.alerts.channels.guard import Guard
+from weir_analytics.alerts.channels.incidents import carry
 from weir_analytics.alerts.channels.schemes import refusal
 
 MAX_MEMORY_BYTES: Final = 1 << 30
@@ -54,7 +55,9 @@ def send(request: Request, guard: Guard) -> Outcome:
     service = apprise.Apprise.instantiate(request.url, asset=asset)
     if not isinstance(service, apprise.NotifyBase):
         return Outcome(why="the secret holds no URL that Apprise reads")
-    refused = refusal(_schemes(service))
+    schemes = _schemes(service)
+    refused = refusal(schemes)
+    refused = refused or carry(service, schemes, request.url, request.key, is_end=request.is_end)
     if refused:
         return Outcome(why=refused, refused=True)
     services = apprise.Apprise(asset=asset)

@@ -1,7 +1,7 @@
 """Messages by Apprise: what is said, and the process that says it.
 
-Apprise knows a title, a body and four types. What it does not carry is the `dedup_key`: a
-service that opens incidents opens one a message.
+Apprise knows a title, a body and four types. The `dedup_key` goes to the services that
+incidents.py names; another one that opens incidents opens one a message.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ async def call(url: str, note: Notification, allowed: Sequence[str]) -> Answer:
         title=plain(note.title),
         body=plain(body_of(note)),
         kind=type_of(note),
+        key=note.dedup_key,
+        is_end=note.kind in _OVER,
         allowed=list(allowed),
     )
     begun_s = time.monotonic()
