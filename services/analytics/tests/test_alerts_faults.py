@@ -14,6 +14,7 @@ from redis import Redis
 from weir.alerts.channels import Standing
 from weir.definitions.records import Edit, put_record
 from weir.rows import Row
+from weir.series import encode_series
 from weir_local.kafka import Broker
 from weir_local.testing import running_broker
 from weir_local.waiting import wait_until
@@ -259,3 +260,32 @@ def test_a_job_whose_start_is_the_first_record_of_all(tmp_path: Path, redis_url:
             scene.await_kinds("firing")
         finally:
             job.kill()
+
+
+def test_what_changes_while_a_rule_is_refused_is_not_missed(scene: Scene) -> None:
+    """A correction is said once, and a rule that has too many groups just then looks later."""
+    metric = {**METRIC, "by": ["data.region"], "allowed_lateness": "0s"}
+    vid = scene.define("metric", "wide", metric)
+    scene.define("rule", "wide_rule", scene.rule(metric="wide", by=["region"]))
+    scene.job.await_definitions(scene.broker.bootstrap)
+
+    def minute(number: int, through: int, **regions: int) -> None:
+        rows = {encode_series((name,)): Row(n) for name, n in regions.items()}
+        through_ms = START_MS + through * MINUTE_MS
+        scene.writer.commit({(vid, 60, START_MS // 1000 + number * 60): rows}, through_ms)
+        scene.job.await_evaluated(through_ms)
+
+    minute(0, 1, eu=12)
+    minute(1, 2, eu=3)
+    scene.await_kinds("firing", "resolved")
+    many = {f"r{n}": 1 for n in range(501)}
+    minute(2, 3, **many)
+    assert '"rule": "wide_rule", "why": "query must have at most 500 series' in (
+        scene.job.log_path.read_text()
+    )
+    # Late events take the reason of the first alert away while nobody looks.
+    minute(0, 4, eu=4)
+    assert scene.kinds() == ["firing", "resolved"]
+    minute(2, 5, eu=3)
+    scene.define("metric", "unlike", METRIC)
+    scene.await_kinds("firing", "resolved", "withdrawn")
