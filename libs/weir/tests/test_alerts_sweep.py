@@ -13,8 +13,9 @@ from weir.definitions.rule import Rule
 from .test_alerts import rule_of as rule_with
 from .test_alerts_watch import MINUTE, Regions
 
-EU = (3, 12, 12, 3, 14, 9, 30, 11, 0, 13, 3)
-US = (8, 8, 10, 9, 11, 8, 8, 12, 12, 12, 3)
+# Silence lasts while something fires, and while nothing does.
+EU = (3, 12, 12, 3, 14, 9, 30, 11, 0, 13, 3, 9, 0, 0, 0, 0, 12, 1, 1, 1, 1, 12, 9)
+US = (8, 8, 10, 9, 11, 8, 8, 12, 12, 12, 3, 9, 9, 6, 0, 0, 0, 0, 0, 12, 9, 12, 9)
 
 
 def rule_of(**members: Any) -> Rule:
@@ -46,6 +47,8 @@ def swept(rule: Rule, *, sweep: int) -> tuple[list[tuple[Any, int, int]], int]:
         {"below": 9, "min_events": 1},
         {"outside": [4, 12], "recover": [5, 11]},
         {"above": 10, "no_data": {"then": "fire", "tell_after": "1m"}, "min_events": 4},
+        {"above": 7, "no_data": {"tell_after": "1m", "end_after": "2m"}, "min_events": 8},
+        {"above": 7, "for": "2m", "recover": 6, "min_events": 9},
     ],
 )
 def test_each_limit_fires_as_often_as_alone(members: dict[str, Any]) -> None:

@@ -36,6 +36,9 @@ class Trial:
     _cores: dict[Group, Core] = field(default_factory=dict)
     _seen_ms: dict[Group, int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._limits, self._back = self.rule.limits, self.rule.back
+
     @property
     def firing_ms(self) -> int:
         """For how long it would have fired so far, all groups together."""
@@ -49,22 +52,31 @@ class Trial:
     def take(self, group: Group, points: Sequence[Point]) -> None:
         """Take the next windows of a group; none of them is held."""
         core = self._cores.get(group, Core())
-        rests, is_ok, fewest = _is_at_rest(core), core.phase is Phase.OK, self.rule.min_events
-        low, high = self.rule.limits if is_ok else self.rule.back
         for point in points:
-            _, _, events, value, _, _ = point
-            speaks = rests and events is not None and events >= fewest
-            if speaks and value is not None and (low <= value <= high) == is_ok:
-                continue  # most windows by far: they would change nothing but the time
+            if self._is_idle(core, point):
+                continue
             before, core = core, advance(self.rule, core, point, read(self.rule, point))
             self.fired += core.episode is not None and before.episode is None
             if before.episode is not None and core.episode is None:
                 self._ended_ms += point.end_ms - before.episode.fired_ms
-            rests, is_ok = _is_at_rest(core), core.phase is Phase.OK
-            low, high = self.rule.limits if is_ok else self.rule.back
         self._cores[group] = core
         if points:
             self._seen_ms[group] = points[-1].end_ms
+
+    def _is_idle(self, core: Core, point: Point) -> bool:
+        """Tell whether a window would change nothing but the time, as most by far."""
+        if core.since_ms is not None or core.run:
+            return False
+        _, _, events, value, _, _ = point
+        fires = core.phase is Phase.FIRING
+        if value is None or events is None or events < self.rule.min_events:
+            unheard = self.rule.no_data
+            if not fires:
+                return unheard.then == "keep"
+            begun_ms = core.silent_ms
+            return begun_ms is not None and point.end_ms - begun_ms < unheard.end_after
+        low, high = self._back if fires else self._limits
+        return core.silent_ms is None and (low <= value <= high) != fires
 
 
 def trials(rule: Rule, count: int) -> list[Trial]:
@@ -117,9 +129,3 @@ def _with(rule: Rule, back: float | tuple[float, float], **limit: Any) -> Rule:
 def _sum(value: float, by: float) -> float:
     """Return a sum without the dust of binary fractions."""
     return float(f"{value + by:.12g}")
-
-
-def _is_at_rest(core: Core) -> bool:
-    """Tell whether a window that is as the last one was would change nothing."""
-    waits = core.since_ms is not None or core.silent_ms is not None or core.run
-    return not waits and core.phase in (Phase.OK, Phase.FIRING)
