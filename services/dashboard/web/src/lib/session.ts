@@ -17,7 +17,15 @@ export async function whoAmI(): Promise<Session> {
 
 /** Signs in with a key or a link's token. */
 export async function signIn(credential: { key: string } | { once: string }): Promise<void> {
-  session.value = await post<Session>("/session", credential);
+  const before = session.value;
+  // The session before ends: what lists ask meanwhile would be refused.
+  session.value = null;
+  try {
+    session.value = await post<Session>("/session", credential);
+  } catch (error) {
+    session.value = before;
+    throw error;
+  }
   live.restart();
 }
 
