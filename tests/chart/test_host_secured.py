@@ -71,4 +71,5 @@ def test_the_pods_run(cluster: HostCluster) -> None:
         asked = secrets_of(pod.workload.spec)
         assert {"events-cluster-ca-cert", f"weir-kafka-{component}"} <= asked
         assert "AUTHORIZATION" not in output(pod).upper(), component
+        assert "PRIVATE KEY" not in output(pod), component
         assert not pod.unused(), component
