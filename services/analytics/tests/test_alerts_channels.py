@@ -208,6 +208,24 @@ def test_what_a_receiver_cannot_take_holds_up_its_alert_alone(
     assert picky.ids == ["a", "b", "c", "d", "fired", "resolved"]
 
 
+def test_a_receiver_that_refuses_fails(broker: Broker, receiver: Receiver, tmp_path: Path) -> None:
+    """What it refuses for good is over, and the channel fails until something arrives."""
+    receiver.statuses[:] = [404]
+
+    async def played() -> None:
+        async with running(broker, tmp_path, receiver) as post:
+            await post.begin()
+            await post.put("fired", alert="k")
+            await until(lambda: not post.journal.fold.due, "the refusal is recorded")
+            assert post.outbox.failing == {HOOK: "answered 404"}
+            await post.put("resolved", alert="k")
+            await until(lambda: not post.journal.fold.due, "the end is recorded")
+            assert post.outbox.failing == {}
+
+    asyncio.run(played())
+    assert [body["id"] for body in receiver.bodies] == ["resolved"]
+
+
 def test_a_receiver_that_hangs_delays_no_other(
     broker: Broker, receiver: Receiver, tmp_path: Path
 ) -> None:

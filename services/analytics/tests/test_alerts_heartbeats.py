@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from alerts_job import AlertsJob, Receiver, define
 from redis import Redis
+from weir.alerts.channels import Channels
 from weir.alerts.due import Place
 from weir.alerts.messages import heartbeat_message
-from weir_analytics.alerts.heartbeats import Beat, due
+from weir.alerts.records import Notification
+from weir.clock import ManualClock
+from weir.definitions.records import Edit, put_record
+from weir_analytics.alerts import heartbeats
+from weir_analytics.alerts.channels.answer import Answer
+from weir_analytics.alerts.channels.sender import Sender
+from weir_analytics.alerts.heartbeats import Beat, Heartbeats, due
+from weir_analytics.alerts.sending import Sending
+from weir_analytics.alerts.settings import Settings
 from weir_local.kafka import Broker
 from weir_local.testing import running_broker
 from weir_local.waiting import wait_until
+from weir_reading.catalog import Catalog
+from weir_reading.follower import Record
 from written import Writer
 
 PLACE: Place = ("default", "hook")
 EVERY_MS = 10_000
 START_MS = 1_800_000_000_000
+CHANNEL = {"apprise": "secret://hook", "heartbeat": "10s"}
 
 
 @pytest.mark.parametrize(
@@ -54,14 +67,67 @@ def test_what_it_says() -> None:
     assert first.id != second.id
 
 
+class Hanging(Sender):
+    """Begins to send, and never ends.
+
+    Attributes:
+        sent: Tenant, channel and kind of what it began to send.
+    """
+
+    def __init__(self, catalog: Catalog, settings: Settings, clock: ManualClock) -> None:
+        super().__init__(catalog, settings, clock)
+        self.sent: list[tuple[str, str, str]] = []
+
+    async def send(self, tenant: str, channel: str, note: Notification) -> Answer:
+        """Hang."""
+        self.sent.append((tenant, channel, note.kind))
+        await asyncio.sleep(3_600)
+        return Answer(None, 0)
+
+
+def test_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one is under way there is no other on its channel, however long it takes."""
+    monkeypatch.setattr(heartbeats, "LOOK_EVERY_S", 0.001)
+    text = json.dumps({"kind": "channel", "name": "hook", **CHANNEL})
+    record = put_record(Edit("default", "channel", "hook", None, "ann", 0), text)
+    catalog, clock = Catalog(), ManualClock()
+    catalog.take([Record(0, record.key, record.value, 0)])
+    settings = Settings(
+        kafka_bootstrap="127.0.0.1:9", redis_url="redis://127.0.0.1:9", secrets_dir=tmp_path
+    )
+    sender = Hanging(catalog, settings, clock)
+    sending = Sending(sender, Channels(), clock)
+    looks = 0
+
+    def evaluated() -> int:
+        nonlocal looks
+        looks += 1
+        clock.advance(EVERY_MS)
+        return looks
+
+    beating = Heartbeats(catalog, sending, clock, evaluated=evaluated, may_send=lambda: True)
+
+    async def played() -> None:
+        running = asyncio.create_task(beating.run())
+        async with asyncio.timeout(10):
+            while looks < 20:  # noqa: ASYNC110  polled, as in every test
+                await asyncio.sleep(0.001)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await sending.close()
+
+    asyncio.run(played())
+    assert sender.sent == [("default", "hook", "heartbeat")]
+
+
 class Scene:
     """A running job whose channel wants a heartbeat, and the stream of batches."""
 
     def __init__(self, broker: Broker, redis: Redis, job: AlertsJob) -> None:
         self.broker, self.job, self.hook = broker, job, Receiver()
         webhook = {"url": self.hook.url, "secret": "secret://hook"}
-        self.body: dict[str, Any] = {"webhook": webhook, "heartbeat": "10s"}
-        define(broker.bootstrap, "channel", "hook", self.body, START_MS)
+        body = {"webhook": webhook, "heartbeat": "10s"}
+        define(broker.bootstrap, "channel", "hook", body, START_MS)
         self._writer = Writer(redis, epoch=1)
 
     def go_on_until(self, beats: int) -> None:
