@@ -112,7 +112,10 @@ class Receiver:
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
+                length = int(self.headers["content-length"])
+                body = self.rfile.read(length)
+                if len(body) < length:
+                    return  # whoever called was killed in the midst of it
                 status = receiver.take(dict(self.headers.items()), body)
                 self.send_response(status)
                 self.send_header("Content-Length", "0")

@@ -24,11 +24,21 @@ PaneKey = tuple[int, int, int]
 class Writer:
     """One life of the state."""
 
-    def __init__(self, redis: Redis, epoch: int, reason: str = "start") -> None:
-        """Begin an epoch; its number is greater than that of any before."""
+    def __init__(
+        self, redis: Redis, epoch: int, reason: str = "start", at_ms: int | None = None
+    ) -> None:
+        """Begin an epoch; its number is greater than that of any before.
+
+        Args:
+            redis: Where.
+            epoch: Its number.
+            reason: Why it begins.
+            at_ms: When, by the driver's clock; None for now.
+        """
         self._redis: Any = redis
         self.epoch, self.rev, self.end = epoch, 0, 0
-        opening = Opening(epoch=epoch, reason=reason, at_ms=int(time.time() * 1000))
+        at_ms = int(time.time() * 1000) if at_ms is None else at_ms
+        opening = Opening(epoch=epoch, reason=reason, at_ms=at_ms)
         self._redis.xadd(names.BATCHES, {FIELD: encode(opening)}, id=entry_id(epoch, 0))
 
     def commit(

@@ -2,6 +2,11 @@
 
 All timelines run at once, each with a metric, a rule and a channel of its own, on one line
 of processed-through. Panes and batch records are written as the engine writes them.
+
+What concerns all panes at once has a run for each timeline. There a span in the midst is
+more than that: counting begins anew at the log's start, and what retention took was the
+oldest. So `rebuilding` is everything up to where counting had been, and `incomplete`
+everything before its last pane; what is wanted is the same.
 """
 
 from __future__ import annotations
@@ -13,9 +18,10 @@ from typing import Any
 
 import people
 import pytest
-from alerts_job import AlertsJob, Receiver, define
+from alerts_job import AlertsJob, Receiver, append, define
 from redis import Redis
 from timelines import START_MS, Moment, Timeline, World, metric_of, play, row_of, timelines
+from weir.definitions.records import DriverStart, start_record
 from weir.rows import Row
 from weir_local.kafka import Broker
 from weir_local.testing import running_broker
@@ -31,6 +37,7 @@ TOGETHER = [t for t in timelines() if t not in ALONE]
 
 
 STALLED_OR_BACK = [t for t in ALONE if {m.what for m in t.moments} & {"stall", "back"}]
+LOST = [t for t in ALONE if {m.what for m in t.moments} & {"rebuilding", "incomplete"}]
 END_MS = START_MS + 41 * 60_000
 # Nearly everything happens in the first minutes; a start takes two seconds.
 KILLED_TO_MS = START_MS + 15 * 60_000
@@ -173,6 +180,85 @@ def test_a_timeline_of_processed_through(
     wait_until(run.is_told, timeout_s=20, what="all messages")
     assert job.stop() == 0
     run.receiver.close()
+    assert_told(run)
+
+
+class Store:
+    """The engine's store as it is lost and counted again, or as the log loses its beginning."""
+
+    def __init__(self, redis: Redis, bootstrap: str, run: Run) -> None:
+        self._redis, self._bootstrap, self._run = redis, bootstrap, run
+        self._writer = Writer(redis, epoch=1)
+        self._begun_ms: int | None = None
+        self._through_ms = START_MS
+
+    def happen(self, job: AlertsJob, moment: Moment) -> None:
+        """Lose the state, or a part of the log; or be back where counting had been."""
+        if moment.what == "rebuilding":
+            self._redis.flushdb()
+            # A job that was not there before takes this for where counting had been.
+            self._writer = Writer(self._redis, self._writer.epoch + 1, "lost", moment.args[1])
+            self._begun_ms = moment.at_ms
+        elif moment.what == "rebuilt":
+            self._begun_ms = None
+        elif moment.what == "incomplete":
+            start = DriverStart("test", 1, "behind", incomplete_before_ms=moment.args[1])
+            append(self._bootstrap, start_record(start, at_ms=moment.at_ms))
+            job.await_definitions(self._bootstrap)
+            self._writer = Writer(self._redis, self._writer.epoch + 1, "behind")
+
+    def commit(self, world: World) -> int:
+        """Count what there is to count, or a part of it again; return processed-through."""
+        if self._begun_ms is None:
+            self._through_ms = world.through_ms
+            self._writer.commit(self._run.changed(world), world.through_ms)
+            return world.through_ms
+        self._run.held.clear()
+        # Half as fast as time goes by, and never to where it had been.
+        counted_ms = START_MS + (world.through_ms - self._begun_ms) // 2
+        counted_ms = min(counted_ms, self._through_ms - 1)
+        panes = self._run.changed(world)
+        counted = {key: rows for key, rows in panes.items() if ends_ms(key) <= counted_ms}
+        self._writer.commit(counted, counted_ms)
+        self._run.held.clear()
+        return counted_ms
+
+
+def ends_ms(key: PaneKey) -> int:
+    """Return the end of a pane."""
+    _, res_s, start_s = key
+    return (start_s + res_s) * 1000
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["", "killed after each step"])
+@pytest.mark.parametrize("timeline", LOST, ids=lambda one: one.name[:40])
+def test_a_timeline_of_what_is_lost(
+    broker: Broker, redis_url: str, tmp_path: Path, timeline: Timeline, kill: bool
+) -> None:
+    """Nothing is told of what is counted again, or of what the log has lost."""
+    run = begun(broker.bootstrap, 0, timeline)
+    job = AlertsJob(broker.bootstrap, redis_url, tmp_path)
+    job.start()
+    try:
+        with Redis.from_url(redis_url) as redis:
+            redis.flushdb()
+            store = Store(redis, broker.bootstrap, run)
+            for world, moments in play(timeline):
+                for moment in moments:
+                    store.happen(job, moment)
+                through_ms = store.commit(world)
+                what = f"evaluated up to {through_ms}"
+                wait_until(lambda: job.evaluated_ms == through_ms, timeout_s=20, what=what)  # noqa: B023
+                due = [one for one in timeline.told if one.from_ms <= world.through_ms]
+                assert len(told(run)) <= len(due)
+                if kill or "restart" in {moment.what for moment in moments}:
+                    job.kill()
+                    job.start()
+        wait_until(run.is_told, timeout_s=20, what="all messages")
+        assert job.stop() == 0
+    finally:
+        job.kill()
+        run.receiver.close()
     assert_told(run)
 
 
