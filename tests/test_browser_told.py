@@ -98,7 +98,7 @@ def test_a_dragged_limit_is_told_when_crossed_and_when_it_is_over(
         suggested = field.input_value()
         # Until the backtest is there, what stands above the chart may still move it.
         page.locator("[data-testid=outcome][data-old=false]").wait_for(timeout=20_000)
-        drag(page, limit_handle(page), 130)
+        drag(page, limit_handle(page), 175)
         expect(field).not_to_have_value(suggested)
         limit = float(field.input_value())
         assert QUICK_MS < limit < SLOW_MS
