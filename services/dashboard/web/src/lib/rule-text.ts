@@ -247,8 +247,15 @@ export function nameIn(text: string): string {
   return readRule(text)?.name ?? named;
 }
 
-/** Returns the text as a backtest takes it: a name that is still to come changes nothing. */
-export function testedText(text: string): string {
+/** Whether the form of a rule has no limit yet. */
+export const lacksLimit = (form: RuleForm): boolean => form.low === "" && form.high === "";
+
+/**
+ * Returns the text as a backtest and a preview take it, or null while its limit is still to
+ * come; a name that is still to come changes nothing.
+ */
+export function testedText(text: string): string | null {
   const form = readRule(text);
+  if (form && lacksLimit(form)) return null;
   return form?.name === "" ? writeRule(text, { ...form, name: "unnamed" }) : text;
 }

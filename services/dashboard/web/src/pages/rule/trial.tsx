@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Metric } from "../../api/shapes";
 import type { Frame } from "../../lib/limit";
-import { type RuleForm, testedText } from "../../lib/rule-text";
+import { lacksLimit, type RuleForm, testedText } from "../../lib/rule-text";
 import { ruleWords as words } from "../../messages.rules.en";
 import { LimitChart } from "./limit-chart";
 import { Outcome } from "./outcome";
@@ -28,8 +28,8 @@ interface TrialProps {
 /** The chart with its strips, and beside it what they say in numbers. */
 export default function Trial({ rule, form, metric, unit, onTake, ...props }: TrialProps) {
   const [frame, setFrame] = useState<Frame | null>(null);
-  const lacks = form !== null && form.low === "" && form.high === "";
-  const tested = useBacktest(lacks ? null : testedText(rule.text));
+  const lacks = form !== null && lacksLimit(form);
+  const tested = useBacktest(testedText(rule.text));
   const wait = waitOf(lacks, tested.problem);
   const told = (next: Frame) => {
     if (JSON.stringify(next) !== JSON.stringify(frame)) setFrame(next);
