@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import REGISTRY, CollectorRegistry
 from ruamel.yaml import YAML
 from weir import metrics
-from weir_analytics.alerts import evaluator
+from weir_analytics.alerts import app, evaluator, signals
 from weir_analytics.panes.ops import Figures
 from weir_dashboard import instruments
 from weir_ingest.instruments import Instruments
@@ -35,7 +35,7 @@ def exported() -> dict[str, set[str]]:
     A histogram stands by the names of its three series.
     """
     assert instruments.requests
-    assert evaluator.THROUGH
+    assert all((app.DUE, evaluator.THROUGH, signals.MEMORY))
     ingest = Instruments(CollectorRegistry()).registry
     found: dict[str, set[str]] = {}
     for registry in (ingest, Figures().registry, REGISTRY):

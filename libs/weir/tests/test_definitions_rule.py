@@ -129,7 +129,10 @@ class TestSignals:
             ({"metric": "weir.lag", "by": ["region"]}, "without aggregate, window, by and where"),
             ({"metric": "weir.lag", "by": []}, "without aggregate, window, by and where"),
             ({"metric": "weir.lag", "where": "region = 'eu'"}, "without aggregate, window"),
-            ({"metric": "weir.lag", "window": {"length": "10s", "step": "5s"}}, "without aggregate"),
+            (
+                {"metric": "weir.lag", "window": {"length": "10s", "step": "5s"}},
+                "without aggregate",
+            ),
             ({"metric": "weir.lag", "aggregate": "last"}, "without aggregate, window"),
             ({"metric": "Weir.lag"}, "a name: a-z first"),
         ],
