@@ -54,10 +54,15 @@ class Itself:
     async def run(self) -> None:
         """Evaluate every ten seconds, until cancelled."""
         while True:
-            if self._defined and self._ships:
-                self._defined = False
-                await self._ship()
-            await self._look()
+            try:
+                if self._defined and self._ships:
+                    self._defined = False
+                    await self._ship()
+                await self._look()
+            except Exception:
+                # Whatever is wrong here must not stop the rules on data.
+                log.exception("own_rules_failed")
+                self._defined = True
             now_ms = self._clock.now_ms()
             await asyncio.sleep((EVERY_MS - now_ms % EVERY_MS) / 1000)
 
