@@ -6,9 +6,11 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import httpx
 import pytest
@@ -297,3 +299,39 @@ def test_a_secret_that_is_too_short(prefix: str) -> None:
         with pytest.raises(ValueError, match=rf"at least 24 bytes in base64, got {count};"):
             signed("ntf_1", 1, b"", [SECRET, short])
     assert signed("ntf_1", 1, b"", [prefix + base64.b64encode(b"x" * 24).decode()])
+
+
+def test_a_name_server_that_hangs_holds_up_its_own_host_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """More hosts hang than the loop has threads for look-ups, and each is asked for once."""
+    asyncio.run(hosts_that_hang(monkeypatch))
+
+
+async def hosts_that_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Call twenty hosts whose names do not resolve, and one that is well beside them."""
+    receiver, resolve = Receiver(), socket.getaddrinfo
+    answers, asked = threading.Event(), list[str]()
+
+    def slow(host: str, *args: Any, **options: Any) -> Any:
+        asked.append(host)
+        if host.endswith(".invalid"):
+            answers.wait(20)
+        return resolve(host, *args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    caller = Caller(["localhost"])
+    hosts = [f"h{number}.invalid" for number in range(20)]
+    hanging = [asyncio.create_task(caller.call(f"https://{host}/", b"", {})) for host in hosts * 2]
+    try:
+        await asyncio.sleep(0)
+        url = receiver.url.replace("127.0.0.1", "localhost")
+        answer = await asyncio.wait_for(caller.call(url, b"{}", {}), 5)
+        assert answer.status == 401
+        assert sorted(asked) == sorted([*hosts, "localhost"])
+    finally:
+        answers.set()
+        told = await asyncio.gather(*hanging)
+        await caller.close()
+        receiver.close()
+    assert {one.why for one in told} == {"its host name does not resolve"}

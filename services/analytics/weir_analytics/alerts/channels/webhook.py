@@ -20,6 +20,7 @@ import httpx
 
 from weir_analytics.alerts.channels.addresses import Addresses, NotAllowedError, address_of
 from weir_analytics.alerts.channels.answer import NOT_ALLOWED, Answer
+from weir_analytics.alerts.channels.names import Names
 
 TIMEOUT_S = 10.0
 MAX_ANSWER_BYTES = 65_536
@@ -61,7 +62,7 @@ class Caller:
         Args:
             allowed: Hosts, addresses and networks that may be called although not public.
         """
-        self._addresses = Addresses(allowed)
+        self._addresses, self._names = Addresses(allowed), Names()
         self._client = httpx.AsyncClient(
             timeout=TIMEOUT_S, follow_redirects=False, trust_env=False, limits=_LIMITS
         )
@@ -85,6 +86,7 @@ class Caller:
     async def close(self) -> None:
         """Close what is open."""
         await self._client.aclose()
+        self._names.close()
 
     async def check(self, url: str) -> tuple[httpx.URL, str]:
         """Return where a call goes, by address, and the host it is for.
@@ -96,12 +98,8 @@ class Caller:
         parsed = httpx.URL(url)
         if parsed.scheme not in ("http", "https") or not parsed.host or parsed.userinfo:
             raise NotAllowedError
-        found = await asyncio.get_running_loop().getaddrinfo(
-            parsed.host,
-            parsed.port or (443 if parsed.scheme == "https" else 80),
-            type=socket.SOCK_STREAM,
-        )
-        addresses = [address_of(str(one[4][0])) for one in found]
+        found = await self._names.addresses(parsed.host)
+        addresses = [address_of(one) for one in found]
         # One that must not be called among them is reason enough: it may be next.
         named = self._addresses.names(parsed.host)
         if not addresses or not (named or all(map(self._addresses.holds, addresses))):
