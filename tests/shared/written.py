@@ -46,10 +46,13 @@ class Writer:
         panes: Mapping[PaneKey, Mapping[str, Row]],
         through_ms: int,
         ledger: Sequence[LedgerRow] = (),
+        *,
+        told: bool = True,
     ) -> BatchRecord:
         """Store panes as they are from now on, and append the record of the batch.
 
-        The log gives it the events of the ledger, and one tick.
+        The log gives it the events of the ledger, and one tick. What is not `told` has no
+        record in the stream, as for a reader that was away for longer than it is kept.
         """
         events = sum(n for row in ledger for n in (row.counted, row.duplicate, row.quarantined))
         pipeline = self._redis.pipeline(transaction=True)
@@ -75,7 +78,8 @@ class Writer:
             changed=[(*key, 0) for key in panes],
         )
         place = entry_id(self.epoch, self.rev)
-        self._redis.xadd(names.BATCHES, {FIELD: encode(record)}, id=place)
+        if told:
+            self._redis.xadd(names.BATCHES, {FIELD: encode(record)}, id=place)
         self.end += events + 1
         return record
 

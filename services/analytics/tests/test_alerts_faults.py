@@ -80,6 +80,11 @@ class Scene:
         if wait:
             self.job.await_evaluated(self.through_ms)
 
+    def correct(self, at: int, events: int, *, told: bool = True) -> None:
+        """Count a minute's events anew, as late ones do."""
+        key = (self._vid, 60, START_MS // 1000 + at * 60)
+        self.writer.commit({key: {"": Row(events)}}, self.through_ms, told=told)
+
     def tick(self) -> None:
         """Go on without events."""
         self.writer.commit({}, self.through_ms)
@@ -289,3 +294,20 @@ def test_what_changes_while_a_rule_is_refused_is_not_missed(scene: Scene) -> Non
     minute(2, 5, eu=3)
     scene.define("metric", "unlike", METRIC)
     scene.await_kinds("firing", "resolved", "withdrawn")
+
+
+@pytest.mark.parametrize("way", ["away", "unread"])
+def test_what_is_corrected_unseen_is_seen_later(scene: Scene, way: str) -> None:
+    """Old panes that an alert rests on change while the job is down, or in a record it misses."""
+    for events in (12, 3, *[2] * 12):
+        scene.pane(events)
+    scene.await_kinds("firing", "resolved")
+    if way == "away":
+        scene.job.kill()
+    scene.correct(0, 4, told=way == "away")
+    if way == "away":
+        scene.job.start()
+    scene.pane(2)
+    scene.await_kinds("firing", "resolved", "withdrawn")
+    scene.pane(2)
+    assert scene.kinds() == ["firing", "resolved", "withdrawn"]

@@ -111,9 +111,14 @@ class Series:
     @property
     def basis_ends(self) -> frozenset[int]:
         """Ends of the settled windows whose correction would matter."""
+        return frozenset(self.basis_events)
+
+    @property
+    def basis_events(self) -> dict[int, int | None]:
+        """How many events each of these windows had, by its end."""
         episodes = (told.episode for told in self.told)
-        run = (point.end_ms for point in self.settled.run)
-        return frozenset((*run, *(point.end_ms for one in episodes for point in one.basis)))
+        basis = (point for one in episodes for point in one.basis)
+        return {point.end_ms: point.events for point in (*self.settled.run, *basis)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,8 @@ from weir.query.states import REBUILDING
 
 MAX_WINDOWS: Final = 2_000
 """Windows taken in one look; more are due only after a pause, and taken look by look."""
+MAX_UNSEEN: Final = 300
+"""Old windows read again in one look: as many as fit for the most groups of a query."""
 MAX_RUN: Final = 500
 """Windows that an alert may rest on: all of them are kept with it."""
 
@@ -123,6 +125,9 @@ class Watch:
         self._evaluator: Evaluator | None = None
         self._plan: Plan | None = None
         self._old: Plan | None = None
+        # Old windows that may have changed unseen: None: all that alerts rest on.
+        self._unseen: list[int] | None = None
+        self._looks_again = False
 
     def is_due(self, metrics: Metrics, facts: Facts, changed: Collection[PaneKey]) -> bool:
         """Tell whether a look may tell anything: a window ended or is final, or panes changed.
@@ -141,6 +146,7 @@ class Watch:
     def forget(self) -> None:
         """Forget the panes that were given: a change of some may have been missed."""
         self._evaluator = None
+        self._unseen = None
 
     def look(self, metrics: Metrics, facts: Facts, changed: Collection[PaneKey]) -> set[PaneKey]:
         """Prepare a look and return the panes that it must be given.
@@ -160,7 +166,11 @@ class Watch:
         self._edges = self._edges_of(metrics, through_ms)
         from_ms = floor_to(self.settled_ms, each_ms)
         to_ms = min(floor_to(through_ms, each_ms), from_ms + MAX_WINDOWS * each_ms)
-        self._old = self._plan_of_old(metrics, facts, changed, each_ms)
+        due = self._next_unseen(each_ms)
+        # What was missed first; what changed now is looked at after it, in a look of its own.
+        self._looks_again = bool(due)
+        due = due or self._touched(changed)
+        self._old = self._plan_of_old(self.rule, metrics, facts, due, each_ms)
         wanted = set(self._old.keys) if self._old is not None else set()
         self._looked_to_ms = to_ms
         if to_ms > from_ms:
@@ -181,8 +191,11 @@ class Watch:
         points: dict[Group, list[Point]] = {}
         if self._old is not None:
             self._collect(points, answer(self._old, panes, facts))
+        if self._looks_again:
+            points = self._without_same(points)
         if self._plan is None or self._evaluator is None:
-            return self._step(points, Observation(through_ms, self.settled_ms)), False
+            changes = self._step(points, Observation(through_ms, self.settled_ms))
+            return changes, self._looks_again
         found = self._evaluator.update(panes, facts, also=self.series.keys())
         self._collect(points, found)
         reached_ms = self._plan.windows.last_end_ms
@@ -190,7 +203,7 @@ class Watch:
         changes = self._step(points, Observation(through_ms, final_to_ms))
         self._settle(found, final_to_ms)
         more = self.settled_ms == reached_ms and reached_ms + self._each_ms <= through_ms
-        return [*changes, *self._give_up(through_ms)], more
+        return [*changes, *self._give_up(through_ms)], more or self._looks_again
 
     def _step(self, points: Mapping[Group, list[Point]], seen: Observation) -> list[Change]:
         changes = []
@@ -260,21 +273,48 @@ class Watch:
             self._evaluator.advance(made)
         return self._evaluator.missing()
 
-    def _plan_of_old(
-        self, metrics: Metrics, facts: Facts, changed: Collection[PaneKey], each_ms: int
-    ) -> Plan | None:
-        """Return how to read the settled windows that alerts rest on and that have changed."""
-        ends = {end_ms for one in self.series.values() for end_ms in one.basis_ends}
+    def _ends(self) -> set[int]:
+        """Return the ends of the settled windows that alerts rest on."""
+        return {end_ms for one in self.series.values() for end_ms in one.basis_ends}
+
+    def _touched(self, changed: Collection[PaneKey]) -> list[int]:
+        """Return the ends of those windows that have changed."""
         spans = [(start_s * 1000, (start_s + res_s) * 1000) for _, res_s, start_s in changed]
         length_ms = self.rule.window.length
-        due = [
+        return [
             end_ms
-            for end_ms in ends
+            for end_ms in self._ends()
             if any(start < end_ms and end_ms - length_ms < stop for start, stop in spans)
         ]
+
+    def _next_unseen(self, each_ms: int) -> list[int]:
+        """Return the next of the windows whose change may have been missed, as many as fit."""
+        if self._unseen is None:
+            self._unseen = sorted(self._ends())
+        most_ms = self._unseen[0] + MAX_UNSEEN * each_ms if self._unseen else 0
+        due = [end_ms for end_ms in self._unseen if end_ms < most_ms]
+        self._unseen = self._unseen[len(due) :]
+        return due
+
+    def _without_same(self, points: Mapping[Group, list[Point]]) -> dict[Group, list[Point]]:
+        """Leave out old windows with as many events as before: nothing late came of them.
+
+        A percentile that is merged anew may differ by chance, which is no correction.
+        """
+        found: dict[Group, list[Point]] = {}
+        for group, seen in points.items():
+            basis = self.series[group].basis_events if group in self.series else {}
+            found[group] = [one for one in seen if basis.get(one.end_ms, -1) != one.events]
+        return found
+
+    @staticmethod
+    def _plan_of_old(
+        rule: Rule, metrics: Metrics, facts: Facts, due: Collection[int], each_ms: int
+    ) -> Plan | None:
+        """Return how to read settled windows, by their ends; None for none."""
         if not due:
             return None
-        return _read(self.rule, metrics, facts, (min(due) - each_ms, max(due)))
+        return _read(rule, metrics, facts, (min(due) - each_ms, max(due)))
 
 
 def _metric(rule: Rule, metrics: Metrics) -> MetricShape:
