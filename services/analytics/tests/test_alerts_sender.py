@@ -13,7 +13,7 @@ import pytest
 from weir.alerts.messages import trial_message
 from weir.alerts.records import Notification, Trial
 from weir.clock import SystemClock
-from weir.definitions.records import Edit, put_record
+from weir.definitions.records import Edit, delete_record, put_record
 from weir_analytics.alerts.channels import by_apprise
 from weir_analytics.alerts.channels.answer import Answer
 from weir_analytics.alerts.channels.sender import Sender
@@ -63,6 +63,22 @@ def test_what_is_missing_is_told(tmp_path: Path) -> None:
         "there is no such channel",
     ]
     assert not any(one.final or one.delivered for one in found)
+
+
+def test_what_is_due_for_a_deleted_channel_is_over(tmp_path: Path) -> None:
+    """It is refused for good; one that cannot be read here is tried again."""
+    one = sender(tmp_path)
+    deleted = delete_record(Edit("default", "channel", "c0", 1, "ann", 0))
+    later = put_record(
+        Edit("default", "channel", "c1", None, "ann", 0),
+        json.dumps({"kind": "channel", "name": "c1", "shape": "of a later release"}),
+    )
+    written = enumerate((deleted, later), start=1)
+    one._catalog.take([Record(n, record.key, record.value, 0) for n, record in written])
+    gone, unread = send(one, "c0", "c1")
+
+    assert (gone.why, gone.final) == ("there is no such channel", True)
+    assert (unread.why, unread.final) == ("its definition cannot be read by this release", False)
 
 
 @pytest.mark.parametrize(

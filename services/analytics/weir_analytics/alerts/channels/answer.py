@@ -18,6 +18,7 @@ class Answer:
         why: What went wrong, in few words; empty if nothing did.
         taken: Whether it was taken, where no status says so.
         barred: Whether it must not be sent there at all.
+        gone: Whether somebody has deleted its channel.
     """
 
     status: int | None
@@ -25,6 +26,7 @@ class Answer:
     why: str = ""
     taken: bool = False
     barred: bool = False
+    gone: bool = False
 
     @property
     def delivered(self) -> bool:
@@ -35,5 +37,5 @@ class Answer:
     def final(self) -> bool:
         """Whether sending it again is of no use."""
         if self.status is None:
-            return self.barred
+            return self.barred or self.gone
         return 300 <= self.status < 500 and self.status not in (408, 429)

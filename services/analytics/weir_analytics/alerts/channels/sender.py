@@ -48,7 +48,7 @@ class Sender:
         """Send once; never raises for what a receiver does, nor for secrets that are amiss."""
         model = self._model(tenant, channel)
         if model is None:
-            return Answer(None, 0, "there is no such channel")
+            return self._unknown(tenant, channel)
         try:
             if model.webhook is not None:
                 return await self._by_webhook(model.webhook, note)
@@ -59,6 +59,13 @@ class Sender:
     async def close(self) -> None:
         """Close what is open."""
         await self._caller.close()
+
+    def _unknown(self, tenant: str, channel: str) -> Answer:
+        """Return why nothing can be sent there; a channel may be defined after what names it."""
+        if self.knows(tenant, channel):
+            return Answer(None, 0, "its definition cannot be read by this release")
+        gone = self._catalog.folded.version(tenant, "channel", channel) is not None
+        return Answer(None, 0, "there is no such channel", gone=gone)
 
     def _model(self, tenant: str, channel: str) -> Channel | None:
         found = self._catalog.folded.get(tenant, "channel", channel)
