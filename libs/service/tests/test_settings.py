@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,25 @@ CZSz3+OPXDAfBgNVHSMEGDAWgBSnw6ZAoPvlYLADA2BoCZSz3+OPXDAPBgNVHRMB
 Af8EBTADAQH/MAoGCCqGSM49BAMCA0kAMEYCIQDqKkLLqGuWYT6mIrJUSPmNIDHr
 QkzA5G2jkYssLyGsyQIhAIt75W0mctMXj7ZGhzgjsJFk5XOiGerKDnQiBE5mhTZR
 -----END CERTIFICATE-----
+"""
+CERTIFICATE = """
+-----BEGIN CERTIFICATE-----
+MIIBdTCCARugAwIBAgIUBmh1UbSDvHaDZJeOKAnxSGI9Ns0wCgYIKoZIzj0EAwIw
+DzENMAsGA1UEAwwEd2VpcjAgFw0yNjExMjIwNDU4NTJaGA8yMTI2MTAyOTA0NTg1
+MlowDzENMAsGA1UEAwwEd2VpcjBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABBZT
+WMhP3c52eZ3kB9OpZ8ylbiXwnmbS/hNdoiW3iXTXRWCXs8LdZBwVpFciCqr6HRhJ
+Urk/hlNdzqy7M5pLJdqjUzBRMB0GA1UdDgQWBBR3K3Q0eGbODAiFK5iutsxUjc5Z
+JTAfBgNVHSMEGDAWgBR3K3Q0eGbODAiFK5iutsxUjc5ZJTAPBgNVHRMBAf8EBTAD
+AQH/MAoGCCqGSM49BAMCA0gAMEUCIESmRSUjTKLA6co6WkGNdBMMgd8QC9M3fVjl
+WEinvZ/UAiEAkJrpzMK4R78jZs7N+PTVsFoUqum2nSiiGobZgxQXBR0=
+-----END CERTIFICATE-----
+"""
+KEY = """
+-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgtAZMlEGdIuxcXjte
+Q3z+sipJs3X+Eg7UdrKOlb5Pr7qhRANCAAQWU1jIT93Odnmd5AfTqWfMpW4l8J5m
+0v4TXaIlt4l010Vgl7PC3WQcFaRXIgqq+h0YSVK5P4ZTXc6suzOaSyXa
+-----END PRIVATE KEY-----
 """
 
 
@@ -151,6 +171,46 @@ class TestKafka:
         first, second = (line["why"] for line in said)
         assert "must hold kafka_ca as a client can use, got" in first
         assert "must hold kafka_certificate and kafka_key, which belong together" in second
+
+    @pytest.mark.parametrize("name", ["kafka_ca", "kafka_certificate", "kafka_key"])
+    def test_a_file_in_der_is_named(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        """Bytes that are no text are told by the file's name, once, beside all other faults."""
+        monkeypatch.setenv("WEIR_SAMPLE_KAFKA_SECURITY_PROTOCOL", "SASL_SSL")
+        monkeypatch.setenv("WEIR_SAMPLE_KAFKA_SASL_MECHANISM", "PLAIN")
+        (folder / "kafka_user").write_text("ingest\n")
+        (folder / "kafka_certificate").write_text(CERTIFICATE)
+        (folder / "kafka_key").write_text(KEY)
+        (folder / name).write_bytes(ssl.PEM_cert_to_DER_cert(CA.strip()))
+
+        with structlog.testing.capture_logs() as said:
+            assert read(Sample) is None
+
+        first, second = (line["why"] for line in said)
+        assert f"must hold {name} as text in UTF-8, found other bytes; write it anew" in first
+        assert "must hold a file kafka_password" in second
+
+    def test_a_file_that_cannot_be_read_is_named(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What the system says of a file stands beside its name; others are told as well."""
+        monkeypatch.setenv("WEIR_SAMPLE_KAFKA_SECURITY_PROTOCOL", "SSL")
+        (folder / "hash_key").unlink()
+        (folder / "kafka_user").write_text("ingest\n")
+        for name in ("hash_key", "redis_password", "kafka_ca"):
+            # A file that also root finds, and cannot read.
+            (folder / name).symlink_to("/proc/self/mem")
+
+        with structlog.testing.capture_logs() as said:
+            assert read(Sample) is None
+
+        *closed, unused = (line["why"] for line in said)
+        assert [why.split(";")[0].removeprefix("Value error, ") for why in closed] == [
+            f"must hold {name} as a file that this process may read, got Input/output error"
+            for name in ("hash_key", "redis_password", "kafka_ca")
+        ]
+        assert "must hold no file kafka_user while the security protocol is SSL" in unused
 
     def test_an_empty_file_is_none(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A CA of nothing but white space leaves it to the system's."""

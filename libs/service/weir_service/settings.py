@@ -11,7 +11,7 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -58,6 +58,8 @@ class KafkaSettings(BaseSettings):
 
     needed_secrets: ClassVar[tuple[str, ...]] = ()
     """Names of the files that must be in `secrets_dir`."""
+    optional_secrets: ClassVar[tuple[str, ...]] = ()
+    """Names of those that may be there, beside Kafka's."""
 
     kafka_bootstrap: str = Field(description="Brokers of the log, `host:port[,host:port]`.")
     kafka_security_protocol: SecurityProtocol = Field(
@@ -90,14 +92,15 @@ class KafkaSettings(BaseSettings):
     @field_validator("secrets_dir")
     @classmethod
     def _secrets_are_there(cls, folder: Path | None, info: ValidationInfo) -> Path | None:
+        found, closed = _read_each(folder, (*cls.needed_secrets, *cls.optional_secrets, *SECRETS))
         faults = [
             f"must be a folder with a file {name} that is not empty, found none: {folder}"
             for name in cls.needed_secrets
-            if not read_secret(folder, name)
+            if not found[name] and name not in closed
         ]
+        faults += closed.values()
         if protocol := info.data.get("kafka_security_protocol"):
-            found = {name: read_secret(folder, name) or "" for name in SECRETS}
-            faults += secret_faults(protocol, found) or _unreadable(folder, found)
+            faults += secret_faults(protocol, found, closed) or _unusable(folder, found)
         if faults:
             raise ValueError("\n".join(faults))
         return folder
@@ -116,6 +119,8 @@ class KafkaSettings(BaseSettings):
 class ServiceSettings(KafkaSettings):
     """What every service is told from outside."""
 
+    optional_secrets: ClassVar[tuple[str, ...]] = ("redis_password",)
+
     redis_url: str = Field(description="The store of panes, `redis://host:port/db`.")
     host: str = Field(default="127.0.0.1", description="Address that all ports bind to.")
     instance: str = Field(
@@ -124,7 +129,12 @@ class ServiceSettings(KafkaSettings):
     )
 
     def secret(self, name: str) -> str | None:
-        """Return a secret without the white space around it; None if there is no such file."""
+        """Return a secret without the white space around it; None if there is no such file.
+
+        Raises:
+            OSError: If its file cannot be read.
+            UnicodeDecodeError: If it is no text.
+        """
         return read_secret(self.secrets_dir, name)
 
     @property
@@ -144,25 +154,63 @@ class ServiceSettings(KafkaSettings):
 
 
 def read_secret(folder: Path | None, name: str) -> str | None:
-    """Return the text of a file in a folder of secrets; None if there is none."""
+    """Return the text of a file in a folder of secrets; None if there is none.
+
+    Raises:
+        OSError: If it cannot be read.
+        UnicodeDecodeError: If it is no text.
+    """
     path = folder / name if folder is not None else None
     return path.read_text(encoding="utf-8").strip() if path is not None and path.is_file() else None
 
 
-def _unreadable(folder: Path | None, found: Mapping[str, str]) -> list[str]:
+def try_secret(folder: Path | None, name: str) -> str:
+    """Return the text of a file in a folder of secrets; empty if there is none.
+
+    Raises:
+        ValueError: If it cannot be read; names it, and says what to do.
+    """
+    try:
+        return read_secret(folder, name) or ""
+    except UnicodeDecodeError:
+        msg = (
+            f"must hold {name} as text in UTF-8, found other bytes; write it anew, a certificate"
+            " or key in PEM instead of DER"
+        )
+    except OSError as error:
+        msg = (
+            f"must hold {name} as a file that this process may read, got {error.strerror};"
+            " see whose it is and who may read it"
+        )
+    raise ValueError(msg)
+
+
+def _read_each(folder: Path | None, names: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the texts of secrets, empty without one, and what is wrong with those unread."""
+    found = dict.fromkeys(names, "")
+    closed: dict[str, str] = {}
+    for name in found:
+        try:
+            found[name] = try_secret(folder, name)
+        except ValueError as fault:
+            closed[name] = str(fault)
+    return found, closed
+
+
+def _unusable(folder: Path | None, found: Mapping[str, str]) -> list[str]:
     """Return which certificates and keys in a folder of secrets no client could use."""
     faults: list[str] = []
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    loads: dict[str, Callable[[Path], None]] = {
-        CA: lambda where: context.load_verify_locations(where / CA),
-        CERTIFICATE: lambda where: context.load_cert_chain(where / CERTIFICATE, where / KEY),
+    loads: dict[tuple[str, ...], Callable[[Path], None]] = {
+        (CA,): lambda where: context.load_verify_locations(where / CA),
+        (CERTIFICATE, KEY): lambda where: context.load_cert_chain(where / CERTIFICATE, where / KEY),
     }
-    for name, load in loads.items():
+    for names, load in loads.items():
         try:
-            if folder is not None and found[name]:
+            if folder is not None and all(found[name] for name in names):
                 load(folder)
         except (ssl.SSLError, OSError) as error:
-            what = name if name == CA else f"{CERTIFICATE} and {KEY}, which belong together"
+            what = CA if names == (CA,) else f"{CERTIFICATE} and {KEY}, which belong together"
             faults.append(f"must hold {what} as a client can use, got {error}; write it anew")
     return faults
 

@@ -154,6 +154,11 @@ class TestSecrets:
         """Two missing files are two faults."""
         assert len(secret_faults("SASL_SSL", {})) == 2
 
+    def test_a_file_that_could_not_be_read_is_there(self) -> None:
+        """It counts as found, where it is needed and where it is of no use."""
+        assert secret_faults("SSL", {KEY: PKCS8}, {CERTIFICATE}) == []
+        assert len(secret_faults("PLAINTEXT", {}, {CA})) == 1
+
 
 class TestRefusal:
     def test_in_words(self) -> None:

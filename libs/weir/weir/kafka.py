@@ -7,7 +7,7 @@ the Python processes use, and Kafka's Java client inside Spark. Where its parts 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -129,7 +129,9 @@ def mechanism_fault(protocol: SecurityProtocol, mechanism: SaslMechanism | None)
     return None
 
 
-def secret_faults(protocol: SecurityProtocol, found: Mapping[str, str]) -> list[str]:
+def secret_faults(
+    protocol: SecurityProtocol, found: Mapping[str, str], closed: Collection[str] = ()
+) -> list[str]:
     """Return what is wrong with the secrets that a client would use.
 
     One that would not be used is a fault, too: whoever put a password there counts on it.
@@ -137,9 +139,12 @@ def secret_faults(protocol: SecurityProtocol, found: Mapping[str, str]) -> list[
     Args:
         protocol: How the brokers are spoken to.
         found: The texts of those `SECRETS` that are there, without the white space around them.
+        closed: Names of those that are there and could not be read. That they could not is
+            not told here.
     """
-    there = {name: text for name, text in found.items() if text}
-    faults = [*_unused(protocol, there), *_wrong(there)]
+    texts = {name: text for name, text in found.items() if text}
+    there = {*texts, *closed}
+    faults = [*_unused(protocol, there), *_wrong(texts)]
     if has_sasl(protocol):
         faults += [
             f"must hold a file {name} while the security protocol is {protocol}, found none;"
@@ -153,7 +158,7 @@ def secret_faults(protocol: SecurityProtocol, found: Mapping[str, str]) -> list[
     return faults
 
 
-def _unused(protocol: SecurityProtocol, there: Mapping[str, str]) -> list[str]:
+def _unused(protocol: SecurityProtocol, there: Collection[str]) -> list[str]:
     unused = [] if has_sasl(protocol) else [USER, PASSWORD]
     unused += [] if has_tls(protocol) else [CA, CERTIFICATE, KEY]
     return [

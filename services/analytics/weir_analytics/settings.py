@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import SettingsConfigDict
-from weir_service.settings import Port, ServiceSettings, read_secret
+from weir_service.settings import Port, ServiceSettings, try_secret
 
 DAY_MS = 86_400_000
 PODS = "k8s://"
@@ -133,7 +133,7 @@ class Settings(ServiceSettings):
     @classmethod
     def _port_is_guarded(cls, port: int, told: ValidationInfo) -> int:
         folder = told.data.get("secrets_dir")
-        if _in_pods(told.data) and not read_secret(folder, SPARK_SECRET):
+        if _in_pods(told.data) and not try_secret(folder, SPARK_SECRET):
             msg = (
                 "must be for executors only that know the same secret; secrets_dir must be a"
                 f" folder with a file {SPARK_SECRET} that is not empty, found none: {folder}"

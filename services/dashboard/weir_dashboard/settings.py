@@ -14,6 +14,7 @@ class Settings(ServiceSettings):
 
     model_config = SettingsConfigDict(env_prefix="WEIR_DASHBOARD_", frozen=True)
     needed_secrets = ("hash_key",)
+    optional_secrets = (*ServiceSettings.optional_secrets, "bootstrap_key")
 
     port: Port = Field(default=8081, description="Port of API, socket and pages.")
     ops_port: Port = Field(default=8083, description="Port of /livez, /readyz and /metrics.")
