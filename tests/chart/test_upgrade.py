@@ -1,118 +1,43 @@
 """What an installation made is kept by the next one: passwords, the key of hashes, the first key.
 
-Helm looks for Secrets in the cluster while it renders. There is no cluster here, so what one
-answers to these questions (discovery, and GET of a Secret) is answered by a small server; the
-Secrets are those of a render before.
+And what its user set: the recipes of UPGRADING.md are run by Helm, over a release of a chart that
+had none of the values that came later. There is no cluster here; `installed.py` answers as one.
 """
 
 from __future__ import annotations
 
 import copy
-import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import re
+import shlex
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
+from chart.installed import Last, cluster
 from chart.manifests import of_kind
-from weir_chart.render import Object, Release, Workbench
+from ruamel.yaml import YAML
+from weir_chart import golden
+from weir_chart.render import CHART, Object, Release, Workbench, read_all
 
-VERSION = {"major": "1", "minor": "33", "gitVersion": "v1.33.0"}
-MISSING = {
-    "kind": "Status",
-    "apiVersion": "v1",
-    "status": "Failure",
-    "reason": "NotFound",
-    "code": 404,
-}
-
-
-def discovery(objects: list[Object]) -> dict[str, Any]:
-    """Return what a cluster that knows the kinds of these objects says of itself, by path."""
-    kinds = {(one["apiVersion"], one["kind"]) for one in objects}
-    versions = sorted({version for version, _ in kinds if "/" in version})
-    groups = []
-    for version in versions:
-        told = {"groupVersion": version, "version": version.partition("/")[2]}
-        name = version.partition("/")[0]
-        groups.append({"name": name, "versions": [told], "preferredVersion": told})
-    answers: dict[str, Any] = {
-        "/version": VERSION,
-        "/api": {"kind": "APIVersions", "versions": ["v1"]},
-        "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups},
-    }
-    for version in ("v1", *versions):
-        resources = [_resource(kind) for of, kind in sorted(kinds) if of == version]
-        path = f"/apis/{version}" if "/" in version else f"/api/{version}"
-        told = {"kind": "APIResourceList", "groupVersion": version, "resources": resources}
-        answers[path] = told
-    return answers
+TEXT = (CHART / "UPGRADING.md").read_text()
+# Values that the chart did not have at first, and one whose default is gone.
+LATER = (
+    *("networkPolicy.api", "analytics.mode", "analytics.driverAccount", "analytics.executors"),
+    *(f"externalKafka.{name}" for name in ("securityProtocol", "sasl", "tls")),
+    *(f"{name}.kafkaSecret" for name in ("topics", "ingest", "analytics", "alerts", "dashboard")),
+)
+GONE = {"analytics": {"config": {"master": "local[2,4]"}}}
+TOLD = {"ingest": {"config": {"linger_ms": 9}}, "analytics": {"config": {"max_records": 50000}}}
 
 
-def _resource(kind: str) -> Object:
-    name = kind.lower()
-    plural = f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
-    verbs = ["get", "list", "create", "update", "delete"]
-    return {"name": plural, "singularName": name, "namespaced": True, "kind": kind, "verbs": verbs}
+def recipes() -> list[list[list[str]]]:
+    """Return each line of the page's blocks: commands, as words, of which one needs the last."""
+    blocks = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
+    lines = re.sub(r"\\\n|(?<=&&)\n", " ", "".join(blocks)).splitlines()
+    return [[shlex.split(one) for one in line.split("&&")] for line in lines]
 
 
-def _installed(found: Object) -> Object:
-    """Return an object as Helm leaves it: marked as its own, so that it takes it up again."""
-    shown = copy.deepcopy(found)
-    shown["metadata"].setdefault("annotations", {}).update(
-        {"meta.helm.sh/release-name": "weir", "meta.helm.sh/release-namespace": "weir"}
-    )
-    return shown
-
-
-@contextmanager
-def cluster(objects: list[Object], folder: Path, lost: str = "") -> Iterator[Path]:
-    """Yield the settings of a client of a cluster that holds all Secrets but the lost one."""
-    prefix = "/api/v1/namespaces/weir/secrets/"
-    answers = discovery(objects)
-    for one in of_kind(objects, "Secret"):
-        if one["metadata"]["name"] != f"weir-{lost}":
-            answers[f"{prefix}{one['metadata']['name']}"] = _installed(one)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            found = answers.get(self.path.partition("?")[0])
-            body = json.dumps(found or MISSING).encode()
-            self.send_response(200 if found else 404)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-            """Log nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield _client_settings(folder, server.server_address[1])
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def _client_settings(folder: Path, port: int) -> Path:
-    named = {"name": "here"}
-    settings = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{**named, "cluster": {"server": f"http://127.0.0.1:{port}"}}],
-        "users": [{**named, "user": {}}],
-        "contexts": [{**named, "context": {"cluster": "here", "user": "here"}}],
-        "current-context": "here",
-    }
-    path = folder / "kubeconfig"
-    path.write_text(json.dumps(settings))
-    return path
+UPGRADES = [words for line in recipes() for words in line if words[:2] == ["helm", "upgrade"]]
 
 
 def secrets(objects: list[Object]) -> dict[str, Object]:
@@ -149,3 +74,67 @@ def test_a_lost_secret_comes_back_from_the_others(
     changed = {name for name in before if before[name] != after[name]}
     had_password = lost in ("ingest", "dashboard", "alerts")
     assert changed == ({f"weir-{lost}", "weir-redis-acl"} if had_password else set())
+
+
+def first_defaults() -> Object:
+    """Return the chart's defaults as they were before the values that came later."""
+    (found,) = read_all((CHART / "values.yaml").read_text())
+    for path in LATER:
+        *folders, last = path.split(".")
+        place = found
+        for folder in folders:
+            place = place[folder]
+        del place[last]
+    found["analytics"]["config"] |= GONE["analytics"]["config"]
+    shown: Object = found
+    return shown
+
+
+def without_tests(objects: list[Object]) -> list[Object]:
+    """Return objects as they are compared, without those of `helm test`."""
+    kept = [one for one in objects if "helm.sh/hook" not in one["metadata"].get("annotations", {})]
+    return sorted((golden.masked(one) for one in kept), key=lambda one: str(one["metadata"]))
+
+
+@pytest.mark.parametrize("words", UPGRADES, ids=lambda words: " ".join(words[4:]) or "plain")
+def test_a_recipe_leaves_what_an_installation_would_make(
+    bench: Workbench, renders: dict[str, list[Object]], tmp_path: Path, words: list[str]
+) -> None:
+    """Over the first chart, Helm renders each command to what one with all values renders to."""
+    (chart,) = read_all((CHART / "Chart.yaml").read_text())
+    told = tmp_path / "told.yaml"
+    YAML().dump(TOLD, told)
+    sets = tuple(value for name, value in pairwise(words) if name == "--set")
+    first = bench.objects(Release((told,)))
+
+    with cluster([*first, *renders["executors"]], tmp_path, last=_last(chart)) as client:
+        upgraded = bench.upgraded(words[2:], client)
+        fresh = bench.objects(Release((told,), sets=sets, cluster=client))
+
+    assert without_tests(upgraded) == without_tests(fresh)
+    assert without_tests(upgraded) != without_tests(first) or not sets
+
+
+def _last(chart: Object) -> Last:
+    return Last(chart, first_defaults(), copy.deepcopy(TOLD))
+
+
+def test_no_recipe_takes_old_defaults() -> None:
+    """Helm then renders without each value that is new; the flag must not come back."""
+    assert "--reuse-values" not in TEXT
+    with_values = [words for words in UPGRADES if "--set" in words]
+    assert len(with_values) >= 3
+    assert all("--reset-then-reuse-values" in words for words in with_values)
+
+
+def test_an_upgrade_is_tried_before_anything_is_deleted() -> None:
+    """What is deleted is deleted for an upgrade, and only if that has passed as a trial."""
+    upgraded = [line for line in recipes() if ["helm", "upgrade"] in [one[:2] for one in line]]
+    deleted = [
+        line for line in recipes() if any("delete" in one and "--force" not in one for one in line)
+    ]
+
+    assert len(deleted) == 2
+    for line in deleted:
+        assert line in upgraded
+        assert line[0] == [*line[-1], "--dry-run=server", ">/dev/null"]

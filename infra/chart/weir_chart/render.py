@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,22 @@ class Workbench:
             "install", release.name, str(self.chart), "--dry-run=client", *_options(release)
         )
         return said.partition("\nNOTES:\n")[2]
+
+    def upgraded(self, words: Sequence[str], cluster: Path) -> list[Object]:
+        """Return what an upgrade over the last release would leave, without tests.
+
+        Args:
+            words: What stands behind `helm upgrade`, with `charts/weir` for the chart; where
+                the output goes is passed over.
+            cluster: Settings of a client of the cluster that has the last release.
+
+        Raises:
+            RenderError: If Helm refuses the upgrade.
+        """
+        told = [str(self.chart) if one == "charts/weir" else one for one in words if one[0] != ">"]
+        server = ("--dry-run=server", "--kubeconfig", str(cluster), "--disable-openapi-validation")
+        said = self._helm("upgrade", *told, *server, "--output", "json")
+        return read_all(json.loads(said)["manifest"])
 
     def _helm(self, *words: str) -> str:
         done = subprocess.run(  # noqa: S603  our own Helm
