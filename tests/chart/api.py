@@ -1,9 +1,9 @@
 """The cluster's API as the driver's client finds it, and a kubelet that runs what is asked for.
 
 Pods are the only objects. What is asked is answered as the API documents it: get, list by
-labels and fields, watch, create, delete of one and of many; anything else is refused, and so is
-who does not come with the driver's token. A pod that is created is run as `host.py` runs those
-of the chart, on an address of its own; its phase is that of its process.
+labels and fields, watch, create, delete of one and of many. Patch and update are noted and refused;
+who does not come with the driver's token is refused, too. A pod that is created is run as `host.py`
+runs those of the chart, on an address of its own; its phase is that of its process.
 """
 
 from __future__ import annotations
@@ -194,6 +194,12 @@ def handler_of(api: Api) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             self._answer(api.create(json.loads(body)), 201)
 
+        def do_PATCH(self) -> None:
+            self._refuse("patch")
+
+        def do_PUT(self) -> None:
+            self._refuse("update")
+
         def do_DELETE(self) -> None:
             name, query = self._read("delete")
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -203,6 +209,12 @@ def handler_of(api: Api) -> type[BaseHTTPRequestHandler]:
             for pod in picked:
                 api.pods.put("DELETED", pod)
             self._answer({"kind": "Status", "apiVersion": "v1", "status": "Success"})
+
+        def _refuse(self, verb: str) -> None:
+            """Note what is asked, and do none of it: the driver is given no right to it."""
+            self._read(verb)
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self._answer({"kind": "Status", "apiVersion": "v1", "status": "Failure"}, 403)
 
         def _read(self, verb: str) -> tuple[str, dict[str, str]]:
             """Note what is asked; return the name of a pod, if one is meant, and the query."""
