@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 from weir.kafka import (
     CA,
@@ -19,7 +21,16 @@ from weir.kafka import (
 
 LOGIN = {USER: "ingest", PASSWORD: "p4ss"}
 PEM = "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----"
-PKCS8 = "-----BEGIN PRIVATE KEY-----\nMII\n-----END PRIVATE KEY-----"
+
+
+def pkcs8(algorithm: str, head: str = "3047") -> str:
+    """Return a private key in PEM whose algorithm is given in hex of DER; the key is zeros."""
+    der = bytes.fromhex(f"{head} 020100 30{len(bytes.fromhex(algorithm)):02x} {algorithm} 0422")
+    text = base64.encodebytes(der + bytes(34)).decode()
+    return f"-----BEGIN PRIVATE KEY-----\n{text}-----END PRIVATE KEY-----"
+
+
+PKCS8 = pkcs8("06092a864886f70d010101 0500", "308204bd")
 PKCS1 = "-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----"
 
 
@@ -153,6 +164,41 @@ class TestSecrets:
     def test_all_are_told(self) -> None:
         """Two missing files are two faults."""
         assert len(secret_faults("SASL_SSL", {})) == 2
+
+    @pytest.mark.parametrize("curve", ["06082a8648ce3d030107", "06052b81040022", "06052b81040023"])
+    def test_a_key_on_a_curve_that_all_clients_read(self, curve: str) -> None:
+        """P-256, P-384 and P-521, whether the length of the key takes one byte or two."""
+        for head in ("3047", "308187"):
+            key = pkcs8(f"06072a8648ce3d0201 {curve}", head)
+
+            assert secret_faults("SSL", {CERTIFICATE: PEM, KEY: key}) == []
+
+    @pytest.mark.parametrize(
+        "algorithm",
+        [
+            pytest.param("06032b6570", id="Ed25519"),
+            pytest.param("06032b6571", id="Ed448"),
+            pytest.param("06092a864886f70d01010a", id="RSASSA-PSS"),
+            pytest.param("06072a8648ce3d0201 06052b8104000a", id="secp256k1"),
+            pytest.param("06072a8648ce3d0201 06092b2403030208010107", id="brainpoolP256r1"),
+        ],
+    )
+    def test_a_key_that_java_does_not_read(self, algorithm: str) -> None:
+        """What only librdkafka reads is refused, with the reason and what to do."""
+        (fault,) = secret_faults("SSL", {CERTIFICATE: PEM, KEY: pkcs8(algorithm)})
+
+        assert fault == (
+            f"must hold {KEY} as a key of RSA, or of EC on the curve P-256, P-384 or P-521, since"
+            " Kafka's Java client in analytics reads no other, found another; have the certificate"
+            " made for such a key"
+        )
+
+    @pytest.mark.parametrize("text", ["", "MII", "MIIB", "ö"])
+    def test_what_is_no_key_is_left_to_who_loads_it(self, text: str) -> None:
+        """Of a key that is cut off nothing is said about its kind."""
+        key = f"-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----"
+
+        assert secret_faults("SSL", {CERTIFICATE: PEM, KEY: key}) == []
 
     def test_a_file_that_could_not_be_read_is_there(self) -> None:
         """It counts as found, where it is needed and where it is of no use."""

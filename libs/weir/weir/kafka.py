@@ -7,6 +7,8 @@ the Python processes use, and Kafka's Java client inside Spark. Where its parts 
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -24,6 +26,15 @@ SECRETS: Final = (USER, PASSWORD, CA, CERTIFICATE, KEY)
 
 _CERTIFICATE_BEGINS = "-----BEGIN CERTIFICATE-----"
 _KEY_BEGINS = "-----BEGIN PRIVATE KEY-----"
+_KEY_TEXT = re.compile(f"{_KEY_BEGINS}(.*?)-----END PRIVATE KEY-----", re.DOTALL)
+_RSA = bytes.fromhex("06092a864886f70d010101")
+_EC = bytes.fromhex("06072a8648ce3d0201")
+# The curves that Java's provider signs with since Java 16, named: it reads no spelt-out ones.
+_CURVES = ("06082a8648ce3d030107", "06052b81040022", "06052b81040023")
+_ALGORITHMS: Final = (_RSA, *(_EC + bytes.fromhex(curve) for curve in _CURVES))
+"""How the algorithm of a key begins, in DER, that both libraries read and sign with."""
+_SHORTEST_KEY: Final = 16
+"""In bytes: what is shorter was cut off."""
 _LOGIN_MODULES: Final[Mapping[SaslMechanism, str]] = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -188,7 +199,30 @@ def _wrong(there: Mapping[str, str]) -> list[str]:
             " that every client here reads, found something else; convert it with"
             " `openssl pkcs8 -topk8 -nocrypt`"
         )
+    elif KEY in there and not _is_read_by_all(there[KEY]):
+        faults.append(
+            f"must hold {KEY} as a key of RSA, or of EC on the curve P-256, P-384 or P-521, since"
+            " Kafka's Java client in analytics reads no other, found another; have the certificate"
+            " made for such a key"
+        )
     return faults
+
+
+def _is_read_by_all(key: str) -> bool:
+    """Return whether a private key is of a kind that both libraries read.
+
+    True also for what is no key at all: whoever loads it says so.
+    """
+    found = _KEY_TEXT.search(key)
+    try:
+        der = base64.b64decode(found[1]) if found else b""
+    except ValueError:
+        return True
+    if len(der) < _SHORTEST_KEY:
+        return True
+    # A sequence of version and algorithm (a sequence, too); lengths above 127 take more bytes.
+    version = 2 + (der[1] & 0x7F if der[1] & 0x80 else 0)
+    return der.startswith(_ALGORITHMS, version + 5)
 
 
 _UNKNOWN: Final = (
