@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from chart.manifests import Workload, environment, workloads
+from chart.manifests import Workload, environment, executors, named, workloads
 from ruamel.yaml import YAML
 from secured import USERS, users
 from weir_chart import golden
@@ -90,6 +90,37 @@ def test_one_certificate_beside_the_user(bench: Workbench) -> None:
     both = {"tls.crt": "kafka_certificate", "tls.key": "kafka_key"}
     assert kafka_files(client(objects, "alerts")) == {"login-of-alerts": LOGIN, "certificate": both}
     assert kafka_files(client(objects, "topics")) == {"login": LOGIN, "certificate": both}
+
+
+def test_executors_come_as_their_driver(renders: dict[str, list[Object]]) -> None:
+    """They read the log by the user, the certificate and the CA of analytics, at the same ports."""
+    objects = renders["executors-own"]
+    driver, (executor,) = client(objects, "analytics"), executors(objects)
+    (found,) = (one for one in executor.spec["volumes"] if one["name"] == "secrets")
+    (own,) = (one for one in driver.spec["volumes"] if one["name"] == "secrets")
+    places = [
+        [one for one in pod.containers()[0]["volumeMounts"] if one["name"] == "secrets"]
+        for pod in (driver, executor)
+    ]
+
+    assert kafka_files(executor) == {
+        "weir-kafka-analytics": LOGIN,
+        "kafka-client": {"tls.crt": "kafka_certificate", "tls.key": "kafka_key"},
+        "kafka-ca": {"ca.crt": "kafka_ca"},
+    }
+    # With the password of Redis, and what driver and executors know each other by.
+    assert found == own
+    assert {one["secret"]["name"] for one in own["projected"]["sources"]} >= {
+        "weir-redis",
+        "counts-analytics",
+    }
+    # The paths are those of the driver's settings, which executors are sent.
+    assert places[0] == places[1]
+    assert places[0][0]["mountPath"] == told(driver)["secrets_dir"]
+    for name in ("counts-analytics", "counts-executor"):
+        egress = named(objects, "NetworkPolicy", name)["spec"]["egress"]
+        assert {"ports": [{"protocol": "TCP", "port": 9094}]} in egress
+        assert {"ports": [{"protocol": "TCP", "port": 6380}]} in egress
 
 
 @pytest.mark.parametrize("component", CLIENTS)
