@@ -96,3 +96,13 @@ def test_a_recovery_keeps_its_distance() -> None:
         (400, 350),
         (450, 400),
     ]
+
+
+def test_every_pair_of_limits_has_a_step() -> None:
+    """Also where a share of their distance lies just below a power of ten."""
+    for low in range(0, 100, 5):
+        for width in (1.6, 0.16, 0.016, 16.0, 160.0):
+            rule = rule_of(outside=[low / 100, round(low / 100 + width, 4)])
+            limits = [one.rule.limit for one in trials(rule, 9)]
+            assert rule.limit in limits
+            assert len(set(limits)) == len(limits)

@@ -88,7 +88,7 @@ def trials(rule: Rule, count: int) -> list[Trial]:
     """
     each = step_of(rule)
     reach = min(count, MAX_LIMITS) // 2
-    moves = (round(nth * each, 12) for nth in range(-reach, reach + 1))
+    moves = (_sum(nth * each, 0.0) for nth in range(-reach, reach + 1))
     return [Trial(moved) for move in moves if (moved := _moved(rule, move)) is not None]
 
 
@@ -99,8 +99,10 @@ def step_of(rule: Rule) -> float:
     """
     ends = rule.limit if isinstance(rule.limit, tuple) else (0.0, rule.limit)
     size = abs(ends[1] - ends[0]) / (2 if rule.outside else 1) or 1.0
-    power = 10.0 ** math.floor(math.log10(size / _SHARE))
-    step = max(s for s in _STEPS if s * power <= size / _SHARE) * power
+    # Just below a power of ten the logarithm is rounded up to it.
+    most = float(f"{size / _SHARE:.12g}")
+    power = 10.0 ** math.floor(math.log10(most))
+    step = max((s for s in _STEPS if s * power <= most), default=1) * power
     whole = all(float(end).is_integer() for end in ends)
     return max(step, 1.0) if whole else step
 
