@@ -9,6 +9,7 @@ import pytest
 from weir.alerts.machine import Phase, Point
 from weir.alerts.step import Kind, Transition
 from weir.definitions.silence import instant_text
+from weir_local.waiting import wait_until
 
 from .test_alerts import Job, put_rule, rule_text
 from .test_live_socket import Client, greeted
@@ -87,6 +88,33 @@ def test_a_silence_changes_what_is_told(running: Running, job: Job) -> None:
         while (frame := client.hear("alert"))["alert"]["id"] != alert_id:
             pass
         assert frame["alert"]["silenced_by"] == [rule]
+
+
+def test_a_silence_hides_no_end_from_a_client_that_is_slow(running: Running, job: Job) -> None:
+    """What ended while it was paused is told, beside all that fires."""
+    ended = job.tell(transition(Kind.FIRING), phase=Phase.FIRING, group=("eu",))
+    firing = job.tell(transition(Kind.FIRING), phase=Phase.FIRING, group=("us",))
+    with greeted(running) as client, running.client() as http:
+        following(client)
+        client.say("pace", hz=0)
+        job.tell(transition(Kind.RESOLVED, 240_000), phase=Phase.OK, group=("eu",))
+        until = instant_text(32_503_680_000_000)
+        text = {"kind": "silence", "name": job.rule_name, "rule": job.rule_name, "reason": "x"}
+        running.put("default", "silence", job.rule_name, json.dumps({**text, "until": until}))
+        wait_until(
+            lambda: http.get(f"/alerts/{firing}").json()["silenced_by"], timeout_s=5, what="it"
+        )
+        client.say("pace", hz=4)
+        told = {}
+        while (frame := client.hear("alert", "alerts"))["op"] == "alert":
+            told[frame["alert"]["id"]] = frame["alert"]["state"]
+    assert (told[ended], told[firing]) == ("resolved", "firing")
+
+
+def test_a_position_before_the_first_record(running: Running) -> None:
+    """As the server itself says it while `weir.alerts` is empty."""
+    with greeted(running) as client:
+        assert isinstance(following(client, -1)[1], int)
 
 
 def test_nobody_is_told_of_another_tenants(running: Running, job: Job) -> None:

@@ -37,9 +37,9 @@ class Position(_Message):
 
 
 class After(_Message):
-    """Up to where a client knows alerts: the `seq` that it was told last."""
+    """Up to where a client knows alerts: the `seq` that it was told last; -1 before any record."""
 
-    seq: Annotated[int, Field(ge=0)]
+    seq: Annotated[int, Field(ge=-1)]
 
 
 class TailFilter(_Message):

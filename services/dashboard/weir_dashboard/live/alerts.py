@@ -31,9 +31,16 @@ class Answering(Protocol):
 
 @dataclass
 class _Followers:
-    """Who follows one tenant's alerts; `is_due` while somebody may lack something."""
+    """Who follows one tenant's alerts.
+
+    Attributes:
+        subscriptions: They.
+        afresh: Those to whom all that fires is due once more.
+        is_due: Whether somebody may lack something.
+    """
 
     subscriptions: set[Subscription] = field(default_factory=set)
+    afresh: set[Subscription] = field(default_factory=set)
     is_due: bool = False
 
 
@@ -63,6 +70,7 @@ class AlertFeeds:
         """Let a subscription follow nothing any more."""
         for tenant, followers in list(self._followers.items()):
             followers.subscriptions.discard(subscription)
+            followers.afresh.discard(subscription)
             if not followers.subscriptions:
                 del self._followers[tenant]
 
@@ -77,8 +85,7 @@ class AlertFeeds:
         for tenant in tenants & self._followers.keys():
             followers = self._followers[tenant]
             followers.is_due = True
-            for subscription in followers.subscriptions:
-                subscription.last_sent_rev = None
+            followers.afresh |= followers.subscriptions
 
     def send(self, now_s: float) -> None:
         """Tell everybody what they lack, if they can take it now.
@@ -88,31 +95,33 @@ class AlertFeeds:
         """
         for tenant, followers in self._followers.items():
             if followers.is_due and self._is_ready():
-                followers.is_due = self._send(tenant, followers.subscriptions, now_s)
+                followers.is_due = self._send(tenant, followers, now_s)
 
-    def _send(self, tenant: str, subscriptions: set[Subscription], now_s: float) -> bool:
+    def _send(self, tenant: str, followers: _Followers, now_s: float) -> bool:
         """Return whether somebody lacks something still."""
         seq = self._listing.reader.next_offset - 1
         alerts = sorted(self._listing.alerts(tenant), key=lambda one: one.seq)
         tell = self._answering(tenant)
         made: dict[str, bytes] = {}
         held_back = False
-        for subscription in subscriptions:
+        for subscription in followers.subscriptions:
             client, known = subscription.client, _known(subscription, seq)
             if not client.can_take(now_s) or not client.wants(subscription, now_s):
                 held_back = True
                 continue
             write, key = client.socket.write, subscription.key
+            again = known is None or subscription in followers.afresh
             for one in alerts:
-                if one.is_open if known is None else one.seq > known:
+                if (again and one.is_open) or (known is not None and one.seq > known):
                     if one.id not in made:
                         body = tell(one).model_dump(mode="json")
                         made[one.id] = frames.frame("alert", key=key, seq=one.seq, alert=body)
                     write(made[one.id])
-            if known is None or seq > known or not subscription.sent_s:
+            if again or known is None or seq > known or not subscription.sent_s:
                 firing = [one.id for one in alerts if one.is_open]
                 write(frames.frame("alerts", key=key, seq=seq, open=firing))
             subscription.last_sent_rev, subscription.sent_s = seq, now_s
+            followers.afresh.discard(subscription)
         return held_back
 
 
