@@ -68,6 +68,8 @@ class Batches:
         recount: What is under way after a loss; None in the ordinary case.
         moved_s: Monotonic time at which processed-through last went on, or an epoch began.
         moved_ms: The same by the wall clock.
+        counted_ms: When processed-through last went on, by the driver's clock: also for who
+            came later, and not touched by a loss. None if nobody has said.
         reachable: Whether the last read of the stream was answered.
         heard_ms: When the last read was answered.
         records: What is kept, oldest first.
@@ -84,6 +86,7 @@ class Batches:
         self.recount: Recount | None = None
         self.moved_s = clock.monotonic_s()
         self.moved_ms = clock.now_ms()
+        self.counted_ms: int | None = None
         self.reachable = False
         self.heard_ms = clock.now_ms()
         self.records: deque[BatchRecord] = deque()
@@ -147,6 +150,7 @@ class Batches:
         self.rev = entry.rev
         if entry.processed_through_ms > (self.processed_through_ms or 0):
             self._move(entry.processed_through_ms)
+            self.counted_ms = entry.at_ms
         self.records.append(entry)
         while self.records[0].at_ms < entry.at_ms - KEPT_MS:
             self.records.popleft()

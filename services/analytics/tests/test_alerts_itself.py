@@ -19,6 +19,7 @@ from weir_local.kafka import Broker
 from weir_local.testing import running_broker
 from weir_local.waiting import wait_until
 from weir_reading.accounts import LEDGER_VID
+from weir_reading.parts import PATTERN
 from written import Writer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.redis]
@@ -76,9 +77,12 @@ def test_each_signal_fires_and_goes_back(broker: Broker, job: AlertsJob) -> None
             timeout_s=90,
             what=f"all signals firing, {kinds(hook, 'firing')}; see {job.log_path}",
         )
-        job.kill()
-        job.start()
+        restart_and_read(job, redis)
+        redis.flushall()
+        restart_and_read(job, redis)
+        assert kinds(hook, "resolved") == set()
         away.is_down = False
+        writer = Writer(redis, epoch=2)
 
         def is_back() -> bool:
             writer.commit({}, SystemClock().now_ms())
@@ -90,6 +94,22 @@ def test_each_signal_fires_and_goes_back(broker: Broker, job: AlertsJob) -> None
     titles = {body["rule"]: body["title"] for body in hook.of_weir if body["kind"] == "firing"}
     assert titles["weir_ledger"] == "Weir ledger: not accounted for: 2 events > 0 events"
     assert titles["weir_channel"].endswith(" in away")
+
+
+def restart_and_read(job: AlertsJob, redis: Redis) -> None:
+    """End the job with -9, start it, and wait until it has read all signals twice."""
+    job.kill()
+    job.start()
+    seen: set[int] = set()
+
+    def has_read() -> bool:
+        beats = [json.loads(text) for key in redis.keys(PATTERN) if (text := redis.get(key))]
+        looks = [beat["detail"]["looked_ms"] for beat in beats if beat["at_ms"] >= begun_ms]
+        seen.update(look for look in looks if look is not None)
+        return len(seen) > 1
+
+    begun_ms = SystemClock().now_ms()
+    wait_until(has_read, timeout_s=40, what="two readings of all signals")
 
 
 def count_with_faults(writer: Writer) -> None:

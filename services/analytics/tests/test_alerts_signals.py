@@ -11,7 +11,7 @@ from weir.definitions.records import Edit, delete_record, put_record
 from weir.definitions.rule import Rule
 from weir.definitions.signals import EVERY_MS, SIGNALS
 from weir_analytics.alerts.itself import shipments, shipped
-from weir_analytics.alerts.signal_watch import SignalWatch
+from weir_analytics.alerts.signal_watch import AtLeast, SignalWatch
 from weir_analytics.alerts.signals import closed, quarantined
 
 AT_MS = 1_800_000_000_000
@@ -53,6 +53,12 @@ class TestWatch:
         found = watch(**{"for": "20s"})
         assert told(found, 61, None, None, 61, 61)[-2:] == [[], [Kind.FIRING]]
         assert told(watch(), 61, None)[1:] == [[]]
+
+    def test_at_least_so_long_is_no_recovery(self) -> None:
+        """A job that knows nothing of before its start has seen no recovery."""
+        found = watch()
+        assert told(found, 61, AtLeast(5), AtLeast(50))[1:] == [[], []]
+        assert told(watch(), AtLeast(61)) == [[Kind.FIRING]]
 
     def test_time_without_this_job_is_no_time_beyond(self) -> None:
         """A job that was away for an hour has not seen an hour of lag."""

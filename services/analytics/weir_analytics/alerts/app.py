@@ -102,6 +102,7 @@ class Alerts:
             self._journal,
             self._rules,
             clock,
+            lambda: self._evaluator.evaluated_ms,
         )
         self._itself = Itself(
             self._rules,
@@ -204,15 +205,16 @@ class Alerts:
 
     def _told(self) -> dict[str, Any]:
         """Return what the heartbeat says besides."""
-        watching, due = self._rules.watching, self._journal.fold.due
+        rules, due = self._rules.all(), self._journal.fold.due
         oldest_ms = self._outbox.oldest_due_ms()
         DUE.set(len(due))
         OLDEST_DUE.set(0 if oldest_ms is None else (self._clock.now_ms() - oldest_ms) / 1000)
         RECOUNTING.set(self._batches.recount is not None)
-        errors = {str(vid): one.error for vid, one in watching.items() if one.error}
+        errors = {str(vid): one.error for vid, one in rules.items() if one.error}
         return {
             "evaluated_ms": self._evaluator.evaluated_ms,
-            "rules": len(watching) + len(self._rules.itself),
+            "looked_ms": self._itself.looked_ms,
+            "rules": len(rules),
             "errors": len(errors),
             "due": len(due),
             "failing": sorted({channel for _, channel in self._outbox.failing}),

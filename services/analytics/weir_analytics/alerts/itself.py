@@ -23,8 +23,8 @@ from weir_reading.appender import Appender, NotConfirmedError
 from weir_reading.catalog import Catalog
 
 from weir_analytics.alerts.recording import Recording
-from weir_analytics.alerts.rules import Rules
-from weir_analytics.alerts.signals import Signals
+from weir_analytics.alerts.rules import Rules, WatchingItself
+from weir_analytics.alerts.signals import Readings, Signals, show
 
 SEND_TIMEOUT_S = 10.0
 BY: Final = "weir"
@@ -32,7 +32,11 @@ log = structlog.get_logger()
 
 
 class Itself:
-    """Evaluates the rules on signals, and ships those that tenants begin with."""
+    """Evaluates the rules on signals, and ships those that tenants begin with.
+
+    Attributes:
+        looked_ms: When all signals were read last, by the clock; None before.
+    """
 
     def __init__(
         self,
@@ -49,6 +53,7 @@ class Itself:
         self._recording, self._clock = recording, clock
         self._kafka, self._ships = kafka, ships
         self._defined = True
+        self.looked_ms: int | None = None
         catalog.listen(self._on_definitions)
 
     async def run(self) -> None:
@@ -69,13 +74,33 @@ class Itself:
     async def _look(self) -> None:
         """Take one reading of each signal and evaluate every rule on it."""
         watching = list(self._rules.itself.values())
-        found = await self._signals.read({one.watched.tenant for one in watching})
+        common, found = await self._signals.common(), dict[str, Readings]()
+        for tenant in {one.watched.tenant for one in watching}:
+            try:
+                found[tenant] = common | await self._signals.of_tenant(tenant)
+            except Exception:
+                # Of one tenant; the others' rules are looked at all the same.
+                log.exception("signals_not_read", tenant=tenant)
+        show(found.values())
         at_ms = self._clock.now_ms()
+        for watched, changes in self._rules.ended(at_ms, itself=True):
+            await self._recording.changes(watched, changes, at_ms)
         for one in watching:
-            readings = found[one.watched.tenant][one.watched.rule.metric]
-            changes = one.watch.see(readings, at_ms)
+            await self._evaluate(one, found.get(one.watched.tenant), at_ms)
+        self.looked_ms = at_ms
+
+    async def _evaluate(self, one: WatchingItself, found: Readings | None, at_ms: int) -> None:
+        if found is None:
+            one.error = "its signals could not be read; the log of the alerts job says why"
+            return
+        try:
+            changes = one.watch.see(found[one.watched.rule.metric], at_ms)
             await self._recording.changes(one.watched, changes, at_ms)
             await self._recording.reminders(one.watched, one.watch.series, at_ms)
+            one.error = ""
+        except Exception:
+            log.exception("rule_failed", rule=one.watched.rule.name)
+            one.error = "it could not be evaluated; the log of the alerts job says why"
 
     async def _ship(self) -> None:
         due = shipments(self._catalog.folded, self._clock.now_ms())

@@ -45,10 +45,17 @@ class Watching:
 
 @dataclass
 class WatchingItself:
-    """One rule on a signal of Weir itself, and its watch."""
+    """One rule on a signal of Weir itself.
+
+    Attributes:
+        watched: What its messages need.
+        watch: Its series.
+        error: Why it cannot be watched at present; empty if it can.
+    """
 
     watched: Watched
     watch: SignalWatch
+    error: str = ""
 
     @property
     def newest(self) -> list[tuple[Group, float | None]]:
@@ -69,6 +76,10 @@ class Rules:
         self.watching: dict[int, Watching] = {}
         self.itself: dict[int, WatchingItself] = {}
         self._besides: dict[str, tuple[frozenset[str], tuple[Spell, ...]]] = {}
+
+    def all(self) -> dict[int, Watching | WatchingItself]:
+        """Return all rules that are watched, by vid of the rule's version."""
+        return {**self.watching, **self.itself}
 
     def metrics(self, tenant: str) -> Metrics:
         """Return the metrics of a tenant."""
@@ -99,11 +110,18 @@ class Rules:
                 # What it lacked may be defined now.
                 known.rests_to_s = 0.0
 
-    def ended(self, through_ms: int) -> list[tuple[Watched, list[Change]]]:
-        """Return what is to be told of versions that are known and no longer watched."""
+    def ended(self, through_ms: int, *, itself: bool = False) -> list[tuple[Watched, list[Change]]]:
+        """Return what is to be told of versions that are known and no longer watched.
+
+        Args:
+            through_ms: Now: processed-through, or the clock for rules on Weir itself.
+            itself: Whether of those; else of rules on metrics.
+        """
         found = []
         for tenant, vid in sorted(self._fold.versions()):
             definition = self._catalog.folded.by_vid(vid)
+            if definition is not None and _is_on_signal(definition) != itself:
+                continue
             if (
                 vid in self.watching
                 or vid in self.itself
@@ -197,3 +215,8 @@ class Rules:
         if now is None:
             return "the rule was deleted"
         return "the rule was stopped" if now.vid == definition.vid else "the rule was changed"
+
+
+def _is_on_signal(definition: Definition) -> bool:
+    rule = definition.readable
+    return isinstance(rule, Rule) and rule.signal is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from prometheus_client import Gauge
@@ -20,6 +20,7 @@ from weir_reading.panes import Panes
 
 from weir_analytics.alerts.journal import Journal
 from weir_analytics.alerts.rules import Rules
+from weir_analytics.alerts.signal_watch import AtLeast
 
 QUARANTINE_MINUTES = 10
 FEW_EVENTS = 20
@@ -46,33 +47,54 @@ class Signals:
         journal: Journal,
         rules: Rules,
         clock: Clock,
+        evaluated: Callable[[], int | None],
     ) -> None:
+        """Prepare.
+
+        Args:
+            redis: Whose memory is told.
+            batches: How far counting has come.
+            panes: Where the ledger is kept.
+            catalog: The channels.
+            journal: What came of messages.
+            rules: Which cannot be evaluated.
+            clock: The present.
+            evaluated: Returns processed-through of the last look at all rules; None before it.
+        """
+        self._evaluated = evaluated
         self._redis, self._batches, self._panes = redis, batches, panes
         self._catalog, self._journal, self._rules = catalog, journal, rules
         self._clock = clock
+        self._begun_ms = clock.now_ms()
         self._accounts: dict[str, tuple[int, Readings]] = {}
 
-    async def read(self, tenants: Iterable[str]) -> dict[str, Readings]:
-        """Return the signals of some tenants as they are now."""
+    async def common(self) -> Readings:
+        """Return the signals that are all tenants', as they are now."""
         now_ms, through_ms = self._clock.now_ms(), self._batches.processed_through_ms
-        common: Readings = {
-            "weir.stalled": {(): (now_ms - self._batches.moved_ms) / 1000},
+        found: Readings = {
+            "weir.stalled": {(): self._stalled_s(now_ms)},
             "weir.lag": {(): None if through_ms is None else max(0, now_ms - through_ms) / 1000},
             "weir.memory": {(): _percent(await self._memory())},
         }
-        found = {tenant: common | await self._of_tenant(tenant, now_ms) for tenant in tenants}
-        self._show(common, found)
+        MEMORY.set((found["weir.memory"][()] or 0) / 100)
         return found
 
-    async def _of_tenant(self, tenant: str, now_ms: int) -> Readings:
+    async def of_tenant(self, tenant: str) -> Readings:
+        """Return the signals that are one tenant's own, as they are now."""
+        now_ms = self._clock.now_ms()
         channels = [one.name for one in self._catalog.folded.current(tenant, "channel")]
-        watching = self._rules.watching.values()
-        refused = sum(1 for one in watching if one.error and one.watched.tenant == tenant)
         return {
             **await self._accounts_of(tenant),
             "weir.channel": {(name,): self._failing_s(tenant, name, now_ms) for name in channels},
-            "weir.rules": {(): float(refused)},
+            "weir.rules": {(): self._refused(tenant)},
         }
+
+    def _stalled_s(self, now_ms: int) -> float:
+        """Return since when counting stands still; at least that long, if nobody has said."""
+        counted_ms = self._batches.counted_ms
+        if counted_ms is None:
+            return AtLeast(max(0, now_ms - self._begun_ms) / 1000)
+        return max(0, now_ms - counted_ms) / 1000
 
     async def _accounts_of(self, tenant: str) -> Readings:
         """Return what the accounts of closed minutes say: nothing new before the next is closed."""
@@ -89,6 +111,13 @@ class Signals:
         if found["weir.ledger"][()] is not None:
             self._accounts[tenant] = newest_ms, found
         return found
+
+    def _refused(self, tenant: str) -> float | None:
+        """Return how many rules cannot be evaluated; None before any was tried."""
+        if self._evaluated() is None:
+            return None
+        rules = self._rules.all().values()
+        return float(sum(1 for one in rules if one.error and one.watched.tenant == tenant))
 
     def _failing_s(self, tenant: str, channel: str, now_ms: int) -> float:
         since_ms = self._journal.channels.standing(tenant, channel).failing_ms
@@ -114,18 +143,17 @@ class Signals:
         limit = int(told.get("maxmemory", 0)) or int(told.get("total_system_memory", 0))
         return int(told["used_memory"]) / limit if limit else None
 
-    @staticmethod
-    def _show(common: Readings, found: Mapping[str, Readings]) -> None:
-        """Tell Prometheus the worst of all tenants, or their sum."""
 
-        def of(signal: str) -> list[float]:
-            tenants = (readings[signal] for readings in found.values())
-            return [value for one in tenants for value in one.values() if value is not None]
+def show(found: Collection[Readings]) -> None:
+    """Tell Prometheus the worst of all tenants, or their sum."""
 
-        MEMORY.set((common["weir.memory"][()] or 0) / 100)
-        DIFFERENCE.set(max(of("weir.ledger"), default=0))
-        FAILING.set(sum(value > 0 for value in of("weir.channel")))
-        REFUSED.set(sum(of("weir.rules")))
+    def of(signal: str) -> list[float]:
+        tenants = (readings[signal] for readings in found)
+        return [value for one in tenants for value in one.values() if value is not None]
+
+    DIFFERENCE.set(max(of("weir.ledger"), default=0))
+    FAILING.set(sum(value > 0 for value in of("weir.channel")))
+    REFUSED.set(sum(of("weir.rules")))
 
 
 def closed(records: Sequence[BatchRecord]) -> list[int]:
