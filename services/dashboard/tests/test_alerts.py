@@ -193,7 +193,8 @@ def test_health_stands_beside_the_state(running: Running, metric: tuple[str, int
         "errors": {str(refused["vid"]): "metric must be one that is served"},
         "readings": {str(itself["vid"]): [[["hook"], 61.5], [["other"], 0.0]]},
     }
-    beat = {"at_ms": int(time.time() * 1000), "detail": {"rules": 2, OF_TENANTS: told}}
+    now_ms = int(time.time() * 1000)
+    beat = {"at_ms": now_ms, "detail": {"rules": 2, "looked_ms": now_ms, OF_TENANTS: told}}
     running.redis.set(names.part_key("alerts", "test"), json.dumps(beat), px=8_000)
     with running.client() as client:
 

@@ -13,7 +13,10 @@ from weir_reading.parts import OF_TENANTS, Part
 NOW_MS = 1_800_000_000_000
 LIVE = Fresh("live", NOW_MS - 500, None, None)
 STALE = Fresh("stale", NOW_MS - 90_000, None, None, since_ms=NOW_MS - 90_000, part="kafka")
-WELL = Evaluation(age_ms=900, evaluated_ms=NOW_MS - 700)
+WELL = Evaluation(age_ms=900, evaluated_ms=NOW_MS - 700, looked_ms=NOW_MS - 9_000)
+UNREAD = Evaluation(age_ms=900, evaluated_ms=NOW_MS - 700, looked_ms=NOW_MS - 31_000)
+REDIS = Fresh("stale", NOW_MS - 90_000, None, None, since_ms=NOW_MS - 60_000, part="redis")
+AGAIN = Fresh("rebuilding", NOW_MS - 90_000, None, None, progress=0.25)
 
 
 def rule(**members: Any) -> Rule:
@@ -34,6 +37,12 @@ def itself() -> Rule:
         (rule(), WELL, LIVE, True, "no_data", None),
         (rule(), WELL, STALE, True, "stale", "nothing has been counted for 1m30s: kafka does"),
         (itself(), WELL, STALE, False, "ok", None),
+        (itself(), UNREAD, LIVE, False, "stale", "have not been read for 31s"),
+        (itself(), Evaluation(900), LIVE, False, "stale", "have not been read yet"),
+        (rule(), Evaluation(60_000), REDIS, False, "stale", "redis has not answered for 1m,"),
+        (itself(), Evaluation(60_000), REDIS, False, "stale", "redis has not answered for 1m,"),
+        (rule(), WELL, AGAIN, False, "stale", "counted again after a loss, 25% done"),
+        (itself(), WELL, AGAIN, False, "ok", None),
         (rule(), Evaluation(), LIVE, False, "stale", "has not told that it runs, so nobody"),
         (itself(), Evaluation(age_ms=12_000), LIVE, False, "stale", "it runs for 12s, so nobody"),
         (rule(mode="stopped"), Evaluation(), STALE, True, "ok", None),
@@ -55,10 +64,10 @@ def test_the_root_is_told(
 def test_what_the_newest_heartbeat_says() -> None:
     """By vid; an earlier release says less."""
     told = {"errors": {"7": "no m"}, "readings": {"9": [[["hook"], 61.0]], "10": [[[], None]]}}
-    newest = part({"evaluated_ms": 5, OF_TENANTS: told}, NOW_MS - 40)
+    newest = part({"evaluated_ms": 5, "looked_ms": 6, OF_TENANTS: told}, NOW_MS - 40)
     found = read_evaluation([newest, part({}, 0)], NOW_MS)
     readings: dict[int, dict[Values, float | None]] = {9: {("hook",): 61.0}, 10: {(): None}}
-    assert found == Evaluation(40, 5, {7: "no m"}, readings)
+    assert found == Evaluation(40, 5, {7: "no m"}, readings, 6)
     assert read_evaluation([part({}, NOW_MS)], NOW_MS) == Evaluation(0)
     assert read_evaluation([], NOW_MS) == Evaluation()
 

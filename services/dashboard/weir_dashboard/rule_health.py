@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 
 from weir.definitions.durations import format_duration
 from weir.definitions.rule import Rule
+from weir.definitions.signals import EVERY_MS
 from weir_reading.parts import OF_TENANTS, Part
 
 from weir_dashboard.freshness import Fresh
@@ -26,6 +27,7 @@ Values = tuple[str | None, ...]
 
 AWAY_MS: Final = 10_000
 """The alerts job tells every second that it runs."""
+UNREAD_MS: Final = 3 * EVERY_MS
 BEHIND_MS: Final = 60_000
 """A look at all rules may take a while."""
 
@@ -39,12 +41,14 @@ class Evaluation:
         evaluated_ms: Up to which processed-through rules are evaluated; None before any.
         errors: Why rules cannot be evaluated, by vid.
         readings: The newest readings of rules on Weir itself: by vid, by group.
+        looked_ms: When they were read, by the clock; None before.
     """
 
     age_ms: int | None = None
     evaluated_ms: int | None = None
     errors: Mapping[int, str] = field(default_factory=dict)
     readings: Mapping[int, Mapping[Values, float | None]] = field(default_factory=dict)
+    looked_ms: int | None = None
 
 
 def read_evaluation(jobs: Sequence[Part], now_ms: int) -> Evaluation:
@@ -67,6 +71,7 @@ def read_evaluation(jobs: Sequence[Part], now_ms: int) -> Evaluation:
         evaluated_ms=detail.get("evaluated_ms"),
         errors={int(vid): why for vid, why in told.get("errors", {}).items()},
         readings=readings,
+        looked_ms=detail.get("looked_ms"),
     )
 
 
@@ -85,15 +90,24 @@ def judge(
     """
     if rule.mode == "stopped":
         return "ok", None
-    why = _not_evaluated(evaluation)
-    if why is None and rule.signal is None:
-        why = _not_counted(evaluation, fresh, now_ms)
+    why = _store_away(fresh, now_ms) or _not_evaluated(evaluation)
+    if why is None:
+        of_rule = _not_counted if rule.signal is None else _not_read
+        why = of_rule(evaluation, fresh, now_ms)
     if why is not None:
         return "stale", why
     error = evaluation.errors.get(vid)
     if error is not None:
         return "error", error
     return ("no_data" if silent else "ok"), None
+
+
+def _store_away(fresh: Fresh, now_ms: int) -> str | None:
+    """Say that Redis is away: heartbeats stand there, too, so nothing is known of the job."""
+    if fresh.status != "stale" or fresh.part != "redis":
+        return None
+    since = "" if fresh.since_ms is None else f" for {_length(now_ms - fresh.since_ms)}"
+    return f"redis has not answered{since}, so nothing is known of evaluation; see its status"
 
 
 def _not_evaluated(evaluation: Evaluation) -> str | None:
@@ -107,6 +121,9 @@ def _not_counted(evaluation: Evaluation, fresh: Fresh, now_ms: int) -> str | Non
     if fresh.status == "stale":
         since = "" if fresh.since_ms is None else f" for {_length(now_ms - fresh.since_ms)}"
         return f"nothing has been counted{since}: {fresh.part} does not go on; see its status"
+    if fresh.status == "rebuilding":
+        share = "" if fresh.progress is None else f", {fresh.progress:.0%} done"
+        return f"the log is counted again after a loss{share}; no rule changes before it is"
     through_ms, evaluated_ms = fresh.processed_through_ms, evaluation.evaluated_ms
     if through_ms is None or (evaluated_ms or 0) > through_ms - BEHIND_MS:
         return None
@@ -114,6 +131,14 @@ def _not_counted(evaluation: Evaluation, fresh: Fresh, now_ms: int) -> str | Non
         return "it has not been evaluated yet since the alerts job started"
     behind = _length(through_ms - evaluated_ms)
     return f"evaluation is {behind} behind counting; the log of the alerts job says why"
+
+
+def _not_read(evaluation: Evaluation, _: Fresh, now_ms: int) -> str | None:
+    looked_ms = evaluation.looked_ms
+    if looked_ms is not None and now_ms - looked_ms < UNREAD_MS:
+        return None
+    since = "yet" if looked_ms is None else f"for {_length(now_ms - looked_ms)}"
+    return f"Weir's signals have not been read {since}; the log of the alerts job says why"
 
 
 def _length(length_ms: int) -> str:

@@ -47,7 +47,13 @@ class Answers:
 
     def hidden_by(self, one: listing.Alert, silences: Sequence[Silence]) -> list[str]:
         """Return the names of those silences that hide messages of an alert now."""
-        return hiding(silences, one.rule, self._labels(one), self.through_ms)
+        return hiding(silences, one.rule, self._labels(one), self._at_ms(one))
+
+    def _at_ms(self, one: listing.Alert) -> int:
+        """Return the time of its rule: processed-through, or the clock of rules on Weir itself."""
+        rule = rule_of(self._here.catalog.folded.by_vid(one.vid))
+        on_signal = rule is not None and rule.signal is not None
+        return self._here.clock.now_ms() if on_signal else self.through_ms
 
     def _labels(self, one: listing.Alert) -> dict[str, str | None]:
         rule = rule_of(self._here.catalog.folded.by_vid(one.vid))
@@ -79,7 +85,7 @@ class Answers:
 
     def _ack(self, one: listing.Alert) -> told.Acknowledged | None:
         taken = one.taken_on
-        if taken is None or taken.until_ms <= self.through_ms:
+        if taken is None or taken.until_ms <= self._at_ms(one):
             return None
         return told.Acknowledged(by=taken.by, note=taken.note, until_ms=taken.until_ms)
 
