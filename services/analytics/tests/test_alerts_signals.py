@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING, Any, cast
+
 import pytest
+from weir.alerts.fold import Fold
+from weir.alerts.messages import Watched
 from weir.alerts.step import Kind
+from weir.alerts.watch import Change
 from weir.batches import BatchRecord, LedgerRow
+from weir.clock import SystemClock
 from weir.definitions.check import check
 from weir.definitions.fold import Definitions
 from weir.definitions.records import Edit, delete_record, put_record
 from weir.definitions.rule import Rule
 from weir.definitions.signals import EVERY_MS, SIGNALS
-from weir_analytics.alerts.itself import shipments, shipped
+from weir.kafka import Kafka
+from weir_analytics.alerts.itself import Itself, shipments, shipped
+from weir_analytics.alerts.rules import Rules, WatchingItself
 from weir_analytics.alerts.signal_watch import AtLeast, SignalWatch
 from weir_analytics.alerts.signals import closed, quarantined
+from weir_reading.catalog import Catalog
+
+if TYPE_CHECKING:
+    from weir_analytics.alerts.recording import Recording
+    from weir_analytics.alerts.signals import Signals
 
 AT_MS = 1_800_000_000_000
 MINUTE_MS = 60_000
@@ -136,3 +150,57 @@ class TestShipped:
         folded.apply(100, *delete_record(Edit("acme", "rule", "weir_lag", 1, "test", 0)))
         assert folded.get("acme", "rule", "weir_lag") is None
         assert shipments(folded, 0) == []
+
+
+class Reading:
+    """Signals of two tenants, one of which cannot be read."""
+
+    async def common(self) -> dict[str, Any]:
+        """Return what is all tenants'."""
+        return {"weir.lag": {(): 61.0}}
+
+    async def of_tenant(self, tenant: str) -> dict[str, Any]:
+        """Return what is one tenant's own."""
+        if tenant == "broken":
+            raise ValueError(tenant)
+        return {"weir.ledger": {(): 0.0}, "weir.channel": {}, "weir.rules": {(): 0.0}}
+
+
+class Recorded:
+    """Keeps what is recorded."""
+
+    def __init__(self) -> None:
+        self.kinds: list[tuple[str, str]] = []
+
+    async def changes(self, watched: Watched, found: list[Change], _: int) -> None:
+        """Keep it, but for one rule, whose change cannot be recorded."""
+        if watched.rule.name == "bad":
+            raise ValueError(watched.rule.name)
+        kinds = [told.kind.value for change in found for told in change.transitions]
+        self.kinds += [(watched.rule.name, kind) for kind in kinds]
+
+    async def reminders(self, *_: object) -> None:
+        """There are none."""
+
+
+def test_one_bad_rule_stops_no_other() -> None:
+    """Nor do the signals of one tenant those of another; each says what is wrong with it."""
+    rules, recorded = Rules(Catalog(), Fold(), ""), Recorded()
+    for vid, (tenant, name) in enumerate((("a", "bad"), ("broken", "lost"), ("a", "good"))):
+        one = watch(name=name)
+        rules.itself[vid] = WatchingItself(Watched(tenant, vid, 1, one.rule), one)
+    signals, clock = cast("Signals", Reading()), SystemClock()
+    itself = Itself(
+        rules,
+        Catalog(),
+        signals,
+        cast("Recording", recorded),
+        clock,
+        kafka=Kafka("nowhere:1"),
+        ships=False,
+    )
+    asyncio.run(itself.look())
+    assert recorded.kinds == [("good", "firing")]
+    assert [bool(one.error) for one in rules.itself.values()] == [True, True, False]
+    assert "signals could not be read" in rules.itself[1].error
+    assert itself.looked_ms is not None

@@ -63,7 +63,7 @@ class Itself:
                 if self._defined and self._ships:
                     self._defined = False
                     await self._ship()
-                await self._look()
+                await self.look()
             except Exception:
                 # Whatever is wrong here must not stop the rules on data.
                 log.exception("own_rules_failed")
@@ -71,7 +71,7 @@ class Itself:
             now_ms = self._clock.now_ms()
             await asyncio.sleep((EVERY_MS - now_ms % EVERY_MS) / 1000)
 
-    async def _look(self) -> None:
+    async def look(self) -> None:
         """Take one reading of each signal and evaluate every rule on it."""
         watching = list(self._rules.itself.values())
         common, found = await self._signals.common(), dict[str, Readings]()
