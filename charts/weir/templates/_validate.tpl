@@ -127,6 +127,10 @@ with the value and the mend.
 {{- if lt $beside $needed -}}
 {{- $faults = append $faults (printf "analytics.executors.memoryOverhead must be at least %dMi (400 Mi, 200 Mi a core), got %dMi; raise it, or lower analytics.executors.cores" $needed $beside) -}}
 {{- end -}}
+{{- $heap := include "weir.mebi" $executors.memory | int -}}
+{{- if lt $heap 512 -}}
+{{- $faults = append $faults (printf "analytics.executors.memory must be at least 512Mi, with less Spark does not start, got %dMi; raise it" $heap) -}}
+{{- end -}}
 {{- if and $master (not (hasPrefix "k8s://" $master)) -}}
 {{- $faults = append $faults (printf "analytics.config.master must be left out while analytics.mode is kubernetes, got %q; remove it, or set analytics.mode=local" $master) -}}
 {{- end -}}

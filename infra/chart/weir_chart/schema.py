@@ -63,6 +63,10 @@ TEXTS: Final[Schema] = {"type": "object", "additionalProperties": {"type": "stri
 FREE: Final[Schema] = {"type": "object"}
 COUNT: Final[Schema] = {"type": "integer", "minimum": 1}
 HEAP: Final[Schema] = {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?([KMGT]i?|[kmgt])$"}
+CPU: Final[Schema] = {
+    "type": ["string", "number"],
+    "pattern": r"^([0-9]+(\.[0-9]+)?|[0-9]+m)$",
+}
 SIZE: Final[Schema] = {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?([KMGT]i?|k)?$"}
 
 
@@ -110,9 +114,9 @@ OTHERS_IMAGE: Final = {
 }
 RESOURCES: Final = closed(
     {
-        "requests": closed({"cpu": {"type": ["string", "number"]}, "memory": SIZE}, ("memory",)),
+        "requests": closed({"cpu": CPU, "memory": SIZE}, ("memory",)),
         "limits": closed(
-            {"cpu": {"type": ["string", "number"]}, "memory": SIZE, "ephemeral-storage": SIZE},
+            {"cpu": CPU, "memory": SIZE, "ephemeral-storage": SIZE},
             ("memory",),
         ),
     },
@@ -181,7 +185,7 @@ DRIVER: Final[Schema] = {
         {name: of for name, of in POD.items() if name != "resources"}
         | dict.fromkeys(("instances", "cores"), COUNT)
         | dict.fromkeys(("memory", "memoryOverhead"), HEAP)
-        | {"cpu": {"type": ["string", "number"]}}
+        | {"cpu": CPU}
     ),
 }
 EXPOSED: Final = closed({"host": TEXT, "annotations": TEXTS})
@@ -257,7 +261,10 @@ def surroundings() -> Schema:
         "networkPolicy": closed(
             {
                 "enabled": FLAG,
-                "api": closed({"cidrs": items(TEXT), "ports": items(COUNT)}),
+                # A rule without ports is one for all of them.
+                "api": closed(
+                    {"cidrs": items(TEXT), "ports": items(COUNT) | {"minItems": 1}}, ("ports",)
+                ),
             }
         ),
         "metrics": closed(
