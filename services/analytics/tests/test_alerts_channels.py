@@ -22,7 +22,7 @@ from weir.kafka import Kafka
 from weir_analytics.alerts.channels.answer import Answer
 from weir_analytics.alerts.channels.sender import Sender
 from weir_analytics.alerts.journal import Journal
-from weir_analytics.alerts.line import FIRST_PAUSE_S
+from weir_analytics.alerts.line import FIRST_PAUSE_S, GIVE_UP_MS
 from weir_analytics.alerts.outbox import Outbox
 from weir_analytics.alerts.settings import Settings
 from weir_local.kafka import Broker
@@ -38,6 +38,24 @@ FENCE = 5
 HOUR_MS = 3_600_000
 DELAY_S = 5
 """The most by which a receiver that hangs may delay another one."""
+
+
+class Ahead(SystemClock):
+    """The clock, moved.
+
+    Attributes:
+        ahead_ms: By how much.
+    """
+
+    ahead_ms = 0
+
+    def now_ms(self) -> int:
+        """Return the moved time."""
+        return super().now_ms() + self.ahead_ms
+
+    def monotonic_s(self) -> float:
+        """Return the moved seconds; positive, also of a machine that was just started."""
+        return super().monotonic_s() + 2 * GIVE_UP_MS / 1000 + self.ahead_ms / 1000
 
 
 class Post:
@@ -57,9 +75,9 @@ class Post:
             text = json.dumps({"kind": "channel", "name": name, "webhook": webhook})
             record = put_record(Edit(TENANT, "channel", name, None, "ann", 0), text)
             catalog.take([Written(offset, record.key, record.value, 0)])
-        clock = SystemClock()
-        self.journal = Journal(Kafka(broker.bootstrap), clock, self._on_read)
-        self.outbox = Outbox(self.journal, catalog, settings, clock, lambda: None)
+        self.clock = Ahead()
+        self.journal = Journal(Kafka(broker.bootstrap), self.clock, self._on_read)
+        self.outbox = Outbox(self.journal, catalog, settings, self.clock, lambda: None)
 
     async def begin(self) -> None:
         """Work from here on, as the job does after its start stands in the log."""
@@ -83,7 +101,7 @@ class Post:
             transitions=[],
             series=None,
             messages=made,
-            at_ms=SystemClock().now_ms(),
+            at_ms=self.clock.now_ms(),
         )
         await self.write(look)
 
@@ -166,10 +184,14 @@ class Picky(Receiver):
     """Fails at some messages, by their id."""
 
     fails_at: tuple[str, ...] = ()
+    failed = 0
 
     def take(self, headers: dict[str, str], body: bytes) -> int:
         """Take one call; return what to answer."""
-        return 500 if json.loads(body)["id"] in self.fails_at else super().take(headers, body)
+        if json.loads(body)["id"] in self.fails_at:
+            self.failed += 1
+            return 500
+        return super().take(headers, body)
 
     @property
     def ids(self) -> list[str]:
@@ -245,6 +267,34 @@ def test_a_receiver_that_hangs_delays_no_other(
                     assert time.monotonic() - begun_s < DELAY_S
 
     asyncio.run(played())
+
+
+def test_what_is_a_day_old_is_given_up_without_a_call(broker: Broker, tmp_path: Path) -> None:
+    """However little of it was ever tried; what came since is sent."""
+    picky, ids = Picky(), tuple(f"old{n}" for n in range(20))
+    picky.fails_at = ids
+
+    async def played() -> None:
+        async with running(broker, tmp_path, picky) as post:
+            post.clock.ahead_ms = -GIVE_UP_MS - HOUR_MS
+            await post.begin()
+            await post.put(*ids)
+            await until(lambda: picky.failed >= 4, "the first tries")
+            post.clock.ahead_ms, failed = 0, picky.failed
+            await post.put("new")
+            await until(lambda: not post.journal.fold.due, "nothing is due")
+            # One may have been under way.
+            assert picky.failed <= failed + 1
+            answers = (post.journal.channels.answer(one) for one in ids)
+            found = [one for one in answers if one]
+            assert [one.outcome for one in found] == ["given_up"] * len(ids)
+            assert {one.why for one in found if not one.tries} == {"answered 500"}
+
+    try:
+        asyncio.run(played())
+    finally:
+        picky.close()
+    assert picky.ids == ["new"]
 
 
 def test_who_was_taken_over_from_sends_no_more(

@@ -9,10 +9,19 @@ from msgspec.structs import replace
 from weir.alerts.due import Backlog, Due
 from weir.alerts.messages import trial_message
 from weir.alerts.records import Trial
-from weir_analytics.alerts.line import FAILED_IN_ROW, FIRST_PAUSE_S, LONGEST_PAUSE_S, Line
+from weir_analytics.alerts.line import (
+    FAILED_IN_ROW,
+    FIRST_PAUSE_S,
+    GIVE_UP_MS,
+    LONGEST_PAUSE_S,
+    LOOK_EVERY_S,
+    MOST_OLD,
+    Line,
+)
 
 PLACE = ("t", "c")
 AT_ONCE = 4
+DAY_S = 86_400
 
 
 class Scene:
@@ -23,11 +32,11 @@ class Scene:
         for alert in alerts:
             self.due(alert)
 
-    def due(self, alert: str, rule: str = "") -> None:
+    def due(self, alert: str, rule: str = "", since_ms: int = 0) -> None:
         """Let a message be due; by itself each alert is of a rule of its own."""
         trial = trial_message(Trial(tenant="t", id=alert, channel="c", by="ann"))
         number = f"{alert} {len(self.backlog)}"
-        self.backlog.put(("t", number, "c"), Due(replace(trial, rule=rule or alert), 0))
+        self.backlog.put(("t", number, "c"), Due(replace(trial, rule=rule or alert), since_ms))
 
     def next(self, now_s: float) -> str | None:
         """Return the alert whose message is sent now."""
@@ -50,6 +59,16 @@ class Scene:
         key = next(k for k, one in self.backlog.heads(PLACE) if one.notification.dedup_key == alert)
         self.backlog.settle(key)
         self.line.ended(alert, answered=True)
+
+    def too_old(self, now_s: float) -> list[str]:
+        """Give up what is too old; return the alerts whose messages those were."""
+        found = self.line.too_old(self.backlog.heads(PLACE), now_s, int(now_s * 1000))
+        for key, _ in found:
+            self.backlog.settle(key)
+        alerts = [due.notification.dedup_key for _, due in found]
+        for alert in alerts:
+            self.line.ended(alert, answered=False)
+        return alerts
 
 
 @pytest.fixture(autouse=True)
@@ -160,6 +179,41 @@ def test_alerts_of_one_series_go_in_their_order() -> None:
     assert scene.wait_s(0) is None
     scene.taken("first")
     assert scene.begun(0) == ["second"]
+
+
+def test_what_is_a_day_old_is_given_up_untried() -> None:
+    """A silent receiver is called once a minute at most; what waits for it has a bound."""
+    scene = Scene()
+    step_s, count = 300, 0
+    for now_s in range(0, 2 * DAY_S, step_s):
+        for _ in range(4):
+            scene.due(f"a{count}", since_ms=now_s * 1000)
+            count += 1
+        scene.too_old(now_s)
+        for alert in scene.begun(now_s):
+            scene.line.failed(alert, now_s, answered=False)
+        oldest_ms = min(due.since_ms for due in scene.backlog.values())
+        assert now_s * 1000 - oldest_ms <= GIVE_UP_MS
+        assert len(scene.backlog) <= 4 * (DAY_S // step_s + 1)
+    assert count > 2_000
+
+
+def test_what_is_given_up_and_what_not() -> None:
+    """Nothing under way, some at a time, in the order of each alert; and not with each step."""
+    scene = Scene("under way")
+    assert scene.begun(0) == ["under way"]
+    for n in range(MOST_OLD):
+        scene.due(f"a{n}")
+    scene.due("a0")
+    scene.due("a0", since_ms=GIVE_UP_MS)
+    assert scene.too_old(DAY_S) == []
+    late_s = DAY_S + LOOK_EVERY_S
+    assert scene.too_old(late_s - 0.01) == []
+    assert scene.too_old(late_s) == [f"a{n}" for n in range(MOST_OLD)]
+    assert scene.too_old(late_s) == ["a0"]
+    assert scene.too_old(late_s) == []
+    assert scene.next(late_s) == "a0"
+    assert [due.since_ms for due in scene.backlog.values()] == [0, GIVE_UP_MS]
 
 
 def test_ten_thousand_are_no_burden() -> None:

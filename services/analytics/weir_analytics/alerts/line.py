@@ -9,6 +9,7 @@ the whole channel after each try that fails.
     … without an answer     and so does the channel
     … the fourth alert in a row, each answered      the channel pauses for a second
     a message is taken, or refused for good         the channel goes on
+    a message is a day old                          it is given up, tried or not
 
 Two alerts of one series are not under way at once: while nothing fails, a receiver is told
 of them in their order, too.
@@ -20,6 +21,7 @@ import math
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from weir.alerts.due import Due, DueKey
@@ -29,6 +31,11 @@ FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 60.0
 FAILED_IN_ROW: Final = 4
 """As many alerts, one after the other, and it is the receiver that fails."""
+GIVE_UP_MS: Final = 86_400_000
+LOOK_EVERY_S: Final = 60.0
+"""How often all heads are looked through for those that are too old."""
+MOST_OLD: Final = 100
+"""That many are given up at a time, so that what may be sent does not wait for all of them."""
 
 Head = tuple[DueKey, Due]
 _Subject = tuple[str, frozenset[tuple[str, str | None]]]
@@ -61,6 +68,30 @@ class Line:
         self._in_row: set[str] = set()
         self._unanswered = 0
         self._from_s = 0.0
+        self._look_from_s = 0.0
+
+    def too_old(self, heads: Iterable[Head], now_s: float, now_ms: int) -> list[Head]:
+        """Return messages to give up without another try; none before it is time to look again.
+
+        What was not tried yet goes first, so a receiver that is away is never called with
+        most of what waits: no try that fails would end those.
+
+        Args:
+            heads: The oldest message of each alert.
+            now_s: The monotonic clock.
+            now_ms: The clock that says since when they are due.
+        """
+        if now_s < self._look_from_s:
+            return []
+        old = (
+            head
+            for head in heads
+            if is_too_old(head[1], now_ms) and _alert(head) not in self._under_way
+        )
+        found = list(islice(old, MOST_OLD))
+        if len(found) < MOST_OLD:
+            self._look_from_s = now_s + LOOK_EVERY_S
+        return found
 
     def next(self, heads: Iterable[Head], now_s: float, at_once: int) -> Head | None:
         """Return the message that may be sent now, and take it for under way.
@@ -129,6 +160,11 @@ class Line:
     def _begun(self, head: Head) -> Head:
         self._under_way[_alert(head)] = _subject(head[1].notification)
         return head
+
+
+def is_too_old(due: Due, now_ms: int) -> bool:
+    """Tell whether a message has waited for so long that nobody needs it any more."""
+    return now_ms - due.since_ms > GIVE_UP_MS
 
 
 def _alert(head: Head) -> str:

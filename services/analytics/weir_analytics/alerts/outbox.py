@@ -24,11 +24,11 @@ from weir_analytics.alerts.channels.answer import Answer
 from weir_analytics.alerts.channels.sender import Sender
 from weir_analytics.alerts.heartbeats import Heartbeats
 from weir_analytics.alerts.journal import Journal
-from weir_analytics.alerts.line import Head, Line
+from weir_analytics.alerts.line import Head, Line, is_too_old
 from weir_analytics.alerts.sending import Sending
 from weir_analytics.alerts.settings import Settings
 
-GIVE_UP_MS = 86_400_000
+NOT_IN_TIME = "it could not be sent within a day"
 TRIAL_S = 10.0
 """A test that could not begin by then would be answered after whoever asked has gone."""
 log = structlog.get_logger()
@@ -125,7 +125,27 @@ class Outbox:
             async with asyncio.TaskGroup() as sends:
                 while self._is_due(place):
                     woken.clear()
-                    await self._begin_next(place, line, woken, sends)
+                    if not await self._give_up(place, line):
+                        await self._begin_next(place, line, woken, sends)
+
+    async def _give_up(self, place: Place, line: Line) -> bool:
+        """Settle some of what is too old without a call; return whether there was any."""
+        heads = self._journal.fold.due.heads(place)
+        old = line.too_old(heads, self._clock.monotonic_s(), self._clock.now_ms())
+        if not old:
+            return False
+        answer = Answer(None, 0, self._sending.failing.get(place, NOT_IN_TIME))
+        alerts = [due.notification.dedup_key for _, due in old]
+        log.info("given_up", channel=place[1], messages=len(old), why=answer.why)
+        await self._journal.append(
+            [
+                self._delivery(key, "given_up", answer, line.tries(alert))
+                for (key, _), alert in zip(old, alerts, strict=True)
+            ]
+        )
+        for alert in alerts:
+            line.ended(alert, answered=False)
+        return True
 
     async def _begin_next(
         self, place: Place, line: Line, woken: asyncio.Event, sends: asyncio.TaskGroup
@@ -204,7 +224,7 @@ class Outbox:
             return "delivered"
         if answer.final:
             return "refused"
-        return "given_up" if self._clock.now_ms() - due.since_ms > GIVE_UP_MS else None
+        return "given_up" if is_too_old(due, self._clock.now_ms()) else None
 
     def _attempt(self, key: DueKey, answer: Answer) -> Attempt:
         tenant, number, channel = key
