@@ -79,18 +79,35 @@ class KeyReader:
 
     def _end_at_start(self, consumer: Consumer) -> int:
         """Return the end of the topic, waiting for the broker as long as it takes."""
-        partition = TopicPartition(names.DEFINITIONS, 0)
         while not self._stopping.is_set():
             try:
-                _, end = consumer.get_watermark_offsets(partition, timeout=_METADATA_TIMEOUT_S)
+                end = _end(consumer)
             except KafkaException as error:
                 _log.warning("definitions_unreachable", error=str(error))
                 # The library says why brokers refuse from here only.
                 consumer.poll(0)
                 self._stopping.wait(_RETRY_S)
             else:
-                return int(end)
+                consumer.poll(0)  # what it has yet to say is of before
+                self._admit()
+                return end
         return 0
+
+    def _is_admitted_again(self, consumer: Consumer) -> bool:
+        """Return whether brokers that refused answer; where nothing is written no record tells."""
+        if self._refused is None:
+            return False
+        try:
+            _end(consumer)
+        except KafkaException:
+            return False
+        return True
+
+    def _admit(self) -> None:
+        """Forget a refusal that is over, so that the next one is told, whatever its kind."""
+        if self._refused is not None:
+            self._refused = None
+            _log.info("log_admits_again")
 
     def _on_error(self, error: KafkaError) -> None:
         """Tell once in words why the brokers let nobody in; they are asked for ever."""
@@ -104,7 +121,7 @@ class KeyReader:
         if at_end:
             self._on_change(self._keys(), True)
         while not self._stopping.is_set():
-            changed = False
+            changed, admitted = False, self._is_admitted_again(consumer)
             for message in _next(consumer):
                 if message.error() is not None:
                     _log.warning("definitions_read", error=str(message.error()))
@@ -112,6 +129,8 @@ class KeyReader:
                 changed |= self._fold(message)
                 at_end = at_end or (message.offset() or 0) + 1 >= end
                 changed |= at_end
+            if admitted:
+                self._admit()
             if changed:
                 self._on_change(self._keys(), at_end)
 
@@ -135,6 +154,17 @@ class KeyReader:
             except ProblemError as error:
                 _log.error("key_unreadable", name=definition.name, error=error.message)
         return found
+
+
+def _end(consumer: Consumer) -> int:
+    """Return the end of the topic.
+
+    Raises:
+        KafkaException: If no broker told it in time.
+    """
+    partition = TopicPartition(names.DEFINITIONS, 0)
+    _, end = consumer.get_watermark_offsets(partition, timeout=_METADATA_TIMEOUT_S)
+    return int(end)
 
 
 def _next(consumer: Consumer) -> list[Message]:
