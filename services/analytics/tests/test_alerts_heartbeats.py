@@ -10,17 +10,26 @@ from pathlib import Path
 
 import pytest
 from alerts_job import AlertsJob, Receiver, define
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it names them in no __all__
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+)
 from redis import Redis
+from weir import names
 from weir.alerts.channels import Channels
 from weir.alerts.due import Place
 from weir.alerts.messages import heartbeat_message
-from weir.alerts.records import Notification
-from weir.clock import ManualClock
+from weir.alerts.records import Notification, Trial
+from weir.clock import ManualClock, SystemClock
 from weir.definitions.records import Edit, put_record
+from weir.kafka import Kafka
 from weir_analytics.alerts import heartbeats
 from weir_analytics.alerts.channels.answer import Answer
 from weir_analytics.alerts.channels.sender import Sender
 from weir_analytics.alerts.heartbeats import Beat, Heartbeats, due
+from weir_analytics.alerts.journal import Journal
 from weir_analytics.alerts.sending import Sending
 from weir_analytics.alerts.settings import Settings
 from weir_local.kafka import Broker
@@ -139,6 +148,16 @@ class Scene:
 
         wait_until(came, timeout_s=30, what=f"{beats} heartbeats", every_s=0.5)
 
+    def go_on_for(self, seconds: float) -> None:
+        """Commit batches for so long."""
+        end_s = time.monotonic() + seconds
+
+        def over() -> bool:
+            self._writer.commit({}, START_MS + self._writer.rev * 1000)
+            return time.monotonic() > end_s
+
+        wait_until(over, timeout_s=2 * seconds, what="time", every_s=0.5)
+
     @property
     def beats(self) -> int:
         """Return how many heartbeats have come."""
@@ -181,3 +200,52 @@ def test_they_come_as_long_as_batches_do(scene: Scene) -> None:
     assert scene.job.says("heartbeat_failed")
     ids = [body["id"] for body in scene.hook.bodies]
     assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.kafka
+@pytest.mark.redis
+def test_they_stay_away_while_nothing_can_be_recorded(scene: Scene) -> None:
+    """Rules are looked at without Kafka, too; but what they found would be told nobody."""
+    scene.go_on_until(1)
+    scene.broker.kill()
+    scene.go_on_for(1.5 * EVERY_MS / 1000)
+    assert scene.beats == 1
+
+    scene.broker.start()
+    scene.go_on_until(2)
+
+
+@pytest.mark.kafka
+def test_a_broker_that_takes_nothing_is_away(tmp_path: Path) -> None:
+    """It answers whoever reads; that it refuses what is written only an append shows."""
+    trial = Trial(tenant="default", id="t", channel="hook", by="ann")
+
+    async def played(bootstrap: str) -> None:
+        journal = Journal(Kafka(bootstrap), SystemClock(), lambda: None)
+        journal.follower.start()
+        await journal.follower.caught_up.wait()
+        limit_records(bootstrap, 1)
+        writing = asyncio.create_task(journal.append([trial]))
+        assert not journal.is_away()
+        async with asyncio.timeout(20):
+            while not journal.is_away():  # noqa: ASYNC110  polled, as in every test
+                await asyncio.sleep(0.1)
+            assert journal.follower.away_s() is None
+            limit_records(bootstrap, 1_000_000)
+            await writing
+        assert not journal.is_away()
+        await journal.close()
+
+    with running_broker(tmp_path / "kafka") as broker:
+        asyncio.run(played(broker.bootstrap))
+
+
+def limit_records(bootstrap: str, most_bytes: int) -> None:
+    """Let a broker take records of alerts only up to a size."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    entry = ConfigEntry(
+        "max.message.bytes", str(most_bytes), incremental_operation=AlterConfigOpType.SET
+    )
+    asked = ConfigResource(ConfigResource.Type.TOPIC, names.ALERTS, incremental_configs=[entry])
+    for answer in admin.incremental_alter_configs([asked]).values():
+        answer.result(10)

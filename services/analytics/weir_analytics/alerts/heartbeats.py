@@ -2,8 +2,8 @@
 
 Whoever receives it complains when it stays away; that is how one learns that Weir itself,
 its Kafka or its network is down, when nothing can be told any more. So it is sent only
-while the job evaluates what comes in, is never made up for and never sent twice: one that
-fails is followed by the next one.
+while the job evaluates what comes in and can record what it finds, is never made up for and
+never sent twice: one that fails is followed by the next one.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Heartbeats:
             sending: Sends.
             clock: For the time between two.
             evaluated: Returns processed-through of the last look at all rules.
-            may_send: Tells whether this job is the one that works.
+            may_send: Tells whether this job is the one that works, and can record.
         """
         self._catalog, self._sending, self._clock = catalog, sending, clock
         self._evaluated, self._may_send = evaluated, may_send

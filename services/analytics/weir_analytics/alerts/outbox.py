@@ -63,7 +63,7 @@ class Outbox:
         self._journal, self._clock = journal, clock
         self._sending = Sending(Sender(catalog, settings, clock), journal.channels, clock)
         self._heartbeats = Heartbeats(
-            catalog, self._sending, clock, evaluated=evaluated, may_send=self._may_send
+            catalog, self._sending, clock, evaluated=evaluated, may_send=self._may_beat
         )
         self._workers: dict[Place, asyncio.Task[None]] = {}
         self._testers: dict[Place, asyncio.Task[None]] = {}
@@ -193,6 +193,10 @@ class Outbox:
         Those of a job that was taken over from are passed over: its messages would stay due.
         """
         return self.fence is not None and self._journal.fold.reader.fence <= self.fence
+
+    def _may_beat(self) -> bool:
+        """Tell whether what rules find can be recorded, and so told; a pass without is no proof."""
+        return self._may_send() and not self._journal.is_away()
 
     def _is_due(self, place: Place) -> bool:
         return self._may_send() and place in self._journal.fold.due.places()
