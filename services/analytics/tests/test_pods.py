@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 from weir_analytics.panes.pods import pods_config
+from weir_analytics.panes.session import source_options
 from weir_analytics.settings import Settings
 
 MASTER = "k8s://https://kubernetes.default.svc:443"
@@ -91,6 +92,30 @@ def test_spark_is_told_of_pods(tmp_path: Path) -> None:
     assert told["spark.kubernetes.namespace"] == "numbers"
     assert told["spark.authenticate"] == told["spark.network.crypto.enabled"] == "true"
     assert told["spark.authenticate.secret.file"] == f"{tmp_path}/spark_secret"
+
+
+def test_a_silent_executor_is_given_up_within_a_minute(tmp_path: Path) -> None:
+    """Spark refuses to look more seldom than it waits; some beats may be lost before it acts."""
+    told = pods_config(settings(tmp_path), "0a1b2c")
+
+    timeout_s, look_s, beat_s = (
+        int(told[name].removesuffix("s"))
+        for name in (
+            "spark.network.timeout",
+            "spark.network.timeoutInterval",
+            "spark.executor.heartbeatInterval",
+        )
+    )
+    assert timeout_s + look_s + beat_s <= 45
+    assert look_s <= timeout_s
+    assert 3 * beat_s <= timeout_s
+
+
+def test_a_slow_broker_has_more_time_than_an_executor(tmp_path: Path) -> None:
+    """Spark's connector takes the patience with executors for its own unless told otherwise."""
+    options = source_options(settings(tmp_path), "earliest")
+
+    assert options["kafkaConsumer.pollTimeoutMs"] == "120000"
 
 
 def test_a_prefix_that_is_too_long_is_refused(tmp_path: Path) -> None:

@@ -17,6 +17,14 @@ CONTAINER = "spark-kubernetes-executor"
 LIFE_BYTES = 3
 """So many bytes tell one life of a driver from the next, in the names of its executors."""
 
+PATIENCE: Mapping[str, str] = {
+    # A host that vanishes closes no connection: its executor is lost, and its tasks begin
+    # anew elsewhere, once it was silent this long. Spark waits 120 s, and looks each 60 s.
+    "spark.network.timeout": "30s",
+    "spark.network.timeoutInterval": "5s",
+    "spark.executor.heartbeatInterval": "5s",
+}
+
 
 def pods_config(settings: Settings, life: str) -> Mapping[str, str]:
     """Return Spark's settings for executors in pods.
@@ -36,6 +44,7 @@ def pods_config(settings: Settings, life: str) -> Mapping[str, str]:
         "spark.kubernetes.container.image.pullPolicy": settings.executor_pull_policy,
         **_size(settings),
         **_secret(settings),
+        **PATIENCE,
         # The image has no scripts to be told by files, nor does anything here make a Service or
         # a volume: without these the driver would need a right to all three.
         "spark.kubernetes.executor.disableConfigMap": "true",

@@ -140,6 +140,9 @@ def source_options(settings: Settings, starting: str) -> dict[str, str]:
         # that the consumer has sent ahead; the broker holds that, and so the answer, up to
         # half a second a partition while the log is quiet (1.4 s a batch of four).
         "kafka.fetch.max.wait.ms": "0",
+        # Otherwise Spark's patience with its network, which is short where executors are pods:
+        # a broker that fails over may take longer.
+        "kafkaConsumer.pollTimeoutMs": "120000",
         "startingOffsets": starting,
         "includeHeaders": "true",
         "failOnDataLoss": "true",
