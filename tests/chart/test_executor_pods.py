@@ -129,6 +129,27 @@ def test_executors_count_are_replaced_and_go(cluster: Cluster) -> None:
     assert cluster.api.asked == may
 
 
+def test_a_driver_that_was_killed_leaves_none_behind(cluster: Cluster) -> None:
+    """The next one deletes what the former made before it asks for its own."""
+    driver, pods = cluster.host.pod("analytics"), cluster.api.pods
+    driver.runs()
+    wait_until(lambda: cluster.running(2), timeout_s=120, what="two executors")
+    former = set(pods.found) - {driver.name}
+    driver.part.kill()
+    wait_until(lambda: cluster.running(0) is not None, timeout_s=60, what="the end of executors")
+    seen = len(pods.events)
+    assert set(pods.found) == former | {driver.name}
+
+    driver.part.start()
+    wait_until(lambda: cluster.running(2), timeout_s=120, what="executors of the next life")
+
+    changes = [(kind, pod["metadata"]["name"]) for kind, pod in pods.events[seen:]]
+    first = next(number for number, (kind, _) in enumerate(changes) if kind == "ADDED")
+    assert {name for kind, name in changes[:first] if kind == "DELETED"} == former
+    assert not former & set(pods.found)
+    assert "former_executors_deleted" in driver.part.log_path.read_text()
+
+
 def test_pods_are_made_as_the_template_has_them(cluster: Cluster) -> None:
     """Spark leaves each restriction, limit and mount, and adds no secret and no right."""
     pod, *_ = cluster.api.created

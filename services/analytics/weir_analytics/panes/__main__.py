@@ -21,6 +21,7 @@ from weir_service import logs
 from weir_service.settings import EXIT_SETTINGS, read
 
 from weir_analytics.panes.driver import EXIT_BROKEN, Driver
+from weir_analytics.panes.former import FormerError, delete_former
 from weir_analytics.panes.heartbeat import Heartbeat
 from weir_analytics.panes.ops import Figures, OpsServer
 from weir_analytics.panes.session import open_session
@@ -56,6 +57,12 @@ def _run(settings: Settings) -> int:
         _thread("heartbeat", lambda: heartbeat.run(vitals, quiet), vitals),
         _thread("ops", ops.run, vitals),
     ]
+    try:
+        if settings.in_pods:
+            delete_former(settings, clock, stop)
+    except FormerError as error:
+        LOG.critical("former_executors_not_deleted", error=str(error))
+        return EXIT_BROKEN
     spark = open_session(settings)
     driver = Driver(settings, spark, vitals, figures, ticker, clock, stop)
     driver.warm_up()

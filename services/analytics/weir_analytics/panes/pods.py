@@ -14,6 +14,8 @@ from weir_analytics.settings import SPARK_SECRET, Settings
 
 CONTAINER = "spark-kubernetes-executor"
 """The container of the template that is the executor."""
+DRIVER_LABEL = "weir/driver"
+"""Every executor's pod has it, with the driver's pod: by it the driver's next life finds them."""
 LIFE_BYTES = 3
 """So many bytes tell one life of a driver from the next, in the names of its executors."""
 
@@ -40,6 +42,7 @@ def pods_config(settings: Settings, life: str) -> Mapping[str, str]:
         "spark.kubernetes.executor.podTemplateFile": str(settings.executor_template),
         "spark.kubernetes.executor.podTemplateContainerName": CONTAINER,
         "spark.kubernetes.executor.podNamePrefix": f"{settings.executor_prefix}-{life}",
+        f"spark.kubernetes.executor.label.{DRIVER_LABEL}": settings.driver_pod,
         "spark.kubernetes.container.image": settings.executor_image,
         "spark.kubernetes.container.image.pullPolicy": settings.executor_pull_policy,
         **_size(settings),
