@@ -12,6 +12,7 @@ from weir_analytics.alerts.channels.turns import Turns
 
 TIMEOUT_S = 2.0
 TAKEN = Answer(None, 0, taken=True)
+BARRED = Answer(None, 0, "not there", barred=True)
 HUNG = Answer(None, 2_000, "no answer")
 
 
@@ -36,6 +37,10 @@ class Services:
     async def refuse(self) -> Answer:
         """Fail at once."""
         return await self._called(0, HUNG)
+
+    async def bar(self) -> Answer:
+        """Send nothing, as is right."""
+        return await self._called(0, BARRED)
 
     async def _called(self, for_s: float, answer: Answer) -> Answer:
         self._now += 1
@@ -85,6 +90,23 @@ def test_channels_that_failed_hold_up_only_their_like() -> None:
         for one in hanging:
             one.cancel()
         await asyncio.gather(*hanging, return_exceptions=True)
+
+    asyncio.run(played())
+
+
+def test_what_must_not_be_sent_says_nothing_of_the_service() -> None:
+    """A heartbeat that is refused puts no alerts behind those that hang."""
+
+    async def played() -> None:
+        services, shared = Services(), Turns()
+        await shared.message(("t", "bad"), services.refuse)
+        hanging = asyncio.create_task(shared.message(("t", "bad"), services.hang))
+        await asyncio.sleep(0.05)
+        await shared.message(("t", "good"), services.bar)
+        _, took_s = await timed(shared.message(("t", "good"), services.take))
+        assert took_s < 0.2
+        hanging.cancel()
+        await asyncio.gather(hanging, return_exceptions=True)
 
     asyncio.run(played())
 

@@ -114,4 +114,5 @@ class Heartbeats:
         note = heartbeat_message(*place, every_ms, self._clock.now_ms(), evaluated_ms)
         answer = await self._sending.send(place, note)
         if not answer.delivered:
-            log.warning("heartbeat_failed", channel=place[1], status=answer.status)
+            why = answer.why
+            log.warning("heartbeat_failed", channel=place[1], status=answer.status, why=why)

@@ -23,12 +23,13 @@ import msgspec
 from weir_analytics.alerts.channels.addresses import Addresses
 from weir_analytics.alerts.channels.apprise_request import Outcome, Request
 from weir_analytics.alerts.channels.guard import Guard
-from weir_analytics.alerts.channels.incidents import carry
+from weir_analytics.alerts.channels.incidents import carry, to_close
 from weir_analytics.alerts.channels.schemes import refusal
 
 MAX_MEMORY_BYTES: Final = 1 << 30
 MAX_LIFE_S: Final = 30
 MAX_SAID: Final = 300
+STAYS_OPEN: Final = "it opened an incident, and could not close it"
 _STATUS: Final = re.compile(r"\berror=(\d{3})\b")
 _PARTS: Final = re.compile(r"[/:@?&=,+#\s]+")
 _LEAST_SECRET: Final = 3
@@ -57,23 +58,17 @@ def send(request: Request, guard: Guard) -> Outcome:
         return Outcome(why="the secret holds no URL that Apprise reads")
     schemes = _schemes(service)
     refused = refusal(schemes)
-    refused = refused or carry(service, schemes, request.url, request.key, is_end=request.is_end)
+    refused = refused or carry(service, schemes, request)
     if refused:
         return Outcome(why=refused, refused=True)
     services = apprise.Apprise(asset=asset)
     services.add(service)
-    taken = services.notify(
-        body=request.body,
-        title=request.title,
-        notify_type=request.kind,
-        body_format=apprise.NotifyFormat.TEXT,
-    )
-    if taken:
-        return Outcome(taken=True)
-    said = " ".join(lines.said)
-    found = _STATUS.search(said)
-    status = int(found[1]) if found and not guard.barred else None
-    return Outcome(status=status, why=redacted(said, request.url), called_inward=guard.barred)
+    if not _notified(services, request, request.kind):
+        return _failed(lines, request, guard)
+    if to_close(schemes, request) and not _notified(services, request, "success"):
+        failed = _failed(lines, request, guard)
+        return msgspec.structs.replace(failed, why=f"{STAYS_OPEN}: {failed.why}")
+    return Outcome(taken=True)
 
 
 def redacted(text: str, url: str) -> str:
@@ -87,6 +82,24 @@ def redacted(text: str, url: str) -> str:
             text = re.sub(re.escape(part), "***", text, flags=re.IGNORECASE)
     shown = "".join(c if c.isprintable() else " " for c in text)
     return shown if len(shown) <= MAX_SAID else shown[: MAX_SAID - 1] + "…"
+
+
+def _notified(services: apprise.Apprise, request: Request, kind: str) -> bool:
+    taken = services.notify(
+        body=request.body,
+        title=request.title,
+        notify_type=kind,
+        body_format=apprise.NotifyFormat.TEXT,
+    )
+    return bool(taken)
+
+
+def _failed(lines: _Lines, request: Request, guard: Guard) -> Outcome:
+    """Return why a service did not take a message, as far as Apprise says."""
+    said = " ".join(lines.said)
+    found = _STATUS.search(said)
+    status = int(found[1]) if found and not guard.barred else None
+    return Outcome(status=status, why=redacted(said, request.url), called_inward=guard.barred)
 
 
 def main() -> None:

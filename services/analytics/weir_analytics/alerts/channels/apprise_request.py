@@ -12,6 +12,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         url: The Apprise URL.
         title, body: Plain text.
         kind: `info success warning failure`.
+        event: Kind of the message, as `weir.alerts` has it.
         key: The same for every message of one alert.
         is_end: Whether it ends the alert.
         allowed: Hosts, addresses and networks that may be called although not public.
@@ -21,6 +22,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     body: str
     kind: str
+    event: str
     key: str
     is_end: bool
     allowed: list[str]

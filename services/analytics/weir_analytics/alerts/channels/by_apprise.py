@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
-from weir.alerts.records import Notification
+from weir.alerts.records import Notification, dedup_key
 
 from weir_analytics.alerts.channels.answer import NOT_ALLOWED, Answer
 from weir_analytics.alerts.channels.apprise_request import Outcome, Request
@@ -49,6 +49,18 @@ def plain(text: str) -> str:
     return _MENTIONS.sub(lambda found: found[0] + "\u200b", text)
 
 
+def key_of(note: Notification) -> str:
+    """Return what services that keep incidents know an alert by.
+
+    No message says that there is data again, so nothing closes what `no_data` opens. Its key
+    is the series', not that of one spell: while it is open it is not opened again.
+    """
+    if note.kind != "no_data":
+        return note.dedup_key
+    series = msgspec.json.encode([note.rule, sorted(note.labels.items())]).decode()
+    return dedup_key(note.tenant, 0, series, 0)
+
+
 async def call(url: str, note: Notification, allowed: Sequence[str]) -> Answer:
     """Send a message; never raises for what a service does.
 
@@ -62,7 +74,8 @@ async def call(url: str, note: Notification, allowed: Sequence[str]) -> Answer:
         title=plain(note.title),
         body=plain(body_of(note)),
         kind=type_of(note),
-        key=note.dedup_key,
+        event=note.kind,
+        key=key_of(note),
         is_end=note.kind in _OVER,
         allowed=list(allowed),
     )

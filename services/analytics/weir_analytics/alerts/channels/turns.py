@@ -90,5 +90,6 @@ class Turns:
     def _note(self, place: tuple[str, str], answer: Answer) -> None:
         if answer.delivered:
             self._failed.discard(place)
-        else:
+        elif not answer.barred:
+            # What must not be sent at all says nothing of the service.
             self._failed.add(place)
