@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from weir.alerts.messages import trial_message
 from weir.alerts.records import Cursor, Look, Message, Record, Trial
 from weir.clock import SystemClock
-from weir.definitions.records import Edit, put_record
+from weir.definitions.records import Edit, delete_record, put_record
 from weir.kafka import Kafka
 from weir_analytics.alerts.channels.answer import Answer
 from weir_analytics.alerts.channels.sender import Sender
@@ -75,7 +75,7 @@ class Post:
             text = json.dumps({"kind": "channel", "name": name, "webhook": webhook})
             record = put_record(Edit(TENANT, "channel", name, None, "ann", 0), text)
             catalog.take([Written(offset, record.key, record.value, 0)])
-        self.clock = Ahead()
+        self.catalog, self.clock = catalog, Ahead()
         self.journal = Journal(Kafka(broker.bootstrap), self.clock, self._on_read)
         self.outbox = Outbox(self.journal, catalog, settings, self.clock, lambda: None)
 
@@ -267,6 +267,27 @@ def test_a_receiver_that_hangs_delays_no_other(
                     assert time.monotonic() - begun_s < DELAY_S
 
     asyncio.run(played())
+
+
+def test_what_is_due_for_a_deleted_channel_is_refused(
+    broker: Broker, receiver: Receiver, tmp_path: Path
+) -> None:
+    """It waits no more, and the channel fails no more; others have theirs."""
+
+    async def played() -> None:
+        async with running(broker, tmp_path, receiver, gone=receiver.url) as post:
+            record = delete_record(Edit(TENANT, "channel", "gone", 1, "ann", 0))
+            post.catalog.take([Written(2, record.key, record.value, 0)])
+            await post.begin()
+            await post.put("a", "b", channel="gone")
+            await post.put("c")
+            await until(lambda: not post.journal.fold.due, "nothing is due")
+            found = [post.journal.channels.answer(one) for one in "abc"]
+            assert [one.outcome for one in found if one] == ["refused", "refused", "delivered"]
+            assert post.outbox.failing == {}
+
+    asyncio.run(played())
+    assert [body["id"] for body in receiver.bodies] == ["c"]
 
 
 def test_what_is_a_day_old_is_given_up_without_a_call(broker: Broker, tmp_path: Path) -> None:
