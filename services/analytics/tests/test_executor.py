@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from weir_analytics.executor import JARS, MAIN, command
+from weir_analytics.panes.session import EXECUTOR_LOGS
 from weir_local.waiting import wait_until
 
 TOLD = {
@@ -26,7 +29,7 @@ TOLD = {
     "SPARK_JAVA_OPT_2": "-Dsecond=1",
 }
 # A driver whose one executor of its own waits for a second one, which this test brings, and
-# then has each of the two hold a task at the same time.
+# then has each of the two hold a task at the same time, and then one that fails.
 DRIVER = """
 import time
 from pyspark.sql import SparkSession
@@ -45,6 +48,14 @@ def where(_):
     time.sleep(3)
     yield os.environ.get("SPARK_EXECUTOR_POD_NAME", "own")
 print("ran", *sorted(context.parallelize([1, 2], 2).mapPartitions(where).collect()), flush=True)
+def fail(_):
+    import time
+    time.sleep(1)
+    raise ValueError("fails on purpose")
+try:
+    context.parallelize([1, 2], 2).mapPartitions(fail).collect()
+except Exception:
+    print("failed", flush=True)
 spark.stop()
 """
 
@@ -89,7 +100,10 @@ def start(told: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
 
 @pytest.mark.spark
 def test_a_driver_gives_it_work_and_ends_it(tmp_path: Path) -> None:
-    """It registers by what it was told, works beside another one, and goes with the driver."""
+    """It registers by what it was told, works beside another one, and goes with the driver.
+
+    Of all this it logs the task that failed, in lines of JSON, and nothing else.
+    """
     log = tmp_path / "driver.log"
     with log.open("w") as out:
         driver = subprocess.Popen(  # noqa: S603
@@ -118,12 +132,17 @@ def test_a_driver_gives_it_work_and_ends_it(tmp_path: Path) -> None:
             "SPARK_EXECUTOR_POD_NAME": "pod-77",
             "SPARK_RESOURCE_PROFILE_ID": "0",
             "SPARK_JAVA_OPT_0": "-Dspark.driver.port=" + port,
+            "SPARK_JAVA_OPT_1": EXECUTOR_LOGS,
         }
         executor = start(told, tmp_path / "executor.log")
         ran = wait_until(lambda: line("ran "), timeout_s=120, what="both tasks done")
         assert ran == ["own", "pod-77"]
         assert driver.wait(60) == 0
         assert executor.wait(60) is not None
+        logged = [json.loads(one) for one in (tmp_path / "executor.log").read_text().splitlines()]
+        assert any("fails on purpose" in one["exception"] for one in logged)
+        assert {one["level"] for one in logged} == {"error"}
+        assert all(datetime.fromisoformat(one["at"]).tzinfo == UTC for one in logged)
     finally:
         for process in (driver, executor):
             if process is not None:

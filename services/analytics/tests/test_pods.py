@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from pydantic import ValidationError
 from weir_analytics.panes.pods import pods_config
-from weir_analytics.panes.session import source_options
+from weir_analytics.panes.session import (
+    CONNECTOR,
+    EXECUTOR_LOGS,
+    session_config,
+    source_options,
+)
 from weir_analytics.settings import Settings
 
 MASTER = "k8s://https://kubernetes.default.svc:443"
@@ -116,6 +122,18 @@ def test_a_slow_broker_has_more_time_than_an_executor(tmp_path: Path) -> None:
     options = source_options(settings(tmp_path), "earliest")
 
     assert options["kafkaConsumer.pollTimeoutMs"] == "120000"
+
+
+def test_executors_log_as_the_package_says(tmp_path: Path) -> None:
+    """Their JVM is given the file of the package, which is there, beside its other options."""
+    for jar in CONNECTOR:
+        (tmp_path / jar.replace("*", "1")).touch()
+
+    options = session_config(settings(tmp_path))["spark.executor.extraJavaOptions"].split()
+
+    assert EXECUTOR_LOGS in options
+    assert "-XX:+UseParallelGC" in options
+    assert Path(urlsplit(EXECUTOR_LOGS.split("=")[1]).path).is_file()
 
 
 def test_a_prefix_that_is_too_long_is_refused(tmp_path: Path) -> None:

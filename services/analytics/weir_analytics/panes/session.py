@@ -39,6 +39,11 @@ _IDLE_RULES = tuple(
 # HotSpot interprets methods above 8,000 bytes unless told; with 20 metrics Spark makes
 # some, and an event cost 22 µs of its tasks with them interpreted, 15 compiled.
 _JVM = "-XX:+UseParallelGC -Xss4m -XX:-DontCompileHugeMethods"
+# At the same path in every executor: driver and executors are of one image, or one machine.
+EXECUTOR_LOGS = (
+    f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+)
+"""The option of a JVM that lets it log as an executor should."""
 CONNECTOR = (
     "spark-sql-kafka-0-10_2.13-*.jar",
     "spark-token-provider-kafka-0-10_2.13-*.jar",
@@ -75,7 +80,7 @@ def session_config(settings: Settings) -> Mapping[str, str]:
         "spark.executor.extraClassPath": connector,
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.extraJavaOptions": _JVM,
-        "spark.executor.extraJavaOptions": _JVM,
+        "spark.executor.extraJavaOptions": f"{_JVM} {EXECUTOR_LOGS}",
         "spark.driver.host": settings.driver_name,
         "spark.driver.bindAddress": settings.driver_address,
         "spark.driver.port": str(settings.driver_port),
