@@ -20,7 +20,7 @@ from weir.definitions.signals import EVERY_MS, SIGNALS
 from weir.kafka import Kafka
 from weir_analytics.alerts.itself import Itself, shipments, shipped
 from weir_analytics.alerts.rules import Rules, WatchingItself
-from weir_analytics.alerts.signal_watch import AtLeast, SignalWatch
+from weir_analytics.alerts.signal_watch import LowerBound, SignalWatch
 from weir_analytics.alerts.signals import closed, quarantined
 from weir_reading.catalog import Catalog
 
@@ -71,8 +71,8 @@ class TestWatch:
     def test_at_least_so_long_is_no_recovery(self) -> None:
         """A job that knows nothing of before its start has seen no recovery."""
         found = watch()
-        assert told(found, 61, AtLeast(5), AtLeast(50))[1:] == [[], []]
-        assert told(watch(), AtLeast(61)) == [[Kind.FIRING]]
+        assert told(found, 61, LowerBound(5), LowerBound(50))[1:] == [[], []]
+        assert told(watch(), LowerBound(61)) == [[Kind.FIRING]]
 
     def test_time_without_this_job_is_no_time_beyond(self) -> None:
         """A job that was away for an hour has not seen an hour of lag."""

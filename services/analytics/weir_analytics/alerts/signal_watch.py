@@ -20,7 +20,7 @@ PAUSE_MS = 3 * EVERY_MS
 """Readings further apart were interrupted; the time between them counts for no `for`."""
 
 
-class AtLeast(float):
+class LowerBound(float):
     """A reading that may be more in truth: it can be beyond a limit, and no recovery."""
 
 
@@ -54,7 +54,7 @@ class SignalWatch:
         ]
         for group, value in readings.items():
             before = self.series.get(group, Series())
-            if isinstance(value, AtLeast) and value <= self.rule.limits[1]:
+            if isinstance(value, LowerBound) and value <= self.rule.limits[1]:
                 value = None
             seen = Observation(at_ms, at_ms, tuple(_points(before, value, at_ms)))
             self.series[group], told = step(self.rule, before, seen)

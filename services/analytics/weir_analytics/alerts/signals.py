@@ -20,7 +20,7 @@ from weir_reading.panes import Panes
 
 from weir_analytics.alerts.journal import Journal
 from weir_analytics.alerts.rules import Rules
-from weir_analytics.alerts.signal_watch import AtLeast
+from weir_analytics.alerts.signal_watch import LowerBound
 
 QUARANTINE_MINUTES = 10
 FEW_EVENTS = 20
@@ -93,7 +93,7 @@ class Signals:
         """Return since when counting stands still; at least that long, if nobody has said."""
         counted_ms = self._batches.counted_ms
         if counted_ms is None:
-            return AtLeast(max(0, now_ms - self._begun_ms) / 1000)
+            return LowerBound(max(0, now_ms - self._begun_ms) / 1000)
         return max(0, now_ms - counted_ms) / 1000
 
     async def _accounts_of(self, tenant: str) -> Readings:
