@@ -11,6 +11,9 @@ LOCAL := $(VENV)/python -m weir_local
 PYTEST := $(VENV)/python -m pytest
 DETACHED := $(if $(DETACH),--detach)
 
+# When make began: `make test` tells how long the set-up took.
+BEGAN_S := $(shell date +%s)
+
 # Stopping, and looking at what runs, must work offline and on a full disk: no set-up.
 READY := $(VENV)/python -c 'import weir_local' 2>/dev/null || { echo "weir: this checkout must be set up for that, found no .venv that works; run \`make setup\`" >&2; exit 1; }
 
@@ -18,7 +21,8 @@ export WEIR_HOME WEIR_PORT_BASE
 
 .PHONY: help setup demo up down status logs link reset \
 	test test-unit test-disruption lint chart chart-tools bench-latency bench-alerts bench-engine bench-rest \
-	bench-query bench-rows bench-sketches images-offline lock
+	bench-query bench-rows bench-sketches bench-flink bench-growth bench-cpu bench-phases bench-rebuild \
+	images-offline lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,7 +58,7 @@ reset: ## stop and remove all events, numbers and keys (YES=1 does not ask)
 	@$(LOCAL) reset $(if $(YES),--yes)
 
 test: setup chart-tools ## everything CI runs but the disruption tests: lint, pages, Python
-	@$(VENV)/python -m weir_local.checks
+	@WEIR_BEGAN_S=$(BEGAN_S) $(VENV)/python -m weir_local.checks
 
 test-unit: setup ## the tests of core and services that need no server, in seconds
 	@$(PYTEST) -q -n 2 --dist worksteal libs services cli -m "not kafka and not redis and not spark and not stack and not browser and not disruption and not thorough"
@@ -79,6 +83,21 @@ bench-alerts: setup ## time from the event that crosses a limit to the webhook
 
 bench-engine: setup ## events a second and a core of the engine
 	@$(VENV)/python bench/engine.py
+
+bench-flink: setup ## the engine beside Flink SQL, the same metrics on the same topic
+	@$(VENV)/python bench/flink.py
+
+bench-growth: setup ## cost of an event with more events, series, definitions; an hour
+	@$(VENV)/python bench/growth.py
+
+bench-cpu: setup ## where the engine's CPU goes, by phase
+	@$(VENV)/python bench/cpu.py
+
+bench-phases: setup ## what each phase of a small batch takes at 1,000 events/s
+	@$(VENV)/python bench/phases.py
+
+bench-rebuild: setup ## counting everything again after a loss, beside live counting
+	@$(VENV)/python bench/rebuild.py
 
 bench-rest: setup ## cold start, and what the stack uses at rest and at 1,000 events/s
 	@$(VENV)/python bench/rest.py

@@ -45,6 +45,12 @@ class Load:
 
     A batch that is not answered 2xx is sent again with the same ids until it is, so that
     at the end every event is acknowledged, except those of the batch that `stop` cut off.
+
+    Attributes:
+        acknowledged: Events that were answered 2xx.
+        unknown: Events of the batch that was cut off.
+        bad: Items in each batch, besides, that cannot be used.
+        sent: Events that were sent at least once.
     """
 
     url: str
@@ -56,9 +62,12 @@ class Load:
     acknowledged: int = 0
     unknown: int = 0
     refusals: list[Refusal] = field(default_factory=list)
+    bad: int = 0
+    sent: int = 0
 
     def __post_init__(self) -> None:
         self._stop = threading.Event()
+        self._paused, self._idle = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Load:
@@ -72,6 +81,22 @@ class Load:
         """Stop, and wait for the batch under way."""
         self._stop.set()
         self._thread.join(60)
+
+    def pause(self, timeout_s: float = 60.0) -> None:
+        """Return once the batch under way is acknowledged; none follows until `resume`.
+
+        Raises:
+            TimeoutError: If it was not acknowledged in time.
+        """
+        self._paused.set()
+        if not self._idle.wait(timeout_s):
+            msg = f"the batch under way must be acknowledged within {timeout_s:g} s"
+            raise TimeoutError(msg)
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        self._idle.clear()
+        self._paused.clear()
 
     def events(self, first: int) -> list[dict[str, Any]]:
         """Return the batch that begins with event `first`."""
@@ -88,11 +113,23 @@ class Load:
             for n in range(first, first + self.batch)
         ]
 
+    def _bad_items(self) -> list[dict[str, Any]]:
+        """Return items that are stored and quarantined: their time is none."""
+        return [
+            {**self.events(0)[0], "id": f"{self.seed}-bad-{self.acknowledged}-{n}", "time": "none"}
+            for n in range(self.bad)
+        ]
+
     def _run(self) -> None:
         next_s = time.monotonic()
         while not self._stop.is_set() and self.acknowledged < self.at_most:
+            if self._paused.is_set():
+                self._idle.set()
+                self._stop.wait(0.02)
+                continue
             batch = self.events(self.acknowledged)
-            if self._until_stored(batch):
+            self.sent = max(self.sent, self.acknowledged + len(batch))
+            if self._until_stored(batch + self._bad_items()):
                 self.acknowledged += len(batch)
             else:
                 self.unknown += len(batch)

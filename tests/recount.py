@@ -14,6 +14,7 @@ import argparse
 import hashlib
 import json
 import math
+import statistics
 import sys
 import urllib.request
 from bisect import insort
@@ -53,11 +54,15 @@ class MetricSpec:
 
 @dataclass
 class ExactPane:
-    """Everything of one pane of one series, nothing thrown away; `values` ascend."""
+    """Everything of one pane of one series, nothing thrown away; `values` ascend.
+
+    `newest` is event time, identity and value of the last event.
+    """
 
     count: int = 0
     values: list[float] = field(default_factory=list)
     members: set[str] = field(default_factory=set)
+    newest: tuple[int, str, float] | None = None
 
 
 Series = tuple[str, ...]
@@ -75,10 +80,22 @@ def panes_of(events: Iterable[dict[str, Any]], spec: MetricSpec, pane_ms: int) -
         pane = panes[time_ms - time_ms % pane_ms, series]
         pane.count += 1
         if spec.value is not None:
-            insort(pane.values, spec.value(event))
+            value = spec.value(event)
+            insort(pane.values, value)
+            last = (time_ms, identity_of(event), value)
+            pane.newest = last if pane.newest is None else max(pane.newest, last)
         if spec.distinct is not None:
             pane.members.add(spec.distinct(event))
     return panes
+
+
+def identity_of(event: dict[str, Any]) -> str:
+    """Return the digest that decides which of two events at one instant is the last."""
+    digest = hashlib.md5(usedforsecurity=False)
+    for text in (event.get("weirtenant", "default"), event["source"], event["id"]):
+        raw = text.encode()
+        digest.update(len(raw).to_bytes(4, "big") + raw)
+    return digest.hexdigest()
 
 
 def expected(pane: ExactPane, aggregate: str, pane_ms: int) -> float:
@@ -90,7 +107,10 @@ def expected(pane: ExactPane, aggregate: str, pane_ms: int) -> float:
         "avg": lambda: math.fsum(pane.values) / len(pane.values),
         "min": lambda: min(pane.values),
         "max": lambda: max(pane.values),
+        "stddev": lambda: statistics.pstdev(pane.values),
+        "last": lambda: pane.newest[2] if pane.newest else math.nan,
         "distinct": lambda: len(pane.members),
+        "theta": lambda: len(pane.members),
     }
     return plain[aggregate]()
 
@@ -210,7 +230,7 @@ def _agrees(point: dict[str, Any], pane: ExactPane, aggregate: str, pane_ms: int
         low, high = ranks(pane.values, aggregate)
         return bool(point["low"] <= high and low <= point["high"])
     want = expected(pane, aggregate, pane_ms)
-    if aggregate == "distinct":
+    if aggregate in ("distinct", "theta"):
         return bool(point["low"] <= want <= point["high"])
     scale = math.fsum(abs(value) for value in pane.values) or 1.0
     return bool(abs(point["value"] - want) <= 1e-9 * scale)

@@ -77,7 +77,7 @@ def hits(stack: TestStack) -> TestStack:
     stack.define("metric", "browser_hits", METRIC)
     stack.define("board", "hits", BOARD)
     progress = "/definitions/metric/browser_hits/progress"
-    stack.wait_until(lambda: stack.api("GET", progress).body["active"])
+    stack.wait_until(lambda: stack.api("GET", progress).body["serving"])
     stack.define("rule", "many_hits", RULE)
     return stack
 

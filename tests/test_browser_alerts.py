@@ -42,7 +42,7 @@ def name(stack: TestStack) -> str:
     name = f"told_{uuid.uuid4().hex[:6]}"
     stack.define("metric", name, METRIC.format(name=name))
     progress = f"/definitions/metric/{name}/progress"
-    stack.wait_until(lambda: stack.api("GET", progress).body["active"])
+    stack.wait_until(lambda: stack.api("GET", progress).body["serving"])
     stack.define("rule", name, RULE.format(name=name))
     return name
 

@@ -36,7 +36,7 @@ def bereft(stack: TestStack) -> Iterator[str]:
     """Return the name of a rule whose metric was deleted."""
     stack.define("metric", "short_lived", METRIC)
     progress = "/definitions/metric/short_lived/progress"
-    stack.wait_until(lambda: stack.api("GET", progress).body["active"])
+    stack.wait_until(lambda: stack.api("GET", progress).body["serving"])
     stack.define("rule", "bereft", RULE)
     delete(stack, "metric", "short_lived")
     yield "bereft"

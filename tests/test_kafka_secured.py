@@ -218,7 +218,7 @@ def test_events_are_counted(site: Site) -> None:
     put = "/api/v1/definitions/metric/amounts"
     clients.api.call("PUT", put, {"text": METRIC}, {"If-None-Match": "*"})
     wait_until(
-        lambda: clients.api.call("GET", f"{put}/progress").body["active"],
+        lambda: clients.api.call("GET", f"{put}/progress").body["serving"],
         timeout_s=120,
         what="the metric counted",
     )

@@ -54,7 +54,7 @@ def test_the_previews_sum_is_the_engines(stack: TestStack, orders: list[dict[str
     """Of the same events both use the same, refuse the same and add up to the same."""
     stack.define("metric", "preview_orders", METRIC)
     progress = "/definitions/metric/preview_orders/progress"
-    stack.wait_until(lambda: stack.api("GET", progress).body["active"])
+    stack.wait_until(lambda: stack.api("GET", progress).body["serving"])
     position = ""
     for at in range(0, EVENTS, A_TIME):
         some = orders[at : at + A_TIME]

@@ -22,9 +22,9 @@ DEFINITIONS = {
     "recount_requests": "by: [data.method, data.status_class]\naggregates: [count, rate]",
     "recount_bytes": (
         "where: data.bytes is not null\nvalue: data.bytes\nby: [data.method]\n"
-        "aggregates: [count, sum, avg, min, max, p50, p95, p99]"
+        "aggregates: [count, sum, avg, min, max, stddev, last, p50, p95, p99]"
     ),
-    "recount_visitors": "aggregates: [count, distinct(data.client)]",
+    "recount_visitors": "aggregates: [count, distinct(data.client), theta(data.client)]",
 }
 SPECS = (
     (MetricSpec("recount_requests", TYPE, ("method", "status_class")), ("count", "rate")),
@@ -36,11 +36,11 @@ SPECS = (
             matches=lambda event: event["data"]["bytes"] is not None,
             value=lambda event: float(event["data"]["bytes"]),
         ),
-        ("count", "sum", "avg", "min", "max", "p50", "p95", "p99"),
+        ("count", "sum", "avg", "min", "max", "stddev", "last", "p50", "p95", "p99"),
     ),
     (
         MetricSpec("recount_visitors", TYPE, distinct=lambda event: event["data"]["client"]),
-        ("count", "distinct"),
+        ("count", "distinct", "theta"),
     ),
 )
 
@@ -56,9 +56,9 @@ def define(stack: TestStack) -> None:
 
 
 def is_counted(stack: TestStack, name: str) -> bool:
-    """Return whether a metric's version has been activated."""
+    """Return whether a metric holds what the log holds."""
     progress = stack.api("GET", f"/definitions/metric/{name}/progress").body
-    return bool(progress["active"])
+    return bool(progress["serving"])
 
 
 @pytest.mark.stack

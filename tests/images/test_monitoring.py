@@ -14,10 +14,12 @@ from ruamel.yaml import YAML
 from weir import metrics
 from weir_analytics.alerts import app, evaluator, signals
 from weir_analytics.panes.ops import Figures
+from weir_analytics.panes.vitals import Vitals
 from weir_dashboard import instruments
 from weir_ingest.instruments import Instruments
 
 from .dockerfiles import ROOT, environment
+from .metrics_page import PAGE, page
 
 FOLDER = ROOT / "infra/monitoring"
 BOARDS = sorted((FOLDER / "grafana/dashboards").glob("*.json"))
@@ -36,9 +38,10 @@ def exported() -> dict[str, set[str]]:
     """
     assert instruments.requests
     assert all((app.DUE, evaluator.THROUGH, signals.MEMORY))
-    ingest = Instruments(CollectorRegistry()).registry
+    ingest, panes = Instruments(CollectorRegistry()).registry, Figures()
+    panes.watch(Vitals())
     found: dict[str, set[str]] = {}
-    for registry in (ingest, Figures().registry, REGISTRY):
+    for registry in (ingest, panes.registry, REGISTRY):
         for name, collector in registry._names_to_collectors.items():
             labels = set(getattr(collector, "_labelnames", ()))
             found[name] = labels | ({"le"} if name.endswith("_bucket") else set())
@@ -78,6 +81,11 @@ def test_every_name_is_exported() -> None:
     named = {value for key, value in vars(metrics).items() if key.isupper()}
     series = {re.sub(r"_(bucket|sum|count|created)$", "", name) for name in EXPORTED}
     assert {name for name in named if name not in EXPORTED and name not in series} == set()
+
+
+def test_the_page_lists_every_metric() -> None:
+    """After a change of a metric, `python -m tests.images.metrics_page`."""
+    assert PAGE.read_text(encoding="utf-8") == page()
 
 
 @pytest.mark.parametrize("board", BOARDS, ids=lambda path: path.stem)

@@ -1,17 +1,24 @@
 """Everything that CI checks, in one order: `make test`; the quick part of it: `make lint`.
 
-Every check runs, also after one has failed, so that one run tells all. pytest comes
-last and writes the last line. The output is kept in `.tools/logs/test.log`.
+Every check runs, also after one has failed, so that one run tells all. At the end the time
+of each stage stands beside what it may take, and the last line is that of pytest, over all
+of its runs. The output is kept in `.tools/logs/test.log`.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
+
+from weir.clock import SystemClock
 
 from weir_local.console import say
 from weir_local.repository import ROOT, TOOLS
@@ -74,47 +81,169 @@ LINT = (
     Check("tsc", ("npm", "run", "--silent", "check"), WEB),
     Check("types of the API", ("node", "tools/types.mjs", "--check"), WEB),
 )
-TESTS = (
+SERVERS = "kafka or redis or spark or stack or browser"
+CHART = ("tests/chart", "tests/images")
+DISRUPTION = ("tests/disruption", "tests/test_disruption.py")
+ELSEWHERE = tuple(f"--ignore={path}" for path in (*CHART, *DISRUPTION))
+
+
+# What takes longest is told, so that the budget of a stage can be kept.
+SLOWEST = ("--durations=12", "--durations-min=15")
+
+
+def _pytest(name: str, *options: str) -> Check:
+    return Check(name, (str(BIN / "python"), "-m", "pytest", "-q", *SLOWEST, *options))
+
+
+UNIT = (
     Check("vitest", ("npm", "run", "--silent", "test"), WEB),
-    Check("pytest", (str(BIN / "python"), "-m", "pytest", "-m", "not disruption")),
+    _pytest(
+        "pytest, no server",
+        "--numprocesses=2",
+        "--dist=worksteal",
+        *(f"--ignore={path}" for path in CHART),
+        f"-m=not disruption and not ({SERVERS})",
+    ),
 )
 
 
-def run(checks: tuple[Check, ...], log: IO[bytes]) -> list[str]:
-    """Run every check; return the names of those that failed."""
-    failed: list[str] = []
-    for check in checks:
-        if check.name == "pytest" and failed:
-            say(f"failed so far: {', '.join(failed)}")
+@dataclass(frozen=True)
+class Stage:
+    """A part of `make test` that is to fit into a time.
+
+    Attributes:
+        name: What is said.
+        budget_min: Minutes that it may take on two cores; 0 where it has no bound of its own.
+        checks: What it runs.
+    """
+
+    name: str
+    budget_min: int
+    checks: tuple[Check, ...] = ()
+
+
+SET_UP = Stage("set-up", 7)
+STAGES = (
+    Stage("lint", 0, LINT),
+    Stage("unit and property", 5, UNIT),
+    Stage(
+        "contract, end to end, browser",
+        12,
+        (_pytest("pytest, servers", *ELSEWHERE, f"-m=not disruption and ({SERVERS})"),),
+    ),
+    Stage("chart and images", 8, (_pytest("pytest, chart", *CHART, "-m=not disruption"),)),
+    Stage(
+        "short disruption",
+        10,
+        (_pytest("pytest, disruption", *DISRUPTION, f"-m=not disruption and ({SERVERS})"),),
+    ),
+)
+# As the last line of a run says it: "2 failed, 31 passed, 1 skipped in 12.34s".
+OUTCOME = re.compile(r"(\d+) (failed|passed|skipped|errors?|xfailed|xpassed|deselected)\b")
+LAST_LINE = re.compile(r"(?:no tests ran|\d+ \w+.*) in [\d.]+s\b")
+
+
+@dataclass
+class Run:
+    """What became of the checks so far.
+
+    Attributes:
+        log: Where all that they say is kept.
+        failed: Names of the checks that failed.
+        outcomes: How many tests ended how, over all runs of pytest.
+        took_s: Seconds by stage.
+    """
+
+    log: IO[bytes]
+    failed: list[str] = field(default_factory=list)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    took_s: dict[str, float] = field(default_factory=dict)
+
+    def stage(self, stage: Stage) -> None:
+        """Run every check of a stage, also after one has failed."""
+        began_s = time.monotonic()
+        for check in stage.checks:
+            self.check(check)
+        self.took_s[stage.name] = time.monotonic() - began_s
+
+    def check(self, check: Check) -> None:
+        """Run one check, showing what it says."""
         say(f"── {check.name}")
-        began = time.monotonic()
-        if _run(check, log) != 0:
-            failed.append(check.name)
-        if check.name != "pytest":
-            word = "failed" if check.name in failed else "passed"
-            say(f"   {check.name} {word} in {time.monotonic() - began:.0f} s")
-    return failed
+        began_s, last = time.monotonic(), b""
+        self.log.write(f"── {check.name}\n".encode())
+        with subprocess.Popen(  # noqa: S603  the commands are listed above
+            check.command, cwd=check.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ) as process:
+            for line in process.stdout or ():
+                self.show(line)
+                last = line
+        if process.returncode != 0:
+            self.failed.append(check.name)
+        if "pytest" in check.command and LAST_LINE.search(last.decode(errors="replace")):
+            self.outcomes.update(outcomes(last.decode(errors="replace")))
+        word = "failed" if check.name in self.failed else "passed"
+        say(f"   {check.name} {word} in {time.monotonic() - began_s:.0f} s")
+
+    def show(self, line: bytes) -> None:
+        """Write a line to the screen and to the log."""
+        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+        self.log.write(line)
+        self.log.flush()
 
 
-def _run(check: Check, log: IO[bytes]) -> int:
-    log.write(f"── {check.name}\n".encode())
-    with subprocess.Popen(  # noqa: S603  the commands are listed above
-        check.command, cwd=check.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    ) as process:
-        for line in process.stdout or ():
-            sys.stdout.buffer.write(line)
-            sys.stdout.buffer.flush()
-            log.write(line)
-            log.flush()
-    return process.returncode
+def outcomes(line: str) -> Counter[str]:
+    """Return how many tests ended how, from the last line of a run of pytest."""
+    return Counter(
+        {
+            word.rstrip("s") if word.startswith("error") else word: int(count)
+            for count, word in OUTCOME.findall(line)
+        }
+    )
+
+
+def table(took_s: Mapping[str, float]) -> str:
+    """Return the time of each stage beside what it may take."""
+    budgets = {stage.name: stage.budget_min for stage in (SET_UP, *STAGES)}
+    rows = [
+        f"   {name:<32}{minutes(took):>8}{f'of {budgets[name]} min' if budgets[name] else '':>12}"
+        f"{'   over' if 0 < budgets[name] * 60 < took else ''}"
+        for name, took in took_s.items()
+    ]
+    whole = f"   {'all':<32}{minutes(sum(took_s.values())):>8}{'of 45 min':>12}"
+    return "\n".join(["── time", *rows, whole])
+
+
+def minutes(seconds: float) -> str:
+    """Return a time as minutes and seconds."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
+def last_line(run: Run) -> str:
+    """Return what pytest would say had it run all tests at once."""
+    order = ("failed", "passed", "skipped", "xfailed", "xpassed", "error")
+    told = [f"{run.outcomes[word]} {word}" for word in order if run.outcomes[word]]
+    others = [name for name in run.failed if not name.startswith("pytest")]
+    if others:
+        told.append(f"checks failed: {', '.join(others)}")
+    return f"{', '.join(told) or 'no tests ran'} in {sum(run.took_s.values()):.2f}s"
 
 
 def main(arguments: list[str]) -> int:
     """Run the checks; return 1 if one failed."""
     LOG.parent.mkdir(parents=True, exist_ok=True)
     with LOG.open("wb") as log:
-        failed = run(LINT if arguments == ["--lint"] else LINT + TESTS, log)
-    return 1 if failed else 0
+        run = Run(log)
+        if arguments == ["--lint"]:
+            run.stage(STAGES[0])
+            return 1 if run.failed else 0
+        if began := os.environ.get("WEIR_BEGAN_S"):
+            run.took_s[SET_UP.name] = SystemClock().now_ms() / 1000 - float(began)
+        for stage in STAGES:
+            run.stage(stage)
+        run.show(f"{table(run.took_s)}\n".encode())
+        run.show(f"{last_line(run)}\n".encode())
+    return 1 if run.failed else 0
 
 
 if __name__ == "__main__":

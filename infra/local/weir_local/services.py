@@ -124,6 +124,7 @@ def _panes(home: Home) -> dict[str, str]:
     return {
         **_stores(home, "WEIR_ANALYTICS_"),
         "WEIR_ANALYTICS_OPS_PORT": str(home.ports["panes ops"]),
+        "WEIR_ANALYTICS_SECRETS_DIR": str(home.secrets),
         "WEIR_ANALYTICS_STATE_DIR": str(home.folder / "panes"),
         "WEIR_ANALYTICS_JARS_DIR": str(SPARK_JARS),
     }

@@ -126,7 +126,7 @@ class TestStack:
 
         progress = f"/definitions/metric/{metric}/progress"
         self.wait_until(
-            lambda: self.api("GET", progress).body["active"], f"{metric} counted", timeout_s
+            lambda: self.api("GET", progress).body["serving"], f"{metric} counted", timeout_s
         )
         self.wait_until(is_whole, f"windows of {metric} that are counted whole", timeout_s)
 

@@ -4,9 +4,8 @@ Keeps the records of the last 15 minutes. While Redis is away nothing moves, whi
 what `moved_s` and `reachable` say; when it is back, following goes on after the last
 entry seen, or starts afresh where that entry is gone.
 
-Where the state was lost, the log is counted again from its start with ordinary batches.
-Until they are back where counting had been, a pane without rows says nothing: that is
-`recount`.
+Where the state was lost, live counting goes on at once, and lanes count again what lies
+before. Until they are done, a pane without rows says nothing: that is `recount`.
 """
 
 from __future__ import annotations
@@ -14,14 +13,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import structlog
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from weir import names
-from weir.batches import FIELD, KEPT_MS, BatchRecord, Opening, decode, parse_id
+from weir.batches import FIELD, KEPT_MS, BatchRecord, LaneProgress, Opening, decode, parse_id
 from weir.clock import Clock
+from weir.event_time import LEAD_LIMIT_MS
 from weir.query.facts import Span
 
 from weir_reading.redis import newest_entries, read_streams
@@ -37,24 +37,15 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Recount:
-    """Everything is being counted again, since the state was lost.
+    """What was lost is being counted again.
 
     Attributes:
-        to_ms: Processed-through at which all is as it was.
-        from_ms: Where counting began again; None before the first batch.
-        at_ms: How far it has come; None before the first batch.
+        to_ms: Received time before which everything is.
+        progress: The share that is done, 0 to 1.
     """
 
     to_ms: int
-    from_ms: int | None = None
-    at_ms: int | None = None
-
-    @property
-    def progress(self) -> float:
-        """Return the share that is done, 0 to 1."""
-        if self.from_ms is None or self.at_ms is None or self.from_ms >= self.to_ms:
-            return 0.0
-        return max(0.0, min(1.0, (self.at_ms - self.from_ms) / (self.to_ms - self.from_ms)))
+    progress: float = 0.0
 
 
 class Batches:
@@ -65,7 +56,6 @@ class Batches:
         rev: The newest revision.
         processed_through_ms: Received time up to which all events are counted; None if
             that is not known, as at the beginning of an epoch.
-        recount: What is under way after a loss; None in the ordinary case.
         moved_s: Monotonic time at which processed-through last went on, or an epoch began.
         moved_ms: The same by the wall clock.
         counted_ms: When processed-through last went on, by the driver's clock: also for who
@@ -83,7 +73,8 @@ class Batches:
         self.epoch = 0
         self.rev = 0
         self.processed_through_ms: int | None = None
-        self.recount: Recount | None = None
+        self._lost_ms: int | None = None
+        self._furthest = (0, 0)
         self.moved_s = clock.monotonic_s()
         self.moved_ms = clock.now_ms()
         self.counted_ms: int | None = None
@@ -97,12 +88,41 @@ class Batches:
         return self.records[-1] if self.records else None
 
     @property
+    def recount(self) -> Recount | None:
+        """Return what is under way after a loss; None in the ordinary case.
+
+        Between the loss and the first record after it nobody knows more than that, also where
+        Redis came back with older records: counts would go back with them.
+        """
+        if self._lost_ms is not None:
+            return Recount(self._lost_ms)
+        lanes = [lane for lane in self._lanes() if lane.kind == "rebuild"]
+        if not lanes:
+            return None
+        of = sum(lane.of for lane in lanes)
+        share = sum(lane.at for lane in lanes) / of if of else 0.0
+        return Recount(max(lane.until_ms for lane in lanes), share)
+
+    @property
     def rebuilding(self) -> tuple[Span, ...]:
         """Return the panes of which nothing can be said while the log is counted again.
 
-        All of them up to where counting was: old events may stand anywhere in the log.
+        All of them up to where counting was: late events may stand anywhere in the log.
         """
-        return (Span(EVER_MS, self.recount.to_ms),) if self.recount is not None else ()
+        recount = self.recount
+        return (Span(EVER_MS, recount.to_ms),) if recount is not None else ()
+
+    @property
+    def incomplete_before_ms(self) -> int:
+        """Return before which start panes may lack events that are not counted again yet.
+
+        An event may be stored before the time that its client's clock gave it.
+        """
+        recount = self.recount
+        return recount.to_ms + LEAD_LIMIT_MS if recount is not None else 0
+
+    def _lanes(self) -> list[LaneProgress]:
+        return self.records[-1].lanes if self.records else []
 
     def listen(self, listener: Callable[[BatchRecord], None]) -> None:
         """Call `listener` with each new record, in order."""
@@ -151,6 +171,9 @@ class Batches:
         if entry.processed_through_ms > (self.processed_through_ms or 0):
             self._move(entry.processed_through_ms)
             self.counted_ms = entry.at_ms
+        if place > self._furthest:
+            # One that was seen before the loss says where counting was, not where it is.
+            self._lost_ms, self._furthest = None, place
         self.records.append(entry)
         while self.records[0].at_ms < entry.at_ms - KEPT_MS:
             self.records.popleft()
@@ -160,27 +183,20 @@ class Batches:
     def _move(self, through_ms: int | None) -> None:
         self.processed_through_ms = through_ms
         self.moved_s, self.moved_ms = self._clock.monotonic_s(), self._clock.now_ms()
-        if self.recount is None or through_ms is None:
-            return
-        if through_ms >= self.recount.to_ms:
-            self.recount = None
-        else:
-            begun_ms = self.recount.from_ms
-            from_ms = through_ms if begun_ms is None else begun_ms
-            self.recount = replace(self.recount, from_ms=from_ms, at_ms=through_ms)
 
     def _open(self, entry: Opening | BatchRecord) -> None:
         log.info("epoch", epoch=entry.epoch, before=self.epoch)
         self.epoch, self.rev = entry.epoch, 0
-        self.records.clear()
-        before_ms = self.processed_through_ms
-        self._move(None)
-        if isinstance(entry, Opening) and entry.reason == "lost":
+        if isinstance(entry, Opening) and (entry.reason == "lost" or self.recount is not None):
             # Whoever was not there before the loss takes the instant of the loss itself.
-            self._lose(before_ms or entry.at_ms)
+            self._lose(self.processed_through_ms or entry.at_ms)
+        self.records.clear()
+        self._move(None)
 
     def _lose(self, through_ms: int | None) -> None:
-        """Nothing is known any more, until counting is back at where it was."""
-        to_ms = max(through_ms or 0, self.recount.to_ms if self.recount else 0)
-        self.recount = Recount(to_ms) if to_ms else None
+        """Nothing is known any more, until the first record after the loss says what is."""
+        recount = self.recount
+        to_ms = max(through_ms or 0, recount.to_ms if recount is not None else 0)
+        self.records.clear()
+        self._lost_ms = to_ms or None
         self._move(None)

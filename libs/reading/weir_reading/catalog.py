@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import structlog
-from weir.definitions.fold import Definitions, Outcome
+from weir.batches import BatchRecord
+from weir.commit import Offsets, furthest
+from weir.definitions.fold import Definitions
 from weir.definitions.history import Activation, Definition
 
 from weir_reading.follower import Record
+from weir_reading.passed_over import PassedOver
 
-log = structlog.get_logger()
 Place = tuple[str, str, str]
 
 
@@ -23,11 +24,17 @@ class Catalog:
     Attributes:
         folded: The fold itself.
         activated_ms: By version, when the log took the record of its activation.
+        filling: Versions that are being filled from the log, as the newest batch record says.
+        reached: Offsets that counting has come to, as batch records say; None before the first.
+        passed_over: The records that changed nothing, and why.
     """
 
     def __init__(self) -> None:
         self.folded = Definitions()
         self.activated_ms: dict[int, int] = {}
+        self.filling: frozenset[int] = frozenset()
+        self.reached: Offsets | None = None
+        self.passed_over = PassedOver()
         self._listeners: list[Callable[[set[Place]], None]] = []
 
     def listen(self, listener: Callable[[set[Place]], None]) -> None:
@@ -46,6 +53,19 @@ class Catalog:
         start = self.folded.start()
         return start.incomplete_before_ms if start is not None else 0
 
+    def follow(self, record: BatchRecord) -> None:
+        """Take note of a batch: versions take over with the batch that reaches their takeover."""
+        before, self.filling = self.filling, filled_of(record)
+        self.reached = furthest([self.reached or {}, record.to_offsets])
+        other = (before ^ self.filling) | set(record.takeovers)
+        found = [one for vid in other if (one := self.folded.by_vid(vid)) is not None]
+        if found:
+            self._tell({(one.tenant, one.kind, one.name) for one in found})
+
+    def _tell(self, changed: set[Place]) -> None:
+        for listener in self._listeners:
+            listener(changed)
+
     def activation(self, vid: int) -> Activation | None:
         """Return from where a version is counted; None while, or once, it is not."""
         found = self.folded.activations.get(vid)
@@ -58,8 +78,7 @@ class Catalog:
             change = self.folded.apply(record.offset, record.key, record.value)
             if change is None:
                 continue
-            if change.outcome is Outcome.UNREADABLE:
-                log.error("definition_unreadable", offset=record.offset, note=change.note)
+            self.passed_over.take(record, change)
             if isinstance(change.what, Definition):
                 found = change.what
                 changed.add((found.tenant, found.kind, found.name))
@@ -67,8 +86,12 @@ class Catalog:
             elif isinstance(change.what, Activation):
                 self.activated_ms.setdefault(change.what.vid, record.at_ms)
                 changed.add((change.what.tenant, "metric", change.what.name))
-        for listener in self._listeners:
-            listener(changed)
+        self._tell(changed)
 
     def _take_definition(self, found: Definition) -> None:
         """Take note of a version; a service that looks up more overrides this."""
+
+
+def filled_of(record: BatchRecord) -> frozenset[int]:
+    """Return the versions that are being filled from the log."""
+    return frozenset(lane.vid for lane in record.lanes if lane.vid is not None)

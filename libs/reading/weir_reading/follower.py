@@ -1,4 +1,4 @@
-"""Follows a topic of one partition from its start, without a group, on a thread of its own.
+"""Follows a topic of one partition, without a group, on a thread of its own.
 
 The client library blocks, so it gets a thread; what it reads is handed to the loop in
 order. It also tells whether Kafka answers, because it is the one thing here that talks
@@ -26,6 +26,8 @@ from weir.clock import Clock
 from weir.kafka import Kafka, refusal
 
 FETCH_WAIT_MS = 500
+# librdkafka's RD_KAFKA_OFFSET_TAIL(n) is this less n: n records before the end, or the start.
+TAIL_BASE = -2000
 # A broker answers each fetch within FETCH_WAIT_MS; silence this long means it is away.
 SILENT_S = 3.0
 READ_COUNT = 500
@@ -51,7 +53,7 @@ class Record:
 
 
 class Follower:
-    """Reads every record once, in order, and says when the end has been reached.
+    """Reads every record from a place on once, in order, and says when the end was reached.
 
     Attributes:
         next_offset: The offset after the last record handed over.
@@ -59,8 +61,24 @@ class Follower:
     """
 
     def __init__(
-        self, kafka: Kafka, clock: Clock, topic: str, take: Callable[[list[Record]], None]
+        self,
+        kafka: Kafka,
+        clock: Clock,
+        topic: str,
+        take: Callable[[list[Record]], None],
+        *,
+        newest: int | None = None,
     ) -> None:
+        """Prepare; nothing is read yet.
+
+        Args:
+            kafka: How the brokers are reached.
+            clock: Tells how long they have been silent.
+            topic: What is read.
+            take: Called on the loop with the next records.
+            newest: Begin this many records before the end; None: at the start.
+        """
+        self._begin = OFFSET_BEGINNING if newest is None else TAIL_BASE - newest
         self._kafka = kafka
         self._topic = topic
         self._clock = clock
@@ -118,7 +136,7 @@ class Follower:
                 "log_level": 2,
             }
         )
-        consumer.assign([TopicPartition(self._topic, 0, OFFSET_BEGINNING)])
+        consumer.assign([TopicPartition(self._topic, 0, self._begin)])
         while not self._stopping.is_set():
             try:
                 # `consume` alone would wait for a full batch: a change is seen at once.

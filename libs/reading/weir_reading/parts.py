@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 from weir import names
 from weir.clock import Clock
 
@@ -80,6 +80,7 @@ class Parts:
 
     Attributes:
         known: By key, as last read.
+        refused: What Redis said to our own heartbeat, if it answers but writes nothing.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Parts:
         self._version = version
         self._process = psutil.Process()
         self.known: dict[bytes, Part] = {}
+        self.refused: str | None = None
 
     def named(self, name: str) -> list[Part]:
         """Return the processes of one name, the newest heartbeat first."""
@@ -101,11 +103,20 @@ class Parts:
         """Read all heartbeats and write our own, each second, until cancelled."""
         while True:
             try:
-                await self._redis.set(self._own_key, json.dumps(self._beat(own())), ex=EXPIRES_S)
+                await self._write(json.dumps(self._beat(own())))
                 await self._read()
             except (RedisError, OSError):
                 pass  # `Batches.reachable` says so; a heartbeat has nothing to add
             await asyncio.sleep(EVERY_S)
+
+    async def _write(self, text: str) -> None:
+        """Write our own heartbeat; a Redis that is full is read from all the same."""
+        try:
+            await self._redis.set(self._own_key, text, ex=EXPIRES_S)
+        except ResponseError as error:
+            self.refused = str(error)
+        else:
+            self.refused = None
 
     async def _read(self) -> None:
         texts = await read_texts(self._redis, PATTERN)

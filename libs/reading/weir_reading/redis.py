@@ -63,6 +63,11 @@ async def hash_sizes(redis: Redis, keys: list[str]) -> list[int]:
     return cast("list[int]", reply)
 
 
+async def read_text(redis: Redis, key: str) -> bytes | None:
+    """Return a text value; None if the key is not there."""
+    return cast("bytes | None", await redis.get(key))
+
+
 async def read_texts(redis: Redis, pattern: str) -> dict[bytes, bytes]:
     """Return all text values whose keys match a pattern of few keys."""
     keys: list[Any] = [key async for key in redis.scan_iter(pattern, count=1000)]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 
+from weir.commit import not_after
 from weir.definitions.history import Activation, Definition
 from weir.definitions.signals import SIGNALS
 from weir.query.answer import unit_of
@@ -41,36 +43,62 @@ class Metrics(Mapping[str, Served]):
 def served(catalog: Catalog, tenant: str, name: str) -> Served | None:
     """Return a metric as it is served, or None if there is none.
 
-    An edit that the driver has not activated yet changes nothing: the version before it
-    serves. A metric that was never activated is served by its first version, which has no
-    panes yet.
+    An edit changes nothing until it has taken over: the version before it serves. A metric
+    of which no version serves yet is shown by the newest one, as being rebuilt.
     """
     current = catalog.folded.get(tenant, "metric", name)
     if current is None:
         return None
-    history = catalog.folded.history(tenant, "metric", name)
+    history = _since_deleted(catalog.folded.history(tenant, "metric", name))
     counted = [one for one in history if one.vid in catalog.folded.activations]
-    newest = counted[0] if counted else current
+    serving = (one for one in counted if _serves(catalog, one.vid))
+    at: Definition | None = next(serving, counted[0] if counted else current)
     chain: list[Version] = []
-    at: Definition | None = newest
     while at is not None and at.metric is not None and len(chain) < len(history):
         activation = catalog.folded.activations.get(at.vid)
         chain.append(_version(catalog, at, activation))
-        before = activation.after if activation is not None else None
+        before = activation.after if activation is not None and activation.serves else None
         at = catalog.folded.by_vid(before) if before is not None else None
     return Served(tuple(reversed(chain))) if chain else None
+
+
+def shown(catalog: Catalog, tenant: str, name: str) -> Definition | None:
+    """Return the version that answers queries now; the current one while none is counted."""
+    found = served(catalog, tenant, name)
+    return catalog.folded.by_vid(found.newest.vid) if found is not None else None
+
+
+def _since_deleted(history: Sequence[Definition]) -> list[Definition]:
+    """Return the versions of the metric's present life, the newest first."""
+    return list(takewhile(lambda one: not one.deleted, history))
+
+
+def _serves(catalog: Catalog, vid: int) -> bool:
+    """Tell whether a version serves, at the batch that readers have come to."""
+    activation = catalog.folded.activations[vid]
+    if activation.takeover is None or catalog.reached is None:
+        return activation.serves
+    return not_after(activation.takeover.offsets, catalog.reached)
 
 
 def _version(catalog: Catalog, definition: Definition, activation: Activation | None) -> Version:
     if definition.metric is None:
         msg = f"version {definition.vid} must be a metric that this release can read"
         raise ValueError(msg)
-    begun_ms = catalog.activated_ms.get(definition.vid, 0)
-    whole = activation is None or activation.from_start or activation.cut is not None
+    waits = activation is not None and not _serves(catalog, definition.vid)
     return Version(
         vid=definition.vid,
         number=definition.version,
         metric=definition.metric,
         cut=activation.cut if activation is not None else None,
-        complete_from_ms=0 if whole else begun_ms,
+        complete_from_ms=_complete_from_ms(catalog, definition.vid, activation),
+        rebuilding=waits or definition.vid in catalog.filling,
     )
+
+
+def _complete_from_ms(catalog: Catalog, vid: int, activation: Activation | None) -> int:
+    """Return before which start panes lack events that counting never met."""
+    if activation is None or activation.from_start or activation.fills:
+        taken = activation.takeover if activation is not None else None
+        return taken.complete_from_ms if taken is not None else 0
+    return 0 if activation.cut is not None else catalog.activated_ms.get(vid, 0)

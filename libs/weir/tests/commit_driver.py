@@ -23,13 +23,8 @@ from weir.commit import (
     decide_record,
     furthest,
 )
-from weir.commit_recovery import (
-    Found,
-    Planned,
-    Recovery,
-    activation_floor,
-    reconcile,
-)
+from weir.commit_found import Found, Level, Planned, Recovery
+from weir.commit_recovery import activation_floor, reconcile
 from weir.names import LIVE_LANE
 
 from .commit_world import (
@@ -52,6 +47,7 @@ from .commit_world import (
 Steps = Iterator[None]
 BATCH_LIMIT = 6
 SLICE = 6
+NEAR = 5
 MAX_STARTS = 30
 
 
@@ -66,6 +62,8 @@ class Rules:
     activates_at_from: bool = False
     keeps_floor: bool = True
     chains_clearing: bool = True
+    marks_lanes: bool = True
+    fills_every_shard: bool = True
 
 
 class FencedError(Exception):
@@ -123,6 +121,8 @@ class Driver:
                 self.world.bounds(),
                 self.epoch,
                 self.world.last_record(),
+                first_ever=last is None,
+                near=self._near(),
             )
             yield
             recovery = self.rules.reconcile(found)
@@ -131,6 +131,12 @@ class Driver:
             epoch = None
         yield from self._recover(recovery, opened)
         self.planned = found.checkpoint if recovery.keep_checkpoint else None
+
+    def _near(self) -> Offsets:
+        """Return the place behind which a shard is not levelled."""
+        marks = (image.marks.get(LIVE_LANE) for image in self.world.shards)
+        ends = furthest([mark.end for mark in marks if mark])
+        return {p: max(0, n - NEAR) for p, n in ends.items()}
 
     def _raise_fence(self) -> Steps:
         for shard, _ in enumerate(self.world.shards):
@@ -150,8 +156,14 @@ class Driver:
         if recovery.verdict is Verdict.FOREIGN or recovery.target is None:
             world.wrongs.append(f"foreign: {recovery.reason}")
             raise FencedError
+        lanes: list[int] = []
+        if recovery.rebuild:
+            yield from self._open_lanes(recovery.target, lanes)
         for shard in recovery.clear:
-            yield from self._clear(shard, recovery.target)
+            mine = lanes if shard in recovery.rebuild else []
+            yield from self._clear(shard, recovery.target, mine)
+        for level in recovery.bridges:
+            yield from self._bridge(level)
         for level in recovery.levels:
             world.levelled = True
             active = {v: a.offsets for v, a in world.activations().items()}
@@ -172,13 +184,44 @@ class Driver:
         self.last_to = self.position = recovery.target
         self.batch = 0
 
-    def _clear(self, shard: int, target: Offsets) -> Steps:
-        """Empty a shard and set its mark, each step only upon the one before."""
+    def _open_lanes(self, target: Offsets, lanes: list[int]) -> Steps:
+        """Append the records of the lanes that count again what lies before a place."""
+        middle = {p: int(self.world.rng.random() * (n + 1)) for p, n in target.items()}
+        for start, end in (({}, middle), (middle, target)):
+            record = Definition("rebuild", self.fence.fence, offsets=end, start=start)
+            lanes.append(self.world.append_definition(record))
+            yield
+        if any(offset not in self.world.rebuilds() for offset in lanes):
+            raise FencedError  # every reader ignores them
+
+    def _bridge(self, level: Level) -> Steps:
+        """Let a shard that is far behind go on with the others, and a lane count the rest."""
+        world = self.world
+        world.levelled = True
+        start, end = level.read_from, level.to_offsets
+        lane = world.append_definition(
+            Definition("rebuild", self.fence.fence, offsets=end, start=start)
+        )
+        yield
+        if lane not in world.rebuilds():
+            raise FencedError
+        image = world.shards[level.shard]
+        # A mark that went back since it was read took the fence, which is younger, with it.
+        marks = {LIVE_LANE: self._mark(end, -1), str(lane): self._mark(start, -1)}
+        self._write(level.shard, image.token, marks={**image.marks, **marks})
+        yield
+
+    def _clear(self, shard: int, target: Offsets, lanes: list[int]) -> Steps:
+        """Empty a shard and set its marks, each step only upon the one before."""
         token = self._write(shard, self.world.shards[shard].token, marks={})
         yield
         token = self._write(shard, token, panes={}, outbox={})
         yield
-        self._write(shard, token, marks={LIVE_LANE: self._mark(target, -1)})
+        marks = {LIVE_LANE: self._mark(target, -1)}
+        if self.rules.marks_lanes:
+            rebuilds = self.world.rebuilds()
+            marks |= {str(lane): self._mark(rebuilds[lane].start, -1) for lane in lanes}
+        self._write(shard, token, marks=marks)
         yield
 
     def _write(self, shard: int, token: str | None, **changes: object) -> str:
@@ -245,6 +288,24 @@ class Driver:
                 record = Definition("activation", self.fence.fence, 0, vid, at, vid % 2 == 0)
                 self.world.append_definition(record)
                 yield
+        if not self.rules.activates_at_from:
+            yield from self._take_over(at)
+
+    def _take_over(self, at: Offsets) -> Steps:
+        """Let the versions serve that are filled in every shard, from a pane of the past on."""
+        world = self.world
+        for vid, activation in list(world.activations().items()):
+            if not activation.backfill or vid in world.takeovers():
+                continue
+            waiting = {shard for lane, shard, *_ in self.open_slices() if lane == vid}
+            if len(waiting) > (0 if self.rules.fills_every_shard else SHARDS - 1):
+                continue
+            cut = int(world.rng.random() * (world.now // PANE_LENGTH + 1))
+            record = Definition("takeover", self.fence.fence, 0, vid, at, cut=cut)
+            world.append_definition(record)
+            if world.lossless and vid in world.takeovers():
+                check_takeover(world, vid, cut)
+            yield
 
     def _batch(self, planned: Planned) -> Steps:
         world = self.world
@@ -285,32 +346,45 @@ class Driver:
             check_record(world, planned.to_offsets)
 
     def _slice(self) -> Steps:
-        """Do some slice of some backfill in one shard."""
+        """Do some slice of some backfill or rebuild in one shard."""
         world = self.world
-        open_slices = []
-        for vid, activation in world.activations().items():
-            for shard in range(SHARDS) if activation.backfill else ():
-                mark = world.shards[shard].marks.get(str(vid))
-                at = mark.end if mark else {}
-                if any(at.get(p, 0) < n for p, n in activation.offsets.items()):
-                    open_slices.append((vid, shard, at, activation.offsets))
+        open_slices = self.open_slices()
         if not open_slices:
             return
-        vid, shard, at, end = open_slices[int(world.rng.random() * len(open_slices))]
+        lane, shard, at, end = open_slices[int(world.rng.random() * len(open_slices))]
         size = 1 + int(world.rng.random() * SLICE)
         to = {p: min(n, at.get(p, 0) + size) for p, n in end.items()}
-        parts = evaluate(world, at, to, {vid: {}}, ledger=False)[shard]
-        wanted = self._range(str(vid), at, to, corrects=False)
+        rebuild = lane in world.rebuilds()
+        active = {v: a.offsets for v, a in world.activations().items()} if rebuild else {lane: {}}
+        parts = evaluate(world, at, to, active, ledger=rebuild)[shard]
+        wanted = self._range(str(lane), at, to, corrects=False)
         if world.rng.random() < world.left_behind:
             self._leave_behind(shard, wanted, parts)  # a slice given up half-way
         else:
             yield from self._commit(shard, wanted, parts)
 
+    def open_slices(self) -> list[tuple[int, int, Offsets, Offsets]]:
+        """Return lane, shard, place and end of every lane that is not done in a shard."""
+        world = self.world
+        found: list[tuple[int, int, Offsets, Offsets]] = []
+        for shard, image in enumerate(world.shards):
+            for vid, activation in world.activations().items():
+                if activation.backfill:
+                    mark = image.marks.get(str(vid))
+                    found.append((vid, shard, mark.end if mark else {}, activation.offsets))
+            for lane, record in world.rebuilds().items():
+                mark = image.marks.get(str(lane))
+                if mark is not None or not self.rules.marks_lanes:
+                    found.append((lane, shard, mark.end if mark else record.start, record.offsets))
+        return [one for one in found if any(one[2].get(p, 0) < n for p, n in one[3].items())]
+
     # ── S4 ──────────────────────────────────────────────────────────────────
     def _range(
         self, lane: str, begin: Offsets, to: Offsets, *, batch: int = -1, corrects: bool = True
     ) -> Range:
-        attempt = Attempt(self.fence, EVENTS_ID, begin, to, None, lane)
+        rebuild = self.world.rebuilds().get(int(lane)) if lane != LIVE_LANE else None
+        start = rebuild.start if rebuild else {}
+        attempt = Attempt(self.fence, EVENTS_ID, begin, to, None, lane, start)
         return Range(attempt, self.epoch, batch, 0, corrects)
 
     def _mark(self, end: Offsets, batch: int) -> Mark:
@@ -356,6 +430,7 @@ def try_commit(
                 wanted.attempt.to_offsets,
                 read.token,
                 wanted.attempt.lane,
+                wanted.attempt.lane_start,
             )
         )
         yield
@@ -397,6 +472,16 @@ def apply(world: World, rules: Rules, shard: int, read: Image, mine: Range, part
     marks = {**now.marks, attempt.lane: mark}
     token = rules.new_token(world, now.token)
     world.put(shard, Image(now.fence, marks, token, panes, outbox))
+
+
+def check_takeover(world: World, vid: int, cut: int) -> None:
+    """Check that a version holds, from the cut on, what the log holds up to each shard's mark."""
+    for shard, image in enumerate(world.shards):
+        live = image.marks.get(LIVE_LANE)
+        expected = evaluate(world, {}, live.end if live else {}, {vid: {}}, ledger=False)[shard]
+        now = {key: n for key, n in image.panes.items() if key[0] == vid and key[1] >= cut}
+        if now != {key: n for key, n in expected.items() if key[1] >= cut}:
+            world.wrongs.append("I12: a version took over before it was filled")
 
 
 def check_record(world: World, to: Offsets) -> None:

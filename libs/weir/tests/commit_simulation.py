@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from weir.commit_recovery import Planned
+from weir.commit_found import Planned
 
 from .commit_driver import Driver, Rules, published
 from .commit_world import (
     LEDGER,
     PARTITIONS,
     SHARDS,
+    Cuts,
     Definition,
     Image,
     World,
@@ -36,7 +37,7 @@ class Faults:
         second: Another driver starts beside the first.
         pause: A driver stands still for some time.
         tail: Redis loses its latest writes: of everything, a shard or the stream.
-        wipe: Redis loses everything, or everything of one shard.
+        wipe: Redis loses everything, or everything or just the marks of one shard.
         checkpoint: The checkpoint is lost, set back, or another one's.
         version: A definition is made.
         left_behind: A task's attempt is given up half-way, or doubled.
@@ -164,11 +165,14 @@ class Run:
     def _wipe(self, _: int) -> None:
         world, rng = self.world, self.world.rng
         world.lossless = False
-        if rng.random() < 0.5:
+        kind, shard = rng.random(), int(rng.random() * SHARDS)
+        if kind < 0.5:
             world.shards, world.stream = [Image() for _ in range(SHARDS)], ()
             world.before.clear()
+        elif kind < 0.8:
+            world.put(shard, Image())
         else:
-            world.put(int(rng.random() * SHARDS), Image())
+            world.put(shard, world.shards[shard]._replace(marks={}))
 
     def _break_checkpoint(self, _: int) -> None:
         world, rng = self.world, self.world.rng
@@ -201,25 +205,18 @@ class Run:
 
     def _backfilled(self) -> bool:
         active = self.world.activations()
-        if len(active) < len(self.world.versions()):
+        if len(active) < len(self.world.versions()) or not self.drivers:
             return False
-        for vid, activation in active.items():
-            if not activation.backfill or not any(activation.offsets.values()):
-                continue
-            for image in self.world.shards:
-                mark = image.marks.get(str(vid))
-                if mark is None or dict(mark.end) != dict(activation.offsets):
-                    return False
-        return True
+        return not self.drivers[0][0].open_slices()
 
     # ── the recount ─────────────────────────────────────────────────────────
     def _check(self) -> None:
         world = self.world
         if world.wrongs:
             return
-        expected = recount(world)
+        expected, cuts = recount(world), world.cuts()
         for shard, image in enumerate(world.shards):
-            if image.panes != expected[shard]:
+            if owned(image.panes, cuts) != owned(expected[shard], cuts):
                 world.wrongs.append(f"I5: shard {shard} is not the sum of its parts")
         rows = [(k, n) for image in world.shards for k, n in image.panes.items()]
         received = sum(event.shard >= 0 for records in world.log for event in records)
@@ -236,6 +233,15 @@ class Run:
             now = world.shards[shard].panes.get((vid, pane), 0)
             if value + published(world, (vid, pane, shard)) != now:
                 world.wrongs.append("I9: the corrections do not add up to the value now")
+
+
+def owned(panes: dict[tuple[int, int], int], cuts: dict[int, Cuts]) -> dict[tuple[int, int], int]:
+    """Return the panes that are read: those on a version's own side of its cuts."""
+    return {
+        (vid, pane): n
+        for (vid, pane), n in panes.items()
+        if vid == LEDGER or cuts.get(vid, Cuts()).first <= pane < cuts.get(vid, Cuts()).end
+    }
 
 
 def recount(world: World) -> list[dict[tuple[int, int], int]]:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
-from weir.commit import Attempt, Fence, Mark, Offsets, ShardState
-from weir.commit_recovery import LogBounds, Planned
+from weir.commit import Attempt, Fence, Mark, Offsets, ShardState, not_after
+from weir.commit_found import LogBounds, Planned
 from weir.names import LIVE_LANE
 
 SHARDS = 2
@@ -60,7 +60,11 @@ class Record(NamedTuple):
 
 
 class Definition(NamedTuple):
-    """A record of `weir.definitions`: a start, an activation, or a version's text."""
+    """A record of `weir.definitions`: of a driver, or a version's text.
+
+    `cut` of a takeover: panes from there are the version's own, earlier ones stay with the
+    version before.
+    """
 
     kind: str
     fence: int = 0
@@ -68,6 +72,22 @@ class Definition(NamedTuple):
     vid: int = 0
     offsets: Offsets = {}  # noqa: RUF012  never changed
     backfill: bool = False
+    start: Offsets = {}  # noqa: RUF012  never changed
+    cut: int = 0
+
+
+class Cuts(NamedTuple):
+    """Which panes of a version are its own, and from where in the log that is heeded."""
+
+    first: int = 0
+    first_at: Offsets = {}  # noqa: RUF012  never changed
+    end: int = 10**9
+    end_at: Offsets = {}  # noqa: RUF012  never changed
+
+    def at(self, start: Offsets) -> range:
+        """Return the panes that a range counts."""
+        first = self.first if not_after(self.first_at, start) else 0
+        return range(first, self.end if not_after(self.end_at, start) else 10**9)
 
 
 class World:
@@ -82,6 +102,8 @@ class World:
         self.definitions: list[Definition] = []
         self._folded, self._latest = 0, -1
         self._active: dict[int, Definition] = {}
+        self._rebuilds: dict[int, Definition] = {}
+        self._takeovers: dict[int, Definition] = {}
         self.shards: list[Image] = [Image() for _ in range(SHARDS)]
         self.stream: tuple[Record, ...] = ()
         self.before: list[tuple[tuple[Image, ...], tuple[Record, ...]]] = []
@@ -150,8 +172,36 @@ class World:
                 self._latest = self._folded
             elif record.kind == "activation" and record.fence == self._latest:
                 self._active.setdefault(record.vid, record)
+            elif record.kind == "rebuild" and record.fence == self._latest:
+                self._rebuilds[self._folded] = record
+            elif record.kind == "takeover" and record.fence == self._latest:
+                self._takeovers.setdefault(record.vid, record)
             self._folded += 1
         return self._active
+
+    def rebuilds(self) -> dict[int, Definition]:
+        """Return the rebuild lanes that had the right to be written, by offset."""
+        self.activations()
+        return self._rebuilds
+
+    def takeovers(self) -> dict[int, Definition]:
+        """Return by version the takeover that had the right to be written."""
+        self.activations()
+        return self._takeovers
+
+    def cuts(self) -> dict[int, Cuts]:
+        """Return which panes each version counts; each version follows the one before it."""
+        found: dict[int, Cuts] = {}
+        taken = self.takeovers()
+        for vid in self.versions():
+            before = max((v for v in taken if v < vid), default=None)
+            if vid in taken and before is not None:
+                record = taken[vid]
+                found[before] = found.get(before, Cuts())._replace(
+                    end=record.cut, end_at=record.offsets
+                )
+                found[vid] = Cuts(record.cut, record.offsets)
+        return found
 
     def versions(self) -> list[int]:
         """Return all versions defined so far."""
@@ -221,6 +271,8 @@ def evaluate(
         ledger: Count the ledger too; a backfill does not.
     """
     parts: list[Parts] = [{} for _ in range(SHARDS)]
+    cuts = world.cuts()
+    own = {vid: cuts.get(vid, Cuts()).at(begin) for vid in active}
     for partition, records in enumerate(world.log):
         first = begin.get(partition, 0)
         if to.get(partition, 0) > len(records):
@@ -237,7 +289,7 @@ def evaluate(
                 mine[row] = mine.get(row, 0) + 1
             if event.counted:
                 for vid, begins in zip(wanted, since, strict=True):
-                    if offset >= begins:
+                    if offset >= begins and event.pane in own[vid]:
                         key = (vid, event.pane)
                         mine[key] = mine.get(key, 0) + event.weight
     return parts

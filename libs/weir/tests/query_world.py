@@ -6,16 +6,22 @@ of panes' merges, blocks, caches or sketches; of the engine's code it uses none.
 
 from __future__ import annotations
 
+import hashlib
 import math
+import statistics
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import datasketches as ds
 from weir.definitions.metric import Metric
+from weir.frequent import Texts
+from weir.further import Further, Last
 from weir.query import Facts, PaneKey, Served, Span, Version
 from weir.rows import Row, merge, part
 from weir.series import encode_series
+from weir.sets import Theta
 
 SECOND = 1000
 PANE_MS = 10 * SECOND
@@ -41,7 +47,11 @@ def metric(**changes: Any) -> Metric:
             "p50",
             "p95",
             "p99",
+            "stddev",
+            "last",
             "distinct(subject)",
+            "theta(subject)",
+            "top(subject, 3)",
         ],
         "resolution": "10s",
         "keep": {"10s": "1h", "1m": "24h"},
@@ -70,6 +80,11 @@ class Event:
     value: float
     user: str = "u"
 
+    @property
+    def identity(self) -> bytes:
+        """Return what stands for the digest of the event's identity."""
+        return hashlib.md5(repr(self).encode(), usedforsecurity=False).digest()
+
 
 @dataclass
 class Panes:
@@ -86,6 +101,7 @@ class Panes:
             hll.update(event.user)
             kll.update(event.value)
             row = part(1, (event.value,) * 3, hll.serialize_updatable(), kll.serialize())
+            row.further = further_of(event)
             text = encode_series((event.region, event.route))
             for pane_s in RESOLUTIONS_S:
                 start_s = event.at_ms // 1000 // pane_s * pane_s
@@ -95,6 +111,19 @@ class Panes:
                 self.held[key] = rows
                 changed.add(key)
         return changed
+
+
+def further_of(event: Event) -> Further:
+    """Return the further members of the row of one event."""
+    users, top = ds.update_theta_sketch(12), ds.frequent_strings_sketch(10)
+    users.update(event.user)
+    top.update(event.user)
+    return Further(
+        spread=0.0,
+        last=Last(event.at_ms, event.identity, event.value),
+        top=Texts(1, bytes(top.serialize())),
+        theta=Theta(12, bytes(users.compact().serialize())),
+    )
 
 
 # ── the recount ─────────────────────────────────────────────────────────────
@@ -126,8 +155,18 @@ def recount(aggregate: str, events: Sequence[Event]) -> float | None:
         "avg": math.fsum(values) / len(values),
         "min": values[0],
         "max": values[-1],
+        "stddev": statistics.pstdev(values),
+        "last": max(events, key=lambda event: (event.at_ms, event.identity)).value,
         "distinct": float(len({event.user for event in events})),
+        "theta": float(len({event.user for event in events})),
     }[aggregate]
+
+
+def recount_top(events: Sequence[Event], items: int) -> list[list[Any]]:
+    """Return the most frequent users as answers have them, all others as the last."""
+    ranked = sorted(Counter(event.user for event in events).items(), key=lambda of: (-of[1], of[0]))
+    rest = [[None, None, 0, ranked[items][1]]] if len(ranked) > items else []
+    return [[user, n, n, n] for user, n in ranked[:items]] + rest
 
 
 def recounted_state(begin_ms: int, end_ms: int, pane_ms: int, known: Facts) -> str:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from weir.definitions import aggregates as declared
 from weir.expressions.errors import ExpressionError
-from weir.query import aggregates as asked
+from weir.query import named as asked
 
 FORM = Path(__file__).parents[3] / "services" / "dashboard" / "web" / "src" / "lib" / "draft.ts"
+OF_TEXTS = tuple(f"{word}(subject)" for word in declared.OF_TEXTS)
 PERCENTILES = ("p1", "p50", "p99", "p99.9")
 
 
@@ -25,15 +26,17 @@ def offered() -> list[str]:
 
 class TestLists:
     def test_both_sides_know_the_same(self) -> None:
-        """Each plain aggregate can be declared and asked; `distinct` has a parameter."""
-        assert set(asked._PLAIN) == {*declared.PLAIN, "distinct"}
+        """Each plain aggregate can be declared and asked; those of texts have a parameter."""
+        assert {*asked.PLAIN, "top"} == {*declared.PLAIN, *declared.OF_TEXTS}
 
-    @pytest.mark.parametrize("name", [*declared.PLAIN, *PERCENTILES, "distinct(subject)"])
+    @pytest.mark.parametrize(
+        "name", [*declared.PLAIN, *PERCENTILES, *OF_TEXTS, "top(data.a, 3)", 'top(data."a,1")']
+    )
     def test_what_can_be_declared_can_be_asked(self, name: str) -> None:
         """A definition's word is a query's word."""
         assert asked.aggregate_named(declared.parse_aggregate(name).name) is not None
 
-    @pytest.mark.parametrize("name", ["p0", "p100", "median", "stddev", "distinct_users"])
+    @pytest.mark.parametrize("name", ["p0", "p100", "median", "variance", "distinct_users"])
     def test_what_is_unknown_is_unknown_to_both(self, name: str) -> None:
         """Neither side takes a word that the other refuses."""
         assert asked.aggregate_named(name) is None

@@ -116,10 +116,10 @@ class TestSpells:
             assert [one.silence.rule for one in found if one.holds(at_ms)] == [rule] * bool(rule)
 
     def test_what_was_deleted_is_over(self) -> None:
-        """Also where another was made under its name; and what cannot be read hides nothing."""
+        """Also where another was made under its name; and what cannot be read ends nothing."""
         text = f"kind: silence\nname: s\nrule: r\nuntil: {UNTIL}"
         ended = [version(2, 90, ""), version(1, 60, text)]
         assert spells(ended) == []
         assert [one.from_ms for one in spells([version(3, 95, text), *ended])] == [95]
         later = version(2, 90, "kind: silence\nshape: of a later release")
-        assert spells([later, version(1, 60, text)]) == [Spell(silence(rule="r"), 60, 90)]
+        assert spells([later, version(1, 60, text)]) == [Spell(silence(rule="r"), 60)]

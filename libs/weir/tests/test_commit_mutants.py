@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import pytest
 from weir.commit import Mark, ShardState, Verdict, decide
-from weir.commit_recovery import Found, Recovery, reconcile
+from weir.commit_found import Found, Recovery
+from weir.commit_recovery import reconcile
 
 from .commit_driver import Rules
 from .commit_simulation import Faults, run
@@ -128,22 +129,30 @@ MUTANTS: dict[str, tuple[Rules, Faults]] = {
     "no fence": (Rules(decide=without_fence), replace(CALM, second=0.03, pause=0.03)),
     "activation below the floor": (
         Rules(keeps_floor=False),
-        replace(CALM, wipe=0.01, tail=0.03, version=0.03),
+        replace(CALM, wipe=0.02, tail=0.05, checkpoint=0.02, version=0.03),
     ),
     "clearing in steps that do not hang together": (
         Rules(chains_clearing=False),
-        replace(CALM, wipe=0.03, tail=0.1, tail_writes=2),
+        replace(CALM, wipe=0.05, tail=0.2, tail_writes=3, steps=200),
     ),
     "missing mark is a start": (
         Rules(decide=missing_mark_is_a_start),
         replace(CALM, wipe=0.01),
     ),
+    "a rebuild without a mark stands at its start": (
+        Rules(marks_lanes=False),
+        replace(CALM, wipe=0.02, tail=0.05),
+    ),
+    "a takeover before every shard is filled": (
+        Rules(fills_every_shard=False),
+        replace(CALM, version=0.03),
+    ),
     "older mark is accepted": (Rules(decide=older_mark_is_accepted), replace(CALM, tail=0.02)),
 }
 
 
-# About one run of 200 tells a counter from a random token: begin shortly before one.
-FIRST_SEED = {"a counter as token": 320}
+# About one run of 200 tells these from the rules: begin shortly before one.
+FIRST_SEED = {"a counter as token": 320, "activation below the floor": 200}
 
 
 @pytest.mark.parametrize("name", MUTANTS)

@@ -6,16 +6,8 @@ from dataclasses import replace
 
 import pytest
 from weir.commit import Mark, Verdict
-from weir.commit_recovery import (
-    Found,
-    Gap,
-    Level,
-    LogBounds,
-    Planned,
-    activation_floor,
-    incomplete_before_ms,
-    reconcile,
-)
+from weir.commit_found import Found, Gap, Level, LogBounds, Planned
+from weir.commit_recovery import activation_floor, incomplete_before_ms, reconcile
 
 LOG = LogBounds("events", {0: 0, 1: 0}, {0: 100, 1: 100})
 PLANNED = Planned(4, {0: 10, 1: 10}, {0: 20, 1: 10}, committed=False)
@@ -74,22 +66,48 @@ class TestGoOn:
 
 class TestLost:
     def test_a_first_start(self) -> None:
-        """Nothing anywhere: all shards begin at the log's start."""
-        recovery = reconcile(Found([None, None], None, LOG, 7, None))
+        """Nothing anywhere, and never was: all shards count from the log's start."""
+        recovery = reconcile(Found([None, None], None, LOG, 7, None, first_ever=True))
 
         assert (recovery.verdict, recovery.new_epoch) == (Verdict.LOST, True)
         assert (recovery.clear, recovery.target) == ((0, 1), {0: 0, 1: 0})
+        assert recovery.rebuild == ()
         assert not recovery.keep_checkpoint
 
-    def test_one_mark_missing_recounts_all(self) -> None:
-        """Until there are rebuild lanes the other shards begin anew too; the reason says so."""
+    def test_all_marks_missing(self) -> None:
+        """Live counting goes on where Spark's checkpoint stands; lanes count what lies before."""
+        recovery = reconcile(Found([None, None], COMMITTED, LOG, 7, None))
+
+        assert (recovery.clear, recovery.rebuild) == ((0, 1), (0, 1))
+        assert recovery.target == COMMITTED.to_offsets
+        assert recovery.keep_checkpoint
+
+    def test_a_checkpoint_that_the_log_does_not_hold(self) -> None:
+        """It says nothing: live counting goes on at the log's end."""
+        ahead = replace(COMMITTED, to_offsets={0: 500, 1: 10})
+        recovery = reconcile(Found([None, None], ahead, LOG, 7, None))
+
+        assert recovery.target == LOG.end
+        assert not recovery.keep_checkpoint
+
+    def test_one_mark_missing(self) -> None:
+        """Only the shard that lost it is emptied, and goes on where the others are."""
         recovery = reconcile(replace(found(10), marks=[mark(10), None]))
 
-        assert recovery.clear == (0, 1)
+        assert (recovery.clear, recovery.rebuild, recovery.levels) == ((1,), (1,), ())
+        assert recovery.target == {0: 10, 1: 10}
         assert recovery.reason == (
-            "no mark in shard 1: every shard is cleared and the whole log counted again"
+            "no mark in shard 1: shard 1 is emptied and its part of the log counted again"
         )
         assert recovery.start_reason == "lost"
+
+    def test_one_mark_missing_and_one_shard_behind(self) -> None:
+        """The one behind is levelled to where live counting goes on."""
+        marks = [mark(10, shards=3), None, mark(4, shards=3)]
+        recovery = reconcile(replace(found(10), marks=marks))
+
+        assert (recovery.clear, recovery.rebuild) == ((1,), (1,))
+        assert recovery.levels == (Level(2, {0: 4, 1: 10}, {0: 10, 1: 10}, {0: 4, 1: 10}),)
 
     @pytest.mark.parametrize(("before", "clear"), [(4, (0, 1, 2, 3)), (1, (0, 1))])
     def test_another_number_of_shards(self, before: int, clear: tuple[int, ...]) -> None:
@@ -105,7 +123,7 @@ class TestLost:
         log = replace(LOG, start={0: 30, 1: 0})
         recovery = reconcile(Found([None, None], None, log, 7, None))
 
-        assert recovery.target == {0: 30, 1: 0}
+        assert recovery.target == LOG.end
         assert recovery.gaps == (Gap(0, 0, 29, (0, 1)),)
         assert recovery.gaps[0].count == 30
 
@@ -119,6 +137,15 @@ class TestBehind:
         assert recovery.levels == (Level(1, {0: 4, 1: 10}, {0: 10, 1: 10}, {0: 4, 1: 10}),)
         assert recovery.keep_checkpoint
         assert recovery.start_reason == "behind"
+
+    def test_a_shard_far_behind_goes_on_and_a_lane_counts_what_it_lacks(self) -> None:
+        """Live counting does not wait for more than ten minutes of log."""
+        far = Level(1, {0: 4, 1: 10}, {0: 10, 1: 10}, {0: 4, 1: 10})
+        recovery = reconcile(replace(found(10, 4), near={0: 5, 1: 5}))
+        assert (recovery.levels, recovery.bridges, recovery.target) == ((), (far,), {0: 10, 1: 10})
+
+        recovery = reconcile(replace(found(10, 4), near={0: 4, 1: 5}))
+        assert (recovery.levels, recovery.bridges) == ((far,), ())
 
     def test_the_target_is_the_furthest_of_each_partition(self) -> None:
         """Shards that have each counted something the other has not are both levelled."""

@@ -5,7 +5,8 @@ from collections import Counter
 
 import pytest
 from weir.commit import ShardState, Verdict, decide
-from weir.commit_recovery import Found, Recovery, reconcile
+from weir.commit_found import Found, Recovery
+from weir.commit_recovery import reconcile
 
 from .commit_driver import Rules
 from .commit_simulation import CORRECT, Faults, Run, run

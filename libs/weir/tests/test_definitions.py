@@ -177,7 +177,21 @@ class TestRefusals:
             ({"by": ["data.a", "data.a"]}, "/by", "name each once"),
             ({"aggregates": ["p50"]}, "", "say what is measured"),
             ({"aggregates": ["median"]}, "/aggregates/0", "the aggregates are count"),
-            ({"aggregates": ["stddev"]}, "/aggregates/0", "stddev is not in this version"),
+            ({"aggregates": ["stddev"]}, "", "say what is measured"),
+            ({"aggregates": ["last"]}, "", "say what is measured"),
+            ({"aggregates": ["theta"]}, "/aggregates/0", "theta(subject)"),
+            ({"aggregates": ["top"]}, "/aggregates/0", "top(subject)"),
+            ({"aggregates": ["top(subject, 0)"]}, "/aggregates/0", "top(subject, 10)"),
+            ({"aggregates": ["top(subject, 101)"]}, "/aggregates/0", "top(subject, 10)"),
+            ({"aggregates": ["theta(a)"]}, "/aggregates/0", "write data.a"),
+            (
+                {"aggregates": ["top(subject)", "top(data.a, 3)"]},
+                "/aggregates",
+                "define a second metric",
+            ),
+            ({"sketches": {"kll_k": 7}}, "/sketches/kll_k", ""),
+            ({"sketches": {"hll_lg_k": 16}}, "/sketches/hll_lg_k", ""),
+            ({"sketches": {"k": 7}}, "/sketches/k", "the members are kll_k"),
             ({"aggregates": ["distinct"]}, "/aggregates/0", "distinct(subject)"),
             ({"aggregates": ["p0"]}, "/aggregates/0", "p1 to p99.9"),
             ({"aggregates": ["distinct(a)"]}, "/aggregates/0", "write data.a"),
@@ -462,3 +476,47 @@ class TestDurations:
 def test_a_text_is_split_as_it_was_written(text: str, definitions: list[str]) -> None:
     """A definition is what stands between two markers; comments alone are none."""
     assert split_text(text) == definitions
+
+
+class TestSketchSizes:
+    def sized(self, *aggregates: str, **sizes: int) -> Metric:
+        """Return a checked metric with sketches of these sizes."""
+        given = {"value": "data.x", "aggregates": list(aggregates), "sketches": sizes}
+        return metric(**given)
+
+    @pytest.mark.parametrize(
+        ("percentiles", "least"), [(["p50"], 200), (["p99", "p50"], 800), (["p99.9"], 6400)]
+    )
+    def test_too_small_for_a_percentile(self, percentiles: list[str], least: int) -> None:
+        """A size that does not carry what is asked is refused with the one that does."""
+        worst = max(percentiles, key=lambda name: float(name[1:]))
+        with pytest.raises(ProblemError) as caught:
+            self.sized(*percentiles, kll_k=least - 1)
+        assert caught.value.errors[0] == {
+            "pointer": "/sketches",
+            "required": f"a kll_k of at least {least}, which {worst} takes",
+            "got": str(least - 1),
+            "mend": f"write kll_k: {least}, leave kll_k out, or do not ask for {worst}",
+        }
+        assert self.sized(*percentiles, kll_k=least).kll_k == least
+
+    def test_the_usual_sizes(self) -> None:
+        """Left out, k is what the percentiles take, and no percentile has no sketch."""
+        assert [self.sized(name).kll_k for name in ("p99", "p50", "avg")] == [800, 200, 0]
+        assert self.sized("p99", kll_k=3000).kll_k == 3000
+
+    def test_members_are_each_path_once(self) -> None:
+        """One path under three sketches is read once; the distinct count's comes first."""
+        one = metric(aggregates=["top(subject)", "theta(subject)", "distinct(subject)"])
+        assert one.members == (Path(("subject",)),)
+        three = metric(aggregates=["top(data.a, 3)", "distinct(data.b)", "theta(data.c)"])
+        assert [str(path) for path in three.members] == ["data.b", "data.c", "data.a"]
+
+    def test_the_budget_takes_every_sketch(self) -> None:
+        """Each sketch makes the estimate larger; what nobody asks for does not."""
+        costs = [
+            estimate(metric(value="data.x", aggregates=["count", *more])).memory_bytes
+            for more in ([], ["stddev"], ["last"], ["theta(subject)"], ["top(subject)"])
+        ]
+        assert costs == sorted(costs)
+        assert len(set(costs)) == len(costs)

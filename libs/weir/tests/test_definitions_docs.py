@@ -70,6 +70,19 @@ class TestPage:
             got = evaluate(parse_where(code(expression)), {"data": DATA})
             assert json.dumps(got) == expected, expression
 
+    def test_every_function_has_an_example(self) -> None:
+        """Among the examples that are run each function stands at least once."""
+        examples = " ".join(code(row[0]) for row in table("expression"))
+        assert [name for name in NAMES if f"{name}(" not in examples] == []
+
+    def test_place(self) -> None:
+        """The place that the page shows is that of a real refusal."""
+        (shown,) = re.findall(r"```\n(data\.total > 10.*?)\n```", PAGE, re.DOTALL)
+        where = shown.splitlines()[0]
+        with pytest.raises(ProblemError) as caught:
+            check("metric", "m", {"events": {"type": "t"}, "where": where})
+        assert caught.value.errors[0]["excerpt"] == shown
+
     def test_number_texts(self) -> None:
         """Each spelling of a number has the text that stands beside it."""
         for spellings, text in table("JSON"):

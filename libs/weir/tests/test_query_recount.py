@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from weir.query import Answer, Evaluator, Facts, Plan, answer, parse_query, plan
+from weir.query.answer import AnsweredSeries
 
 from .query_world import (
     NOW_MS,
@@ -20,12 +21,15 @@ from .query_world import (
     facts,
     matches,
     recount,
+    recount_top,
     recounted_state,
     served,
 )
 
 BACK_MS = 12 * 60_000
-AGGREGATES = ("count", "sum", "avg", "min", "max", "p50", "p95", "distinct")
+VALUES = ("count", "sum", "avg", "min", "max", "stddev", "last", "p50", "p95", "distinct", "theta")
+AGGREGATES = (*VALUES, "top")
+ROUNDED = ("sum", "avg", "stddev")
 
 
 def events_of(seed: int) -> list[Event]:
@@ -136,14 +140,19 @@ def check_cell(cell: Any, within: Sequence[Event], when: tuple[str, str, int], o
     aggregate, state, t = when
     through = of.processed_through_ms
     if state in "nr":
-        assert cell == (None, None)
+        assert cell == (None, None, None)
+    elif within and aggregate == "top":
+        assert (cell.events, cell.value) == (len(within), None)
+        assert AnsweredSeries((), [cell], "f", listed=True).to_dict((), 0)["items"] == [
+            recount_top(within, 3)
+        ]
     elif within:
         exact = recount(aggregate, within)
         assert cell.events == len(within)
         assert (cell.value is None) == (exact is None)
         if exact is not None:
             scale = sum(abs(event.value) for event in within)
-            slack = 1e-9 * scale if aggregate in ("sum", "avg") else 0
+            slack = 1e-9 * scale if aggregate in ROUNDED else 0
             assert cell.value.low - slack <= exact <= cell.value.high + slack
             assert cell.value.value == pytest.approx(exact, rel=1e-9, abs=slack)
     elif state in "pf" and through is not None and t <= through:
@@ -151,7 +160,7 @@ def check_cell(cell: Any, within: Sequence[Event], when: tuple[str, str, int], o
         assert (cell.value is not None) == (aggregate in ("count", "sum"))
         assert cell.value in (None, (0.0, 0.0, 0.0))
     else:
-        assert cell == (None, None)
+        assert cell == (None, None, None)
 
 
 def planned(asked: dict[str, Any], of: Facts) -> Plan:

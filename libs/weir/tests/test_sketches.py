@@ -14,9 +14,9 @@ from weir.sketches import (
     compact_hll,
     compact_kll,
     hll_estimate,
-    kll_carries,
     kll_error,
     kll_k,
+    kll_promises,
     kll_quantile,
     merge_hll,
     merge_kll,
@@ -38,6 +38,11 @@ def kll(values: np.ndarray, k: int = 200) -> bytes:
     sketch = ds.kll_doubles_sketch(k)
     sketch.update(values)
     return bytes(sketch.serialize())
+
+
+def promises(n: int, k: int, q: float) -> bool:
+    """Tell whether a sketch of this size that has seen so many values carries a percentile."""
+    return kll_promises(ds.kll_doubles_sketch.deserialize(kll(np.arange(n, dtype=float), k)), q)
 
 
 def hll(values: range | list[int]) -> bytes:
@@ -165,7 +170,7 @@ class TestSize:
     def test_k_carries_the_percentile(self, percentiles: list[float], k: int) -> None:
         """The size follows from the percentile that lies nearest to an end."""
         assert kll_k(percentiles) == k
-        assert all(kll_carries(10_000_000, k, q) for q in percentiles)
+        assert all(promises(200_000, k, q) for q in percentiles)
 
     def test_sizes_grow(self) -> None:
         """Each size halves the error of rank, about."""
@@ -178,9 +183,15 @@ class TestSize:
     )
     def test_few_values_carry_nothing(self, n: int, q: float, carried: bool) -> None:
         """A p99 takes 100 values, a p95 takes 20: below, it is only the largest one."""
-        assert kll_carries(n, 800, q) is carried
+        assert promises(n, 800, q) is carried
 
     def test_a_small_sketch_does_not_carry_p99(self) -> None:
         """At k = 200 the error of rank reaches past the end: p99 is not promised."""
-        assert not kll_carries(100_000, 200, 0.99)
-        assert kll_carries(200, 200, 0.99)
+        assert not promises(100_000, 200, 0.99)
+        assert promises(200, 200, 0.99)
+
+    def test_a_union_promises_what_its_smaller_part_does(self) -> None:
+        """A sketch of k 800 that took in one of k 200 carries no p99 any more."""
+        merged = merge_kll([kll(np.arange(9_000.0), 800), kll(np.arange(9_000.0), 200)])
+        assert promises(9_000, 800, 0.99)
+        assert not kll_promises(ds.kll_doubles_sketch.deserialize(merged or b""), 0.99)

@@ -39,10 +39,11 @@ class LaneProgress(msgspec.Struct, frozen=True):
     Attributes:
         lane: Its name: the offset of its record in `weir.definitions`.
         kind: `backfill` or `rebuild`.
-        vid: The version that is filled; None for a rebuild of a whole shard.
-        shard: The shard that is rebuilt; None for a backfill of all shards.
+        vid: The version that is filled; None for a rebuild.
+        shard: The shard that is rebuilt; None for several, and for a backfill.
         at: Records of the log done.
         of: Records of the log in all.
+        until_ms: Its records were received before this instant.
     """
 
     lane: int
@@ -51,6 +52,7 @@ class LaneProgress(msgspec.Struct, frozen=True):
     shard: int | None
     at: int
     of: int
+    until_ms: int = 0
 
 
 class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):

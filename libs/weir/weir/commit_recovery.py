@@ -6,144 +6,22 @@ and with the log, and returns everything there is to do. It decides; it does not
 The cases, in the order in which they are asked:
 
 1. Marks of another log, or beyond it: stop (FOREIGN).
-2. A mark is missing: count the whole log again (LOST). Rebuilding only that shard
-   while the others go on needs rebuild lanes; until then all shards begin anew.
+2. A mark is missing: the shard is emptied and set to where live counting goes on, which
+   it does at once; what lies before is counted again by rebuild lanes (LOST).
 3. Every shard stands at the start or the end of the batch planned last: go on (OK).
-4. The shards differ otherwise: level those that stand behind (BEHIND).
+4. The shards differ otherwise: level those that stand behind; one that is far behind goes on
+   with the others, and a lane counts what it lacks (BEHIND).
 5. All stand at one place that the checkpoint does not know: a new checkpoint there (REWIND).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from weir.commit import Mark, Offsets, Verdict, furthest, not_after, same_offsets
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """The batch that a Spark checkpoint planned last.
-
-    Attributes:
-        batch: Its number.
-        from_offsets: Where it begins.
-        to_offsets: Where it ends, exclusive.
-        committed: Whether Spark noted it as done.
-    """
-
-    batch: int
-    from_offsets: Offsets
-    to_offsets: Offsets
-    committed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LogBounds:
-    """What the log holds, read after the marks.
-
-    Attributes:
-        topic_id: Kafka's id of `weir.events`.
-        start: First offset of each partition that is still there.
-        end: The offset that the next record will get.
-    """
-
-    topic_id: str
-    start: Offsets
-    end: Offsets
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Everything that a starting driver found.
-
-    Attributes:
-        marks: The live mark of each shard, None where there is none.
-        checkpoint: What the checkpoint planned last; None if there is none.
-        log: What the log holds.
-        epoch: The epoch that the driver would go on with.
-        last_record: Epoch and revision of the newest batch record, None if none.
-        adopt: A human has decided to go on without what is gone.
-    """
-
-    marks: Sequence[Mark | None]
-    checkpoint: Planned | None
-    log: LogBounds
-    epoch: int
-    last_record: tuple[int, int] | None
-    adopt: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A range of the log that one shard must count before live counting goes on.
-
-    Attributes:
-        shard: The shard.
-        from_offsets: Where its mark stands.
-        to_offsets: Where its mark will stand.
-        read_from: Where reading begins: `from_offsets`, or the log's start if that
-            is later.
-    """
-
-    shard: int
-    from_offsets: Offsets
-    to_offsets: Offsets
-    read_from: Offsets
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Records that the log lost before a shard had counted them.
-
-    Attributes:
-        partition: Where.
-        first: First offset lost.
-        last: Last offset lost.
-        shards: The shards that have not counted them.
-    """
-
-    partition: int
-    first: int
-    last: int
-    shards: tuple[int, ...]
-
-    @property
-    def count(self) -> int:
-        """Return how many offsets are gone."""
-        return self.last - self.first + 1
-
-
-@dataclass(frozen=True, slots=True)
-class Recovery:
-    """What a starting driver has to do, in the order of the fields.
-
-    Attributes:
-        verdict: OK, LOST, BEHIND, REWIND or FOREIGN.
-        reason: Why, for the log and the start record, in one sentence.
-        new_epoch: A start record that opens an epoch is needed first, and its fence
-            in every shard.
-        clear: Shards whose keys are deleted, before their marks are set to `target`.
-        levels: What single shards count before live counting goes on.
-        keep_checkpoint: Else it is renamed and a new one begins at `target`.
-        target: Where live counting goes on, or where the kept checkpoint's shards
-            stand furthest.
-        gaps: What the log lost.
-    """
-
-    verdict: Verdict
-    reason: str
-    new_epoch: bool = False
-    clear: tuple[int, ...] = ()
-    levels: tuple[Level, ...] = ()
-    keep_checkpoint: bool = False
-    target: Offsets | None = None
-    gaps: tuple[Gap, ...] = ()
-
-    @property
-    def start_reason(self) -> str:
-        """Return the word for the start record that opens the new epoch."""
-        return {Verdict.BEHIND: "behind", Verdict.REWIND: "rewind"}.get(self.verdict, "lost")
+from weir.commit_found import Found, Gap, Level, LogBounds, Planned, Recovery
+from weir.event_time import LEAD_LIMIT_MS
 
 
 def reconcile(found: Found) -> Recovery:
@@ -156,7 +34,7 @@ def reconcile(found: Found) -> Recovery:
     if not found.adopt and (foreign := _foreign(marks, found.log)):
         return Recovery(Verdict.FOREIGN, foreign)
     if lost := _lost(found):
-        return _recount(found, lost)
+        return _rebuild(found, lost)
     if not found.adopt and (gone := _gone(marks, found.log)):
         return Recovery(Verdict.FOREIGN, gone)
     ends = [mark.end for mark in marks]
@@ -205,7 +83,7 @@ def incomplete_before_ms(first_received_ms: int, horizon_ms: int, start: Offsets
     """
     if not any(start.values()):
         return 0
-    return first_received_ms + 23 * 3_600_000 + horizon_ms
+    return first_received_ms + LEAD_LIMIT_MS + horizon_ms
 
 
 def _foreign(marks: Sequence[Mark], log: LogBounds) -> str:
@@ -238,33 +116,78 @@ def _gone(marks: Sequence[Mark], log: LogBounds) -> str:
     return ""
 
 
-def _lost(found: Found) -> str:
-    missing = [shard for shard, mark in enumerate(found.marks) if mark is None]
-    if len(missing) == len(found.marks):
-        return "no shard has a mark"
-    if missing:
-        return f"no mark in shard {', '.join(map(str, missing))}"
+def _lost(found: Found) -> _Lost | None:
+    """Return what is gone: the shards without a mark, or all of them."""
+    missing = tuple(shard for shard, mark in enumerate(found.marks) if mark is None)
+    everyone = tuple(range(len(found.marks)))
+    if missing == everyone:
+        return _Lost("no shard has a mark", everyone)
     shards = {mark.shards for mark in found.marks if mark is not None}
     if shards != {len(found.marks)}:
-        return f"series were spread over {max(shards)} shards, now over {len(found.marks)}"
+        why = f"series were spread over {max(shards)} shards, now over {len(found.marks)}"
+        return _Lost(why, everyone)
     if any(mark.topic_id != found.log.topic_id for mark in found.marks if mark):
-        return "the log was created anew and adopted"
+        return _Lost("the log was created anew and adopted", everyone)
     end = furthest([mark.end for mark in found.marks if mark])
-    return "" if not_after(end, found.log.end) else "the log was cut short and adopted"
+    if not not_after(end, found.log.end):
+        return _Lost("the log was cut short and adopted", everyone)
+    return _Lost(f"no mark in shard {', '.join(map(str, missing))}", missing) if missing else None
 
 
-def _recount(found: Found, lost: str) -> Recovery:
+class _Lost(NamedTuple):
+    why: str
+    shards: tuple[int, ...]
+
+
+def _rebuild(found: Found, lost: _Lost) -> Recovery:
+    """Return how lost shards come back: live counting at once, the rest by lanes.
+
+    The first driver ever has no live counting to go on with: it counts from the start.
+    """
     before = max((mark.shards for mark in found.marks if mark), default=0)
-    everyone = tuple(range(len(found.marks)))
+    kept = [
+        _everywhere(mark.end, found.log)
+        for shard, mark in enumerate(found.marks)
+        if mark is not None and shard not in lost.shards
+    ]
     start = dict(found.log.start)
+    target = start if found.first_ever else furthest([*(kept or [_goes_on_at(found)]), start])
+    levels = tuple(
+        Level(shard, mark.end, target, furthest([mark.end, start]))
+        for shard, mark in enumerate(found.marks)
+        if mark is not None and shard not in lost.shards and not same_offsets(mark.end, target)
+    )
+    whole = len(lost.shards) == len(found.marks)
+    gaps = tuple(Gap(p, 0, n - 1, lost.shards) for p, n in sorted(start.items()) if n > 0)
     return Recovery(
         Verdict.LOST,
-        f"{lost}: every shard is cleared and the whole log counted again",
+        f"{lost.why}: shard {', '.join(map(str, lost.shards))} is emptied and its part of the "
+        "log counted again",
         new_epoch=True,
-        clear=tuple(range(max(before, len(found.marks)))),
-        target=start,
-        gaps=tuple(Gap(p, 0, n - 1, everyone) for p, n in sorted(start.items()) if n > 0),
+        clear=tuple(range(max(before, len(found.marks)))) if whole else lost.shards,
+        rebuild=() if found.first_ever else lost.shards,
+        levels=_near(found, levels),
+        bridges=_far(found, levels),
+        keep_checkpoint=_checkpoint_fits([target], found),
+        target=target,
+        gaps=tuple(sorted((*gaps, *_gaps(levels, start)), key=lambda gap: gap.partition)),
     )
+
+
+def _goes_on_at(found: Found) -> dict[int, int]:
+    """Return where live counting goes on if no shard can say.
+
+    Nothing depends on the place but how much is counted by lanes: all before it is. The end
+    that Spark committed last spares it a new checkpoint.
+    """
+    planned = found.checkpoint
+    if planned is not None:
+        at = _everywhere(
+            planned.to_offsets if planned.committed else planned.from_offsets, found.log
+        )
+        if not_after(at, found.log.end) and not_after(found.log.start, at):
+            return at
+    return dict(found.log.end)
 
 
 def _checkpoint_fits(ends: Sequence[Offsets], found: Found) -> bool:
@@ -327,11 +250,21 @@ def _level(found: Found, ends: Sequence[Offsets]) -> Recovery:
         Verdict.BEHIND if behind else Verdict.REWIND,
         f"{reason}; the checkpoint {'is kept' if keep else 'begins anew at their ends'}",
         new_epoch=True,
-        levels=levels,
+        levels=_near(found, levels),
+        bridges=_far(found, levels),
         keep_checkpoint=keep,
         target=target,
         gaps=_gaps(levels, start),
     )
+
+
+def _near(found: Found, levels: Sequence[Level]) -> tuple[Level, ...]:
+    near = found.near
+    return tuple(one for one in levels if near is None or not_after(near, one.from_offsets))
+
+
+def _far(found: Found, levels: Sequence[Level]) -> tuple[Level, ...]:
+    return tuple(one for one in levels if one not in _near(found, levels))
 
 
 def _is_behind(target: Offsets, checkpoint: Planned) -> bool:

@@ -15,6 +15,9 @@ DEFINITIONS = "weir.definitions"
 ALERTS = "weir.alerts"
 CORRECTIONS = "weir.corrections"
 
+# The consumer group whose offsets say to Kafka's own tools how far the driver has counted.
+PANES_GROUP = "weir-panes"
+
 # ── record headers ──────────────────────────────────────────────────────────
 # On `weir.events` the FIRST header tells what a record is, so that Spark looks
 # at one array element and never searches: content-type (an event), weir-tail (an
@@ -31,6 +34,8 @@ HEADER_AT = "weir-at"
 HEADER_LENGTH = "weir-length"
 HEADER_SHA256 = "weir-sha256"
 HEADER_LEFT_OUT = "weir-left-out"
+# On `weir.quarantine`: this is no copy, but says that the record of its key was put back.
+HEADER_REPLAYED = "weir-replayed"
 CLOUDEVENT_JSON = b"application/cloudevents+json; charset=UTF-8"
 
 # ── Redis: what one commit changes in a shard ───────────────────────────────
@@ -100,6 +105,11 @@ def types_key(tenant: str) -> str:
 def slots_key(tenant: str, metric: str) -> str:
     """Return the key of the colour slots given to a metric's series."""
     return f"{PREFIX}slots:{tenant}:{metric}"
+
+
+def job_key(vid: int) -> str:
+    """Return the key of a job's progress and outcome, by the offset of its record."""
+    return f"{PREFIX}job:{vid}"
 
 
 def session_key(digest: str) -> str:

@@ -23,6 +23,7 @@ _HLL_DEVIATIONS: Final = 3
 # Of the preamble of a serialised HLL sketch: byte 5 holds flags, among them "empty". The
 # length tells nothing: Spark writes 40 bytes for none as for up to eight values.
 _HLL_FLAGS: Final = 5
+_HLL_LG_K_AT: Final = 3
 _HLL_EMPTY: Final = 4
 _KLL_EMPTY_BYTES: Final = 8
 
@@ -81,8 +82,12 @@ def merge_kll(sketches: Iterable[bytes | None]) -> bytes | None:
 
 
 def hll_union(sketches: Iterable[bytes]) -> ds.hll_union:
-    """Return the open union of serialised sketches, for more to be merged into it."""
-    union = ds.hll_union(HLL_LG_K)
+    """Return the open union of at least one serialised sketch, for more to be merged into it.
+
+    It is as fine as the finest of them; one that is coarser makes it as coarse.
+    """
+    sketches = list(sketches)
+    union = ds.hll_union(max(sketch[_HLL_LG_K_AT] for sketch in sketches))
     for sketch in sketches:
         union.update(ds.hll_sketch.deserialize(sketch))
     return union
@@ -160,7 +165,7 @@ def kll_k(percentiles: Iterable[float]) -> int:
     """Return the smallest size of a KLL sketch that carries all asked percentiles.
 
     Bytes grow with k: about 5 KB at 200 (up to p96), 18 KB at 800 (p99), 140 KB at 6,400.
-    What even the largest does not carry gets the largest; `kll_carries` then says so.
+    What even the largest does not carry so well gets the largest.
 
     Args:
         percentiles: Ranks, 0 to 1: 0.99 for p99. At least one.
@@ -170,13 +175,16 @@ def kll_k(percentiles: Iterable[float]) -> int:
     return next((k for k in KLL_SIZES if kll_error(k) <= allowed), KLL_SIZES[-1])
 
 
-def kll_carries(n: int, k: int, q: float) -> bool:
-    """Tell whether a percentile of `n` values can be promised by a sketch of size `k`.
+def kll_promises(sketch: ds.kll_doubles_sketch, q: float) -> bool:
+    """Tell whether an open sketch carries a percentile.
 
     Two things must hold. At least one value lies beyond the percentile on its nearer
     side: p99 asks for 100 values, p95 for 20; of fewer it is just the largest one. And
-    the sketch's error of rank does not reach that end.
+    the sketch's error of rank, of a union of two sizes that of the smaller, does not reach
+    that end.
     """
     tail = min(q, 1 - q)
+    exact = not sketch.is_estimation_mode()
     # 1 - 0.99 is a little more than 0.01, and 100 of them a little more than 1.
-    return n * tail >= 1 - 1e-9 and (n <= k or kll_error(k) < tail)
+    enough = sketch.n * tail >= 1 - 1e-9
+    return bool(enough and (exact or sketch.normalized_rank_error(False) < tail))

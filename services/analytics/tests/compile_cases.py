@@ -9,7 +9,8 @@ import json
 from random import Random
 
 from weir.definitions.metric import Metric
-from weir.expressions.functions import FUNCTIONS
+from weir.expressions.functions import APPROXIMATED, CHOOSING, FUNCTIONS
+from weir.expressions.times import UNITS
 from weir.expressions.tree import Kind
 
 PATHS = (
@@ -21,6 +22,9 @@ PATHS = (
     "data.deep.a",
     "data.deep.x.y",
     "data.é",
+    "data.list[0]",
+    "data.list[1].a",
+    "data.deep.x[1][0]",
 )
 # Raw JSON, because a decoded value has lost what makes it hostile.
 NUMBERS = (
@@ -58,6 +62,13 @@ NUMBERS = (
     "3.5",
     "-2.5",
 )
+# Times, and what is just beyond what counts as one; and numbers in the middle of two roundings.
+TIMES = (
+    *("1700000000123", "951782400000", "-62135596800000", "253402300799999", "-1", "86399999.9"),
+    *("999999999999999", "1000000000000000", "-999999999999999.5", "-1000000000000000"),
+    *("-2208988800001", "4102444799999", "-12219292800000", "68169600000"),
+    *("2.675", "1.005", "-0.125", "1234567.8905", "5e-16"),
+)
 TEXTS = (
     '""',
     '"7"',
@@ -84,26 +95,70 @@ TEXTS = (
     json.dumps("é" * 128),
     json.dumps("|" * 130),
 )
-OTHERS = ("null", "true", "false", "NaN", "[]", "[1,2]", "{}", '{"y":1}', '{"a":1,"a":"x"}')
+NUMERALS = (
+    *("12.5", "-3e2", "+07", "1.", ".5", "1e400", "1e-400", "0x1p3", "1d", "1_0", " 1", "1\n"),
+    *("-0", "١٢", "9" * 40, "9" * 41, "1e99999", "5e", "-", "nan", "1.7976931348623159e308"),
+)
+INSTANTS = (
+    *("2026-01-31T12:30:00.5Z", "2026-01-31", "2026-02-30", "2024-02-29 23:59:59", "1900-02-29"),
+    *("2026-01-31T12:30", "2026-01-31T12:30Z", "2026-01-31T12:30:00+02:00", "now", "today"),
+    *("2026-01-31T12:30:00-0930", "2026-01-31T12:30:00+18:00", "2026-01-31T12:30:00+18:01"),
+    *("0000-01-01", "9999-12-31T23:59:59.999999999-18:00", "2026-01-31T24:00:00", "T12:30:00"),
+    *("2026-01-31T12:60:00", "2026-01-31T12:30:60", "2026-13-01", "2026-00-10", "2026-1-1"),
+    *("2026-01-31T12:30:00.", "2026-01-31T12:30:00z", "2026-01-31t12:30:00", "1582-10-10T00:00:00"),
+    *("2026-01-31T12:30:00.1234567891", "2026-01-31\n", "2026-01-31T12:30:00 Europe/Berlin"),
+    *("1969-12-31T23:59:59.9999", "2026-01-31T12:30:00+02", "2026-01-31T12:30:00+02:99"),
+)
+URLS = (
+    *("https://Shop.Example.com/pay?a=1&utm_source=News#top", "/pay?x=&a=2&a=3", "//CDN.example/x"),
+    *("http://user:p@ss@host:8080/", "http://[::1]:80/a?b", "http://[::1", "http://[]/"),
+    *("mailto:a@b", "https://", "https://@", "https://a@", "http://:80/"),
+    *("HTTP://É.example/ä b?a=ö|[]&b=%zz", "https://u@[::A]x/", "https:/one/slash"),
+    *("a=1&b=2", "?a", "?a=", "?&&a=1=2&", "#?a=1", "x?y?a=1", "https://h?a=1/2?3", "1http://x/y"),
+    *("https://a@b@c/d", "https:///p", "javascript:a//b?c"),
+)
+OTHERS = (
+    *("null", "true", "false", "NaN", "[]", "[1,2]", "{}", '{"y":1}', '{"a":1,"a":"x"}'),
+    *('[[3],{"a":"x"}]', '["é",[5,null]]', '[null,{"a":7.5,"y":[1]}]', '{"0":1,"[0]":2}'),
+)
 LITERAL_TEXTS = ("eu", "7", "a", "ab", "", "é", "it's", "a%b_c", "Straße İ")
 LITERAL_NUMBERS = ("0", "1", "7.5", "-2.5", "100", "9007199254740992", "1e100", "0.1", "3")
 PATTERNS = (
-    *("a%", "%b", "%a%b%", "eu", "%", "%|%", "é%x", "a\\%b\\_c", "%a%a%", "%%e%u"),
+    *("a%", "%b", "%a%b%", "eu", "%", "%|%", "é%x", "a\\%b\\_c", "%a%a%", "%%e%u", "%E%"),
     # What ends a quotation in a regex of Java.
     *("%\\\\E%", "%\\\\Q%\\\\E%", "%\\\\E.*\\\\Q%", "%\\\\%E%"),
 )
+_FILLERS = ("'0'", "'é😀'", "'ab'", "'|'")
+LITERALS = {
+    "trim": (("' '", "'ax'", "'é|'", "'😀'", "'\\'"),),
+    "lpad": (("0", "1", "3", "256"), _FILLERS),
+    "substr": (("1", "2", "3", "2147483647"), ("0", "1", "3", "2147483647")),
+    "left": (("0", "1", "4", "2147483647"),),
+    "replace": (("'a'", "'ab'", "'é😀'", "'\\E'", "'|'"), ("''", "'b'", "'é'", "'$'")),
+    "split_part": (("'a'", "'ab'", "'|'", "'.'", "'/'"), ("1", "2", "-1", "-3", "1000")),
+    "url_query": (("'a'", "'utm_source'", "'b'", "'x'", "'.*'"),),
+    "round": (("0", "1", "2", "15"),),
+    "date_trunc": (tuple(f"'{unit}'" for unit in UNITS),),
+}
+LITERALS |= {name: LITERALS[like] for name, like in (("ltrim", "trim"), ("rtrim", "trim"))}
+LITERALS |= {name: LITERALS[like] for name, like in (("rpad", "lpad"), ("right", "left"))}
+"""What may stand where an operand must be a literal, function by function."""
 
 
 def draw_value(random: Random, depth: int = 0) -> str:
     """Return the raw JSON of a value."""
-    kind = random.randrange(20)
+    kind = random.randrange(28)
     if kind < 7:
         return random.choice(NUMBERS)
-    if kind < 8:
+    if kind < 9:
         return repr(random.uniform(-1e6, 1e6))
-    if kind < 15:
+    if kind < 12:
+        return random.choice((random.choice(TIMES), str(random.randrange(-(10**14), 10**14))))
+    if kind < 18:
         return random.choice(TEXTS)
-    if kind < 19 or depth > 2:
+    if kind < 22:
+        return json.dumps(random.choice(random.choice((NUMERALS, INSTANTS, URLS, LITERAL_TEXTS))))
+    if kind < 26 or depth > 2:
         return random.choice(OTHERS)
     return draw_object(random, ("a", "x", "y"), depth + 1)
 
@@ -114,11 +169,13 @@ def draw_object(random: Random, names: tuple[str, ...], depth: int = 0) -> str:
     for name in names:
         for _ in range(random.choice((0, 1, 1, 1, 1, 1, 1, 2))):
             nested = name in ("deep", "x") and random.random() < 0.8
-            value = (
-                draw_object(random, ("a", "x", "y"), depth + 1)
-                if nested and depth < 3
-                else draw_value(random, depth)
-            )
+            if nested and depth < 3:
+                value = draw_object(random, ("a", "x", "y"), depth + 1)
+            elif name == "list" and random.random() < 0.8:
+                size = random.randrange(4)
+                value = f"[{','.join(draw_value(random, depth + 1) for _ in range(size))}]"
+            else:
+                value = draw_value(random, depth)
             members.append(f"{json.dumps(name, ensure_ascii=False)}:{value}")
     random.shuffle(members)
     return "{" + ",".join(members) + "}"
@@ -126,7 +183,7 @@ def draw_object(random: Random, names: tuple[str, ...], depth: int = 0) -> str:
 
 def draw_event(random: Random) -> str:
     """Return the raw JSON of an event as ingest writes it, with whatever data."""
-    data = draw_object(random, ("a", "A", "b", "c", "a b", "deep", "é"))
+    data = draw_object(random, ("a", "A", "b", "c", "a b", "deep", "é", "list"))
     if random.random() < 0.04:
         data = random.choice(('"text"', "[1]", "null", "5"))
     subject = f'"subject":{random.choice(TEXTS[7:])},' if random.random() < 0.8 else ""
@@ -147,8 +204,8 @@ def draw_metric(random: Random, name: str) -> Metric:
                 "type": random.choice((["t"], ["t*"], ["t", "T"], ["t.a", "x*"], ["*"])),
                 "source": random.choice(([], [], ["web"])),
             },
-            "where": draw_expression(random, Kind.BOOL, 3) if random.random() < 0.8 else None,
-            "value": draw_expression(random, Kind.NUMBER, 3),
+            "where": draw_expression(random, Kind.BOOL, 2) if random.random() < 0.8 else None,
+            "value": draw_expression(random, Kind.NUMBER, 2),
             "by": random.sample((*PATHS, "subject", "time", "id"), random.randrange(4)),
             "aggregates": ["avg", f"distinct({random.choice((*PATHS, 'subject', 'time'))})"],
         }
@@ -156,14 +213,43 @@ def draw_metric(random: Random, name: str) -> Metric:
 
 
 def draw_expression(random: Random, kind: Kind, depth: int) -> str:
-    """Return the text of an expression of a kind, fully in brackets."""
+    """Return the text of an expression of a kind, fully in brackets.
+
+    It has none of the functions that Python and Spark compute to another last digit.
+    """
     if depth == 0:
         return _draw_leaf(random, kind)
+    if random.random() < 0.15:
+        return _draw_choice(random, kind, depth)
     if kind is Kind.NUMBER:
         return _draw_number(random, depth)
     if kind is Kind.TEXT:
         return _draw_text(random, depth)
     return _draw_condition(random, depth)
+
+
+def draw_call(random: Random, name: str, depth: int) -> str:
+    """Return a call of a function of the table."""
+    function = FUNCTIONS[name]
+    takes = function.takes[: len(function.takes) - random.randint(0, function.optional)]
+    takes += takes[-1:] * random.randrange(3) if function.repeats else ()
+    literals = iter(LITERALS.get(name, ()))
+    operands = [
+        draw_expression(random, operand.kind, depth - 1)
+        if operand.rule is None
+        else random.choice(next(literals))
+        for operand in takes
+    ]
+    if name == "replace" and len(operands[1]) < len(operands[2]):
+        operands[2] = "''"
+    if name == "position":
+        return f"position({operands[1]} in {operands[0]})"
+    return f"{name}({', '.join(operands)})"
+
+
+def functions_giving(kind: Kind) -> list[str]:
+    """Return the functions of the table that give a kind, but those that are approximated."""
+    return [n for n, f in FUNCTIONS.items() if f.gives is kind and n not in APPROXIMATED]
 
 
 def _draw_leaf(random: Random, kind: Kind) -> str:
@@ -174,35 +260,51 @@ def _draw_leaf(random: Random, kind: Kind) -> str:
     return random.choice((*PATHS, "true", "false"))
 
 
+def _draw_choice(random: Random, kind: Kind, depth: int) -> str:
+    """Return one of the forms that give whatever kind they are given."""
+
+    def one(of: Kind = kind) -> str:
+        return draw_expression(random, of, depth - 1)
+
+    typed = {Kind.NUMBER: f"{one()} + 0", Kind.TEXT: f"lower({one()})", Kind.BOOL: f"not {one()}"}
+    match random.randrange(5):
+        case 0:
+            end = random.choice(("", f" else {one()}", " else null"))
+            return f"(case when {one(Kind.BOOL)} then {typed[kind]}{end} end)"
+        case 1:
+            number = random.choice(LITERAL_NUMBERS)
+            cases = f"when {number} then {one()} when 3 then null when {one(Kind.NUMBER)} then"
+            return f"(case {one(Kind.NUMBER)} {cases} {typed[kind]} else {one()} end)"
+        case 2:
+            return f"if({one(Kind.BOOL)}, {one()}, {typed[kind]})"
+        case 3:
+            return f"nullif({typed[kind]}, {one()})"
+        case _:
+            name = "coalesce" if kind is Kind.BOOL else random.choice(CHOOSING)
+            return f"{name}({one()}, {typed[kind]}, {one()})"
+
+
 def _draw_number(random: Random, depth: int) -> str:
     def number() -> str:
         return draw_expression(random, Kind.NUMBER, depth - 1)
 
-    match random.randrange(4):
+    match random.randrange(6):
         case 0:
             return _draw_leaf(random, Kind.NUMBER)
-        case 1:
-            name = random.choice(("abs", "round", "floor", "ceil"))
-            return f"{name}({number()})"
-        case 2:
-            inner = draw_expression(random, Kind.TEXT, depth - 1)
-            return random.choice((f"length({inner})", f"coalesce({number()}, {number()})"))
+        case 1 | 2 | 3:
+            return draw_call(random, random.choice(functions_giving(Kind.NUMBER)), depth)
+        case 4:
+            path = random.choice(("data.list", "data.deep.x", random.choice(PATHS)))
+            other = f"mod({number()}, {number()})"
+            return random.choice((f"array_length({path})", f"age({number()})", other))
         case _:
             return f"({number()} {random.choice('+-*/%')} {number()})"
 
 
 def _draw_text(random: Random, depth: int) -> str:
-    inner = draw_expression(random, Kind.TEXT, depth - 1)
-    return random.choice(
-        (
-            _draw_leaf(random, Kind.TEXT),
-            f"lower({inner})",
-            f"upper({inner})",
-            f"substr({inner}, {random.randrange(1, 4)}, {random.randrange(4)})",
-            f"substr({inner}, 2)",
-            f"coalesce({inner}, {random.choice(PATHS)})",
-        )
-    )
+    if random.random() < 0.2:
+        return _draw_leaf(random, Kind.TEXT)
+    return draw_call(random, random.choice(functions_giving(Kind.TEXT)), depth)
 
 
 def _draw_condition(random: Random, depth: int) -> str:
@@ -232,10 +334,10 @@ def _draw_condition(random: Random, depth: int) -> str:
                 (f"({one(Kind.NUMBER)} in ({options}))", f"({one(Kind.TEXT)} not in ({texts}))")
             )
         case 7:
-            return f"({one(Kind.TEXT)} like {_quoted(random.choice(PATTERNS))})"
+            like = random.choice(("like", "not like", "ilike"))
+            return f"({one(Kind.TEXT)} {like} {_quoted(random.choice(PATTERNS))})"
         case 8:
-            name = random.choice([n for n, f in FUNCTIONS.items() if f.gives is Kind.BOOL])
-            return f"{name}({one(Kind.TEXT)}, {one(Kind.TEXT)})"
+            return draw_call(random, random.choice(functions_giving(Kind.BOOL)), depth)
         case _:
             return random.choice(
                 (
@@ -249,3 +351,25 @@ def _draw_condition(random: Random, depth: int) -> str:
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
+
+
+def forms_of(name: str) -> list[str]:
+    """Return calls of a function on `data.x` and `data.y` that use each of its literals once."""
+    function = FUNCTIONS[name]
+    choices = LITERALS.get(name, ((),))
+    forms = []
+    for at in range(max(1, *map(len, choices))):
+        literals = iter(choices)
+        read = iter(("data.x", "data.y"))
+        operands = []
+        for operand in function.takes:
+            found = next(read) if operand.rule is None else next(literals)
+            operands.append(found if isinstance(found, str) else found[at % len(found)])
+        if name == "replace" and len(operands[1]) < len(operands[2]):
+            operands[2] = "''"
+        shortest = operands[: len(operands) - function.optional]
+        forms += [shortest, operands] if shortest != operands else [operands]
+    calls = [f"{name}({', '.join(operands)})" for operands in forms]
+    if name == "position":
+        calls = ["position(data.y in data.x)"]
+    return list(dict.fromkeys(calls))

@@ -24,6 +24,7 @@ from weir_analytics.panes.runs import (
     tidy,
     write_run,
 )
+from weir_analytics.panes.states import forget_lanes
 
 HORIZON_MS = 100
 
@@ -235,3 +236,15 @@ class TestRuns:
         tidy(tmp_path, 5, HORIZON_MS)
 
         assert (old.exists(), own.exists()) == (False, True)
+
+
+def test_lanes_that_are_done_leave_nothing_on_the_disk(tmp_path: Path) -> None:
+    """The runs of those that go on, and of other logs, stay."""
+    for name in ("log/live/0", "log/7/0", "log/9/0", "other/7/0"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "a.run").touch()
+
+    forget_lanes(tmp_path, "log", {"live", "9"})
+
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.glob("*/*")}
+    assert left == {"log/live", "log/9", "other/7"}

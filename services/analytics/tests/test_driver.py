@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from weir_analytics.panes.driver import Driver, StoppingError
+from weir_analytics.panes.driver import Driver
+from weir_analytics.panes.turns import GivenUpError
 
 from .conftest import settings_for
 
@@ -23,7 +24,7 @@ class Query:
         """Ask for a batch."""
         try:
             driver._on_batch(cast("Any", None), cast("Any", None), 7)
-        except StoppingError:
+        except GivenUpError:
             self.asked.append("refused")
 
     def stop(self) -> None:

@@ -12,7 +12,7 @@ import pytest
 import redis
 from weir import names
 from weir.clock import ManualClock
-from weir.commit_recovery import Planned
+from weir.commit_found import Planned
 from weir_analytics.panes.checkpoint import last_planned, set_aside, starting_offsets
 from weir_analytics.panes.heartbeat import Heartbeat
 from weir_analytics.panes.ops import Figures, OpsServer, answer

@@ -156,7 +156,7 @@ class TestPass:
             counted("4", x="no number"),
             counted("5", event_type="other", x=1),
         ]
-        batch = batch_of(tmp_path, 7, redis_url=redis_url, copies=False)
+        batch = batch_of(tmp_path, 7, redis_url=redis_url, copies="none")
         open_shards(redis_url, batch)
         plan = plan_of(metric(value="data.x", aggregates=["sum"]))
         (report,) = run_batch(spark, log_of(spark, log), plan, batch)
@@ -185,7 +185,7 @@ class TestPass:
         for text in strange:
             said = [("weir-tenant", text.encode()), ("weir-source", text.encode())]
             log.append((b"{", [("weir-reason", b"invalid_json"), *said], NOW_MS))
-        batch = batch_of(tmp_path, len(log), redis_url=redis_url, copies=False)
+        batch = batch_of(tmp_path, len(log), redis_url=redis_url, copies="none")
         open_shards(redis_url, batch)
         reports = run_batch(spark, log_of(spark, log), plan_of(metric()), batch)
         outcome = outcome_of(reports, {})
@@ -296,7 +296,7 @@ class TestPass:
     ) -> None:
         """What became of an event of the live tail comes back with the batch."""
         log = [(event("1", x="?"), SAMPLED, NOW_MS), (event("1", x=1), SAMPLED, NOW_MS)]
-        batch = batch_of(tmp_path, 2, redis_url=redis_url, copies=False)
+        batch = batch_of(tmp_path, 2, redis_url=redis_url, copies="none")
         open_shards(redis_url, batch)
         plan = plan_of(metric(value="data.x", aggregates=["sum"]))
         (report,) = run_batch(spark, log_of(spark, log), plan, batch)

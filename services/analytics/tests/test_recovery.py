@@ -9,7 +9,8 @@ import pytest
 import redis
 from weir import names
 from weir.commit import Fence, Mark, Verdict
-from weir.commit_recovery import Found, LogBounds, Recovery, reconcile
+from weir.commit_found import Found, LogBounds, Recovery
+from weir.commit_recovery import reconcile
 from weir.rows import Row
 from weir_analytics.panes import recovery
 from weir_analytics.panes.commit_job import CommitJob, Limits, Part
@@ -127,7 +128,7 @@ class TestRecount:
         client.set(names.mark_key(0, "3"), "a lane")
         for n in range(20):
             client.hset(names.pane_key(0, 5, 60, n), "x", "y")
-        client.delete(names.mark_key(1))
+        client.delete(names.mark_key(0))
 
         shards.recount(lost(shards), FENCE, START)
 

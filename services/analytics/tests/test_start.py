@@ -17,16 +17,17 @@ from structlog.testing import capture_logs
 from weir import names
 from weir.clock import SystemClock
 from weir.commit import Mark, Verdict
-from weir.definitions.history import Start
+from weir.definitions.history import Lane, Start
+from weir_analytics.panes import open_lanes
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.definitions_log import DefinitionsLog
-from weir_analytics.panes.existing import newest_panes
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.start import Footing, Stores, processed_through, take_over
 from weir_analytics.panes.stream import BatchStream
 from weir_analytics.panes.writer import commit
 from weir_analytics.settings import Settings
+from weir_local.waiting import wait_until
 
 from .conftest import settings_for
 
@@ -79,6 +80,24 @@ class Installation:
         moved = msgspec.structs.replace(found, end={0: offset})
         self.client.set(names.mark_key(shard), msgspec.json.encode(moved))
 
+    def mark(self, shard: int, lane: str = names.LIVE_LANE) -> Mark:
+        """Return a mark."""
+        return msgspec.json.decode(self.client.get(names.mark_key(shard, lane)), type=Mark)
+
+    def lanes(self) -> list[Lane]:
+        """Return the lanes of the definitions, in the order of their records."""
+        log = DefinitionsLog(self.settings.kafka)
+        log.read_to(log.end())
+        log.close()
+        return list(log.fold.lanes.values())
+
+    def append(self, records: int) -> None:
+        """Append records to the log."""
+        producer = Producer({"bootstrap.servers": self.settings.kafka_bootstrap})
+        for _ in range(records):
+            producer.produce(names.EVENTS, b"x")
+        producer.flush(10)
+
     def keys(self, shard: int) -> set[str]:
         """Return what a shard holds."""
         return {key.decode() for key in self.client.keys(names.shard_prefix(shard) + "*")}
@@ -95,13 +114,11 @@ def installation(
     """Return an installation of two shards with ten records in its log and no driver yet."""
     monkeypatch.setattr(names, "EVENTS", new_topic("events"))
     monkeypatch.setattr(names, "DEFINITIONS", new_topic("definitions"))
-    producer = Producer({"bootstrap.servers": kafka})
-    for _ in range(RECORDS):
-        producer.produce(names.EVENTS, b"x")
-    producer.flush(10)
     client = redis.Redis.from_url(redis_url)
     settings = settings_for(tmp_path, kafka, redis_url)
-    yield Installation(settings.model_copy(update={"shards": 2}), client)
+    installation = Installation(settings.model_copy(update={"shards": 2}), client)
+    installation.append(RECORDS)
+    yield installation
     client.close()
 
 
@@ -173,7 +190,6 @@ class TestPassword:
         batch = a_batch(locked.settings, footing)
 
         assert processed_through(locked.settings) == 0
-        assert newest_panes(locked.settings, 5) == {}
         assert commit(0, [], batch, {}).verdict is Verdict.DONE
         with pytest.raises(AuthenticationError):
             commit(0, [], replace(batch, secrets_dir=None), {})
@@ -189,7 +205,7 @@ class TestPassword:
 def a_batch(settings: Settings, footing: Footing) -> Batch:
     """Return a batch without records, as the driver makes it."""
     nothing: Any = None
-    cycle = Cycle(nothing, settings, nothing, footing, nothing, SystemClock())
+    cycle = Cycle(nothing, settings, nothing, footing, nothing, nothing, SystemClock())
     return cycle.range_of(footing.target, footing.target, 0)
 
 
@@ -222,12 +238,94 @@ class TestSettings:
         assert installation.told().shards == 1
 
     def test_more_shards_are_taken_if_it_is_wanted(self, installation: Installation) -> None:
-        """The whole log is counted again over the new number."""
+        """The whole log is counted again over the new number, beside live counting."""
         installation.start()
         footing = installation.start(shards=3, reshard=True)
 
-        assert footing.target == {0: 0}
+        assert footing.target == {0: RECORDS}
         assert installation.told().shards == 3
+        assert [lane.shards for lane in installation.lanes()] == [(0, 1, 2)]
+
+
+class TestLost:
+    def test_lanes_count_again_what_lost_shards_held(self, installation: Installation) -> None:
+        """Live counting goes on where it was; each lost shard has a mark of each lane."""
+        installation.start()
+        installation.stand(0, RECORDS)
+        installation.stand(1, RECORDS)
+        installation.client.flushall()
+        footing = installation.start()
+
+        (lane,) = installation.lanes()
+        assert footing.target == {0: RECORDS}
+        assert (lane.kind, lane.shards, lane.start, lane.end) == (
+            "rebuild",
+            (0, 1),
+            {0: 0},
+            {0: RECORDS},
+        )
+        for shard in (0, 1):
+            assert installation.mark(shard, lane.name).end == {0: 0}
+            assert installation.mark(shard).end == {0: RECORDS}
+
+    def test_only_the_lost_shard_is_counted_again(self, installation: Installation) -> None:
+        """The other keeps what it has, and has no part in the lane."""
+        installation.start()
+        installation.stand(0, RECORDS)
+        installation.stand(1, RECORDS)
+        installation.client.hset(names.pane_key(0, 5, 60, 0), "x", "y")
+        installation.client.delete(*installation.keys(1))
+        footing = installation.start()
+
+        (lane,) = installation.lanes()
+        assert (footing.target, lane.shards) == ({0: RECORDS}, (1,))
+        assert names.pane_key(0, 5, 60, 0) in installation.keys(0)
+        assert names.mark_key(0, lane.name) not in installation.keys(0)
+
+    def test_a_shard_that_is_hours_behind_holds_up_nothing(
+        self, installation: Installation, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It keeps what it has and goes on with the others; a lane counts what it lacks."""
+        monkeypatch.setattr(open_lanes, "NEAR_MS", -60_000)
+        installation.start()
+        installation.stand(0, RECORDS)
+        installation.stand(1, 4)
+        installation.client.hset(names.pane_key(1, 5, 60, 0), "x", "y")
+        footing = installation.start()
+
+        (lane,) = installation.lanes()
+        assert (footing.levels, footing.target) == ((), {0: RECORDS})
+        assert (lane.kind, lane.shards, lane.start, lane.end) == (
+            "rebuild",
+            (1,),
+            {0: 4},
+            {0: RECORDS},
+        )
+        assert installation.mark(1).end == {0: RECORDS}
+        assert installation.mark(1, lane.name).end == {0: 4}
+        assert names.pane_key(1, 5, 60, 0) in installation.keys(1)
+        assert names.mark_key(0, lane.name) not in installation.keys(0)
+
+    def test_the_newest_hours_come_first(
+        self, installation: Installation, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A long log is counted in chunks by time, each with a lane of its own, newest first."""
+        installation.start()
+        installation.stand(0, RECORDS)
+        installation.stand(1, RECORDS)
+        between_ms = SystemClock().now_ms()
+        wait_until(lambda: SystemClock().now_ms() > between_ms + 20, timeout_s=5, what="some time")
+        installation.append(5)
+        monkeypatch.setattr(open_lanes, "CHUNK_MS", 1)
+        monkeypatch.setattr(open_lanes, "CLOCK_MS", between_ms + 10 - SystemClock().now_ms())
+        installation.client.flushall()
+        installation.start()
+
+        ranges = [(lane.start[0], lane.end[0]) for lane in installation.lanes()]
+        assert ranges[0][1] == RECORDS + 5
+        assert [start for start, _end in ranges[:-1]] == [end for _start, end in ranges[1:]]
+        assert ranges[-1][0] == 0
+        assert RECORDS in {start for start, _end in ranges}
 
     def test_a_changed_horizon_is_told(self, installation: Installation) -> None:
         """A recount decides by the new one, so both are written down and compared."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from row_events import Event, check, events_of, row_of
 from weir import rows
 from weir.rows import Row
 from weir.series import OTHER, series_digest
@@ -74,6 +75,32 @@ def test_any_order_and_any_split_end_in_the_same_rows(
     assert (OTHER in found) == (len(everyone) > limit)
     assert sum(row.n for row in found.values()) == len(arrivals)
     assert sum(row.sum or 0 for row in found.values()) == sum(value for _, value in arrivals)
+
+
+@given(seed=st.integers(0, 2**32), cuts=st.lists(st.integers(0, 400), max_size=6))
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_no_measure_of_an_event_is_lost_to_other(seed: int, cuts: list[int]) -> None:
+    """However a capped pane is filled, each row is worth its events, and all rows all of them.
+
+    The rows of the smallest digests and `other` divide the events; sketches are within their
+    bounds in each, in whatever order series came and lost their rows.
+    """
+    events = events_of(seed, most=200, series=9)
+    pane: dict[str, bytes] = {}
+    edges = sorted({0, len(events), *(cut % (len(events) + 1) for cut in cuts)})
+    for begin, end in pairwise(edges):
+        by_series: dict[str, list[Event]] = {}
+        for event in events[begin:end]:
+            by_series.setdefault(event.series, []).append(event)
+        arriving = {series: row_of(of) for series, of in by_series.items()}
+        apply(pane, merge_pane(read(pane, arriving, 3), arriving, 3))
+    own = set(sorted({event.series for event in events}, key=series_digest)[:3])
+    for series, packed in pane.items():
+        check(
+            rows.decode(packed),
+            [e for e in events if (e.series if e.series in own else OTHER) == series],
+        )
+    check(rows.merge_all(map(rows.decode, pane.values())), events)
 
 
 def test_the_limit_is_shared_by_the_shards() -> None:

@@ -2,47 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from weir.definitions.fold import Definitions
-from weir.definitions.history import Definition
 from weir.definitions.records import (
     DriverStart,
     Edit,
+    NewRecord,
+    OpenLane,
+    TakeOver,
     activation_record,
+    delete_record,
+    lane_record,
     put_record,
     start_record,
+    takeover_record,
 )
-from weir_analytics.panes.activation import counting, cut_after, ended, is_over
+from weir.lanes import is_done, places
+from weir_analytics.panes.activation import (
+    counted,
+    counting,
+    ended,
+    is_over,
+    lanes_to_open,
+    takeover,
+    to_stop,
+)
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.versions import Version, versions_from_json, versions_to_json
+from weir_reading.catalog import Catalog
+from weir_reading.served import served
 
 
 def version(**members: object) -> Version:
     """Return a version with two resolutions."""
     return Version(7, "acme", "m", ((10, 3_600), (60, 86_400)), **members)  # type: ignore[arg-type]
-
-
-RESOLUTIONS = st.sets(st.sampled_from((10, 60, 3600)), min_size=1)
-
-
-def of_chain(resolutions: set[int], cut_from: dict[int, int]) -> Version:
-    """Return a version of a metric that is edited again and again."""
-    keeps = tuple((res_s, 86_400) for res_s in sorted(resolutions))
-    return Version(7, "acme", "m", keeps, cut_from=cut_from)
-
-
-def held(one: Version, res_s: int, now_s: int, ahead: list[int]) -> list[int]:
-    """Return the panes that events of now, and of clocks ahead, left in a version."""
-    if res_s not in dict(one.keeps):
-        return []
-    times = [now_s, *(now_s + 60 * minutes for minutes in ahead)]
-    panes = [time_s - time_s % res_s for time_s in times]
-    return [pane_s for pane_s in panes if one.owns(res_s, pane_s)]
 
 
 class TestPanes:
@@ -100,60 +95,206 @@ class TestCovers:
         assert spanned.covers(start, end) is covered
 
 
+TAKEN = {0: 50, 1: 50}
+
+
 class TestCut:
-    def test_the_first_pane_after_everything_received(self) -> None:
-        """Panes that may hold an event from before the activation stay with the old version."""
-        assert cut_after([10, 60], 125_000, {}) == {10: 130, 60: 180}
-        assert cut_after([10], 129_999, {}) == {10: 130}
-        assert cut_after([10], 130_000, {}) == {10: 140}
+    @pytest.mark.parametrize(
+        ("start", "applies"),
+        [({0: 40, 1: 40}, False), ({0: 50, 1: 50}, True), ({0: 60, 1: 40}, False)],
+    )
+    def test_it_applies_from_the_takeover_on(self, start: dict[int, int], applies: bool) -> None:
+        """A batch that is run again after a takeover counts what it counted before."""
+        new = version(cut_from={10: 100}, cut_from_at=TAKEN).at(start)
+        old = version(cut_until={10: 100}, cut_until_at=TAKEN).at(start)
 
-    def test_what_a_predecessor_does_not_hold_it_does_not_hand_on(self) -> None:
-        """A second edit before the first one's cut waits for it, in every resolution."""
-        cut = cut_after([60], 125_000, {60: 120}, {10: 400, 60: 420})
+        assert (new.owns(10, 90), new.owns(10, 100)) == (not applies, True)
+        assert (old.owns(10, 90), old.owns(10, 100)) == (True, not applies)
 
-        assert cut == {10: 400, 60: 420}
+    def test_one_of_an_earlier_release_applies_everywhere(self) -> None:
+        """It was chosen beyond all panes, so nothing before the activation lay there."""
+        assert not version(cut_from={10: 100}).at({0: 0}).owns(10, 90)
 
-    def test_panes_of_the_future_stay_whole(self) -> None:
-        """If clients' clocks were ahead, the cut comes after their last pane."""
-        assert cut_after([10, 60], 125_000, {10: 300}) == {10: 310, 60: 180}
+
+LOG = "events"
+TEXT = "kind: metric\nname: m\nevents: {type: t}\nkeep: {10s: 1h}"
+
+
+class Edits:
+    """One metric that is edited, and what a driver says of its versions."""
+
+    def __init__(self) -> None:
+        self.fold = Definitions()
+        self.number = 0
+        self.fence = self.add(start_record(DriverStart("a", 1, "start"), at_ms=0))
+
+    def add(self, record: NewRecord) -> int:
+        """Append a record."""
+        offset = self.fold.next_offset
+        change = self.fold.apply(offset, record.key, record.value)
+        assert change is not None
+        assert change.applied, change.note
+        return offset
+
+    def edit(self, begin: int) -> int:
+        """Make a version that counts from an offset on, and is to be filled."""
+        edit = Edit("acme", "metric", "m", self.number or None, "test", 0)
+        vid = self.add(put_record(edit, TEXT))
+        self.number += 1
+        definition = self.fold.by_vid(vid)
+        assert definition is not None
+        record = counting(definition, {0: begin}, LOG, fills=True)
+        self.add(activation_record(record, op="start", fence=self.fence, at_ms=0))
+        return vid
+
+    def fill(self, log: str = LOG) -> list[tuple[int, ...]]:
+        """Open the lanes that are wanted; return the versions of each."""
+        wanted = lanes_to_open(self.fold, log)
+        for begin, vids in wanted:
+            lane = OpenLane("backfill", log, dict.fromkeys(begin, 0), begin, vids)
+            self.add(lane_record(lane, fence=self.fence, at_ms=0))
+        return [vids for _begin, vids in wanted]
+
+    def take_over(self, vid: int, at: int, complete_from_ms: int = 0) -> TakeOver:
+        """Let a version serve."""
+        taken = takeover(self.fold, vid, {0: at}, complete_from_ms, LOG)
+        assert taken is not None
+        self.add(takeover_record(taken, fence=self.fence, at_ms=0))
+        return taken
+
+    def stop(self) -> list[int]:
+        """Stop what has no use any more; return the versions."""
+        stopped = to_stop(self.fold)
+        for one in stopped:
+            record = counting(one, {0: 999}, LOG)
+            self.add(activation_record(record, op="stop", fence=self.fence, at_ms=0))
+        return [one.vid for one in stopped]
+
+    def counted(self, start: int, through_s: int = 2_000) -> list[int]:
+        """Return the versions that count a range."""
+        return [one.version.vid for one in counted(self.fold, LOG, through_s, {0: start})]
+
+
+class TestTakeover:
+    def test_the_first_version_serves_all_panes(self) -> None:
+        """It has no predecessor to leave panes to; what the log lacks is incomplete."""
+        edits = Edits()
+        vid = edits.edit(10)
+        assert edits.fill() == [(vid,)]
+        assert edits.fill() == []
+        taken = edits.take_over(vid, 20, 5_000)
+
+        assert (taken.after, taken.cut, taken.complete_from_ms) == (None, None, 5_000)
+
+    def test_a_version_takes_over_what_it_holds_completely(self) -> None:
+        """Panes that the log no longer has in full stay with the version before."""
+        edits = Edits()
+        first = edits.edit(10)
+        edits.fill()
+        edits.take_over(first, 20)
+        second = edits.edit(30)
+        edits.fill()
+        taken = edits.take_over(second, 40, 1_000_001)
+
+        assert (taken.after, taken.cut) == (first, {10: 1_010})
+
+    def test_both_count_until_then_and_only_late_events_after(self) -> None:
+        """Until the takeover the old version counts everything, then what lies before the cut."""
+        edits = Edits()
+        first = edits.edit(10)
+        edits.fill()
+        edits.take_over(first, 20)
+        second = edits.edit(30)
+        edits.fill()
+        assert edits.counted(35) == [first, second]
+        edits.take_over(second, 40, 1_000_000)
+        old, new = (one.version for one in counted(edits.fold, LOG, 2_000, {0: 40}))
+
+        assert (old.owns(10, 990), old.owns(10, 1_000)) == (True, False)
+        assert (new.owns(10, 990), new.owns(10, 1_000)) == (False, True)
+
+    def test_a_version_that_took_over_everything_counts_alone(self) -> None:
+        """Where the log is whole, nothing is left to the version before."""
+        edits = Edits()
+        first = edits.edit(10)
+        edits.fill()
+        edits.take_over(first, 20)
+        second = edits.edit(30)
+        edits.fill()
+        edits.take_over(second, 40)
+
+        assert edits.counted(40, 10_000) == [second]
+        assert edits.counted(35, 10_000) == [first, second]  # a batch of before, run again
+
+    def test_a_version_edited_before_it_served_is_given_up(self) -> None:
+        """The one that serves goes on, and the newest takes over from that."""
+        edits = Edits()
+        first = edits.edit(10)
+        edits.fill()
+        edits.take_over(first, 20)
+        second = edits.edit(30)
+        edits.fill()
+        third = edits.edit(40)
+        assert edits.stop() == [second]
+        assert edits.fill() == [(third,)]
+
+        assert edits.take_over(third, 50).after == first
+        assert edits.stop() == []
 
     @given(
-        first=st.tuples(RESOLUTIONS, st.integers(0, 500)),
-        edits=st.lists(
-            st.tuples(RESOLUTIONS, st.integers(0, 500), st.lists(st.integers(0, 40), max_size=3)),
+        st.lists(
+            st.tuples(st.booleans(), st.integers(0, 4_000), st.integers(0, 5)),
             min_size=1,
-            max_size=3,
-        ),
+            max_size=5,
+        )
     )
-    def test_no_pane_is_of_two_versions_however_often_a_metric_is_edited(
-        self,
-        first: tuple[set[int], int],
-        edits: list[tuple[set[int], int, list[int]]],
+    def test_the_version_that_serves_a_pane_counts_it(
+        self, edits_made: list[tuple[bool, int, int]]
     ) -> None:
-        """Of a chain of edits, with events ahead of time, each pane has one version or none."""
-        now_s = first[1]
-        versions = [of_chain(first[0], {})]
-        for resolutions, later_s, ahead in edits:
-            old = versions[-1]
-            newest = {
-                res_s: max(panes)
-                for res_s in old.cut_from.keys() | dict(old.keeps)
-                if (panes := held(old, res_s, now_s, ahead))
-            }
-            now_s += later_s
-            lengths = resolutions | {res_s for res_s, _ in old.keeps}
-            cut = cut_after(lengths, now_s * 1000, newest, old.cut_from)
-            versions[-1] = replace(old, cut_until=cut)
-            versions.append(of_chain(resolutions, cut))
+        """However often a metric is edited, and whatever the log has lost: no gap."""
+        edits, at = Edits(), 10
+        for taken, complete_from_s, ahead in edits_made:
+            vid = edits.edit(at)
+            edits.stop()
+            edits.fill()
+            at += 10 + ahead
+            if taken:
+                edits.take_over(vid, at, complete_from_s * 1000)
+                at += 10
+        catalog = Catalog()
+        catalog.folded = edits.fold
+        found = served(catalog, "acme", "m")
+        assert found is not None
+        serving = any(a.takeover for a in edits.fold.activations.values())
+        assert found.newest.rebuilding is not serving
+        on = {one.version.vid: one.version for one in counted(edits.fold, LOG, 0, {0: at})}
+        for pane_s in range(0, 5_000, 10):
+            owner = found.at(10, pane_s)
+            assert on[owner.vid].owns(10, pane_s), (pane_s, owner)
 
-        for res_s in (10, 60, 3600):
-            for pane_s in range(0, 12_000, res_s):
-                owners = [
-                    at
-                    for at, one in enumerate(versions)
-                    if res_s in dict(one.keeps) and one.owns(res_s, pane_s)
-                ]
-                assert len(owners) <= 1, (res_s, pane_s, versions)
+    def test_in_another_log_every_version_counts_from_its_start(self) -> None:
+        """Offsets of a log that was given up mean nothing in the one that took its place."""
+        edits = Edits()
+        first = edits.edit(1_000)
+        edits.fill()
+        edits.take_over(first, 1_020)
+        second = edits.edit(1_030)
+        edits.fill()
+        versions = [one.version for one in counted(edits.fold, "new", 2_000, {0: 3})]
+
+        assert [version.vid for version in versions] == [first, second]
+        assert all(version.covers({0: 0}, {0: 5}) for version in versions)
+        assert edits.fill("new") == [(second,)]
+        (lane,) = [lane for lane in edits.fold.lanes.values() if lane.topic_id == "new"]
+        assert is_done(lane, places(lane, [None, None]))
+
+    def test_a_deleted_metric_is_stopped(self) -> None:
+        """Every version of it."""
+        edits = Edits()
+        first = edits.edit(10)
+        edits.add(delete_record(Edit("acme", "metric", "m", 1, "test", 0)))
+
+        assert edits.stop() == [first]
 
 
 def test_ended_are_the_deleted_and_those_whose_panes_are_too_old() -> None:
@@ -167,24 +308,21 @@ def test_ended_are_the_deleted_and_those_whose_panes_are_too_old() -> None:
     fold.apply(3, record.key, record.value)
     record = start_record(DriverStart("a", 1, "start"), at_ms=0)
     fold.apply(4, record.key, record.value)
-    begun: list[tuple[Definition | None, dict[str, Any]]] = [
-        *((fold.by_vid(vid), {}) for vid in (0, 1, 2)),
-        (fold.by_vid(3), {"after": fold.by_vid(1), "cut": {10: 1_000}}),
-    ]
-    for at, (definition, after) in enumerate(begun, 5):
+    for at, vid in enumerate((0, 1, 2, 3), 5):
+        definition = fold.by_vid(vid)
         assert definition is not None
-        record = activation_record(
-            counting(definition, {0: 0}, **after), op="start", fence=4, at_ms=0
-        )
+        record = activation_record(counting(definition, {0: 0}, LOG), op="start", fence=4, at_ms=0)
         fold.apply(at, record.key, record.value)
-    assert ended(fold, 4_610) == []
+    record = takeover_record(TakeOver(3, 1, {0: 0}, {10: 1_000}), fence=4, at_ms=0)
+    fold.apply(9, record.key, record.value)
+    assert ended(fold, LOG, 4_610) == []
     deleted = fold.by_vid(0)
     assert deleted is not None
-    record = activation_record(counting(deleted, {0: 9}), op="stop", fence=4, at_ms=0)
-    fold.apply(9, record.key, record.value)
+    record = activation_record(counting(deleted, {0: 9}, LOG), op="stop", fence=4, at_ms=0)
+    fold.apply(10, record.key, record.value)
 
-    assert ended(fold, 4_610) == [0]
-    assert ended(fold, 4_611) == [0, 1]
+    assert ended(fold, LOG, 4_610) == [0]
+    assert ended(fold, LOG, 4_611) == [0, 1]
 
 
 def test_versions_survive_their_way_to_the_tasks() -> None:

@@ -1,35 +1,7 @@
-"""Named places where a test may end, delay or break the process.
-
-Outside tests a failpoint does nothing: it acts only where the test-only package
-`weir_faults` can be imported, and no image installs that. Its function
-`failpoint(name)` reads `WEIR_FAIL=<point>:kill|raise|sleep@n`.
-
-The points are the crash points of `docs/reliability.md`:
-
-    C3  a fence is raised in some shards      C7  a shard is committed, its answer not read
-    C4  the batch is planned                  C8  all shards are committed, no record
-    C5  the quarantine is acknowledged        C9  the record is written, Spark's note is not
-    C6  a shard is committed, others are not
-"""
+"""The failpoints of this service; `weir_service.failpoints` says what they are."""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-from collections.abc import Callable
+from weir_service.failpoints import failpoint
 
-
-def _installed() -> Callable[[str], None] | None:
-    if importlib.util.find_spec("weir_faults") is None:
-        return None
-    found: Callable[[str], None] = importlib.import_module("weir_faults").failpoint
-    return found
-
-
-_act = _installed()
-
-
-def failpoint(name: str) -> None:
-    """Do what a test has ordered for this place, which is nothing outside tests."""
-    if _act is not None:
-        _act(name)
+__all__ = ["failpoint"]

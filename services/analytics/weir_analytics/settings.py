@@ -23,6 +23,8 @@ OF_PODS = ("namespace", "driver_pod", "executor_image", "executor_prefix", "exec
 class Settings(ServiceSettings):
     """What the panes job is told from outside."""
 
+    optional_secrets = (*ServiceSettings.optional_secrets, "hash_key")
+
     model_config = SettingsConfigDict(
         env_prefix="WEIR_ANALYTICS_", frozen=True, validate_default=True
     )
@@ -107,6 +109,12 @@ class Settings(ServiceSettings):
         description="Batches up to this many records are read and counted by one task.",
     )
     tick_ms: int = Field(default=1_000, ge=100, description="Time between ticks, in ms.")
+    audit_hours: int = Field(
+        default=24,
+        ge=0,
+        le=720,
+        description="Sampled panes are recounted from the log every so many hours; 0: never.",
+    )
     stalled_ms: int = Field(
         default=10_000, ge=1_000, description="No batch for this long is reported, in ms."
     )

@@ -17,6 +17,7 @@ from redis import Redis
 from weir import names
 from weir.batches import FIELD, BatchRecord, Opening, encode, entry_id
 from weir.clock import SystemClock
+from weir.definitions.records import NewRecord
 from weir.rows import Row, merge_packed
 from weir_dashboard.__main__ import public_server
 from weir_dashboard.app import build
@@ -80,6 +81,13 @@ class Running:
         work = writer.put((tenant, kind, name), text, by="test", expected=Expected(absent=True))
         vid: int = self.run(work).vid
         return vid
+
+    def record(self, record: NewRecord) -> int:
+        """Append a record to the definitions, as a driver does; return its offset once read."""
+        offset: int = self.run(self.dashboard.context.writer._appended(record))
+        folded = self.dashboard.context.catalog.folded
+        wait_until(lambda: folded.next_offset > offset, timeout_s=10, what="the record read")
+        return offset
 
     def run(self, work: Any) -> Any:
         """Run a coroutine on the service's loop and return what it returns."""

@@ -26,7 +26,10 @@ class TestJudge:
         [
             ({"unmoved_ms": 6_000}, "panes", NOW - 6_000),
             ({"redis_away_ms": 7_000, "unmoved_ms": 7_000}, "redis", NOW - 7_000),
+            ({"redis_away_ms": 5_000, "unmoved_ms": 6_000}, "redis", NOW - 5_000),
+            ({"redis_away_ms": 6_000, "ingest_away_ms": 6_900}, "redis", NOW - 6_000),
             ({"kafka_away_ms": 6_500, "unmoved_ms": 6_800}, "kafka", NOW - 6_800),
+            ({"kafka_away_ms": 4_000, "unmoved_ms": 6_100}, "kafka", NOW - 6_100),
             ({"unmoved_ms": 9_000, "panes_held": True}, "kafka", NOW - 9_000),
             ({"ingest_away_ms": 6_000}, "ingest", NOW - 6_000),
             ({"ingest_away_ms": 60_000}, "ingest", NOW - 60_000),
@@ -46,6 +49,7 @@ class TestJudge:
             {"redis_away_ms": 5_999},
             {"kafka_away_ms": 5_999},
             {"ingest_away_ms": 5_999},
+            {"ingest_away_ms": 6_500, "redis_away_ms": 5_900},
             {"hub_idle_ms": 5_999},
         ],
     )
@@ -96,6 +100,7 @@ class World:
         """Let a second pass; `ingest` says how it is, or nothing is left of its heartbeat."""
         self.clock.advance(1_000)
         self.batches._move(self.clock.now_ms())
+        self.batches.heard_ms = self.clock.now_ms()
         self.parts.known.clear()
         if status is not None:
             at_ms = self.clock.now_ms() if at_ms is None else at_ms
@@ -146,3 +151,15 @@ class TestObserver:
         kafka, redis = world.observer.servers()
         assert (kafka.name, kafka.at_ms) == ("kafka", world.clock.now_ms() - 400)
         assert (redis.name, redis.at_ms, redis.detail) == ("redis", heard_ms, {})
+
+    def test_a_redis_that_hangs_is_told_before_its_reads_end(self) -> None:
+        """A read that waits says nothing; how long it has waited does, and no heartbeat is old."""
+        world = World()
+        world.beat("ok")
+        heard_ms = world.batches.heard_ms
+        told = []
+        for _ in range(8):
+            world.clock.advance(1_000)
+            told.append(world.observer.fresh())
+        assert [fresh.status for fresh in told] == ["live"] * 5 + ["stale"] * 3
+        assert {(f.part, f.since_ms) for f in told[5:]} == {("redis", heard_ms)}

@@ -338,11 +338,3 @@ class TestTail:
     def _sample(self, running: Any, *events: dict[str, Any], tenant: str = "default") -> None:
         fields = {"e": json.dumps(events), "of": str(len(events))}
         running.redis.xadd(names.tail_key(tenant), fields)
-
-
-class TestNotYet:
-    def test_later_feeds_are_refused_by_name(self, running: Any) -> None:
-        """A feed of a later release is refused, and the socket stays open."""
-        with greeted(running) as client:
-            client.say("subscribe", id=2, to="corrections")
-            assert client.hear("error")["problem"]["code"] == "not_available"

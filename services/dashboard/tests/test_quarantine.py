@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from weir import names
+from weir.definitions.jobs import JobReport, JobState, job_record
+from weir.definitions.records import DriverStart, start_record
+from weir.erasure import subject_hash
 from weir_dashboard.store import quarantine
+
+from .conftest import HASH_KEY
 
 pytestmark = [pytest.mark.kafka, pytest.mark.redis]
 
@@ -43,6 +49,17 @@ class Quarantined:
             names.QUARANTINE, value, origin.encode(), partition=0, headers=headers
         )
         self._producer.poll(0)
+
+    def note(self, tenant: str, origin: str) -> None:
+        """Say that a record was put back, as a replay does."""
+        headers: dict[str, str | bytes | None] = {
+            names.HEADER_REPLAYED: "7",
+            names.HEADER_TENANT: tenant,
+            names.HEADER_ORIGIN: origin,
+        }
+        self._producer.produce(
+            names.QUARANTINE, None, origin.encode(), partition=0, headers=headers
+        )
 
     def flush(self) -> None:
         """Wait until the log has all."""
@@ -88,6 +105,23 @@ class TestList:
         assert [item["reason"] for item in items] == ["too_deep"] * 2
         assert items[0]["origin"] == last != items[1]["origin"]
 
+    def test_what_was_put_back_says_so(self, running: Any, topic: Quarantined) -> None:
+        """The note of a replay is told with the copy, and is no record by itself."""
+        kept = topic.put("replayed", b"a")
+        back = topic.put("replayed", b"b")
+        topic.note("replayed", back)
+        topic.flush()
+        with running.client(running.key_for("replayed", ["read", "tail"])) as http:
+            items = http.get("/quarantine").json()["items"]
+            partition, _, offset = items[0]["id"].partition("-")
+            note = http.get(f"/quarantine/{partition}-{int(offset) + 1}")
+        assert [(i["origin"], i["replayed_ms"] is not None) for i in items] == [
+            (back, True),
+            (kept, False),
+        ]
+        assert items[0]["replayed_ms"] >= items[0]["at_ms"]
+        assert note.status_code == 404
+
     def test_it_holds_no_bytes_of_what_it_goes_through(
         self, running: Any, topic: Quarantined, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -104,3 +138,24 @@ class TestList:
             tracemalloc.stop()
         assert len(found) == quarantine.FIRST_STRETCH
         assert peak < 12 * 2**20
+
+
+def test_what_names_somebody_who_was_erased_is_not_served(running: Any, topic: Quarantined) -> None:
+    """The list says that there is something, and nothing opens it; others stay as they are."""
+    tenant = "forgetful"
+    for who in ("jane", "joe"):
+        topic.put(tenant, b'{"subject": "%s", "id": 1}' % who.encode())
+    topic.flush()
+    text = {"do": {"job": "erase", "subject_hash": subject_hash(HASH_KEY.encode(), tenant, "jane")}}
+    vid = running.put(tenant, "job", "gone", json.dumps(text))
+    fence = running.record(start_record(DriverStart("a", 1, "start"), at_ms=0))
+    facts = {"topic_id": "events", "offsets": {"0": 1}}
+    running.record(job_record(JobReport(vid, JobState.RUNNING, facts=facts), fence=fence))
+    with running.client(running.key_for(tenant, ["read", "tail"])) as http:
+        items = http.get("/quarantine").json()["items"]
+        opened = [http.get(f"/quarantine/{item['id']}") for item in items]
+
+    assert len(items) == 2
+    told = {answer.status_code: answer.text for answer in opened}
+    assert set(told) == {200, 404}
+    assert "joe" in told[200]

@@ -14,6 +14,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
 from weir import names
+from weir.batches import LaneProgress
 from weir.live import same
 from weir.rows import Row
 from weir_dashboard.live import client
@@ -176,7 +177,7 @@ class TestWatching:
     def test_after_a_loss_nothing_is_said_until_all_is_counted_again(
         self, running: Any, engine: Any, metric: tuple[str, int]
     ) -> None:
-        """While the log is counted again no window is a 0; at its end all is as before."""
+        """While lanes count the log again no window is a 0; after them all is as before."""
         name, vid = metric
         pane = (vid, 10, ten_seconds_ago(1))
         through_ms = int(time.time() * 1000) + 120_000
@@ -185,8 +186,11 @@ class TestWatching:
         watcher.listen(lambda answer: total(answer, "eu") == 5)
         lost = type(engine)(running, reason="lost")
         running.redis.delete(names.pane_key(0, *pane))
-        lost.commit({pane: {"=eu": Row(2)}}, through_ms=through_ms - 3_600_000)
-        lost.commit(ticks=1, through_ms=through_ms - 1_800_000)
+        lane = LaneProgress(lane=7, kind="rebuild", vid=None, shard=None, at=0, of=100)
+        lane = msgspec.structs.replace(lane, until_ms=through_ms)
+        lost.commit({pane: {"=eu": Row(2)}}, through_ms=through_ms, lanes=[lane])
+        half = msgspec.structs.replace(lane, at=50)
+        lost.commit(ticks=1, through_ms=through_ms, lanes=[half])
         watcher.listen(lambda answer: answer["rev"] == 2)
         assert watcher.answer is not None
         observer = running.dashboard.context.observer

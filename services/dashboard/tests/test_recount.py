@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from weir import names
-from weir.batches import BatchRecord, Opening, encode
+from weir.batches import BatchRecord, LaneProgress, Opening, encode
 from weir.clock import SystemClock
 from weir_local.waiting import wait_until
 from weir_reading.batches import Batches, Recount
@@ -28,8 +28,8 @@ class Stream:
         self.batches._take(encode(opening), (epoch, 0))
         return self.batches
 
-    def count(self, through_ms: int) -> Batches:
-        """Tell that a batch was counted."""
+    def count(self, through_ms: int, *lanes: LaneProgress) -> Batches:
+        """Tell that a batch was counted, with lanes beside it."""
         self._rev += 1
         record = BatchRecord(
             epoch=self.batches.epoch,
@@ -40,44 +40,86 @@ class Stream:
             to_offsets={},
             processed_through_ms=through_ms,
             at_ms=through_ms,
+            lanes=list(lanes),
         )
         self.batches._take(encode(record), (self.batches.epoch, self._rev))
         return self.batches
 
 
+def rebuild(at: int, until_ms: int = 900_000) -> LaneProgress:
+    """Return a lane of a hundred records that counts lost shards again."""
+    return LaneProgress(
+        lane=7, kind="rebuild", vid=None, shard=None, at=at, of=100, until_ms=until_ms
+    )
+
+
 class TestRecount:
-    def test_it_ends_where_counting_had_been(self) -> None:
-        """One millisecond short of it nothing is said yet."""
+    def test_it_ends_when_no_lane_is_left(self) -> None:
+        """From the loss on nothing is said of what was, until all lanes are done."""
         stream = Stream()
         stream.open(1, "start")
         stream.count(900_000)
-        assert stream.open(2, "lost").recount == Recount(900_000)
-        recount = stream.count(800_000).recount
-        assert recount is not None
-        assert recount.progress == 0.0
-        recount = stream.count(899_999).recount
-        assert recount is not None
-        assert recount.progress == pytest.approx(0.99999)
-        assert stream.count(900_000).recount is None
+        batches = stream.open(2, "lost")
+        assert batches.recount == Recount(900_000)
+        assert stream.count(900_100, rebuild(0)).recount == Recount(900_000, 0.0)
+        assert stream.count(900_200, rebuild(75)).recount == Recount(900_000, 0.75)
+        assert batches.rebuilding[0].to_ms == 900_000
+        assert stream.count(900_300).recount is None
+        assert batches.rebuilding == ()
+
+    def test_a_store_that_comes_back_older_says_nothing(self) -> None:
+        """What it holds was more a moment ago: no count goes back within an epoch."""
+        stream = Stream()
+        stream.open(1, "start")
+        for through_ms in (100, 200, 300):
+            stream.count(through_ms)
+        stream.batches._lose(stream.batches.processed_through_ms)
+        stream._rev = 0
+        assert stream.count(100).recount == Recount(300)
+        assert stream.count(200).recount == Recount(300)
+        stream.open(2, "behind")
+        assert stream.count(400).recount is None
+
+    def test_several_lanes_are_one_recount(self) -> None:
+        """Up to the newest that is left; a done one is no longer told."""
+        stream = Stream()
+        stream.open(2, "lost")
+        recount = stream.count(5, rebuild(50, 400), rebuild(0, 300)).recount
+
+        assert recount == Recount(400, 0.25)
+
+    def test_what_clients_dated_ahead_is_incomplete_meanwhile(self) -> None:
+        """An event may lie in a pane that starts up to 23 hours after it was received."""
+        stream = Stream()
+        batches = stream.open(2, "lost")
+        stream.count(900_000, rebuild(0, 800_000))
+        assert batches.incomplete_before_ms == 800_000 + 23 * 3_600_000
+        stream.count(900_100)
+        assert batches.incomplete_before_ms == 0
+
+    def test_a_version_that_is_filled_is_no_recount(self) -> None:
+        """What was there is there."""
+        lane = LaneProgress(lane=7, kind="backfill", vid=3, shard=None, at=1, of=2)
+        stream = Stream()
+        stream.open(1, "start")
+
+        assert stream.count(900_000, lane).recount is None
 
     def test_who_was_not_there_before_takes_the_instant_of_the_loss(self) -> None:
         """A dashboard started meanwhile does not show half the counts as all of them."""
-        stream = Stream()
-        assert stream.open(2, "lost").recount == Recount(LOST_MS)
-        assert stream.count(5).recount == Recount(LOST_MS, from_ms=5, at_ms=5)
+        assert Stream().open(2, "lost").recount == Recount(LOST_MS)
 
     def test_another_loss_does_not_end_it_sooner(self) -> None:
-        """Lost again, or restarted, while counting again: the goal stays the same."""
+        """Lost again, or restarted, while counting again: nothing is said until a record does."""
         stream = Stream()
         stream.open(1, "start")
         stream.count(900_000)
         stream.open(2, "lost")
-        stream.count(100)
-        assert stream.open(3, "lost").recount == Recount(900_000)
-        stream.count(50)
-        after = stream.open(4, "rewind").recount
-        assert after is not None
-        assert after.to_ms == 900_000
+        stream.count(900_100, rebuild(10))
+        assert stream.open(3, "lost").recount == Recount(900_100)
+        stream.count(900_200, rebuild(20))
+        assert stream.open(4, "rewind").recount == Recount(900_200)
+        assert stream.count(900_300, rebuild(30)).recount == Recount(900_000, 0.3)
 
     @pytest.mark.parametrize("reason", ["start", "behind", "rewind"])
     def test_nothing_lost_is_no_recount(self, reason: str) -> None:

@@ -4,6 +4,7 @@
     Redis batches ────▶ batches ──▶ hub ─────▶ live sockets
     Redis panes ──────▶ queries ──▶ /query, feeds of the hub, backtests
     weir.alerts ◀─────▶ alerts ───▶ /alerts, /rules, /channels; acknowledgements, tests
+    weir.corrections ─▶ corrections ▶ /corrections
     heartbeats ───────▶ parts ────▶ observer ▶ freshness, on every answer
 
 A request passes the guard (credential, origin, scope table), then one of the routers
@@ -30,10 +31,14 @@ from weir_dashboard.api import (
     alert_actions,
     alerts,
     channels,
+    corrections,
+    definition_changes,
     definitions,
     discovery,
     docs,
+    jobs,
     keys,
+    lateness,
     ledger,
     metrics,
     preview,
@@ -55,6 +60,7 @@ from weir_dashboard.definitions.catalog import Catalog
 from weir_dashboard.definitions.writer import TIMEOUT_S, Writer
 from weir_dashboard.live.alerts import AlertFeeds
 from weir_dashboard.live.conversation import Conversation
+from weir_dashboard.live.corrections import CorrectionFeeds
 from weir_dashboard.live.feeds import Feeds
 from weir_dashboard.live.hub import Hub
 from weir_dashboard.live.tail import Tails
@@ -63,6 +69,7 @@ from weir_dashboard.queries import Queries
 from weir_dashboard.running import Dashboard, running
 from weir_dashboard.settings import Settings
 from weir_dashboard.store.alerts import Alerts
+from weir_dashboard.store.corrections import Corrections
 from weir_dashboard.store.quarantine import Quarantine
 from weir_dashboard.turns import Turns
 from weir_dashboard.web import Pages
@@ -70,6 +77,7 @@ from weir_dashboard.web import Pages
 ROUTERS = (
     session.router,
     keys.router,
+    definition_changes.router,
     definitions.router,
     query.router,
     metrics.router,
@@ -77,7 +85,10 @@ ROUTERS = (
     alert_actions.router,
     channels.router,
     ledger.router,
+    corrections.router,
+    lateness.router,
     quarantine.router,
+    jobs.router,
     preview.router,
     rule_preview.router,
     discovery.router,
@@ -113,6 +124,11 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
         told.follower.caught_up.is_set,
     )
     told.listen(alert_feeds.on_alerts)
+    late = Corrections(settings.kafka, clock)
+    late_feeds = CorrectionFeeds(
+        late, lambda kept: corrections.told(context, kept), late.follower.caught_up.is_set
+    )
+    late.listen(late_feeds.on_corrections)
     conversation = Conversation(
         keys=key_ring,
         sessions=sessions,
@@ -120,6 +136,7 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
         feeds=feeds,
         tails=tails,
         alerts=alert_feeds,
+        corrections=late_feeds,
         is_ready=follower.caught_up.is_set,
     )
     hub = Hub(
@@ -127,10 +144,12 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
         feeds=feeds,
         tails=tails,
         alerts=alert_feeds,
+        corrections=late_feeds,
         conversation=conversation,
         max_sockets=settings.max_sockets,
     )
     observer.watch(lambda: feeds)
+    batches.listen(catalog.follow)
     batches.listen(queries.on_batch)
     batches.listen(hub.on_batch)
     catalog.listen(hub.on_definitions)
@@ -138,7 +157,7 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
     context = Context(
         settings, clock, redis, catalog, writer, batches, parts, observer, key_ring, sessions,
         queries, Turns(), Quarantine(settings.kafka),
-        told, settings.hash_key,
+        told, late, settings.hash_key,
     )  # fmt: skip
     return Dashboard(context, follower, appender, hub, feeds)
 

@@ -19,6 +19,7 @@ from weir_dashboard.observer import Observer
 from weir_dashboard.queries import Queries
 from weir_dashboard.settings import Settings
 from weir_dashboard.store.alerts import Alerts
+from weir_dashboard.store.corrections import Corrections
 from weir_dashboard.store.quarantine import Quarantine
 from weir_dashboard.turns import Turns
 
@@ -41,6 +42,7 @@ class Context:
     turns: Turns
     quarantine: Quarantine
     alerts: Alerts
+    corrections: Corrections
     hash_key: bytes
 
 

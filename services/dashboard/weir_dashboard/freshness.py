@@ -23,7 +23,8 @@ class Observed:
         processed_through_ms: Up to where all events are counted, or None.
         unmoved_ms: Since when processed-through stands still.
         since_ms: When it last moved, by the clock.
-        redis_away_ms: Since when Redis does not answer; None if it does.
+        redis_away_ms: Since when Redis does not answer; None if it does. Heartbeats are not
+            to be had from then on, so nobody is blamed for theirs.
         kafka_away_ms: Since when no broker answers; None if one does.
         panes_age_ms: Age of the newest heartbeat of `panes`; None without one.
         panes_held: A partition holds processed-through, says `panes`.
@@ -96,13 +97,14 @@ def judge(seen: Observed) -> Fresh:
 def _culprit(seen: Observed) -> tuple[str | None, int]:
     """Return the part that has not moved for too long, the root first, and since when."""
     stood = seen.unmoved_ms >= STALE_MS
-    if _gone(seen.redis_away_ms):
+    if _gone(seen.redis_away_ms) or (stood and seen.redis_away_ms is not None):
         return "redis", seen.redis_away_ms or 0
-    if _gone(seen.kafka_away_ms) or (stood and seen.panes_held):
+    if _gone(seen.kafka_away_ms) or (stood and (seen.panes_held or seen.kafka_away_ms is not None)):
         return "kafka", max(seen.kafka_away_ms or 0, seen.unmoved_ms if stood else 0)
     if stood:
         return "panes", seen.unmoved_ms
-    if seen.ingest_stalled or _gone(seen.ingest_away_ms):
+    heard = seen.redis_away_ms is None
+    if heard and (seen.ingest_stalled or _gone(seen.ingest_away_ms)):
         return "ingest", seen.ingest_away_ms
     if seen.hub_idle_ms >= STALE_MS:
         return "hub", seen.hub_idle_ms

@@ -11,6 +11,9 @@ from weir_reading.parts import Part, Parts
 
 from weir_dashboard.freshness import Fresh, Observed, judge
 
+# A read of the stream is answered within a second, also if there is nothing new.
+SILENT_MS = 2_500
+
 
 class LogHealth(Protocol):
     """Whether Kafka answers."""
@@ -39,7 +42,6 @@ class Observer:
         self.parts = parts
         self._kafka = kafka
         self._clock = clock
-        self._store_lost_s: float | None = clock.monotonic_s()
         # A heartbeat expires with its instance; when it was last well must not.
         self._ingest_well_ms = clock.now_ms()
         self._evaluations: Callable[[], Evaluations] | None = None
@@ -76,7 +78,7 @@ class Observer:
             processed_through_ms=self.batches.processed_through_ms,
             unmoved_ms=int((now_s - self.batches.moved_s) * 1000),
             since_ms=self.batches.moved_ms,
-            redis_away_ms=self._redis_away_ms(now_s),
+            redis_away_ms=self._redis_away_ms(now_ms),
             kafka_away_ms=_ms(self._kafka.away_s()),
             panes_age_ms=_age(panes, now_ms),
             panes_held=_held(self.batches),
@@ -93,13 +95,13 @@ class Observer:
         self._ingest_well_ms = max(self._ingest_well_ms, *well, 0)
         return max(0, now_ms - self._ingest_well_ms)
 
-    def _redis_away_ms(self, now_s: float) -> int | None:
-        if self.batches.reachable:
-            self._store_lost_s = None
-            return None
-        if self._store_lost_s is None:
-            self._store_lost_s = now_s
-        return int((now_s - self._store_lost_s) * 1000)
+    def _redis_away_ms(self, now_ms: int) -> int | None:
+        """Return for how long Redis has been silent; None while it answers.
+
+        A read that hangs ends only after some seconds; until then its age tells.
+        """
+        silent_ms = max(0, now_ms - self.batches.heard_ms)
+        return None if self.batches.reachable and silent_ms < SILENT_MS else silent_ms
 
 
 def _ms(seconds: float | None) -> int | None:
@@ -115,13 +117,7 @@ def _held(batches: Batches) -> bool:
 
 
 def _rebuilding(batches: Batches) -> float | None:
-    if batches.recount is not None:
-        return batches.recount.progress
-    lanes = batches.newest.lanes if batches.newest else []
-    due = [lane for lane in lanes if lane.kind == "rebuild" and lane.of > 0]
-    if not due:
-        return None
-    return sum(lane.at for lane in due) / sum(lane.of for lane in due)
+    return batches.recount.progress if batches.recount is not None else None
 
 
 def _received(ingest: list[Part], batches: Batches) -> int | None:

@@ -74,7 +74,9 @@ class Queries:
             rev=self._observer.batches.rev,
             processed_through_ms=self._observer.batches.processed_through_ms,
             now_ms=self._clock.now_ms(),
-            incomplete_before_ms=self._catalog.incomplete_before_ms,
+            incomplete_before_ms=max(
+                self._catalog.incomplete_before_ms, self._observer.batches.incomplete_before_ms
+            ),
             status=fresh.status,
             fresh=fresh.body(),
             rebuilding=self._observer.batches.rebuilding,

@@ -45,6 +45,7 @@ async def running(dashboard: Dashboard) -> AsyncIterator[None]:
     context = dashboard.context
     dashboard.follower.start()
     context.alerts.follower.start()
+    context.corrections.follower.start()
     work: list[Coroutine[Any, Any, None]] = [
         context.batches.follow(),
         context.parts.follow(lambda: {"sockets": len(dashboard.hub.clients)}),
@@ -62,6 +63,7 @@ async def running(dashboard: Dashboard) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
         await dashboard.follower.stop()
         await context.alerts.stop()
+        await context.corrections.follower.stop()
         await dashboard.appender.close()
         await context.redis.aclose()
 

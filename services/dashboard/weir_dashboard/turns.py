@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -32,6 +33,7 @@ class Turns:
         self.pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="query")
         self._gate = asyncio.Semaphore(AT_ONCE)
         self._running: Counter[str] = Counter()
+        self._waiting: Counter[str] = Counter()
 
     async def take(self, who: str, work: Coroutine[Any, Any, Any]) -> Any:
         """Return what work returns, within 10 s.
@@ -56,6 +58,24 @@ class Turns:
             raise ProblemError(503, Reason.QUERY_TIMEOUT, msg, retry_after_s=1) from None
         finally:
             task.cancel()
+
+    @contextmanager
+    def waiting(self, who: str) -> Iterator[None]:
+        """Count one more of a caller's queries that wait for events to be counted.
+
+        Raises:
+            ProblemError: 429 if six of this caller wait.
+        """
+        if self._waiting[who] >= A_SESSION:
+            msg = f"at most {A_SESSION} queries a session may wait; wait for one to end"
+            raise ProblemError(429, Reason.RATE_LIMITED, msg, retry_after_s=1)
+        self._waiting[who] += 1
+        try:
+            yield
+        finally:
+            self._waiting[who] -= 1
+            if not self._waiting[who]:
+                del self._waiting[who]
 
     def close(self) -> None:
         """Begin nothing more."""

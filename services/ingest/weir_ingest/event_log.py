@@ -27,6 +27,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from weir import names
 from weir.kafka import Kafka
 from weir.problems import ProblemError, Reason
+from weir_service.failpoints import failpoint
 
 from weir_ingest.instruments import Instruments
 
@@ -175,6 +176,7 @@ class EventLog:
         has_waited = await self._wait_for_room(len(records), size, deadline_s)
         delivery = Delivery(len(records), size, self._closed)
         self._send(records, delivery)
+        failpoint("C1")
         # `_poll` gives each delivery the whole time; one that has waited has less left.
         timer = loop.call_at(deadline_s, delivery.expire) if has_waited else None
         is_reported = await delivery.done
@@ -187,6 +189,7 @@ class EventLog:
             raise _unconfirmed(delivery.error.str())
         self._is_renewed = False
         self._instruments.delivery_seconds.observe(loop.time() - delivery.started_s)
+        failpoint("C2")
         return delivery.position()
 
     async def _wait_for_room(self, count: int, size: int, deadline_s: float) -> bool:

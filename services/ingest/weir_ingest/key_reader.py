@@ -17,9 +17,9 @@ from confluent_kafka import (
 from weir import names
 from weir.definitions.fold import Definitions, Outcome
 from weir.definitions.history import Definition
+from weir.definitions.in_force import refusal as refusal_of
 from weir.definitions.key import Key
 from weir.kafka import Kafka, refusal
-from weir.problems import ProblemError
 
 from weir_ingest.keys import StoredKey
 
@@ -143,17 +143,16 @@ class KeyReader:
             return False
         if not change.applied and change.outcome is not Outcome.CONFLICT:
             _log.warning("definition_ignored", offset=change.offset, note=change.note)
-        return isinstance(change.what, Definition) and change.what.kind == "key"
+        if not isinstance(change.what, Definition) or change.what.kind != "key":
+            return False
+        problem = refusal_of(change.what)
+        if problem is not None:
+            _log.error("key_unreadable", name=change.what.name, error=problem.message)
+        return problem is None
 
     def _keys(self) -> list[StoredKey]:
-        """Return the keys that hold now; one that cannot be read opens nothing."""
-        found = []
-        for definition in self._definitions.current(kind="key"):
-            try:
-                found.append(stored_key(definition))
-            except ProblemError as error:
-                _log.error("key_unreadable", name=definition.name, error=error.message)
-        return found
+        """Return the keys that hold now; one that cannot be read changes nothing."""
+        return [stored_key(one) for one in self._definitions.current(kind="key")]
 
 
 def _end(consumer: Consumer) -> int:

@@ -52,9 +52,9 @@ def spells(versions: Iterable[Definition]) -> list[Spell]:
     for one in versions:
         if one.deleted:
             break
-        if isinstance(one.readable, Silence):
+        if isinstance(one.readable, Silence):  # else the version before it goes on
             found.append(Spell(one.readable, one.at_ms, to_ms))
-        to_ms = one.at_ms
+            to_ms = one.at_ms
     return found
 
 

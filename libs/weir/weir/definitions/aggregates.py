@@ -20,13 +20,21 @@ PLAIN: Final = {
     "avg": True,
     "min": True,
     "max": True,
+    "stddev": True,
+    "last": True,
 }
 """Aggregates without parameter -> whether they need the metric to have a `value`."""
 
+OF_TEXTS: Final = ("distinct", "theta", "top")
+"""Aggregates of the texts at a path, which is their parameter."""
+
+USUAL_TOP: Final = 10
+MAX_TOP: Final = 100
+
 _PERCENTILE: Final = re.compile(r"p(\d{1,2}(?:\.\d)?)")
-_DISTINCT: Final = re.compile(r"distinct\((.*)\)", re.DOTALL)
-_LATER: Final = frozenset(("stddev", "last", "top"))
-SUFFIXES: Final = "|".join(sorted({*PLAIN, *_LATER, "distinct"} - {"rate", "top"}))
+_OF_TEXTS: Final = re.compile(rf"({'|'.join(OF_TEXTS)})\((.*)\)", re.DOTALL)
+_TOP: Final = re.compile(r"(.*?)(?:,\s*(\d{1,9})\s*)?", re.DOTALL)
+SUFFIXES: Final = "|".join(sorted({*PLAIN, "distinct"} - {"rate"}))
 """Words that the Prometheus API puts behind a metric's name, as a pattern: `avg|count|…`."""
 
 
@@ -37,12 +45,19 @@ class Aggregate:
     Attributes:
         name: As written in definitions and queries: `avg`, `p99.9`, `distinct(subject)`.
         percentile: 99.9 for `p99.9`; None for others.
-        distinct: What is counted distinct; None for others.
+        path: Whose texts `distinct`, `theta` and `top` are of; None for others.
+        items: How many texts `top` lists; 0 for others.
     """
 
     name: str
     percentile: float | None = None
-    distinct: Path | None = None
+    path: Path | None = None
+    items: int = 0
+
+    @property
+    def word(self) -> str:
+        """The name without its parameter, by which it is asked: `distinct`."""
+        return self.name.partition("(")[0]
 
     @property
     def needs_value(self) -> bool:
@@ -61,18 +76,30 @@ def parse_aggregate(text: str) -> Aggregate:
     percentile = _PERCENTILE.fullmatch(text)
     if percentile and 0 < float(percentile[1]) < 100:
         return Aggregate(f"p{float(percentile[1]):g}", percentile=float(percentile[1]))
-    distinct = _DISTINCT.fullmatch(text)
-    if distinct:
-        path = parse_path(distinct[1])
-        return Aggregate(f"distinct({path})", distinct=path)
-    raise _unknown(text)
+    of_texts = _OF_TEXTS.fullmatch(text)
+    if of_texts is None:
+        raise _unknown(text)
+    word, inside = of_texts.groups()
+    if word == "top":
+        return _top(text, inside)
+    path = parse_path(inside)
+    return Aggregate(f"{word}({path})", path=path)
+
+
+def _top(text: str, inside: str) -> Aggregate:
+    written = _TOP.fullmatch(inside)
+    if written is None:
+        raise _unknown(text)
+    path, items = parse_path(written[1]), int(written[2] or USUAL_TOP)
+    if not 1 <= items <= MAX_TOP:
+        mend = f"ask for fewer: top({path}, {USUAL_TOP})"
+        raise wrong(text, f"a top of 1 to {MAX_TOP} texts", mend)
+    return Aggregate(f"top({path}, {items})", path=path, items=items)
 
 
 def _unknown(text: str) -> ExpressionError:
-    names = f"{', '.join(PLAIN)}, p1 to p99.9, distinct(path)"
+    names = f"{', '.join(PLAIN)}, p1 to p99.9, distinct(path), theta(path), top(path, n)"
     mend = f"the aggregates are {names}"
-    if text.partition("(")[0] in _LATER:
-        mend = f"{text.partition('(')[0]} is not in this version; {mend}"
-    elif text == "distinct":
-        mend = "say what is counted: distinct(subject)"
+    if text in OF_TEXTS:
+        mend = f"say of what: {text}(subject)"
     return wrong(text, "an aggregate", mend)

@@ -44,7 +44,7 @@ class DefinitionModel(Model):
     """A checked definition; each kind has a subclass in a file of its own.
 
     Attributes:
-        kind: The kind; the subclass fixes it.
+        kind: Which kind it is.
         name: Unique in its tenant and kind.
         description: For people; shown where the definition is shown.
     """

@@ -35,9 +35,13 @@ class Tile(Model):
 
     Attributes:
         type: How it is drawn.
+        title: Its heading; left out, what it asks.
         size: Columns it takes: a quarter, half or the whole of the board.
         metric: What is asked; every tile but a note has one.
         aggregate, aggregates: Which of the metric's; several make bands or lines.
+        by: One line, or row, for each set of values of these dimensions.
+        where: Only these series.
+        window: Over which windows; a length alone is a tumbling one.
         text: Of a note.
     """
 

@@ -16,6 +16,11 @@ from weir.definitions.metric import Metric
 ROW_BYTES: Final = 42
 KLL_BYTES: Final = 850
 HLL_BYTES: Final = 450
+THETA_BYTES: Final = 850
+# A counter takes its text, too.
+TOP_BYTES: Final = 3_200
+SPREAD_BYTES: Final = 9
+LAST_BYTES: Final = 33
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,17 @@ def estimate(metric: Metric) -> Estimate:
     """Return what a metric costs at most."""
     series = metric.max_series if metric.by else 1
     panes = sum(-(-keep // resolution) for resolution, keep in metric.keep.items())
-    row_bytes = ROW_BYTES + KLL_BYTES * metric.needs_kll + HLL_BYTES * metric.needs_hll
     rows = series * panes
-    return Estimate(series, rows, rows * row_bytes, series * len(metric.keep))
+    return Estimate(series, rows, rows * _row_bytes(metric), series * len(metric.keep))
+
+
+def _row_bytes(metric: Metric) -> int:
+    kept = (
+        (KLL_BYTES, metric.needs_kll),
+        (HLL_BYTES, metric.needs_hll),
+        (THETA_BYTES, metric.theta_path is not None),
+        (TOP_BYTES, metric.top_path is not None),
+        (SPREAD_BYTES, metric.needs_spread),
+        (LAST_BYTES, metric.needs_last),
+    )
+    return ROW_BYTES + sum(size for size, needed in kept if needed)

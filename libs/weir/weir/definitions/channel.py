@@ -67,7 +67,8 @@ class Webhook(Model):
 
     Attributes:
         url: Where they go; `secret://name` if the address itself is a secret.
-        secret: What they are signed with; two while one takes over from the other.
+        secret: What they are signed with.
+        old_secret: Signs too, while receivers change over from it.
     """
 
     url: Annotated[str, AfterValidator(_checked_url), Field(max_length=2_000)]
@@ -82,7 +83,8 @@ class Channel(DefinitionModel):
         webhook: A receiver of signed calls.
         apprise: The secret that holds an Apprise URL: the whole URL is one, tokens and all.
         follow: `firing`: alerts and their ends; `all`: confirmations and amendments too.
-        heartbeat: How often it is told that rules are being evaluated; None for never.
+        heartbeat: How often, at least 10s apart, it is told that rules are being evaluated;
+            left out: never.
     """
 
     kind: Literal["channel"] = "channel"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -12,10 +12,10 @@ from pydantic import BaseModel, ValidationError
 
 from weir.definitions.base import DefinitionModel
 from weir.definitions.budget import Budget, Estimate, estimate
-from weir.definitions.faults import FAULT
+from weir.definitions.faults import FAULT, place_in
 from weir.definitions.kinds import KINDS
 from weir.definitions.metric import Metric
-from weir.definitions.text import parse_text
+from weir.definitions.text import parse_text, unreadable
 from weir.problems import ProblemError, Reason, echo
 
 DEFAULT_BUDGET: Final = Budget()
@@ -57,9 +57,10 @@ def check(
 
     Raises:
         ProblemError: 422 with up to 20 `errors`, each with `pointer`, `required`,
-            `got` and `mend`.
+            `got` and `mend`, and in an expression `at` and `excerpt`.
     """
     members = parse_text(given) if isinstance(given, str) else dict(given)
+    _check_unicode(members)
     members = _placed(members, kind, name)
     model_class = KINDS[members[_KIND]]
     try:
@@ -71,6 +72,25 @@ def check(
     return Checked(model, canonical, cost)
 
 
+def _check_unicode(members: Mapping[str, Any]) -> None:
+    """Refuse half a surrogate pair, which YAML's escapes can give: nothing can write it down."""
+    if any("\ud800" <= sign <= "\udfff" for text in _texts(members) for sign in text):
+        mend = "write the character itself in place of its two escapes"
+        raise unreadable(required="Unicode", got="half of a surrogate pair", mend=mend)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, one in value.items():
+            yield from _texts(name)
+            yield from _texts(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts(one)
+
+
 def _placed(members: dict[str, Any], kind: str | None, name: str | None) -> dict[str, Any]:
     """Fill in kind and name from the address, and refuse a text that says another."""
     for member, wanted in ((_KIND, kind), ("name", name)):
@@ -79,7 +99,7 @@ def _placed(members: dict[str, Any], kind: str | None, name: str | None) -> dict
             mend = f"change it, or send it to the address of {echo(str(said))}"
             raise _one(member, f'"{wanted}", as in the address', said, mend)
     said = members.get(_KIND)
-    if said not in KINDS:
+    if not isinstance(said, str) or said not in KINDS:
         near = difflib.get_close_matches(str(said), KINDS, n=1)
         mend = f'did you mean "{near[0]}"?' if near else f"the kinds are {', '.join(KINDS)}"
         raise _one(_KIND, "a kind", said, mend)
@@ -130,7 +150,10 @@ def _described(
     context = one.get("ctx") or {}
     if one["type"] == FAULT:
         got = context["got"] or _shown(one["input"])
-        told = {"required": context["required"], "got": got, "mend": context["mend"]}
+        place = place_in(one["input"], context)
+        if place:
+            got += f" (character {place['at'] + 1})"
+        told = {"required": context["required"], "got": got, "mend": context["mend"], **place}
         reason = Reason(context["reason"])
         own = None if reason is Reason.DEFINITION_INVALID else reason
         return {"pointer": pointer, **told}, own

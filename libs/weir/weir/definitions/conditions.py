@@ -16,6 +16,7 @@ from weir.definitions.base import Model, as_tuple
 from weir.definitions.faults import expression_fault, fault
 from weir.expressions import ExpressionError, Path
 from weir.expressions.errors import wrong
+from weir.expressions.leaves import is_path, parts_of
 from weir.expressions.syntax import position, said, syntax_of
 
 OPERATORS: Final = ("=", "!=", "in", "like")
@@ -23,7 +24,13 @@ MAX_CONDITIONS: Final = 16
 
 
 class Condition(Model):
-    """A filter on a declared dimension, written as a list: `[route, in, [/pay, /cart]]`."""
+    """A filter on a declared dimension, written as a list: `[route, in, [/pay, /cart]]`.
+
+    Attributes:
+        dimension: Its name, or its path.
+        op: How it is compared; `in` takes a list, `like` a pattern with `%`.
+        value: With what; a null is what has no value.
+    """
 
     dimension: str
     op: Literal["=", "!=", "in", "like"]
@@ -80,10 +87,10 @@ def _condition(part: Any) -> list[Any]:
 
 
 def _dimension(node: Any) -> str:
-    if not isinstance(node, exp.Column | exp.Dot):
+    if not is_path(node):
         mend = "write the dimension first: region = 'eu'"
         raise wrong(said(node), "a declared dimension", mend, position(node))
-    return str(Path(tuple(part.name for part in node.parts)))
+    return str(Path(parts_of(node)))
 
 
 def _text(node: Any) -> str:

@@ -6,6 +6,7 @@ A record is decided by those before it alone:
 - A change counts if the version that it was made from is the current one. So of
   two writers one wins, and each learns which by reading its own record back.
 - A driver's record counts if its fence is the latest start of its job.
+- A version whose text cannot be used keeps its number and is not in force (`in_force.py`).
 
 What cannot be read is passed over and told, never raised: a record that a later
 release wrote must not stop an earlier one.
@@ -19,7 +20,16 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
-from weir.definitions.history import Activation, ActiveMetric, Definition, Start
+from weir.definitions.history import (
+    Activation,
+    ActiveMetric,
+    Definition,
+    Lane,
+    Start,
+    TakenOver,
+)
+from weir.definitions.in_force import in_force
+from weir.definitions.jobs import JobReport, read_report
 from weir.definitions.records import DRIVER_PREFIX
 
 _Place = tuple[str, str, str]
@@ -47,13 +57,13 @@ class Change:
     Attributes:
         offset: The record.
         outcome: What became of it.
-        what: The version, start or activation that it made; None if it made none.
+        what: The version, start, activation or lane that it made; None if it made none.
         note: Why not, for a log.
     """
 
     offset: int
     outcome: Outcome
-    what: Definition | Start | Activation | None = None
+    what: Definition | Start | Activation | Lane | None = None
     note: str = ""
 
     @property
@@ -70,6 +80,8 @@ class Definitions:
         self._by_vid: dict[int, Definition] = {}
         self._starts: dict[str, Start] = {}
         self._activations: dict[int, Activation] = {}
+        self._lanes: dict[int, Lane] = {}
+        self._jobs: dict[int, JobReport] = {}
         self._next_offset = 0
 
     # ── reading ─────────────────────────────────────────────────────────────
@@ -84,10 +96,19 @@ class Definitions:
         """Version -> from where to where it is counted, stopped ones included."""
         return self._activations
 
+    @property
+    def lanes(self) -> Mapping[int, Lane]:
+        """Offset of its record -> a backfill or rebuild, also one that is done."""
+        return self._lanes
+
+    @property
+    def jobs(self) -> Mapping[int, JobReport]:
+        """Job's vid -> what a driver said last of it."""
+        return self._jobs
+
     def get(self, tenant: str, kind: str, name: str) -> Definition | None:
-        """Return the current version; None if there is none or it is deleted."""
-        versions = self._versions.get((tenant, kind, name))
-        return None if not versions or versions[-1].deleted else versions[-1]
+        """Return the version in force; None if there is none or it is deleted."""
+        return in_force(self._versions.get((tenant, kind, name), ()))
 
     def version(self, tenant: str, kind: str, name: str) -> int | None:
         """Return the number that a change must be based on, None if there never was one.
@@ -98,16 +119,17 @@ class Definitions:
         return versions[-1].version if versions else None
 
     def current(self, tenant: str | None = None, kind: str | None = None) -> list[Definition]:
-        """Return the current versions, by tenant, kind and name.
+        """Return the versions in force, by tenant, kind and name.
 
         Args:
             tenant: Only of this one.
             kind: Only of this one.
         """
         return [
-            versions[-1]
+            found
             for (of_tenant, of_kind, _name), versions in sorted(self._versions.items())
-            if not versions[-1].deleted and tenant in (None, of_tenant) and kind in (None, of_kind)
+            if tenant in (None, of_tenant) and kind in (None, of_kind)
+            if (found := in_force(versions)) is not None
         ]
 
     def history(self, tenant: str, kind: str, name: str) -> list[Definition]:
@@ -205,8 +227,9 @@ class Definitions:
         fence = self.fence(record["job"])
         if fence is None or record["fence"] != fence:
             return Change(offset, Outcome.FENCED, note=f"the fence is {fence}")
-        if record["record"] == "activation":
-            return self._read_activation(offset, record)
+        reader = _DRIVER_READERS.get(record["record"])
+        if reader is not None:
+            return reader(self, offset, record)
         return Change(offset, Outcome.UNKNOWN, note=f"driver record {record['record']!r}")
 
     def _read_change(self, offset: int, key: str, record: Mapping[str, Any]) -> Change:
@@ -269,14 +292,65 @@ class Definitions:
                 after=None if after is None else _number(after),
                 cut=None if record["cut"] is None else _numbers(record["cut"]),
                 from_start=bool(record["from_start"]),
+                fills=bool(record.get("fills", False)),
+                topic_id=_text(record.get("topic_id", "")),
             )
         self._activations[vid] = activation
+        return Change(offset, Outcome.APPLIED, activation)
+
+    def _read_lane(self, offset: int, record: Mapping[str, Any]) -> Change:
+        if record["kind"] not in ("backfill", "rebuild"):
+            return Change(offset, Outcome.UNKNOWN, note=f"lane of kind {record['kind']!r}")
+        lane = Lane(
+            offset=offset,
+            fence=_number(record["fence"]),
+            kind=record["kind"],
+            topic_id=_text(record["topic_id"]),
+            vids=tuple(map(_number, record["vids"])),
+            shards=tuple(map(_number, record["shards"])),
+            start=_numbers(record["start"]),
+            end=_numbers(record["end"]),
+            until_ms=_number(record["until_ms"]),
+            complete_from_ms=_number(record["complete_from_ms"]),
+        )
+        self._lanes[offset] = lane
+        return Change(offset, Outcome.APPLIED, lane)
+
+    def _read_job(self, offset: int, record: Mapping[str, Any]) -> Change:
+        report = read_report(record)
+        self._jobs[report.vid] = report
+        return Change(offset, Outcome.APPLIED)
+
+    def _read_takeover(self, offset: int, record: Mapping[str, Any]) -> Change:
+        vid = _number(record["vid"])
+        begun = self._activations.get(vid)
+        if begun is None or begun.takeover is not None:
+            note = "was never started" if begun is None else "has taken over before"
+            return Change(offset, Outcome.UNREADABLE, note=f"{vid} {note}")
+        self._activations[vid] = activation = replace(
+            begun,
+            after=None if record["after"] is None else _number(record["after"]),
+            cut=None if record["cut"] is None else _numbers(record["cut"]),
+            takeover=TakenOver(
+                offset=offset,
+                offsets=_numbers(record["offsets"]),
+                complete_from_ms=_number(record["complete_from_ms"]),
+                topic_id=_text(record.get("topic_id", "")),
+            ),
+        )
         return Change(offset, Outcome.APPLIED, activation)
 
 
 _Reader = Callable[[Definitions, int, str, Mapping[str, Any]], Change]
 READERS: Final[dict[int, _Reader]] = {1: Definitions._read_v1}
 """A reader for every format version ever written; none is ever taken away."""
+
+_DRIVER_READERS: Final[dict[str, Callable[[Definitions, int, Mapping[str, Any]], Change]]] = {
+    "activation": Definitions._read_activation,
+    "lane": Definitions._read_lane,
+    "job": Definitions._read_job,
+    "takeover": Definitions._read_takeover,
+}
 
 
 def _text(value: object) -> str:

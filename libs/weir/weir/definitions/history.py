@@ -117,6 +117,9 @@ class Activation:
         after: The vid that it follows; None if there is none.
         cut: Resolution in seconds -> start in seconds of its first own pane.
         from_start: No event of the log lies before `begin`.
+        fills: A lane counts what lies before `begin`.
+        takeover: From where on it serves, if it is one that fills; None before that.
+        topic_id: Kafka's id of the log that the offsets are of; empty: it was not said.
     """
 
     vid: int
@@ -129,6 +132,74 @@ class Activation:
     after: int | None
     cut: Mapping[int, int] | None
     from_start: bool
+    fills: bool = False
+    takeover: TakenOver | None = None
+    topic_id: str = ""
+
+    @property
+    def serves(self) -> bool:
+        """Whether its panes may be shown: at once, or once it was filled from the log."""
+        return not self.fills or self.takeover is not None
+
+    def is_of(self, topic_id: str) -> bool:
+        """Tell whether the offsets are of a log; those of another one mean nothing there."""
+        return self.topic_id in ("", topic_id)
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """That a version was filled from the log and serves.
+
+    Attributes:
+        offset: Offset of the takeover's own record.
+        offsets: Partition -> offset: to events from there on the cut applies.
+        complete_from_ms: Panes that start earlier are incomplete; 0: none.
+        topic_id: Kafka's id of the log that the offsets are of; empty: it was not said.
+    """
+
+    offset: int
+    offsets: Mapping[int, int]
+    complete_from_ms: int
+    topic_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A range of the log that is counted beside the live one.
+
+    Attributes:
+        offset: Offset of its record, which is its name.
+        fence: The driver start that opened it.
+        kind: `backfill` or `rebuild`.
+        topic_id: Kafka's id of the `weir.events` that its offsets are of.
+        vids: The versions that a backfill counts.
+        shards: The shards that a rebuild counts for.
+        start: Partition -> first offset.
+        end: Partition -> offset after the last.
+        until_ms: All its records were received before this instant.
+        complete_from_ms: Panes that start earlier may lack events; 0: none.
+    """
+
+    offset: int
+    fence: int
+    kind: Literal["backfill", "rebuild"]
+    topic_id: str
+    vids: tuple[int, ...]
+    shards: tuple[int, ...]
+    start: Mapping[int, int]
+    end: Mapping[int, int]
+    until_ms: int
+    complete_from_ms: int
+
+    @property
+    def name(self) -> str:
+        """What it is called in keys."""
+        return str(self.offset)
+
+    @property
+    def records(self) -> int:
+        """How many records of the log it spans."""
+        return sum(end - self.start.get(p, 0) for p, end in self.end.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Final
 from weir.definitions.base import DefinitionModel
 from weir.definitions.board import Board
 from weir.definitions.channel import Channel
+from weir.definitions.job import Job
 from weir.definitions.key import Key
 from weir.definitions.metric import Metric
 from weir.definitions.rule import Rule
@@ -21,4 +22,5 @@ KINDS: Final[dict[str, type[DefinitionModel]]] = {
     "board": Board,
     "source": Source,
     "key": Key,
+    "job": Job,
 }

@@ -7,13 +7,21 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
-from weir.definitions.aggregates import SUFFIXES, Aggregate, parse_aggregate
+from weir.definitions.aggregates import OF_TEXTS, SUFFIXES, Aggregate, parse_aggregate
 from weir.definitions.base import DefinitionModel, as_tuple
 from weir.definitions.durations import DurationMs, format_duration
 from weir.definitions.faults import expression_fault, fault
 from weir.definitions.selection import Selection
+from weir.definitions.sketch_sizes import USUAL_SIZES, SketchSizes
 from weir.expressions import (
     ExpressionError,
     Node,
@@ -84,6 +92,7 @@ class Metric(DefinitionModel):
         unit: Of the value, as shown: `ms`, `bytes`, `€`.
         by: Paths of the dimensions, in the order of the series text.
         aggregates: What can be asked of it; see `aggregates.py`.
+        sketches: How large its sketches are.
         resolution: Length of a pane.
         keep: Resolution -> how long its panes are kept; the metric's own and coarser ones.
         allowed_lateness: How long after its end a pane is provisional.
@@ -105,6 +114,7 @@ class Metric(DefinitionModel):
         BeforeValidator(as_tuple),
         Field(min_length=1, max_length=MAX_AGGREGATES),
     ]
+    sketches: SketchSizes = USUAL_SIZES
     resolution: ResolutionMs = 10_000
     keep: dict[ResolutionMs, DurationMs]
     allowed_lateness: Annotated[DurationMs, Field(le=86_400_000)] = 60_000
@@ -152,13 +162,32 @@ class Metric(DefinitionModel):
 
     @field_validator("aggregates")
     @classmethod
-    def _one_distinct(cls, texts: tuple[str, ...]) -> tuple[str, ...]:
-        if sum(parse_aggregate(text).distinct is not None for text in texts) > 1:
-            raise fault(
-                required="at most one distinct(...) in this version",
-                mend="define a second metric for the other one",
-            )
+    def _each_word_once(cls, texts: tuple[str, ...]) -> tuple[str, ...]:
+        words = [parse_aggregate(text).word for text in texts]
+        for word in OF_TEXTS:
+            if words.count(word) > 1:
+                raise fault(
+                    required=f"at most one {word}(...)",
+                    mend="define a second metric for the other one",
+                )
         return texts
+
+    @field_validator("sketches")
+    @classmethod
+    def _carries_percentiles(cls, sizes: SketchSizes, info: ValidationInfo) -> SketchSizes:
+        asked = map(parse_aggregate, info.data.get("aggregates", ()))
+        percentiles = {a.percentile / 100: a.name for a in asked if a.percentile is not None}
+        if sizes.kll_k is None or not percentiles:
+            return sizes
+        least = kll_k(percentiles)
+        if sizes.kll_k < least:
+            worst = percentiles[min(percentiles, key=lambda q: min(q, 1 - q))]
+            raise fault(
+                required=f"a kll_k of at least {least}, which {worst} takes",
+                mend=f"write kll_k: {least}, leave kll_k out, or do not ask for {worst}",
+                got=str(sizes.kll_k),
+            )
+        return sizes
 
     # ── checks across members ───────────────────────────────────────────────
 
@@ -211,7 +240,7 @@ class Metric(DefinitionModel):
     @cached_property
     def dimension_names(self) -> tuple[str, ...]:
         """What the dimensions are called in answers: the last name where that is unique."""
-        last = [path.parts[-1] for path in self.dimensions]
+        last = [path.name for path in self.dimensions]
         return tuple(
             name if last.count(name) == 1 else str(path)
             for name, path in zip(last, self.dimensions, strict=True)
@@ -237,8 +266,26 @@ class Metric(DefinitionModel):
     @cached_property
     def distinct_path(self) -> Path | None:
         """Whose values are counted distinct; None if nobody asks."""
-        found = (a.distinct for a in self.parsed_aggregates if a.distinct is not None)
-        return next(found, None)
+        return self._path_of("distinct")
+
+    @cached_property
+    def theta_path(self) -> Path | None:
+        """Whose values make a set that can be compared; None if nobody asks."""
+        return self._path_of("theta")
+
+    @cached_property
+    def top_path(self) -> Path | None:
+        """Whose most frequent values are listed; None if nobody asks."""
+        return self._path_of("top")
+
+    @cached_property
+    def members(self) -> tuple[Path, ...]:
+        """The paths whose texts some sketch takes, each once, that of `distinct` first."""
+        paths = (self.distinct_path, self.theta_path, self.top_path)
+        return tuple(dict.fromkeys(path for path in paths if path is not None))
+
+    def _path_of(self, word: str) -> Path | None:
+        return next((a.path for a in self.parsed_aggregates if a.word == word), None)
 
     @property
     def needs_kll(self) -> bool:
@@ -251,9 +298,21 @@ class Metric(DefinitionModel):
         return self.distinct_path is not None
 
     @property
+    def needs_spread(self) -> bool:
+        """Whether a standard deviation is asked for."""
+        return "stddev" in self.aggregates
+
+    @property
+    def needs_last(self) -> bool:
+        """Whether the newest value is asked for."""
+        return "last" in self.aggregates
+
+    @property
     def kll_k(self) -> int:
         """Size of the KLL sketch that carries the percentiles; 0 without any."""
-        return kll_k(p / 100 for p in self.percentiles) if self.percentiles else 0
+        if not self.percentiles:
+            return 0
+        return self.sketches.kll_k or kll_k(p / 100 for p in self.percentiles)
 
     @property
     def resolution_ms(self) -> int:
@@ -275,8 +334,7 @@ class Metric(DefinitionModel):
         """Every path that the metric reads, each once."""
         trees = (tree for tree in (self.where_tree, self.value_tree) if tree is not None)
         found = [path for tree in trees for path in paths_of(tree)]
-        extra = (self.distinct_path,) if self.distinct_path else ()
-        return tuple(dict.fromkeys((*found, *self.dimensions, *extra)))
+        return tuple(dict.fromkeys((*found, *self.dimensions, *self.members)))
 
     def selects(self, event: Mapping[str, Any]) -> bool:
         """Tell whether an event is of the types and the source of the metric."""

@@ -1,4 +1,4 @@
-"""The records of `weir.definitions`: how changes, driver starts and activations are written.
+"""The records of `weir.definitions`: how changes and what drivers say are written.
 
 Builders return key and value as they are appended; the reader of each format
 version is in `fold.py`. `vid` of a definition is the offset that its record gets.
@@ -129,6 +129,9 @@ class Counting:
         cut: Resolution in seconds -> start in seconds of the first pane that is its
             own; earlier ones belong to `after`. None without a predecessor.
         from_start: No event of the log lies before the offsets.
+        fills: What lies before the offsets is counted by a lane; the version serves from its
+            takeover on.
+        topic_id: Kafka's id of the `weir.events` that the offsets are of.
     """
 
     vid: int
@@ -139,6 +142,8 @@ class Counting:
     after: int | None = None
     cut: Mapping[int, int] | None = None
     from_start: bool = False
+    fills: bool = False
+    topic_id: str = ""
 
 
 def activation_record(
@@ -151,12 +156,96 @@ def activation_record(
         "name": counting.name,
         "version": counting.version,
         "op": op,
-        "offsets": {str(p): o for p, o in sorted(counting.offsets.items())},
+        "offsets": _offsets(counting.offsets),
         "after": counting.after,
-        "cut": None if counting.cut is None else {str(r): s for r, s in counting.cut.items()},
+        "cut": None if counting.cut is None else _offsets(counting.cut),
         "from_start": counting.from_start,
+        "fills": counting.fills,
+        "topic_id": counting.topic_id,
     }
     return _driver("activation", job, fence, at_ms, fields)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLane:
+    """A range of the log that is counted beside the live one, before it is written.
+
+    Attributes:
+        kind: `backfill` of versions, or `rebuild` of shards.
+        topic_id: Kafka's id of `weir.events`: offsets of another topic mean nothing.
+        vids: The versions that a backfill counts; empty for a rebuild, which counts what
+            live counting would have.
+        shards: The shards that a rebuild counts for; empty for a backfill, which is for all.
+        start: Partition -> first offset.
+        end: Partition -> offset after the last.
+        until_ms: All its records were received before this instant.
+        complete_from_ms: Panes that start earlier may lack events that the log no longer has;
+            0: none.
+    """
+
+    kind: Literal["backfill", "rebuild"]
+    topic_id: str
+    start: Mapping[int, int]
+    end: Mapping[int, int]
+    vids: tuple[int, ...] = ()
+    shards: tuple[int, ...] = ()
+    until_ms: int = 0
+    complete_from_ms: int = 0
+
+
+def lane_record(lane: OpenLane, *, fence: int, at_ms: int, job: str = "panes") -> NewRecord:
+    """Return the record whose offset names a lane from then on."""
+    fields = {
+        "kind": lane.kind,
+        "topic_id": lane.topic_id,
+        "vids": list(lane.vids),
+        "shards": list(lane.shards),
+        "start": _offsets(lane.start),
+        "end": _offsets(lane.end),
+        "until_ms": lane.until_ms,
+        "complete_from_ms": lane.complete_from_ms,
+    }
+    return _driver("lane", job, fence, at_ms, fields)
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOver:
+    """From where a version serves that was filled from the log.
+
+    Attributes:
+        vid: The version.
+        after: The vid that served before; None if none did.
+        offsets: Partition -> offset: to events at or after it the cut applies. The version
+            after the cut leaves earlier panes out, the one before it later ones.
+        cut: Resolution in seconds -> start in seconds of the first pane that the version holds
+            completely. None without a predecessor: all panes are its own.
+        complete_from_ms: Panes that start earlier are incomplete; 0: none.
+        topic_id: Kafka's id of the `weir.events` that the offsets are of.
+    """
+
+    vid: int
+    after: int | None
+    offsets: Mapping[int, int]
+    cut: Mapping[int, int] | None
+    complete_from_ms: int = 0
+    topic_id: str = ""
+
+
+def takeover_record(taken: TakeOver, *, fence: int, at_ms: int, job: str = "panes") -> NewRecord:
+    """Return the record by which a version takes over from its predecessor."""
+    fields = {
+        "vid": taken.vid,
+        "after": taken.after,
+        "offsets": _offsets(taken.offsets),
+        "cut": None if taken.cut is None else _offsets(taken.cut),
+        "complete_from_ms": taken.complete_from_ms,
+        "topic_id": taken.topic_id,
+    }
+    return _driver("takeover", job, fence, at_ms, fields)
+
+
+def _offsets(numbers: Mapping[int, int]) -> dict[str, int]:
+    return {str(key): number for key, number in sorted(numbers.items())}
 
 
 def _driver(

@@ -184,11 +184,17 @@ class Rule(DefinitionModel):
     @classmethod
     def _known(cls, text: str, given: ValidationInfo) -> str:
         # A rule may ask as a query does: "distinct" is short for the one that is declared.
-        if text != "distinct" and given.data.get("metric") not in SIGNALS:
-            try:
-                parse_aggregate(text)
-            except ExpressionError as error:
-                raise expression_fault(error) from None
+        if text in ("distinct", "theta") or given.data.get("metric") in SIGNALS:
+            return text
+        if text.partition("(")[0] == "top":
+            raise fault(
+                required="an aggregate that is a number",
+                mend="a top is a list: count the texts that matter by a metric with where",
+            )
+        try:
+            parse_aggregate(text)
+        except ExpressionError as error:
+            raise expression_fault(error) from None
         return text
 
     @field_validator("labels")

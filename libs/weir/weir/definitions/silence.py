@@ -13,6 +13,8 @@ from weir.definitions.faults import fault
 
 _MEND: Final = "write until: 2027-01-31T18:00:00Z"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# What is later in another zone could not be written as UTC.
+_LAST_MS: Final = 253_370_764_800_000  # 9999-01-01
 
 
 def instant_text(at_ms: int) -> str:
@@ -34,7 +36,10 @@ def _instant(value: Any) -> int:
     at = value if isinstance(value, datetime) else _read(value)
     if at is None or at.tzinfo is None:
         raise fault(required="an instant with its zone", mend=_MEND)
-    return round((at - _EPOCH).total_seconds() * 1000)
+    at_ms = round((at - _EPOCH).total_seconds() * 1000)
+    if not 0 <= at_ms < _LAST_MS:
+        raise fault(required="an instant of the years 1970 to 9998", mend=_MEND)
+    return at_ms
 
 
 Instant = Annotated[int, BeforeValidator(_instant), PlainSerializer(instant_text, return_type=str)]

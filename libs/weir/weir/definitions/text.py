@@ -90,6 +90,8 @@ def _from_json(text: str) -> list[Any]:
         return _from_yaml(text)
     except RecursionError:
         raise _too_deep() from None
+    except ValueError as error:  # Python converts no number of more than 4,300 digits
+        raise _no_yaml(None, str(error)) from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

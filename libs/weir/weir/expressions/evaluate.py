@@ -11,12 +11,13 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias, cast
 
-from weir.expressions.functions import COALESCE, FUNCTIONS
+from weir.expressions.functions import CHOOSING, COALESCE, FUNCTIONS, LEAST
 from weir.expressions.numbers import as_double
 from weir.expressions.tree import (
     Absent,
     Arithmetic,
     Call,
+    Case,
     Compare,
     Constant,
     IsNull,
@@ -27,6 +28,7 @@ from weir.expressions.tree import (
     Not,
     OneOf,
     Read,
+    Size,
 )
 
 Value: TypeAlias = float | str | bool | None
@@ -67,10 +69,22 @@ def evaluate(node: Node, event: Event) -> Value:
             return evaluate(node.operand, event) is None
         case Logic():
             return _logic(node, event)
-        case Call() if node.name == COALESCE:
-            values = (evaluate(operand, event) for operand in node.operands)
-            return next((value for value in values if value is not None), None)
+        case Size():
+            array = node.path.read(event)
+            return float(len(array)) if isinstance(array, list) else None
+        case Case():
+            taken = (result for test, result in node.branches if evaluate(test, event) is True)
+            return evaluate(next(taken, node.otherwise), event)
+        case Call() if node.name in CHOOSING:
+            return _chosen(node.name, [evaluate(operand, event) for operand in node.operands])
     return _of_known(node, event)
+
+
+def _chosen(name: str, values: list[Value]) -> Value:
+    known = [value for value in values if value is not None]
+    if not known or name == COALESCE:
+        return known[0] if known else None
+    return cast(Value, (min if name == LEAST else max)(cast("list[Any]", known)))
 
 
 def _read(node: Read, event: Event) -> Value:

@@ -1,24 +1,45 @@
 """The functions of the language: what each takes, gives and means.
 
 A function is one line here and one in the engine's table; a test holds the two
-lists equal. None enlarges its input, none depends on a locale, a version of
-Unicode, a clock or chance.
+lists equal. None depends on a locale, a version of Unicode, a time zone, a clock or
+chance, and none gives a text much longer than those that it is given: what a chain
+of them makes of an event is bounded by the event's size (see `growth` in `parse.py`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from weir.expressions import calculations, texts, times, urls
 from weir.expressions.tree import Kind
 
-_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
-_UPPER: Final = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
-_INT64: Final = (-(2**63), 2**63 - 1)
-REST: Final = 2**31 - 1
-"""The length that `substr` takes when none is given."""
+MAX_PADDED: Final = 256
+MAX_DIGITS: Final = 15
+MAX_JOINED: Final = 8
+"""How many texts of an event one text may be joined of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What an operand must be that is said in the definition, and not read from events.
+
+    Attributes:
+        required: In words.
+        holds: Whether a literal is so.
+    """
+
+    required: str
+    holds: Callable[[Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand: its kind, and the rule of a literal if it must be one."""
+
+    kind: Kind
+    rule: Rule | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,50 +47,144 @@ class Function:
     """A function.
 
     Attributes:
-        takes: Kinds of the operands; the last `optional` of them may be left out.
+        takes: Its operands; the last `optional` of them may be left out.
         gives: Kind of the result.
         apply: Its meaning; never called with a null.
-        literal_from: Operands from this place on must be literal whole numbers.
-        optional: How many may be left out.
         example: How it is written, for errors and docs.
+        optional: How many may be left out.
+        repeats: Whether the last operand may come again and again.
     """
 
-    takes: tuple[Kind, ...]
+    takes: tuple[Operand, ...]
     gives: Kind
     apply: Callable[..., Any]
     example: str
-    literal_from: int = 99
     optional: int = 0
+    repeats: bool = False
 
 
-def _substr(text: str, start: float, length: float = REST) -> str:
-    begin = int(start) - 1
-    return text[begin : begin + int(length)]
+def _whole(least: int, most: int) -> Rule:
+    def holds(value: Any) -> bool:
+        return isinstance(value, float) and value.is_integer() and least <= value <= most
+
+    required = f"a whole number from {least} to {most}"
+    return Rule(required if most < texts.REST else f"a whole number from {least} on", holds)
 
 
-def _whole(number: int) -> float:
-    # A 64-bit integer, as Spark's: beyond it the nearest one.
-    return float(min(max(number, _INT64[0]), _INT64[1]))
+def _place(value: Any) -> bool:
+    return isinstance(value, float) and value.is_integer() and 0 < abs(value) <= texts.REST
 
 
-_TEXT, _NUMBER, _BOOL = Kind.TEXT, Kind.NUMBER, Kind.BOOL
+def _one_of(values: tuple[str, ...]) -> Rule:
+    return Rule(f"one of {', '.join(values)}", lambda value: value in values)
 
-FUNCTIONS: Final[dict[str, Function]] = {
-    "lower": Function((_TEXT,), _TEXT, lambda t: t.translate(_LOWER), "lower(data.code)"),
-    "upper": Function((_TEXT,), _TEXT, lambda t: t.translate(_UPPER), "upper(data.code)"),
-    "length": Function((_TEXT,), _NUMBER, lambda t: float(len(t)), "length(data.code)"),
-    "substr": Function(
-        (_TEXT, _NUMBER, _NUMBER), _TEXT, _substr, "substr(data.code, 1, 2)", 1, optional=1
-    ),
-    "starts_with": Function((_TEXT, _TEXT), _BOOL, str.startswith, "starts_with(data.code, 'A')"),
-    "ends_with": Function((_TEXT, _TEXT), _BOOL, str.endswith, "ends_with(data.code, 'A')"),
-    "contains": Function((_TEXT, _TEXT), _BOOL, str.__contains__, "contains(data.code, 'A')"),
-    "abs": Function((_NUMBER,), _NUMBER, abs, "abs(data.change)"),
-    "round": Function((_NUMBER,), _NUMBER, lambda x: float(round(x)), "round(data.price)"),
-    "floor": Function((_NUMBER,), _NUMBER, lambda x: _whole(math.floor(x)), "floor(data.price)"),
-    "ceil": Function((_NUMBER,), _NUMBER, lambda x: _whole(math.ceil(x)), "ceil(data.price)"),
+
+_SOME_TEXT: Final = Rule("a text of at least one character", lambda value: value != "")
+
+_T, _N = Operand(Kind.TEXT), Operand(Kind.NUMBER)
+_SOME: Final = Operand(Kind.TEXT, _SOME_TEXT)
+_PARAMETER: Final = Operand(
+    Kind.TEXT,
+    Rule("the name of a parameter, without & = #", lambda v: bool(v) and not set("&=#") & set(v)),
+)
+_ANY_TEXT: Final = Operand(Kind.TEXT, Rule("a text", lambda _value: True))
+_FROM_1: Final = Operand(Kind.NUMBER, _whole(1, texts.REST))
+_COUNT: Final = Operand(Kind.NUMBER, _whole(0, texts.REST))
+_PADDED: Final = Operand(Kind.NUMBER, _whole(0, MAX_PADDED))
+_DIGITS: Final = Operand(Kind.NUMBER, _whole(0, MAX_DIGITS))
+_PLACE: Final = Operand(Kind.NUMBER, Rule("a whole number, not 0", _place))
+_UNIT: Final = Operand(Kind.TEXT, _one_of(times.UNITS))
+
+
+def _text(
+    example: str,
+    apply: Callable[..., Any],
+    *takes: Operand,
+    optional: int = 0,
+    repeats: bool = False,
+) -> Function:
+    return Function(takes, Kind.TEXT, apply, example, optional, repeats)
+
+
+def _number(
+    example: str, apply: Callable[..., Any], *takes: Operand, optional: int = 0
+) -> Function:
+    return Function(takes, Kind.NUMBER, apply, example, optional)
+
+
+def _test(example: str, apply: Callable[..., Any], *takes: Operand) -> Function:
+    return Function(takes, Kind.BOOL, apply, example)
+
+
+_OF_TEXT: Final = {
+    "lower": _text("lower(data.code)", texts.lower, _T),
+    "upper": _text("upper(data.code)", texts.upper, _T),
+    "trim": _text("trim(data.code)", texts.trim, _T, _SOME, optional=1),
+    "ltrim": _text("ltrim(data.code, '0')", texts.ltrim, _T, _SOME, optional=1),
+    "rtrim": _text("rtrim(data.code)", texts.rtrim, _T, _SOME, optional=1),
+    "lpad": _text("lpad(data.code, 8, '0')", texts.lpad, _T, _PADDED, _SOME, optional=1),
+    "rpad": _text("rpad(data.code, 8)", texts.rpad, _T, _PADDED, _SOME, optional=1),
+    "substr": _text("substr(data.code, 1, 2)", texts.substr, _T, _FROM_1, _COUNT, optional=1),
+    "left": _text("left(data.code, 2)", texts.left, _T, _COUNT),
+    "right": _text("right(data.code, 2)", texts.right, _T, _COUNT),
+    "concat": _text("concat(data.first, ' ', data.last)", texts.concat, _T, repeats=True),
+    "replace": _text("replace(data.code, '-', '')", str.replace, _T, _SOME, _ANY_TEXT),
+    "split_part": _text("split_part(data.code, '-', 1)", texts.split_part, _T, _SOME, _PLACE),
+    "url_host": _text("url_host(data.url)", urls.host, _T),
+    "url_path": _text("url_path(data.url)", urls.path, _T),
+    "url_query": _text("url_query(data.url, 'utm_source')", urls.query, _T, _PARAMETER),
+    "length": _number("length(data.code)", lambda t: float(len(t)), _T),
+    "position": _number("position('-' in data.code)", texts.position, _T, _T),
+    "to_number": _number("to_number(data.size)", texts.to_number, _T),
+    "to_time": _number("to_time(data.ordered_at)", times.to_time, _T),
+    "starts_with": _test("starts_with(data.code, 'A')", str.startswith, _T, _T),
+    "ends_with": _test("ends_with(data.code, 'A')", str.endswith, _T, _T),
+    "contains": _test("contains(data.code, 'A')", str.__contains__, _T, _T),
 }
-COALESCE: Final = "coalesce"
-"""The one function with operands of any one kind, and the one that is asked about nulls."""
+_OF_NUMBERS: Final = {
+    "abs": _number("abs(data.change)", abs, _N),
+    "sign": _number("sign(data.change)", calculations.sign, _N),
+    "round": _number("round(data.price, 2)", calculations.rounded, _N, _DIGITS, optional=1),
+    "floor": _number("floor(data.price)", calculations.floor, _N),
+    "ceil": _number("ceil(data.price)", calculations.ceil, _N),
+    "sqrt": _number("sqrt(data.area)", calculations.sqrt, _N),
+    "exp": _number("exp(data.x)", calculations.exp, _N),
+    "ln": _number("ln(data.size)", calculations.ln, _N),
+    "log10": _number("log10(data.size)", calculations.log10, _N),
+    "power": _number("power(data.width, 2)", calculations.power, _N, _N),
+    "year": _number("year(time)", times.year, _N),
+    "month": _number("month(time)", times.month, _N),
+    "day": _number("day(time)", times.day, _N),
+    "day_of_week": _number("day_of_week(time)", times.day_of_week, _N),
+    "hour": _number("hour(time)", times.hour, _N),
+    "minute": _number("minute(time)", times.minute, _N),
+    "date_trunc": _number("date_trunc('day', time)", times.date_trunc, _UNIT, _N),
+}
+FUNCTIONS: Final[dict[str, Function]] = {**_OF_TEXT, **_OF_NUMBERS}
 
-NAMES: Final = (*FUNCTIONS, COALESCE)
+APPROXIMATED: Final = frozenset(("exp", "ln", "log10", "power"))
+"""Where Python and Spark may differ in the last digit of a double."""
+
+COALESCE, LEAST, GREATEST = "coalesce", "least", "greatest"
+CHOOSING: Final = (COALESCE, LEAST, GREATEST)
+"""Functions of operands of any one kind that pass over nulls: the first, least or greatest."""
+
+IF, NULLIF, MOD, AGE, ARRAY_LENGTH = "if", "nullif", "mod", "age", "array_length"
+SAID_OTHERWISE: Final = {
+    IF: "if(data.paid, data.total, 0)",
+    NULLIF: "nullif(data.total, 0)",
+    MOD: "mod(data.total, 10)",
+    AGE: "age(data.created_ms)",
+    ARRAY_LENGTH: "array_length(data.items)",
+}
+"""Functions that other nodes of the tree say -> how each is written."""
+
+NAMES: Final = (*FUNCTIONS, *CHOOSING, *SAID_OTHERWISE)
+
+ALIASES: Final = {
+    **{"lcase": "lower", "ucase": "upper", "startswith": "starts_with", "endswith": "ends_with"},
+    **{"len": "length", "char_length": "length", "character_length": "length"},
+    **{"substring": "substr", "strpos": "position", "ceiling": "ceil", "pow": "power"},
+    **{"ifnull": COALESCE, "nvl": COALESCE, "iff": IF},
+}
+"""Other names that SQL knows."""

@@ -7,23 +7,25 @@ place where nothing is known is refused with a way to say it.
 
 from __future__ import annotations
 
-import difflib
-import math
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 from sqlglot import exp
 
 from weir.expressions.errors import ExpressionError as ExpressionError
 from weir.expressions.errors import not_allowed, too_large, wrong
-from weir.expressions.functions import COALESCE, FUNCTIONS, NAMES
-from weir.expressions.paths import TEXT_ATTRIBUTES, TIME, Path, fault_of
+from weir.expressions.leaves import attribute_kind, is_path, literal_of, path_at
+from weir.expressions.limits import check_size
+from weir.expressions.parse_calls import Builders, build_call, kind_of_call, refuse
+from weir.expressions.paths import Path
 from weir.expressions.patterns import segments_of
-from weir.expressions.syntax import MAX_DEPTH, MAX_NODES, position, said, syntax_of
+from weir.expressions.syntax import MAX_DEPTH, call_of, position, said, syntax_of
+from weir.expressions.texts import lower
 from weir.expressions.tree import (
     Absent,
     Arithmetic,
     Call,
+    Case,
     Compare,
     Constant,
     IsNull,
@@ -34,8 +36,6 @@ from weir.expressions.tree import (
     Not,
     OneOf,
     Read,
-    depth,
-    walk,
 )
 
 _COMPARE: Final = {exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">"} | {
@@ -43,22 +43,8 @@ _COMPARE: Final = {exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.G
 }
 _ARITHMETIC: Final = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 _LOGIC: Final = {exp.And: "and", exp.Or: "or"}
-_CALLS: Final = {
-    exp.Lower: ("lower", ("this",)),
-    exp.Upper: ("upper", ("this",)),
-    exp.Length: ("length", ("this",)),
-    exp.Substring: ("substr", ("this", "start", "length")),
-    exp.StartsWith: ("starts_with", ("this", "expression")),
-    exp.EndsWith: ("ends_with", ("this", "expression")),
-    exp.Contains: ("contains", ("this", "expression")),
-    exp.Abs: ("abs", ("this",)),
-    exp.Round: ("round", ("this",)),
-    exp.Floor: ("floor", ("this",)),
-    exp.Ceil: ("ceil", ("this",)),
-    exp.Coalesce: (COALESCE, ("this", "expressions")),
-}
-_FLAGS: Final = frozenset(("is_nvl", "is_null", "typed", "safe"))
 _ORDERED: Final = frozenset(("<", "<=", ">", ">="))
+_T = TypeVar("_T")
 
 
 def parse_where(text: str) -> Node:
@@ -67,7 +53,7 @@ def parse_where(text: str) -> Node:
     Raises:
         ExpressionError: With place, requirement and mend.
     """
-    return _parse(text, Kind.BOOL)
+    return parse_kind(text, Kind.BOOL)
 
 
 def parse_number(text: str) -> Node:
@@ -76,7 +62,16 @@ def parse_number(text: str) -> Node:
     Raises:
         ExpressionError: With place, requirement and mend.
     """
-    return _parse(text, Kind.NUMBER)
+    return parse_kind(text, Kind.NUMBER)
+
+
+def parse_kind(text: str, kind: Kind) -> Node:
+    """Return the tree of an expression that yields a kind.
+
+    Raises:
+        ExpressionError: With place, requirement and mend.
+    """
+    return _located(text, lambda: _parse(text, kind))
 
 
 def parse_path(text: str) -> Path:
@@ -85,34 +80,40 @@ def parse_path(text: str) -> Path:
     Raises:
         ExpressionError: If it is no path.
     """
+    return _located(text, lambda: _parse_path(text))
+
+
+def _located(text: str, parse: Callable[[], _T]) -> _T:
+    try:
+        return parse()
+    except ExpressionError as error:
+        error.text = text
+        raise
+
+
+def _parse_path(text: str) -> Path:
     syntax = syntax_of(text)
-    if not isinstance(syntax, exp.Column | exp.Dot):
-        raise wrong(text, "a path", "name a member of the event: data.region")
-    return _path(syntax)
+    if not is_path(syntax):
+        mend = "name a member of the event: data.region"
+        raise wrong(said(syntax), "a path", mend, position(syntax))
+    return path_at(syntax)
 
 
 def _parse(text: str, kind: Kind) -> Node:
     try:
         tree = _build(syntax_of(text), kind)
-        nodes, levels = sum(1 for _ in walk(tree)), depth(tree)
+        check_size(tree)
     except RecursionError:
         raise too_large(text, f"at most {MAX_DEPTH} levels deep", "simplify it") from None
-    if nodes > MAX_NODES:
-        raise too_large(str(nodes), f"at most {MAX_NODES} nodes", "split the metric")
-    if levels > MAX_DEPTH:
-        raise too_large(str(levels), f"at most {MAX_DEPTH} levels deep", "simplify it")
     return tree
 
 
 def _build(syntax: Any, want: Kind) -> Node:
     """Build a node that yields `want`."""
     syntax = syntax.unnest()
-    if isinstance(syntax, exp.Column | exp.Dot):
+    if is_path(syntax):
         return _read(syntax, want)
-    if isinstance(syntax, exp.Literal | exp.Boolean | exp.Neg) and _kind(syntax) is not None:
-        built = _literal(syntax) or _negated(syntax)
-    else:
-        built = _builder(syntax)(syntax, want)
+    built = literal_of(syntax) or _builder(syntax)(syntax, want)
     if built.kind is not want:
         mend = f"this is {built.kind.value}; it cannot stand here"
         raise wrong(said(syntax), want.value, mend, position(syntax))
@@ -120,13 +121,12 @@ def _build(syntax: Any, want: Kind) -> Node:
 
 
 def _builder(syntax: Any) -> Callable[[Any, Kind], Node]:
-    kind = type(syntax)
-    if kind in _CALLS:
+    if call_of(syntax) is not None:
         return _call
     for classes, builder in _BUILDERS:
-        if kind in classes:
+        if type(syntax) in classes:
             return builder
-    return _refuse
+    return refuse
 
 
 def _kind(syntax: Any) -> Kind | None:
@@ -137,81 +137,39 @@ def _kind(syntax: Any) -> Kind | None:
         return Kind.TEXT if syntax.is_string else Kind.NUMBER
     if kind in _ARITHMETIC or kind is exp.Neg:
         return Kind.NUMBER
-    if kind is exp.Column and not syntax.table:
-        return _attribute_kind(syntax.name)
-    if kind in (exp.Column, exp.Dot):
+    if is_path(syntax):
+        alone = kind is exp.Column and not syntax.table
+        return attribute_kind(syntax.name) if alone else None
+    if kind is exp.Null:
         return None
-    if kind is exp.Coalesce:
-        kinds = (_kind(operand) for operand in (syntax.this, *syntax.expressions))
-        return next((found for found in kinds if found), None)
-    if kind in _CALLS:
-        return FUNCTIONS[_CALLS[kind][0]].gives
-    return Kind.BOOL if kind is exp.Boolean else _kind_of_operator(syntax)
-
-
-def _kind_of_operator(syntax: Any) -> Kind:
-    """Return what an operator yields: all but arithmetic are conditions."""
-    if _builder(syntax) is _refuse:
-        _refuse(syntax, Kind.BOOL)
+    if kind is exp.Case:
+        return _first_kind(_results(syntax))
+    if call_of(syntax) is not None:
+        return kind_of_call(syntax, _first_kind)
+    if kind is not exp.Boolean and _builder(syntax) is refuse:
+        refuse(syntax, Kind.BOOL)
     return Kind.BOOL
 
 
-def _attribute_kind(name: str) -> Kind | None:
-    if name == TIME:
-        return Kind.NUMBER
-    return Kind.TEXT if name in TEXT_ATTRIBUTES else None
-
-
-# ── leaves ──────────────────────────────────────────────────────────────────
-
-
-def _path(syntax: Any) -> Path:
-    parts = tuple(str(part.name) for part in syntax.parts)
-    if not all(isinstance(part, exp.Identifier) for part in syntax.parts):
-        raise not_allowed(said(syntax), "name one member: data.amount", position(syntax))
-    fault = fault_of(parts)
-    if fault:
-        raise wrong(said(syntax), fault[0], fault[1], position(syntax))
-    return Path(parts)
+def _first_kind(operands: list[Any]) -> Kind | None:
+    return next((kind for kind in map(_kind, operands) if kind is not None), None)
 
 
 def _read(syntax: Any, want: Kind) -> Node:
-    path = _path(syntax)
-    fixed = None if path.in_data else _attribute_kind(path.parts[0])
+    path = path_at(syntax)
+    fixed = None if path.in_data else attribute_kind(path.parts[0])
     if fixed is not None and fixed is not want:
         mend = f"{path} is {fixed.value}; compare it with {fixed.value}"
         raise wrong(said(syntax), want.value, mend, position(syntax))
     return Read(path, want)
 
 
-def _literal(syntax: Any) -> Constant | None:
-    """Return a literal, with its sign; None if it is not one."""
-    if isinstance(syntax, exp.Neg):
-        inner = _literal(syntax.this.unnest())
-        if inner is None or inner.kind is not Kind.NUMBER:
-            return None
-        return Constant(0.0 - float(inner.value), Kind.NUMBER)
-    if isinstance(syntax, exp.Boolean):
-        return Constant(bool(syntax.this), Kind.BOOL)
-    if not isinstance(syntax, exp.Literal):
-        return None
-    if syntax.is_string:
-        return Constant(str(syntax.this), Kind.TEXT)
-    try:
-        number = float(str(syntax.this))
-    except ValueError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise wrong(said(syntax), "a number between -1.8e308 and 1.8e308", "write a smaller one")
-    return Constant(number, Kind.NUMBER)
+# ── operators ───────────────────────────────────────────────────────────────
 
 
-def _negated(syntax: Any) -> Node:
+def _negated(syntax: Any, _want: Kind) -> Node:
     operand = _build(syntax.this, Kind.NUMBER)
     return Arithmetic("-", Constant(0.0, Kind.NUMBER), operand)
-
-
-# ── operators ───────────────────────────────────────────────────────────────
 
 
 def _arithmetic(syntax: Any, _want: Kind) -> Node:
@@ -223,23 +181,22 @@ def _compare(syntax: Any, _want: Kind) -> Node:
     left, right = syntax.this, syntax.expression
     for side in (left, right):
         if isinstance(side.unnest(), exp.Null):
-            raise wrong(said(syntax), "a value", 'nothing equals null; write "is null"')
-    kind = _shared_kind(syntax, (left, right))
+            _wrong(syntax, "a value", 'nothing equals null; write "is null"')
+    kind = _shared_kind(syntax, [left, right])
     op = _COMPARE[type(syntax)]
     if kind is Kind.BOOL and op in _ORDERED:
-        raise wrong(said(syntax), "numbers or text", "true and false have no order; use = or !=")
+        _wrong(syntax, "numbers or text", "true and false have no order; use = or !=")
     return Compare(op, _build(left, kind), _build(right, kind))
 
 
-def _shared_kind(syntax: Any, operands: tuple[Any, ...]) -> Kind:
-    kinds = (_kind(operand) for operand in operands)
-    found = next((kind for kind in kinds if kind is not None), None)
+def _shared_kind(syntax: Any, operands: list[Any]) -> Kind:
+    found = _first_kind(operands)
     if found is None:
         mend = (
             "a path has no type of its own: add 0 to compare numbers (data.a + 0 = data.b), "
             "or use coalesce(data.a, '') for text"
         )
-        raise wrong(said(syntax), "at least one side of known type", mend, position(syntax))
+        _wrong(syntax, "at least one side of known type", mend)
     return found
 
 
@@ -264,81 +221,92 @@ def _is_null(syntax: Any, _want: Kind) -> Node:
     if not isinstance(syntax.expression, exp.Null):
         raise not_allowed(said(syntax), 'write "= true" or "is null"', position(syntax))
     operand = syntax.this.unnest()
-    if isinstance(operand, exp.Column | exp.Dot):
-        return Absent(_path(operand))
-    return IsNull(_build(operand, _shared_kind(syntax, (operand,))))
+    if is_path(operand):
+        return Absent(path_at(operand))
+    return IsNull(_build(operand, _shared_kind(syntax, [operand])))
 
 
 def _one_of(syntax: Any, _want: Kind) -> Node:
     if syntax.args.get("query"):
         raise not_allowed(said(syntax), "write the values out: in ('a', 'b')", position(syntax))
-    options = [_literal(option.unnest()) for option in syntax.expressions]
+    options = [literal_of(option.unnest()) for option in syntax.expressions]
     literals = [option for option in options if option is not None]
     if len(literals) != len(options) or not literals:
-        raise wrong(said(syntax), "a list of literals after in", "write in ('a', 'b')")
+        _wrong(syntax, "a list of literals after in", "write in ('a', 'b')")
     kind = literals[0].kind
-    if any(literal.kind is not kind for literal in literals):
-        raise wrong(said(syntax), "literals of one type after in", "split it into two, with or")
+    for option, literal in zip(syntax.expressions, literals, strict=True):
+        if literal.kind is not kind:
+            _wrong(option, "literals of one type after in", "split it into two, with or")
     return OneOf(_build(syntax.this, kind), tuple(literals))
 
 
 def _between(syntax: Any, _want: Kind) -> Node:
     low, high = syntax.args["low"], syntax.args["high"]
-    kind = _shared_kind(syntax, (syntax.this, low, high))
+    kind = _shared_kind(syntax, [syntax.this, low, high])
     if kind is Kind.BOOL:
-        raise wrong(said(syntax), "numbers or text", "true and false have no order; use =")
+        _wrong(syntax, "numbers or text", "true and false have no order; use =")
     operand = _build(syntax.this, kind)
     above = Compare(">=", operand, _build(low, kind))
     return Logic("and", (above, Compare("<=", operand, _build(high, kind))))
 
 
 def _like(syntax: Any, _want: Kind) -> Node:
-    pattern = _literal(syntax.expression.unnest())
+    pattern = literal_of(syntax.expression.unnest())
     if pattern is None or pattern.kind is not Kind.TEXT:
         mend = "write the pattern as a literal: like 'a%'"
-        raise wrong(said(syntax), "a text literal after like", mend, position(syntax))
-    match = Like(_build(syntax.this, Kind.TEXT), segments_of(str(pattern.value)))
+        _wrong(syntax.expression, "a text literal after like", mend)
+    operand, wanted = _build(syntax.this, Kind.TEXT), str(pattern.value)
+    if isinstance(syntax, exp.ILike):
+        operand, wanted = Call("lower", (operand,), Kind.TEXT), lower(wanted)
+    match = Like(operand, segments_of(wanted, position(syntax.expression)))
     return Not(match) if syntax.args.get("negate") else match
 
 
-# ── functions ───────────────────────────────────────────────────────────────
+# ── case ────────────────────────────────────────────────────────────────────
+
+
+def _results(syntax: Any) -> list[Any]:
+    default = syntax.args.get("default")
+    return [branch.args["true"] for branch in syntax.args["ifs"]] + ([default] if default else [])
+
+
+def _case(syntax: Any, want: Kind) -> Node:
+    kind = _kind(syntax) or want
+    branches = syntax.args["ifs"]
+    if not branches:
+        _wrong(syntax, "case with when", "write case when data.a > 1 then 2 else 3 end")
+    tests = [branch.this for branch in branches]
+    if syntax.this is None:
+        conditions = [_build(test, Kind.BOOL) for test in tests]
+    else:
+        compared = _shared_kind(syntax, [syntax.this, *tests])
+        operand = _build(syntax.this, compared)
+        conditions = [Compare("=", operand, _build(test, compared)) for test in tests]
+    results = [_result(branch.args["true"], kind) for branch in branches]
+    otherwise = _result(syntax.args.get("default"), kind)
+    return Case(tuple(zip(conditions, results, strict=True)), otherwise, kind)
+
+
+def _result(syntax: Any, kind: Kind) -> Node:
+    """Build what may also be the word null, or nothing at all, which is null as well."""
+    if syntax is None or isinstance(syntax.unnest(), exp.Null):
+        return Constant(None, kind)
+    return _build(syntax, kind)
+
+
+# ── calls, and what is refused ──────────────────────────────────────────────
 
 
 def _call(syntax: Any, want: Kind) -> Node:
-    name, members = _CALLS[type(syntax)]
-    extra = {k for k, v in syntax.args.items() if v and k not in _FLAGS} - set(members)
-    operands: list[Any] = []
-    for member in members:
-        found = syntax.args.get(member)
-        operands += found if isinstance(found, list) else [found] if found else []
-    if name == COALESCE and not extra:
-        kind = _kind(syntax) or want
-        return Call(name, tuple(_build(operand, kind) for operand in operands), kind)
-    function = FUNCTIONS[name]
-    least = len(function.takes) - function.optional
-    if extra or not least <= len(operands) <= len(function.takes):
-        raise wrong(said(syntax), f"like {function.example}", "change the operands")
-    built = tuple(map(_build, operands, function.takes))
-    for place, operand in enumerate(built[function.literal_from :]):
-        if not _is_count(operand, at_least=0 if place else 1):
-            raise wrong(said(syntax), f"like {function.example}", "give whole numbers from 1 on")
-    return Call(name, built, function.gives)
+    return build_call(syntax, want, Builders(_build, _result, _first_kind, _shared_kind))
 
 
-def _is_count(node: Node, *, at_least: int) -> bool:
-    if not isinstance(node, Constant) or not isinstance(node.value, float):
-        return False
-    return node.value.is_integer() and at_least <= node.value < 2**31
+def _null(syntax: Any, _want: Kind) -> Node:
+    _wrong(syntax, "a value", 'null is a result of case and if only; write "is null" to ask for it')
 
 
-def _refuse(syntax: Any, _want: Kind) -> NoReturn:
-    name = str(syntax.this if isinstance(syntax, exp.Anonymous) else syntax.key).lower()
-    if not isinstance(syntax, exp.Func):
-        raise not_allowed(said(syntax), "see docs/definitions.md", position(syntax))
-    near = difflib.get_close_matches(name, NAMES, n=1)
-    hint = f'did you mean "{near[0]}"? ' if near else ""
-    mend = f"{hint}the functions are {', '.join(NAMES)}"
-    raise not_allowed(said(syntax), mend, position(syntax))
+def _wrong(syntax: Any, required: str, mend: str) -> NoReturn:
+    raise wrong(said(syntax), required, mend, position(syntax))
 
 
 _BUILDERS: Final[tuple[tuple[tuple[type, ...], Callable[[Any, Kind], Node]], ...]] = (
@@ -349,6 +317,8 @@ _BUILDERS: Final[tuple[tuple[tuple[type, ...], Callable[[Any, Kind], Node]], ...
     ((exp.Is,), _is_null),
     ((exp.In,), _one_of),
     ((exp.Between,), _between),
-    ((exp.Like,), _like),
-    ((exp.Neg,), lambda syntax, _want: _negated(syntax)),
+    ((exp.Like, exp.ILike), _like),
+    ((exp.Neg,), _negated),
+    ((exp.Case,), _case),
+    ((exp.Null,), _null),
 )

@@ -1,8 +1,8 @@
-"""Paths: where in an event a value is read, such as `data.cart.total`.
+"""Paths: where in an event a value is read, such as `data.cart.total` or `data.items[0].price`.
 
 A path begins with an attribute of the envelope or with `data`. Names are case
 sensitive. A name that is not a plain word is written in double quotes:
-`data."user-agent"`.
+`data."user-agent"`. Elements of arrays are counted from 0.
 """
 
 from __future__ import annotations
@@ -31,17 +31,37 @@ MAX_NAME_CHARACTERS: Final = 128
 # Quotes and backslashes have a meaning in Spark's variant paths, control characters in logs.
 _BANNED: Final = re.compile(r"""['"\\\[\]\x00-\x1f\x7f]""")
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ELEMENT: Final = re.compile(r"\[[0-9]+\]")
+MAX_ELEMENT: Final = 9_999
+
+
+def element(at: int) -> str:
+    """Return the part of a path that stands for an element of an array; no name has brackets."""
+    return f"[{at}]"
+
+
+def element_at(part: str) -> int | None:
+    """Return which element a part of a path stands for, None if it is a name."""
+    return int(part[1:-1]) if _ELEMENT.fullmatch(part) else None
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Path:
-    """The names from the top of the event to the value."""
+    """The names from the top of the event to the value, and `[n]` for an element of an array."""
 
     parts: tuple[str, ...]
 
     def __str__(self) -> str:
         """Return the path as it is written in an expression."""
-        return ".".join(p if _PLAIN.fullmatch(p) else f'"{p}"' for p in self.parts)
+        return "".join(_written(part) for part in self.parts)[1:]
+
+    @property
+    def name(self) -> str:
+        """The last name, with the elements that follow it: `tags[0]` of `data.tags[0]`."""
+        at = next(
+            (at for at in reversed(range(len(self.parts))) if element_at(self.parts[at]) is None), 0
+        )
+        return "".join(self.parts[at:])
 
     @property
     def in_data(self) -> bool:
@@ -57,11 +77,22 @@ class Path:
         if self.parts == (TIME,):
             return _time_ms(event.get(TIME_MEMBER))
         found: Any = event
-        for name in self.parts:
-            if not isinstance(found, dict):
-                return None
-            found = found.get(name)
+        for part in self.parts:
+            found = _below(found, part)
         return found
+
+
+def _written(part: str) -> str:
+    if element_at(part) is not None:
+        return part
+    return f".{part}" if _PLAIN.fullmatch(part) else f'."{part}"'
+
+
+def _below(found: Any, part: str) -> Any:
+    at = element_at(part)
+    if at is None:
+        return found.get(part) if isinstance(found, dict) else None
+    return found[at] if isinstance(found, list) and at < len(found) else None
 
 
 def _time_ms(member: Any) -> int | None:
@@ -81,13 +112,23 @@ def fault_of(parts: tuple[str, ...]) -> tuple[str, str] | None:
         return "an attribute or a path below data", f"write {Path((DATA, *parts))}"
     if head != DATA and len(parts) > 1:
         return f"{head} alone", f"{head} has no members; the client's own data is below data"
+    if head == DATA and element_at(parts[1]) is not None:
+        return "a member of data", "name the array: data.items[0]"
     if len(parts) > MAX_PARTS:
         return f"at most {MAX_PARTS - 1} names below data", "read a value less deep"
-    for name in parts:
-        if not name or len(name) > MAX_NAME_CHARACTERS or _BANNED.search(name):
-            return (
-                f"names of 1 to {MAX_NAME_CHARACTERS} characters without quotes, brackets, "
-                "backslashes and control characters",
-                "such a member cannot be read; rename it where the event is made",
-            )
-    return None
+    return next(filter(None, map(fault_of_name, filter(_is_name, parts))), None)
+
+
+def fault_of_name(name: str) -> tuple[str, str] | None:
+    """Return what a name in a path must be and how to mend it, or None if it may be read."""
+    if name and len(name) <= MAX_NAME_CHARACTERS and not _BANNED.search(name):
+        return None
+    return (
+        f"names of 1 to {MAX_NAME_CHARACTERS} characters without quotes, brackets, "
+        "backslashes and control characters",
+        "such a member cannot be read; rename it where the event is made",
+    )
+
+
+def _is_name(part: str) -> bool:
+    return element_at(part) is None

@@ -9,11 +9,15 @@ from weir.expressions.errors import wrong
 MAX_SEGMENTS: Final = 8
 
 
-def segments_of(pattern: str) -> tuple[str, ...]:
+def segments_of(pattern: str, at: int | None = None) -> tuple[str, ...]:
     r"""Return the texts between the `%` of a pattern; `\%`, `\_` and `\\` stand for the sign.
 
     The first and the last are anchored, and empty where the pattern begins or
     ends in `%`. A pattern without `%` is one segment.
+
+    Args:
+        pattern: The pattern.
+        at: Where it stands in the expression, for the error.
 
     Raises:
         ExpressionError: If it has `_`, a backslash before nothing, or too many `%`.
@@ -29,11 +33,11 @@ def segments_of(pattern: str) -> tuple[str, ...]:
             segments.append("")
         else:
             mend = "write \\_ for the sign itself, or use substr to test one place"
-            raise wrong(pattern, 'a pattern whose only wildcard is "%"', mend)
+            raise wrong(pattern, 'a pattern whose only wildcard is "%"', mend, at)
     if escaped:
-        raise wrong(pattern, "a sign after the backslash", "write \\\\ for a backslash")
+        raise wrong(pattern, "a sign after the backslash", "write \\\\ for a backslash", at)
     if len(segments) > MAX_SEGMENTS:
-        raise wrong(pattern, f'at most {MAX_SEGMENTS - 1} "%"', "use contains, joined with and")
+        raise wrong(pattern, f'at most {MAX_SEGMENTS - 1} "%"', "use contains, joined with and", at)
     if len(segments) == 1:
         return (segments[0],)
     inner = [segment for segment in segments[1:-1] if segment]

@@ -1,16 +1,19 @@
 """From text to sqlglot's syntax tree, within limits that are checked before it recurses.
 
 What comes out is not yet safe: sqlglot knows all of SQL. `parse.py` walks it and
-takes what its allow-list names.
+takes what its allow-list names. Functions come out as they were written, with their
+operands, and not as the nodes by which sqlglot knows some hundreds of them.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
+from sqlglot.parser import Parser
 
 from weir.expressions.errors import ExpressionError, not_allowed, too_large, wrong
 
@@ -19,8 +22,31 @@ MAX_DEPTH: Final = 20
 MAX_NODES: Final = 200
 _QUOTED: Final = re.compile("'[^']*'" + '|"[^"]*"')
 _STATEMENT: Final = re.compile(r"[;`]|(?<![.\w])select\b", re.IGNORECASE)
-# Prefix operators and brackets are what makes a parser recurse.
+# Words before an operand, and brackets, are what makes a parser recurse.
 _MAX_RECURSING: Final = 120
+_PREFIXES: Final = ("not", "case", "then", "else", "when")
+# Functions with a grammar of their own; the last is taken to be refused by its name.
+_WRITTEN_OTHERWISE: Final = ("POSITION", "SUBSTRING", "TRIM", "EXTRACT", "CAST", "TRY_CAST")
+
+
+class _Functions(Parser):  # type: ignore[misc]  # sqlglot is followed as Any
+    FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        name: Parser.FUNCTION_PARSERS[name] for name in _WRITTEN_OTHERWISE
+    }
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        name: Parser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("CASE", "IF")
+    }
+
+    # Else the element of a member that is called so would be an array made of one literal.
+    ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
+
+    def _parse_function_call(self, *args: Any, **kwargs: Any) -> Any:
+        token = self._curr
+        found = super()._parse_function_call(*args, **kwargs)
+        if isinstance(found, exp.Expression) and "start" not in found.meta:
+            found.update_positions(token)
+        return found
 
 
 def syntax_of(text: str) -> Any:
@@ -36,21 +62,47 @@ def syntax_of(text: str) -> Any:
         raise too_large(str(size), f"at most {MAX_BYTES} bytes", "split the metric")
     _check_statement(text)
     _check_nesting(text)
+    dialect = Dialect.get_or_raise(None)
     try:
-        return parse_one(text, into=exp.Condition)
+        trees = _Functions(dialect=dialect).parse_into(exp.Condition, dialect.tokenize(text), text)
     except RecursionError:
-        raise _too_deep(text) from None
+        raise _too_deep(text, None) from None
     except SqlglotError as error:
         raise _no_sql(text, error) from None
+    if len(trees) != 1 or trees[0] is None:
+        raise wrong(text, "one expression", "write one condition on members of the event")
+    return trees[0]
+
+
+def call_of(node: Any) -> tuple[str, list[Any]] | None:
+    """Return name and operands of a function as `functions.py` knows it; None of all else."""
+    match node:
+        case exp.Anonymous():
+            return node.name.lower(), node.expressions
+        case exp.Substring():
+            return "substr", _given(node, "this", "start", "length")
+        case exp.StrPosition():
+            return "position", _given(node, "this", "substr", "position", "occurrence")
+        case exp.Trim() if not node.args.get("collation"):
+            side = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position")))
+            return side or "trim", _given(node, "this", "expression")
+        case exp.Extract():
+            return str(node.this.name).lower(), [node.expression]
+        case exp.DPipe():
+            return "concat", list(node.flatten())
+        case exp.If():
+            return "if", _given(node, "this", "true", "false")
+    return None
+
+
+def _given(node: Any, *members: str) -> list[Any]:
+    return [node.args[member] for member in members if node.args.get(member) is not None]
 
 
 def position(node: Any) -> int | None:
     """Return the character at which a node begins, if sqlglot kept it."""
-    for found in node.find_all(exp.Identifier, exp.Column, exp.Func):
-        start = found.meta.get("start")
-        if isinstance(start, int):
-            return start
-    return None
+    places = (found.meta.get("start") for found in node.walk())
+    return min((at for at in places if isinstance(at, int)), default=None)
 
 
 def said(node: Any) -> str:
@@ -68,20 +120,26 @@ def _check_statement(text: str) -> None:
 
 def _check_nesting(text: str) -> None:
     """Refuse what would make sqlglot recurse deeply: brackets, `not`, signs in a row."""
-    nested = deepest = 0
-    for sign in text:
+    nested = 0
+    for at, sign in enumerate(text):
         nested += (sign in "([{") - (sign in ")]}")
-        deepest = max(deepest, nested)
+        if nested > MAX_DEPTH:
+            raise _too_deep(text[at:], at)
     words = text.lower().split()
-    if deepest > MAX_DEPTH or words.count("not") + text.count("- -") > _MAX_RECURSING:
-        raise _too_deep(text)
+    if sum(words.count(word) for word in _PREFIXES) + text.count("- -") > _MAX_RECURSING:
+        raise _too_deep(text, None)
 
 
-def _too_deep(text: str) -> ExpressionError:
-    return too_large(text, f"at most {MAX_DEPTH} levels deep", "use fewer brackets")
+def _too_deep(text: str, at: int | None) -> ExpressionError:
+    return too_large(text, f"at most {MAX_DEPTH} levels deep", "use fewer brackets", at)
 
 
 def _no_sql(text: str, error: SqlglotError) -> ExpressionError:
+    left_open = re.search("['\"]", _QUOTED.sub(lambda quoted: " " * len(quoted[0]), text))
+    if left_open:
+        start, sign = left_open.start(), left_open[0]
+        required, mend = f"a text that ends in {sign}", f"close the text with {sign}"
+        return wrong(text[start:], required, mend, start)
     places = getattr(error, "errors", None) or [{}]
     found = places[0]
     word = found.get("highlight") or text

@@ -33,9 +33,9 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A literal: a finite double, a text or a boolean."""
+    """A literal: a finite double, a text or a boolean; None is the null of a kind."""
 
-    value: float | str | bool
+    value: float | str | bool | None
     kind: Kind
 
 
@@ -134,8 +134,38 @@ class Call:
     kind: Kind
 
 
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`case`: the result beside the first condition that is true, else `otherwise`."""
+
+    branches: tuple[tuple[Node, Node], ...]
+    otherwise: Node
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many elements the array at a path has; null of anything else."""
+
+    path: Path
+
+    kind: Kind = Kind.NUMBER
+
+
 Node: TypeAlias = (
-    Read | Constant | Arithmetic | Compare | Logic | Not | OneOf | Like | Absent | IsNull | Call
+    Read
+    | Constant
+    | Arithmetic
+    | Compare
+    | Logic
+    | Not
+    | OneOf
+    | Like
+    | Absent
+    | IsNull
+    | Call
+    | Case
+    | Size
 )
 
 
@@ -150,7 +180,9 @@ def children(node: Node) -> tuple[Node, ...]:
             return (node.operand, *node.options)
         case Not() | Like() | IsNull():
             return (node.operand,)
-        case Read() | Constant() | Absent():
+        case Case():
+            return (*(node for branch in node.branches for node in branch), node.otherwise)
+        case Read() | Constant() | Absent() | Size():
             return ()
 
 
@@ -161,12 +193,25 @@ def walk(node: Node) -> Iterator[Node]:
         yield from walk(child)
 
 
-def depth(node: Node) -> int:
-    """Return how many nodes lie on the longest way down."""
-    return 1 + max((depth(child) for child in children(node)), default=0)
+def extent(node: Node) -> tuple[int, int]:
+    """Return how many nodes a tree has, and how many lie on the longest way down.
+
+    An operand that stands at two places is counted twice, but looked at once: what
+    `between` and `nullif` repeat would else double the work at each level.
+    """
+    known: dict[int, tuple[int, int]] = {}
+
+    def of(part: Node) -> tuple[int, int]:
+        if id(part) not in known:
+            below = [of(child) for child in children(part)]
+            nodes = 1 + sum(count for count, _levels in below)
+            known[id(part)] = nodes, 1 + max((levels for _count, levels in below), default=0)
+        return known[id(part)]
+
+    return of(node)
 
 
 def paths_of(node: Node) -> tuple[Path, ...]:
     """Return every path that an expression reads, in order, each once."""
-    found = (n.path for n in walk(node) if isinstance(n, Read | Absent))
+    found = (n.path for n in walk(node) if isinstance(n, Read | Absent | Size))
     return tuple(dict.fromkeys(found))

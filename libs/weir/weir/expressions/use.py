@@ -43,6 +43,11 @@ class Uses(Protocol):
         """Whose values are counted distinct, None if nobody asks."""
         ...
 
+    @property
+    def members(self) -> tuple[Path, ...]:
+        """Whose texts some sketch takes, that of the distinct count among them."""
+        ...
+
     def selects(self, event: Mapping[str, Any]) -> bool:
         """Tell whether an event is of the types and the source of the metric."""
         ...
@@ -97,11 +102,11 @@ def use(metric: Uses, event: Mapping[str, Any]) -> Outcome:
             return Quarantined(fault)
     try:
         series = encode_series([scalar_text(path.read(event)) for path in metric.dimensions])
-        counted = metric.distinct_path
-        distinct = None if counted is None else scalar_text(counted.read(event))
+        members = {path: scalar_text(path.read(event)) for path in metric.members}
     except TypeError:
         return Quarantined(Reason.VALUE_INVALID)
-    return Used(series, value, distinct)
+    counted = metric.distinct_path
+    return Used(series, value, None if counted is None else members[counted])
 
 
 def value_fault(tree: Node, value: float | None, event: Mapping[str, Any]) -> Reason | None:

@@ -37,7 +37,10 @@ class Position(_Message):
 
 
 class After(_Message):
-    """Up to where a client knows alerts: the `seq` that it was told last; -1 before any record."""
+    """Up to where a client knows alerts, or corrections: the `seq` that it was told last.
+
+    It is -1 before any record.
+    """
 
     seq: Annotated[int, Field(ge=-1)]
 

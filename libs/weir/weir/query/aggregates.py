@@ -2,24 +2,28 @@
 
 Each is a small commutative monoid: `of` makes a part from rows, `join` merges two parts,
 `read` gives the value with its bounds. The engine knows nothing else about them, so a
-new aggregate is one class here and one line in `_PLAIN` or `aggregate_named`.
+new aggregate is one class, here or there, and one line in `named.py`.
 
 A part is `(n, what is kept)`. Parts are shared between caches: `join` never changes one.
+Aggregates of texts are in `aggregates_of_texts.py`.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
 import datasketches as ds
 
+from weir.frequent import Top
+from weir.further import Last, Moments, merge_moments
 from weir.rows import Row
-from weir.sketches import Bounded, distinct_in, hll_union, kll_carries, kll_union, quantile_in
+from weir.sketches import Bounded, kll_promises, kll_union, quantile_in
 
 Part = tuple[int, Any]
+# What a value does not say: the texts of a `top`, the open set of a `theta`.
+Found = Top | Any
 
 
 class Aggregate(Protocol):
@@ -45,12 +49,26 @@ class Aggregate(Protocol):
         """Return the value; None where the events are too few to say one."""
         ...
 
+    def found(self, part: Part) -> Found | None:
+        """Return what is to be said besides a value; None for most aggregates."""
+        ...
+
     def widen(self, value: Bounded, unassigned: Part) -> Bounded | None:
         """Return bounds for when any of `unassigned` events may belong here, too."""
         ...
 
 
-class Count:
+class Number:
+    """An aggregate whose value is all there is to say."""
+
+    per_second = False
+
+    def found(self, part: Part) -> Found | None:  # noqa: ARG002
+        """Return None."""
+        return None
+
+
+class Count(Number):
     """How many events; `rate` is the same, a second."""
 
     zero = True
@@ -68,14 +86,14 @@ class Count:
 
     def read(self, part: Part) -> Bounded | None:
         """Return the number, exactly."""
-        return _exact(float(part[0]))
+        return exactly(float(part[0]))
 
     def widen(self, value: Bounded, unassigned: Part) -> Bounded | None:
         """Return the number with all that may belong here as the high end."""
         return value._replace(high=value.high + unassigned[0])
 
 
-class _NoBounds:
+class NoBounds(Number):
     """What a value could be with unassigned events in it is not worked out: unknown."""
 
     def widen(self, value: Bounded, unassigned: Part) -> Bounded | None:  # noqa: ARG002
@@ -83,10 +101,8 @@ class _NoBounds:
         return None
 
 
-class Sum(_NoBounds):
+class Sum(NoBounds):
     """The sum of values, or with `average` their mean."""
-
-    per_second = False
 
     def __init__(self, *, average: bool) -> None:
         self.zero = not average
@@ -101,14 +117,13 @@ class Sum(_NoBounds):
 
     def read(self, part: Part) -> Bounded | None:
         """Return the sum or the mean."""
-        return _exact(part[1] if self.zero else part[1] / part[0])
+        return exactly(part[1] if self.zero else part[1] / part[0])
 
 
-class Extreme(_NoBounds):
+class Extreme(NoBounds):
     """The smallest or the largest value."""
 
     zero = False
-    per_second = False
 
     def __init__(self, *, largest: bool) -> None:
         self._pick = max if largest else min
@@ -125,17 +140,16 @@ class Extreme(_NoBounds):
 
     def read(self, part: Part) -> Bounded | None:
         """Return the extreme, exactly."""
-        return None if part[1] is None else _exact(part[1])
+        return None if part[1] is None else exactly(part[1])
 
     def _picked(self, found: Sequence[float | None]) -> float | None:
         return self._pick((x for x in found if x is not None), default=None)
 
 
-class Percentile(_NoBounds):
+class Percentile(NoBounds):
     """A percentile, from merged KLL sketches."""
 
     zero = False
-    per_second = False
 
     def __init__(self, q: float) -> None:
         self.q = q
@@ -158,65 +172,64 @@ class Percentile(_NoBounds):
     def read(self, part: Part) -> Bounded | None:
         """Return the percentile with its band; None where the sketch does not carry it."""
         sketch = part[1]
-        if sketch is None or not kll_carries(sketch.n, sketch.k, self.q):
+        if sketch is None or not kll_promises(sketch, self.q):
             return None
         return quantile_in(sketch, self.q)
 
 
-class Distinct(_NoBounds):
-    """How many different values, from merged HLL sketches."""
+class Deviation(NoBounds):
+    """The standard deviation of all values: of a population, since none is left out."""
 
     zero = False
-    per_second = False
 
     def of(self, rows: Sequence[Row]) -> Part:
-        """Return the union of the rows' sketches."""
-        sketches = [row.hll for row in rows if row.hll is not None]
-        union = hll_union(sketches).get_result(ds.HLL_8) if sketches else None
-        return sum(row.n for row in rows), union
+        """Return the moments of the rows' values together; None if those of some are not known."""
+        moments = [_moments(row) for row in rows if row.sum is not None]
+        known = [found for found in moments if found is not None]
+        whole = len(known) == len(moments) > 0
+        return sum(row.n for row in rows), merge_moments(known) if whole else None
 
     def join(self, one: Part, other: Part) -> Part:
-        """Return the union of both."""
+        """Return the moments of both."""
         n = one[0] + other[0]
         if one[1] is None or other[1] is None:
-            return n, other[1] if one[1] is None else one[1]
-        union = ds.hll_union(one[1].lg_config_k)
-        union.update(one[1])
-        union.update(other[1])
-        return n, union.get_result(ds.HLL_8)
+            return n, None
+        return n, merge_moments((one[1], other[1]))
 
     def read(self, part: Part) -> Bounded | None:
-        """Return the estimate with its band; 0 where no event had a value."""
-        return _exact(0.0) if part[1] is None else distinct_in(part[1])
+        """Return the deviation, as exact as adding doubles is."""
+        return None if part[1] is None else exactly(math.sqrt(part[1].spread / part[1].n))
 
 
-_PLAIN: Final[dict[str, Aggregate]] = {
-    "count": Count(per_second=False),
-    "rate": Count(per_second=True),
-    "sum": Sum(average=False),
-    "avg": Sum(average=True),
-    "min": Extreme(largest=False),
-    "max": Extreme(largest=True),
-    "distinct": Distinct(),
-}
-_PERCENTILE: Final = re.compile(r"p(\d{1,2}(?:\.\d{1,3})?)")
-# Kept with every row, so that they need no declaration.
-ALWAYS: Final = ("count", "rate")
+class Newest(NoBounds):
+    """The last value: of the greatest event time, and of those the greatest identity."""
+
+    zero = False
+
+    def of(self, rows: Sequence[Row]) -> Part:
+        """Return the newest of the rows' last values."""
+        found = (row.further.last for row in rows if row.further is not None)
+        return sum(row.n for row in rows), _newest(found)
+
+    def join(self, one: Part, other: Part) -> Part:
+        """Return the newer of both."""
+        return one[0] + other[0], _newest((one[1], other[1]))
+
+    def read(self, part: Part) -> Bounded | None:
+        """Return the value, exactly."""
+        return None if part[1] is None else exactly(part[1].value)
 
 
-def aggregate_named(name: str) -> Aggregate | None:
-    """Return the aggregate of a name such as `avg`, `p99` or `distinct`; None if unknown."""
-    percentile = _PERCENTILE.fullmatch(name)
-    if percentile and float(percentile[1]) > 0:
-        # Read as a decimal: 99.9 / 100 is not the double nearest to 0.999.
-        return Percentile(float(percentile[1] + "e-2"))
-    return _PLAIN.get(short_name(name))
+def _moments(row: Row) -> Moments | None:
+    if row.sum is None or row.further is None or row.further.spread is None:
+        return None
+    return Moments(row.n, row.sum, row.further.spread)
 
 
-def short_name(declared: str) -> str:
-    """Return what a declared aggregate is asked by: `distinct(subject)` is `distinct`."""
-    return declared.partition("(")[0]
+def _newest(found: Iterable[Last | None]) -> Last | None:
+    return max((last for last in found if last is not None), default=None)
 
 
-def _exact(value: float) -> Bounded | None:
+def exactly(value: float) -> Bounded | None:
+    """Return a value that is its own bounds; None if it is not finite."""
     return Bounded(value, value, value) if math.isfinite(value) else None

@@ -6,15 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from weir.query.aggregates import short_name
+from weir.frequent import Top
 from weir.query.cells import Cell
 from weir.query.facts import Facts
 from weir.query.grouping import Group, k_of
+from weir.query.named import short_name
 from weir.query.reading import Note, Plan, Reading
 from weir.series import OTHER, encode_series
 
-_OPERATORS = {"ratio": "{0} / {1}", "difference": "{0} - {1}", "share": "{0} / ({0} + {1})"}
-_UNITS = {"count": "", "rate": "/s", "distinct": ""}
+_OPERATORS = {
+    "ratio": "{0} / {1}",
+    "difference": "{0} - {1}",
+    "share": "{0} / ({0} + {1})",
+    "overlap": "{0} and {1}",
+    "only_left": "{0} without {1}",
+    "union": "{0} or {1}",
+}
+_UNITS = {"count": "", "rate": "/s", "distinct": "", "theta": "", "top": ""}
 
 
 class Compared(NamedTuple):
@@ -34,12 +42,14 @@ class AnsweredSeries:
         cells: One a window.
         state: One letter a window.
         compare: The same at earlier times, in the order asked.
+        listed: Whether each cell is a list of texts and not a value.
     """
 
     group: Group
     cells: Sequence[Cell]
     state: str
     compare: Sequence[Compared] = ()
+    listed: bool = False
 
     @property
     def text(self) -> str:
@@ -48,14 +58,11 @@ class AnsweredSeries:
 
     def to_dict(self, by: Sequence[str], slot: int) -> dict[str, Any]:
         """Return the series as JSON."""
-        values = [cell.value for cell in self.cells]
         found: dict[str, Any] = {
             "k": k_of(self.group),
             "by": {} if self.group is None else dict(zip(by, self.group, strict=True)),
             "slot": slot,
-            "value": [None if v is None else v.value for v in values],
-            "low": [None if v is None else v.low for v in values],
-            "high": [None if v is None else v.high for v in values],
+            **self._columns(),
             "count": [cell.events for cell in self.cells],
             "state": self.state,
         }
@@ -71,6 +78,28 @@ class AnsweredSeries:
                 for earlier in self.compare
             ]
         return found
+
+    def _columns(self) -> dict[str, Any]:
+        if self.listed:
+            return {"items": [_items(cell) for cell in self.cells]}
+        values = [cell.value for cell in self.cells]
+        return {
+            "value": [None if v is None else v.value for v in values],
+            "low": [None if v is None else v.low for v in values],
+            "high": [None if v is None else v.high for v in values],
+        }
+
+
+def _items(cell: Cell) -> list[list[Any]] | None:
+    """Return the texts of a cell, each with its count and the ends; None if not known.
+
+    Where there may be others, the last has no text: none of them came more often than its
+    high end.
+    """
+    if not isinstance(cell.found, Top):
+        return [] if cell.events == 0 else None
+    rest: list[list[Any]] = [[None, None, 0, cell.found.unlisted]] if cell.found.unlisted else []
+    return [list(item) for item in cell.found.items] + rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +168,11 @@ def _metric(plan: Plan) -> dict[str, Any]:
         "lateness_ms": max(r.served.newest.metric.lateness_ms for r in readings),
     }
     if plan.query.expr is not None:
-        names = [f"{r.served.newest.metric.name}.{r.name}" for r in readings]
+        names = [
+            f"{reading.served.newest.metric.name}.{reading.name}"
+            + (f" in the {side.before} before" if side.before else "")
+            for reading, side in zip(readings, plan.query.sides, strict=True)
+        ]
         found["name"] = _OPERATORS[plan.query.expr.op].format(*names)
         found["version"] = None
         found["unit"] = _unit(first) if plan.query.expr.op == "difference" else ""

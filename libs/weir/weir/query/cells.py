@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from weir.query.aggregates import Found
+from weir.sets import OPERATIONS as OF_SETS
+from weir.sets import nothing, set_size
 from weir.sketches import Bounded
 
 
@@ -19,10 +22,12 @@ class Cell(NamedTuple):
     Attributes:
         events: How many; None if that is not known.
         value: The value with its bounds; None if there is none to be said.
+        found: What a value does not say: the texts of a `top`, the set of a `theta`.
     """
 
     events: int | None
     value: Bounded | None
+    found: Found | None = None
 
 
 UNKNOWN: Final = Cell(None, None)
@@ -38,10 +43,29 @@ def combined(op: str, left: Cell, right: Cell) -> Cell:
     """
     if left.events is None or right.events is None:
         return UNKNOWN
+    if op in OF_SETS:
+        return _of_sets(op, left, right)
     events = right.events if op == "ratio" else left.events + right.events
     if left.value is None or right.value is None:
         return Cell(events, None)
     return Cell(events, _OPERATIONS[op](left.value, right.value))
+
+
+def _of_sets(op: str, left: Cell, right: Cell) -> Cell:
+    events = (left.events or 0) + (right.events or 0)
+    one, other = _set_of(left), _set_of(right)
+    if one is None or other is None:
+        return Cell(events, None)
+    found = OF_SETS[op](one, other)
+    return Cell(events, set_size(found), found)
+
+
+def _set_of(cell: Cell) -> Any:
+    """Return the open sketch of a cell, that of nothing if it is empty; None if unknown."""
+    if cell.found is not None:
+        return cell.found
+    empty = cell.events == 0 or (cell.value is not None and cell.value.high == 0.0)
+    return nothing() if empty else None
 
 
 def _ratio(left: Bounded, right: Bounded) -> Bounded | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from weir.query.aggregates_of_texts import Frequent
 from weir.query.answer import Answer, AnsweredSeries, Compared
 from weir.query.cells import Cell
 from weir.query.facts import Facts, PaneKey, PaneRows
@@ -97,6 +98,10 @@ class _Answering:
         self._facts = facts
         self._lines = [CellLine(of, facts, plan.query) for of in lines]
         self._main = self._lines[0]
+        aggregate = plan.lines[0].readings[0].aggregate
+        self._listed = isinstance(aggregate, Frequent)
+        # How many values a cell has.
+        self._width = aggregate.items + 1 if isinstance(aggregate, Frequent) else 1
 
     def answer(self, also: Iterable[Group]) -> Answer:
         """Return it."""
@@ -105,7 +110,7 @@ class _Answering:
         shown, rest = self._choose(named)
         if REST in matching:
             rest = rest | {REST}
-        check_series(len(shown), self._plan.windows.count * len(self._lines))
+        check_series(len(shown), self._plan.windows.count * len(self._lines) * self._width)
         series = [self._series(group) for group in shown]
         if rest and (self._plan.query.limit is None or self._plan.query.limit.other):
             series.append(self._rest(rest))
@@ -132,8 +137,10 @@ class _Answering:
         return counted[-1] if counted else len(ends) - 1
 
     def _rank(self, group: Group, at: int) -> tuple[bool, float]:
-        value = self._main.cell_at(group, at).value
-        return value is None, 0.0 if value is None else -value.value
+        cell = self._main.cell_at(group, at)
+        if self._listed:
+            return cell.events is None, -float(cell.events or 0)
+        return cell.value is None, 0.0 if cell.value is None else -cell.value.value
 
     def _series(self, group: Group) -> AnsweredSeries:
         cells, *earlier = [line.cells(group) for line in self._lines]
@@ -148,7 +155,7 @@ class _Answering:
     ) -> AnsweredSeries:
         planned = zip(self._plan.lines[1:], earlier, self._lines[1:], strict=True)
         compare = [Compared(of.offset or "", then, line.states) for of, then, line in planned]
-        return AnsweredSeries(group, cells, self._main.states, compare)
+        return AnsweredSeries(group, cells, self._main.states, compare, self._listed)
 
     def _notes(self, series: Iterable[AnsweredSeries]) -> list[Note]:
         notes = list(self._plan.notes)

@@ -95,21 +95,28 @@ class Limit(_Asked):
 
 
 class Side(_Asked):
-    """One operand of an expression: a metric and one of its aggregates."""
+    """One operand of an expression: a metric and one of its aggregates.
+
+    `before` asks for the span of that length which ends where each window begins, in place
+    of the window: who was there before.
+    """
 
     metric: Name
     aggregate: Name
     version: Annotated[int, Field(ge=1)] | None = None
     where: Annotated[list[Condition], Field(max_length=MAX_CONDITIONS)] = []
+    before: Length | None = None
 
 
 class Expr(_Asked):
     """Two aggregates combined by arithmetic, window by window.
 
-    `ratio` is left / right, `difference` left - right, `share` left / (left + right).
+    `ratio` is left / right, `difference` left - right, `share` left / (left + right). Of two
+    sets (`theta`), `overlap` is what both have, `only_left` what the left alone has, `union`
+    what either has.
     """
 
-    op: Literal["ratio", "difference", "share"]
+    op: Literal["ratio", "difference", "share", "overlap", "only_left", "union"]
     left: Side
     right: Side
 
@@ -152,6 +159,7 @@ class Query(_Asked):
                     aggregate=self.aggregate,
                     version=self.version,
                     where=self.where,
+                    before=None,
                 ),
             )
         return tuple(

@@ -7,17 +7,19 @@ was required, what came and what fits. No pane is needed to make one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from weir.definitions.durations import format_duration, parse_duration_ms
 from weir.panes import Windows, kept_since, resolution_for
 from weir.problems import ProblemError, Reason, echo
-from weir.query.aggregates import ALWAYS, aggregate_named, short_name
 from weir.query.facts import Facts, Served, Version
 from weir.query.grouping import lacking
-from weir.query.limits import check_multiple, check_panes, refuse
+from weir.query.limits import check_multiple, check_panes, check_window, refuse
 from weir.query.model import Query, Side
+from weir.query.named import ALWAYS, aggregate_named, declared_as, short_name
 from weir.query.reading import Line, Note, Plan, Reading, declares
 from weir.query.span import windows_of
+from weir.sets import OPERATIONS as OF_SETS
 
 Metrics = Mapping[str, Served] | Callable[[str], Served | None]
 
@@ -36,6 +38,7 @@ def plan(query: Query, metrics: Metrics, facts: Facts) -> Plan:
     sides = [(side, _served(side, metrics)) for side in query.sides]
     for side, served in sides:
         _check_side(query, side, served.newest)
+    _check_kinds(query)
     windows = windows_of(query, [of.newest.metric.keep_ms for _, of in sides], facts.now_ms)
     lines = [Line(None, _readings(query, sides, windows, facts))]
     for at, offset in enumerate(query.compare):
@@ -87,6 +90,19 @@ def _check_side(query: Query, side: Side, version: Version) -> None:
             refuse(pointer, f"a dimension of {metric.name} ({known})", name, mend)
 
 
+def _check_kinds(query: Query) -> None:
+    """Refuse what a list of texts, or what is no set, cannot be asked."""
+    names = [short_name(side.aggregate) for side in query.sides]
+    if "top" in names and query.expr is not None:
+        refuse("/expr", "an expression of numbers", "top", "ask for the top alone")
+    if "top" in names and query.compare:
+        refuse("/compare", "left out with top", query.compare[0], "ask for the earlier time")
+    if query.expr is not None and query.expr.op in OF_SETS and names != ["theta", "theta"]:
+        got = next(name for name in names if name != "theta")
+        mend = "declare theta(path) in both metrics, and ask for it on both sides"
+        refuse("/expr/op", f"{query.expr.op} of two sets", got, mend)
+
+
 def _readings(
     query: Query, sides: Iterable[tuple[Side, Served]], windows: Windows, facts: Facts
 ) -> tuple[Reading, ...]:
@@ -95,9 +111,12 @@ def _readings(
 
 def _reading(query: Query, side: Side, served: Served, when: tuple[Windows, int]) -> Reading:
     windows, now_ms = when
-    keep = served.newest.metric.keep_ms
+    metric = served.newest.metric
+    keep = metric.keep_ms
+    if side.before is not None:
+        windows = _before(side, windows, min(keep))
     pane_ms = resolution_for(windows, keep, now_ms)
-    aggregate = aggregate_named(side.aggregate)
+    aggregate = aggregate_named(declared_as(side.aggregate, metric.aggregates))
     if pane_ms is None or aggregate is None:
         msg = "windows and aggregate must have been checked before panes are chosen"
         raise AssertionError(msg)
@@ -111,6 +130,14 @@ def _reading(query: Query, side: Side, served: Served, when: tuple[Windows, int]
         pane_ms=pane_ms,
         kept_since_ms=kept_since(now_ms, pane_ms=pane_ms, keep_ms=keep[pane_ms]),
     )
+
+
+def _before(side: Side, windows: Windows, grain_ms: int) -> Windows:
+    """Return the spans that end where windows begin."""
+    length_ms = parse_duration_ms(side.before or "")
+    check_multiple("/expr/before", length_ms, grain_ms)
+    check_window(length_ms, windows.step_ms, grain_ms)
+    return replace(windows.earlier(windows.length_ms), length_ms=length_ms)
 
 
 def _notes(lines: Iterable[Line], facts: Facts) -> list[Note]:

@@ -11,10 +11,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from weir.panes import Windows
-from weir.query.aggregates import ALWAYS, Aggregate, short_name
+from weir.query.aggregates import Aggregate
 from weir.query.facts import PaneKey, Served, Version
 from weir.query.grouping import lacking
 from weir.query.model import Query
+from weir.query.named import ALWAYS, short_name
 
 
 class Note(NamedTuple):

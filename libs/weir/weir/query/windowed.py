@@ -262,16 +262,19 @@ class Windowed:
         if self._leaf or cell is None:
             return Result(None, False)
         unassigned = self._part(REST, end)
-        if cell.value is not None and unassigned is not None:
-            cell = Cell(cell.events, self.reading.aggregate.widen(cell.value, unassigned))
+        if unassigned is not None:
+            # What is said besides a value has no bounds for what may belong here, too.
+            value = cell.value and self.reading.aggregate.widen(cell.value, unassigned)
+            cell = Cell(cell.events, value)
         return Result(cell, False)
 
     def _cell(self, part: Part | None) -> Cell | None:
         if part is None:
             return None
-        value = self.reading.aggregate.read(part)
+        aggregate = self.reading.aggregate
+        value = aggregate.read(part)
         finite = value is not None and all(map(math.isfinite, value))
-        return Cell(part[0], value if finite else None)
+        return Cell(part[0], value if finite else None, aggregate.found(part))
 
     def _all_told(self, group: Group, end: int) -> bool:
         if self._capped is None:

@@ -168,6 +168,7 @@ class Alerts:
         await self._definitions.reach(self._fence)
         self._recording.fence = self._outbox.fence = self._fence
         log.info("started", fence=self._fence, due=len(self._journal.fold.due))
+        self._batches.listen(self._catalog.follow)
         self._batches.listen(self._evaluator.on_batch)
         self._catalog.listen(self._evaluator.on_definitions)
         self._evaluator.on_definitions(None)

@@ -186,7 +186,9 @@ class Evaluator:
             processed_through_ms=through_ms,
             # What is kept is decided by the events' own time, so that a replay decides alike.
             now_ms=through_ms,
-            incomplete_before_ms=self._catalog.incomplete_before_ms,
+            incomplete_before_ms=max(
+                self._catalog.incomplete_before_ms, self._batches.incomplete_before_ms
+            ),
             rebuilding=self._batches.rebuilding,
         )
 

@@ -27,6 +27,7 @@ from weir_analytics.alerts.journal import Journal
 from weir_analytics.alerts.line import Head, Line, is_too_old
 from weir_analytics.alerts.sending import Sending
 from weir_analytics.alerts.settings import Settings
+from weir_analytics.failpoints import failpoint
 
 NOT_IN_TIME = "it could not be sent within a day"
 TRIAL_S = 10.0
@@ -166,7 +167,9 @@ class Outbox:
         """Send one message once, and record what came of it."""
         key, due = head
         alert = due.notification.dedup_key
+        failpoint("C12-stored")
         answer = await self._sending.send(place, due.notification)
+        failpoint("C12-sent")
         outcome = self._outcome(due, answer)
         if outcome is None:
             line.failed(alert, self._clock.monotonic_s(), answered=answer.status is not None)

@@ -23,6 +23,7 @@ from weir_service.settings import EXIT_SETTINGS, read
 from weir_analytics.panes.driver import EXIT_BROKEN, Driver
 from weir_analytics.panes.former import FormerError, delete_former
 from weir_analytics.panes.heartbeat import Heartbeat
+from weir_analytics.panes.log_watch import LogWatch
 from weir_analytics.panes.ops import Figures, OpsServer
 from weir_analytics.panes.session import open_session
 from weir_analytics.panes.ticks import Ticker
@@ -67,6 +68,8 @@ def _run(settings: Settings) -> int:
     driver = Driver(settings, spark, vitals, figures, ticker, clock, stop)
     driver.warm_up()
     threads.append(_thread("ticks", lambda: ticker.run(quiet, lambda: None), vitals))
+    watch = LogWatch(settings.kafka, clock)
+    threads.append(_thread("log_watch", lambda: watch.run(vitals, quiet), vitals))
     code = driver.run()
     LOG.info("stopped", code=code)
     quiet.set()

@@ -3,27 +3,29 @@
 Each record of the log leaves one account row, so that received = counted +
 duplicate + quarantined + beyond-horizon + erased holds by construction. After the
 groups are made, the account is spread into the panes of the system metrics
-(docs/interfaces.md, section 5): ledger, types, use of a version. What only the
-driver or the writer wants to know (how far a partition came, what became of a
-sampled event, which record to quarantine) travels as rows of reserved ids, too:
-one pass over the log, one action a batch.
+(docs/interfaces.md, section 5): ledger, types, use of a version, lateness. What only
+the driver or the writer wants to know (how far a partition came, what became of a
+sampled event, which record to quarantine, who sent late events) travels as rows of
+reserved ids, too: one pass over the log, one action a batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE, OWNER_PATTERN
+from weir.lateness import BEYOND, EDGES_MS
 
 from weir_analytics.panes.compile import series_of
 from weir_analytics.panes.kinds import Fate, Kind, Use
+from weir_analytics.panes.measures import output_type
 
-LEDGER, TYPES, USE = -1, -2, -3
+LEDGER, TYPES, USE, LATENESS = -1, -2, -3, -4
 # Not panes: read by the writer and handed on or acted on, never committed.
-PROGRESS, FATE, UNREADABLE = -10, -11, -12
+PROGRESS, FATE, UNREADABLE, LATE = -10, -11, -12, -13
 SYSTEM_RES_S = 60
 
 # The key of a group. A version's use of an event is part of it, and so is the received
@@ -46,34 +48,50 @@ ROW: Mapping[str, str] = {
 }
 
 
-def row(**fields: Column) -> Column:
-    """Return one row, null where nothing is given."""
+def row_of(also: Mapping[str, str], **fields: Column) -> Column:
+    """Return one row, null where nothing is given.
+
+    Args:
+        also: Members besides those of `ROW`, that some metric of the plan asks for.
+        **fields: What is given.
+    """
+    kinds = {**ROW, **also}
     return F.struct(
-        *(fields.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in ROW.items())
+        *(fields.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in kinds.items())
     )
 
 
-def no_row() -> Column:
+def no_row(also: Mapping[str, str]) -> Column:
     """Return null, of the type of a row."""
-    return F.lit(None).cast(f"struct<{', '.join(f'{n}: {kind}' for n, kind in ROW.items())}>")
+    kinds = ", ".join(f"{name}: {kind}" for name, kind in {**ROW, **also}.items())
+    return F.lit(None).cast(f"struct<{kinds}>")
 
 
-def account_rows() -> list[Column]:
+def account_rows(also: Mapping[str, str], late_start: Column | None = None) -> list[Column]:
     """Return the rows that each record leaves besides those of the metrics.
 
     Reads: partition, offset, kind, fate, reason, received_ms, seen, tenant, source, type,
-    minute_s.
+    time_ms, minute_s.
+
+    Args:
+        also: See `row_of`.
+        late_start: What `late_start` returned; None while there are no metrics.
     """
+    row = partial(row_of, also)
     fate = F.col("fate")
     sampled = F.col("kind") == int(Kind.SAMPLED)
     disposition = F.lit(Fate.COUNTED.disposition)
     for other in (Fate.DUPLICATE, Fate.QUARANTINED, Fate.BEYOND_HORIZON, Fate.ERASED):
         disposition = F.when(fate == int(other), other.disposition).otherwise(disposition)
-    kept_type = F.when(fate == int(Fate.COUNTED), F.col("type")).otherwise("")
+    counted = fate == int(Fate.COUNTED)
+    kept_type = F.when(counted, F.col("type")).otherwise("")
+    bucket = F.when(counted, _lateness_bucket()).otherwise("")
+    nowhere = F.lit(None).cast("bigint")
     account = row(
         vid=F.lit(LEDGER),
         # Ours first: what a record says of itself may hold the sign that divides them.
-        text=F.concat_ws(GAP, disposition, "tenant", "source", kept_type),
+        text=F.concat_ws(GAP, disposition, bucket, "tenant", "source", kept_type),
+        start_s=nowhere if late_start is None else F.when(counted, late_start),
         minute_s=F.col("minute_s"),
     )
     progress = row(
@@ -100,6 +118,29 @@ def account_rows() -> list[Column]:
     ]
 
 
+def late_start(finest_s: int, lateness_s: int) -> Column:
+    """Return where the finest pane of an event starts, if the event may be late; else null.
+
+    Every event that changes a pane which was final has one: a batch is told that a pane
+    is final by processed-through of the batch before, and no R of its own is below that.
+
+    Args:
+        finest_s: Length of the shortest panes of all metrics, whose starts are a column.
+        lateness_s: The least lateness that a metric allows.
+    """
+    start, final_s = F.col(f"start_{finest_s}"), finest_s + lateness_s
+    return F.when(F.col("received_ms") >= (start + final_s) * 1000, start)
+
+
+def _lateness_bucket() -> Column:
+    """Return what `weir.lateness.bucket_of` does; most events end at the first edges."""
+    late_ms, first = F.col("received_ms") - F.col("time_ms"), EDGES_MS[0]
+    bucket = F.when(late_ms <= first, str(first))
+    for edge in EDGES_MS[1:]:
+        bucket = bucket.when(late_ms <= edge, str(edge))
+    return bucket.otherwise(BEYOND)
+
+
 def received_minute() -> Column:
     """Return the received minute of a record, in epoch seconds."""
     received_ms = F.col("received_ms")
@@ -121,23 +162,25 @@ def spread(groups: DataFrame, outputs: Sequence[str]) -> DataFrame:
 def _derived(outputs: tuple[str, ...]) -> Column:
     kept = [F.col(name) for name in ("n", *outputs)]
     bare = [F.col("n"), *(F.lit(None).cast(output_type(o)).alias(o) for o in outputs)]
-    parts = F.split("series", GAP, 4)
+    parts = F.split("series", GAP, 5)
     ledger = F.col("vid") == LEDGER
-    disposition, tenant, source = parts[0], *_owner(parts[1], parts[2])
+    disposition, bucket, (tenant, source) = parts[0], parts[1], _owner(parts[2], parts[3])
     counted = ledger & (disposition == Fate.COUNTED.disposition)
+    late = counted & F.col("start_s").isNotNull()
     own = (F.col("vid") < USE) | ((F.col("vid") >= 0) & (F.col("use") != int(Use.PANE_NOT_KEPT)))
     derived = F.array(
         F.when(own, _pane("vid", "series", F.col("start_s"), kept)),
         F.when(ledger, _pane(LEDGER, series_text(tenant, source, disposition), None, bare)),
-        F.when(counted, _pane(TYPES, series_text(tenant, source, parts[3]), None, bare)),
+        F.when(counted, _pane(TYPES, series_text(tenant, source, parts[4]), None, bare)),
+        F.when(counted, _pane(LATENESS, series_text(tenant, source, bucket), None, bare)),
+        F.when(late, _pane(LATE, _joined(tenant, source, parts[4]), F.col("start_s"), bare)),
         F.when(F.col("vid") >= 0, _pane(USE, series_text(F.col("vid"), _use()), None, bare)),
     )
     return F.explode_outer(derived).alias("row")
 
 
-def output_type(output: str) -> str:
-    """Return the type of an aggregate by its name: sketches are bytes, the rest doubles."""
-    return "binary" if output.startswith(("hll", "kll")) else "double"
+def _joined(*values: Column) -> Column:
+    return F.concat_ws(GAP, *values)
 
 
 def series_text(*values: Column) -> Column:

@@ -7,13 +7,14 @@ crash between two shards left a hole in 1,615 of 2,000 runs of a model).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from weir.definitions.fold import Definitions
-from weir.definitions.history import Activation, Definition
+from weir.definitions.history import Activation, Definition, TakenOver
 from weir.definitions.metric import Metric
-from weir.definitions.records import Counting
+from weir.definitions.records import Counting, TakeOver
+from weir.lanes import takeover_cut
 
 from weir_analytics.panes.batch import Offsets
 from weir_analytics.panes.plan import Counted
@@ -21,62 +22,93 @@ from weir_analytics.panes.versions import Version
 
 
 def to_stop(definitions: Definitions) -> list[Definition]:
-    """Return the versions still counted of metrics that have been deleted.
+    """Return the versions still counted that have no use any more.
 
-    A version that was edited goes on: it counts the late events before the cut.
+    Those of deleted metrics, and those that were edited before they served. One that served
+    goes on after an edit: until its successor takes over, and then for the panes before the cut.
     """
     return [
         one.definition
         for one in definitions.metrics_active()
-        if definitions.get(one.definition.tenant, "metric", one.definition.name) is None
+        if (current := definitions.get(one.definition.tenant, "metric", one.definition.name))
+        is None
+        or (not one.activation.serves and current.vid != one.definition.vid)
     ]
 
 
 def predecessor(definitions: Definitions, definition: Definition) -> Definition | None:
-    """Return the version that serves until this one does: the last one still counted."""
+    """Return the version that serves until this one does: the last one that took over."""
     own = (definition.tenant, definition.name)
     found = [
         one.definition
         for one in definitions.metrics_active()
         if (one.definition.tenant, one.definition.name) == own
         and one.definition.vid < definition.vid
+        and one.activation.serves
     ]
     return found[-1] if found else None
 
 
-def cut_after(
-    resolutions_s: Iterable[int],
-    received_ms: int,
-    newest_s: Mapping[int, int],
-    before: Mapping[int, int] | None = None,
-) -> dict[int, int]:
-    """Return by resolution the first pane that belongs to the new version alone.
+def lanes_to_open(definitions: Definitions, topic_id: str) -> list[tuple[Offsets, tuple[int, ...]]]:
+    """Return the versions that wait for a lane to fill them: (activation offsets, versions).
+
+    Versions that were activated at one place are filled together: the log is read once. One
+    that was activated in another log is counted from the start of this one, so its lane is
+    empty.
+    """
+    filled = {
+        vid for lane in definitions.lanes.values() if lane.topic_id == topic_id for vid in lane.vids
+    }
+    waiting: dict[tuple[tuple[int, int], ...], list[int]] = {}
+    for one in definitions.metrics_active():
+        activation = one.activation
+        if activation.fills and not activation.serves and activation.vid not in filled:
+            begin = activation.begin if activation.is_of(topic_id) else {}
+            place = tuple(sorted(begin.items()))
+            waiting.setdefault(place, []).append(activation.vid)
+    return [(dict(place), tuple(vids)) for place, vids in waiting.items()]
+
+
+def takeover(
+    definitions: Definitions, vid: int, offsets: Offsets, complete_from_ms: int, topic_id: str
+) -> TakeOver | None:
+    """Return what is recorded when a version has been filled; None if it has no use any more.
 
     Args:
-        resolutions_s: The new version's resolutions and its predecessor's.
-        received_ms: The greatest R at the activation: what came before it may lie in
-            any pane up to there.
-        newest_s: By resolution, the last pane that the predecessor has: clients'
-            clocks may be ahead.
-        before: The predecessor's own cut. What lies before that is not its to hand on:
-            versions before it hold it. So no resolution of a chain is ever forgotten.
+        definitions: The fold.
+        vid: The version.
+        offsets: The end of the batch planned last.
+        complete_from_ms: Panes that start earlier may lack events that the log has no more.
+        topic_id: Kafka's id of the log.
     """
-    before = before or {}
-    cut: dict[int, int] = {}
-    for res_s in sorted({*resolutions_s, *before}):
-        next_s = -(-(received_ms + 1) // (res_s * 1000)) * res_s
-        newest = newest_s.get(res_s, next_s - res_s)
-        cut[res_s] = max(next_s, newest + res_s, before.get(res_s, next_s))
-    return cut
+    definition = definitions.by_vid(vid)
+    if definition is None or definition.metric is None:
+        return None
+    before = predecessor(definitions, definition)
+    resolutions = [
+        res_s
+        for one in (definition, before)
+        if one is not None and one.metric is not None
+        for res_s, _keep_s in keeps_of(one.metric)
+    ]
+    return TakeOver(
+        vid=vid,
+        after=before.vid if before is not None else None,
+        offsets=dict(offsets),
+        cut=takeover_cut(resolutions, complete_from_ms) if before is not None else None,
+        complete_from_ms=complete_from_ms if before is None else 0,
+        topic_id=topic_id,
+    )
 
 
 def counting(
     definition: Definition,
     offsets: Offsets,
+    topic_id: str,
     *,
     after: Definition | None = None,
-    cut: Mapping[int, int] | None = None,
     from_start: bool = False,
+    fills: bool = False,
 ) -> Counting:
     """Return what is recorded of a version that starts, or stops, to be counted."""
     return Counting(
@@ -86,63 +118,102 @@ def counting(
         version=definition.version,
         offsets=dict(offsets),
         after=after.vid if after is not None else None,
-        cut=cut if after is not None else None,
         from_start=from_start,
+        fills=fills,
+        topic_id=topic_id,
     )
 
 
-def counted(definitions: Definitions, through_s: int) -> list[Counted]:
+def counted(
+    definitions: Definitions, topic_id: str, through_s: int, start: Offsets | None = None
+) -> list[Counted]:
     """Return the versions that may count something in some range of the log.
 
     Args:
         definitions: The fold.
+        topic_id: Kafka's id of the log.
         through_s: Received time counted so far: a predecessor is done with once
             every pane before its cut is too old to be kept.
+        start: Where the range begins, with the cuts that apply there; None: at the present.
     """
     activations = definitions.activations
-    until = {a.after: a.cut or {} for a in activations.values() if a.after is not None}
+    followed = {a.after: a for a in activations.values() if a.after is not None and a.serves}
     found: list[Counted] = []
     for vid, activation in sorted(activations.items()):
         definition = definitions.by_vid(vid)
         metric = definition.metric if definition is not None else None
-        if metric is None:
+        over = activation.finish is not None and not activation.is_of(topic_id)
+        if metric is None or over:
             continue
-        version = version_of(activation, metric)
-        if vid in until:
-            version = replace(version, cut_until=until[vid])
-            if is_over(version, through_s):
-                continue
+        version = version_of(activation, metric, topic_id, followed.get(vid))
+        if start is not None:
+            version = version.at(start)
+        if version.cut_until and is_over(version, through_s):
+            continue
         found.append(Counted(version, metric))
     return found
 
 
-def ended(definitions: Definitions, through_s: int) -> list[int]:
+def ended(definitions: Definitions, topic_id: str, through_s: int) -> list[int]:
     """Return the versions that will never count an event again: deleted, or over.
 
     One that this release cannot read may be counted by the next, and is none of them.
     """
     on = {
         one.version.vid
-        for one in counted(definitions, through_s)
+        for one in counted(definitions, topic_id, through_s)
         if definitions.activations[one.version.vid].finish is None
     }
     known = (definitions.by_vid(vid) for vid in definitions.activations)
     return sorted(one.vid for one in known if one and one.metric and one.vid not in on)
 
 
-def version_of(activation: Activation, metric: Metric) -> Version:
-    """Return what the engine has to know of a version."""
+def version_of(
+    activation: Activation, metric: Metric, topic_id: str, successor: Activation | None = None
+) -> Version:
+    """Return what the engine has to know of a version.
+
+    What was activated in another log, which was given up, counts all of this one.
+
+    Args:
+        activation: From where it is counted, and from where it serves.
+        metric: Its definition.
+        topic_id: Kafka's id of the log.
+        successor: The version that has taken over from it, if one has.
+    """
+    taken = activation.takeover
+    until = successor.takeover if successor is not None else None
     return Version(
         vid=activation.vid,
         tenant=activation.tenant,
         name=activation.name,
         keeps=keeps_of(metric),
-        begin=activation.begin,
+        begin=activation.begin if activation.is_of(topic_id) else {},
         finish=activation.finish,
         cut_from=activation.cut or {},
+        cut_from_at=_offsets_of(taken, topic_id),
+        cut_until=(successor.cut or {}) if successor is not None else {},
+        cut_until_at=_offsets_of(until, topic_id),
         max_series=metric.max_series,
         lateness_s=metric.lateness_ms // 1000,
     )
+
+
+def _offsets_of(taken: TakenOver | None, topic_id: str) -> Offsets:
+    known = taken is not None and taken.topic_id in ("", topic_id)
+    return taken.offsets if taken is not None and known else {}
+
+
+def filling(definitions: Definitions, vids: Iterable[int]) -> list[Counted]:
+    """Return versions as a backfill counts them: all panes, wherever in the log."""
+    found: list[Counted] = []
+    for vid in vids:
+        definition, activation = definitions.by_vid(vid), definitions.activations[vid]
+        if definition is not None and definition.metric is not None:
+            version = version_of(activation, definition.metric, activation.topic_id)
+            whole = replace(version, begin={}, finish=None, cut_from={}, cut_from_at={})
+            found.append(Counted(whole, definition.metric))
+    return found
 
 
 def keeps_of(metric: Metric) -> tuple[tuple[int, int], ...]:

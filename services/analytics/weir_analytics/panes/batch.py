@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pyspark import TaskContext
 from weir.kafka import Kafka, SaslMechanism, SecurityProtocol
@@ -33,9 +33,11 @@ class Batch:
         end: One past the last offset of each partition.
         definitions_id: Kafka's id of `weir.definitions`, whose offset the fence is.
         lane: The chain of commits that the batch belongs to.
+        lane_start: Where that chain begins, if it is not the live one.
         only: The shards to commit; None for all.
-        copies: Whether what cannot be used is copied to quarantine: not when a
-            range is counted again for one shard.
+        copies: What is copied to quarantine of what cannot be used: not what was copied when
+            the range was counted first. A backfill copies what its versions cannot use.
+        accounts: Whether ledger and types are counted too; not by a backfill.
         final_through_ms: Processed-through of the batch before: a part of a pane
             that was final by then is a correction. None: nothing is.
         single: One task reads the range itself and commits everything (`small.py`); else
@@ -61,8 +63,10 @@ class Batch:
     kafka_security_protocol: SecurityProtocol = "PLAINTEXT"
     kafka_sasl_mechanism: SaslMechanism | None = None
     lane: str = LIVE_LANE
+    lane_start: Offsets = field(default_factory=dict)
     only: tuple[int, ...] | None = None
-    copies: bool = True
+    copies: Literal["all", "values", "none"] = "all"
+    accounts: bool = True
     final_through_ms: int | None = None
     single: bool = True
     trim_outbox: Mapping[int, int] = field(default_factory=dict)
@@ -93,7 +97,7 @@ class Batch:
     def from_json(cls, text: str) -> Batch:
         """Read what `to_json` wrote."""
         fields: dict[str, Any] = json.loads(text)
-        for name in ("start", "end", "trim_outbox"):
+        for name in ("start", "end", "lane_start", "trim_outbox"):
             fields[name] = {int(p): offset for p, offset in fields[name].items()}
         only = fields["only"]
         fields["only"] = None if only is None else tuple(only)

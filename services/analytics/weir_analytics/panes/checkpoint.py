@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from weir.commit_recovery import Planned
+from weir.commit_found import Planned
 
 from weir_analytics.panes.batch import Offsets
 

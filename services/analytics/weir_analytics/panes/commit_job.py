@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 from weir.commit import Fence, Offsets, Verdict
+from weir.corrections import Figures
 from weir.names import LIVE_LANE
 from weir.rows import Row
 
@@ -91,20 +92,6 @@ class CommitJob:
     final_through_ms: int | None = None
     lane: str = LIVE_LANE
     lane_start: Offsets = field(default_factory=dict)
-
-
-class Figures(msgspec.Struct, frozen=True):
-    """The exact members of a row, for corrections."""
-
-    n: int
-    sum: float | None
-    min: float | None
-    max: float | None
-
-    @classmethod
-    def of(cls, row: Row) -> Figures:
-        """Return the exact members of a row."""
-        return cls(row.n, row.sum, row.min, row.max)
 
 
 class Correction(msgspec.Struct, frozen=True):

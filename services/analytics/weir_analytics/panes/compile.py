@@ -25,8 +25,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from weir.definitions.metric import Metric
-from weir.expressions import Kind, Path
-from weir.expressions.tree import Absent, Read, paths_of, walk
+from weir.expressions import Node, Path
+from weir.expressions.tree import Absent, Read, Size, paths_of, walk
 from weir.expressions.use import MAX_VALUE
 from weir.problems import Reason
 from weir.series import KEPT_CHARACTERS, MAX_BYTES
@@ -71,8 +71,12 @@ class EventSchema:
     @classmethod
     def of(cls, metrics: Iterable[Metric]) -> EventSchema:
         """Return the least schema that serves some metrics."""
-        found = {read for metric in metrics for read in _reads_of(metric)}
-        return cls(tuple(sorted(found, key=lambda read: (read[0], read[1].value))))
+        return cls.reading(read for metric in metrics for read in _reads_of(metric))
+
+    @classmethod
+    def reading(cls, reads: Iterable[tuple[Path, View]]) -> EventSchema:
+        """Return the least schema that serves some reads."""
+        return cls(tuple(sorted(set(reads), key=lambda read: (read[0], read[1].value))))
 
     @property
     def spark_type(self) -> T.StructType:
@@ -128,7 +132,7 @@ class MetricInputs:
         value: A double, null if there is none.
         absent: Whether something that the value reads is absent; null if the metric
             measures nothing.
-        marked: For the distinct count: `~` if there is nothing to count, `=` and a text,
+        marked: For the first of `Metric.members`: `~` if there is nothing to count, `=` and a text,
             null if it cannot be told.
     """
 
@@ -149,8 +153,8 @@ def read_metric(metric: Metric, schema: EventSchema, views: Views) -> MetricInpu
         views: Columns that hold what `EventSchema.views` made.
     """
 
-    def read(path: Path, kind: Kind | None) -> Column:
-        return schema.view(views, path, View.PRESENT if kind is None else View.of(kind))
+    def read(path: Path, view: View) -> Column:
+        return schema.view(views, path, view)
 
     where, tree = F.lit(True), metric.value_tree
     if metric.where_tree is not None:
@@ -159,11 +163,11 @@ def read_metric(metric: Metric, schema: EventSchema, views: Views) -> MetricInpu
     if tree is not None:
         value = compile_node(tree, read)
         absent = reduce(
-            Column.__or__, [~read(path, None) for path in paths_of(tree)] or [F.lit(False)]
+            Column.__or__, [~read(path, View.PRESENT) for path in paths_of(tree)] or [F.lit(False)]
         )
     marked = F.lit("~")
-    if metric.distinct_path is not None:
-        marked = schema.view(views, metric.distinct_path, View.MARKED)
+    if metric.members:
+        marked = schema.view(views, metric.members[0], View.MARKED)
     return MetricInputs(
         selected=_selected(metric, views),
         where=where,
@@ -174,19 +178,25 @@ def read_metric(metric: Metric, schema: EventSchema, views: Views) -> MetricInpu
     )
 
 
+def reads_of(tree: Node) -> Iterable[tuple[Path, View]]:
+    """Yield each path that an expression reads, with the way in which it does."""
+    for node in walk(tree):
+        if isinstance(node, Read):
+            yield node.path, View.of(node.kind)
+        elif isinstance(node, Absent):
+            yield node.path, View.PRESENT
+        elif isinstance(node, Size):
+            yield node.path, View.SIZE
+
+
 def _reads_of(metric: Metric) -> Iterable[tuple[Path, View]]:
     for tree in (metric.where_tree, metric.value_tree):
-        for node in walk(tree) if tree is not None else ():
-            if isinstance(node, Read):
-                yield node.path, View.of(node.kind)
-            elif isinstance(node, Absent):
-                yield node.path, View.PRESENT
+        yield from reads_of(tree) if tree is not None else ()
     if metric.value_tree is not None:
         # A value that is null has one code if what it reads is absent, and another if not.
         yield from ((path, View.PRESENT) for path in paths_of(metric.value_tree))
     yield from ((path, View.DIMENSION) for path in metric.dimensions)
-    if metric.distinct_path is not None:
-        yield metric.distinct_path, View.MARKED
+    yield from ((path, View.MARKED) for path in metric.members)
 
 
 def _selected(metric: Metric, views: Views) -> Column:

@@ -15,11 +15,13 @@ from typing import Any, Final, TypeAlias
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from weir.expressions import Kind, Node, Path
-from weir.expressions.functions import COALESCE, REST
+from weir.expressions import functions as language
+from weir.expressions.texts import REST
 from weir.expressions.tree import (
     Absent,
     Arithmetic,
     Call,
+    Case,
     Compare,
     Constant,
     IsNull,
@@ -28,11 +30,17 @@ from weir.expressions.tree import (
     Not,
     OneOf,
     Read,
+    Size,
+    walk,
 )
 
-Reader: TypeAlias = Callable[[Path, Kind | None], Column]
-"""Gives the column of a path as a kind; without a kind, whether anything is there."""
+from weir_analytics.panes.compile_functions import FUNCTIONS, finite, quoted
+from weir_analytics.panes.compile_views import View
 
+Reader: TypeAlias = Callable[[Path, View], Column]
+"""Gives the column of a path, read in one way."""
+
+_TYPES: Final = {Kind.NUMBER: "double", Kind.TEXT: "string", Kind.BOOL: "boolean"}
 _COMPARE: Final[dict[str, Callable[[Column, Column], Column]]] = {
     "=": operator.eq,
     "!=": operator.ne,
@@ -48,23 +56,6 @@ _ARITHMETIC: Final[dict[str, Callable[[Column, Column], Column]]] = {
     "/": F.try_divide,
     "%": F.try_mod,
 }
-_UPPER: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_LOWER: Final = _UPPER.lower()
-
-FUNCTIONS: Final[dict[str, Callable[..., Column]]] = {
-    "lower": lambda text: F.translate(text, _UPPER, _LOWER),
-    "upper": lambda text: F.translate(text, _LOWER, _UPPER),
-    "length": lambda text: F.char_length(text).cast("double"),
-    "starts_with": F.startswith,
-    "ends_with": F.endswith,
-    "contains": F.contains,
-    "abs": F.abs,
-    "round": F.rint,
-    "floor": lambda number: F.floor(number).cast("double"),
-    "ceil": lambda number: F.ceil(number).cast("double"),
-    COALESCE: F.coalesce,
-}
-"""The functions of the language but `substr`, whose numbers must be literals to Spark too."""
 
 
 def compile_node(node: Node, read: Reader) -> Column:
@@ -76,11 +67,13 @@ def compile_node(node: Node, read: Reader) -> Column:
     """
     match node:
         case Read():
-            return read(node.path, node.kind)
+            return read(node.path, View.of(node.kind))
         case Constant():
-            return F.lit(node.value)
+            return _constant(node)
         case Absent():
-            return ~read(node.path, None)
+            return ~read(node.path, View.PRESENT)
+        case Size():
+            return read(node.path, View.SIZE)
         case IsNull():
             return compile_node(node.operand, read).isNull()
         case Not():
@@ -95,24 +88,21 @@ def compile_node(node: Node, read: Reader) -> Column:
         case OneOf():
             return _one_of(node, read)
         case Like():
-            return _like(compile_node(node.operand, read), node.segments)
+            return _like(node, read)
         case Call():
             return _call(node, read)
+        case Case():
+            return _case(node, read)
+
+
+def _constant(node: Constant) -> Column:
+    return F.lit(None).cast(_TYPES[node.kind]) if node.value is None else F.lit(node.value)
 
 
 def _arithmetic(node: Arithmetic, read: Reader) -> Column:
     left, right = compile_node(node.left, read), compile_node(node.right, read)
     result = _ARITHMETIC[node.op](left, right)
-    return result if node.op == "%" else _finite(result)
-
-
-def _finite(number: Column) -> Column:
-    """Turn what is not finite into null, naming the operand once.
-
-    A `when` would name it twice, and so double the plan at each level of a tree.
-    The remainder by infinity is the number itself if it is finite, else NaN.
-    """
-    return F.nanvl(F.try_mod(number, F.lit(float("inf"))), F.lit(None).cast("double"))
+    return result if node.op == "%" else finite(result)
 
 
 def _one_of(node: OneOf, read: Reader) -> Column:
@@ -124,7 +114,16 @@ def _one_of(node: OneOf, read: Reader) -> Column:
     return operand.isin(*values)
 
 
-def _like(text: Column, segments: tuple[str, ...]) -> Column:
+def _like(node: Like, read: Reader) -> Column:
+    operand = compile_node(node.operand, read)
+    if any(isinstance(part, Case) for part in walk(node.operand)):
+        # In a `case` a condition may stand below a text, and that text in a condition again: a
+        # lambda names the operand once, where the plan would else grow threefold at each level.
+        return F.get(F.transform(F.array(operand), lambda text: _matches(text, node.segments)), 0)
+    return _matches(operand, node.segments)
+
+
+def _matches(text: Column, segments: tuple[str, ...]) -> Column:
     """Match by looking for the segments in order: linear, where a regex could go back."""
     if len(segments) == 1:
         return text == segments[0]
@@ -132,22 +131,28 @@ def _like(text: Column, segments: tuple[str, ...]) -> Column:
     rest = F.substring(text, len(first) + 1, REST)
     for segment in inner:
         # Names `rest` once: with `locate` and `substring` each segment would double the plan.
-        rest = F.get(F.split(rest, _quoted(segment), 2), 1)
+        rest = F.get(F.split(rest, quoted(segment), 2), 1)
     ends = F.coalesce(F.endswith(rest, F.lit(last)), F.lit(False))
     return F.when(text.isNotNull(), F.startswith(text, F.lit(first)) & ends)
 
 
-def _quoted(text: str) -> str:
-    r"""Return the regex that matches a text and nothing else, whatever stands in it.
-
-    An `\E` in the text would end the quotation: it is said between two of them.
-    """
-    return "\\Q" + text.replace("\\E", r"\E\\E\Q") + "\\E"
+def _case(node: Case, read: Reader) -> Column:
+    chosen: Any = F
+    for test, result in node.branches:
+        chosen = chosen.when(compile_node(test, read), compile_node(result, read))
+    column: Column = chosen.otherwise(compile_node(node.otherwise, read))
+    return column
 
 
 def _call(node: Call, read: Reader) -> Column:
-    if node.name == "substr":
-        text, *numbers = node.operands
-        start, length = (*(int(n.value) for n in numbers if isinstance(n, Constant)), REST)[:2]
-        return F.substring(compile_node(text, read), start, length)
-    return FUNCTIONS[node.name](*(compile_node(operand, read) for operand in node.operands))
+    function = language.FUNCTIONS.get(node.name)
+    if function is None or all(operand.rule is None for operand in function.takes):
+        return FUNCTIONS[node.name](*(compile_node(operand, read) for operand in node.operands))
+    operands: list[Any] = []
+    for operand, wanted in zip(node.operands, function.takes, strict=False):
+        # What must be a literal goes to Spark as one, and not as a column.
+        if wanted.rule is not None and isinstance(operand, Constant):
+            operands.append(operand.value)
+        else:
+            operands.append(compile_node(operand, read))
+    return FUNCTIONS[node.name](*operands)

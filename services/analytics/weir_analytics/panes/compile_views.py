@@ -14,7 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from weir.expressions import Kind, Path
 from weir.expressions.numbers import LEAST_NORMAL
-from weir.expressions.paths import TIME, TIME_MEMBER
+from weir.expressions.paths import TIME, TIME_MEMBER, element_at
 
 _MAX_UINT64 = 2**64 - 1
 
@@ -31,6 +31,8 @@ class View(Enum):
     """`~` for null, `=` and the text of a scalar; null for what has no text."""
     DIMENSION = "d"
     """`MARKED`, escaped as a part of a series text."""
+    SIZE = "s"
+    """How many elements an array has; null of anything else."""
 
     @staticmethod
     def of(kind: Kind) -> View:
@@ -61,9 +63,13 @@ def view_column(parsed: Column, path: Path, view: View) -> Column:
         return _attribute_view(parsed[leaf_of(path)[0]], path, view)
     variant = parsed["data"][path.parts[1]]
     if len(path.parts) > 2:
-        below = "".join(f"['{name}']" for name in path.parts[2:])
+        below = "".join(map(_step, path.parts[2:]))
         variant = F.try_variant_get(variant, f"${below}", "variant")
     return _variant_view(variant, view)
+
+
+def _step(part: str) -> str:
+    return f"['{part}']" if element_at(part) is None else part
 
 
 def _attribute_view(attribute: Column, path: Path, view: View) -> Column:
@@ -91,6 +97,8 @@ def _variant_view(variant: Column, view: View) -> Column:
         return F.when(json_type == "BOOLEAN", F.try_variant_get(variant, "$", "boolean"))
     if view is View.PRESENT:
         return variant.isNotNull() & ~F.is_variant_null(variant)
+    if view is View.SIZE:
+        return F.array_size(F.try_variant_get(variant, "$", "array<variant>")).cast("double")
     return (
         F.when(
             json_type.isin("STRING", "BIGINT", "BOOLEAN"),

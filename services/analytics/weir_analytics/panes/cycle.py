@@ -2,7 +2,8 @@
 
 Returning from `on_batch` means that the batch is committed everywhere and recorded;
 raising means that the same range comes again. What a number is, is decided elsewhere:
-this chooses the plan, asks the shards, records activations, and tells the readers.
+this chooses the plan, asks the shards, and tells the readers; `changes.py` records what
+begins and ends between two batches.
 """
 
 from __future__ import annotations
@@ -16,21 +17,14 @@ from weir import names
 from weir.batches import BatchRecord
 from weir.clock import Clock
 from weir.commit import Verdict, not_after
-from weir.definitions.history import Definition
-from weir.definitions.records import Counting, activation_record
 
 from weir_analytics.failpoints import failpoint
 from weir_analytics.panes import checkpoint
-from weir_analytics.panes.activation import (
-    counting,
-    cut_after,
-    ended,
-    keeps_of,
-    predecessor,
-    to_stop,
-)
+from weir_analytics.panes.activation import ended
 from weir_analytics.panes.batch import Batch, Offsets
-from weir_analytics.panes.existing import newest_panes
+from weir_analytics.panes.changes import Changes
+from weir_analytics.panes.corrections import Arrival, publish
+from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.outcome import Outcome, outcome_of, processed_through
 from weir_analytics.panes.plan import Plan
 from weir_analytics.panes.plans import Plans, run
@@ -55,6 +49,7 @@ class Done:
     outcome: Outcome
     record: BatchRecord
     seconds: float
+    corrections: int = 0
 
 
 @dataclass
@@ -62,6 +57,7 @@ class Cycle:
     """The batches of one driver's life between two start records.
 
     Attributes:
+        book: Where the lanes stand.
         received_ms: R of each partition at the end of the last batch.
         through_ms: Processed-through of the last batch; 0 before the first.
     """
@@ -71,15 +67,19 @@ class Cycle:
     stores: Stores
     footing: Footing
     plans: Plans
+    book: LaneBook
     clock: Clock
     received_ms: dict[int, int] = field(init=False)
     through_ms: int = field(init=False)
     _had_events: bool = field(init=False)
+    _changes: Changes = field(init=False)
     _trim: Mapping[int, int] = field(default_factory=dict)
     _forget_at_s: float = 0.0
+    _corrections: int = 0
 
     def __post_init__(self) -> None:
         self._had_events = not self.footing.empty
+        self._changes = Changes(self.stores, self.settings, self.footing, self.book, self.clock)
         self.through_ms = self.footing.through_ms
         self.received_ms = received_before(self.range_of(self.footing.target, {}, -1))
 
@@ -101,12 +101,13 @@ class Cycle:
         self.received_ms.update(outcome.received_ms)
         self.through_ms = processed_through(self.received_ms, batch.end, self.through_ms)
         self.stores.definitions.poll()
-        self._check_fence()
+        self._changes.check_fence()
         if not_after(self.footing.may_activate_from, batch.end):
-            self._record_changes(batch.end)
+            self._changes.record(batch.end, had_events=self._had_events)
         record = self._record(batch, outcome)
         self._forget()
-        return Done(batch, outcome, record, self.clock.monotonic_s() - began_s)
+        seconds = self.clock.monotonic_s() - began_s
+        return Done(batch, outcome, record, seconds, self._corrections)
 
     def count(self, log: DataFrame, batch: Batch) -> Outcome:
         """Evaluate a range and commit it to its shards, S2 to S4.
@@ -114,7 +115,16 @@ class Cycle:
         Raises:
             VerdictError: If a shard refused it.
         """
-        plan = self.plans.for_range(batch.start, batch.end, self.through_ms // 1000)
+        return self.evaluate(
+            log, batch, self.plans.for_range(batch.start, batch.end, self.through_ms // 1000)
+        )
+
+    def evaluate(self, log: DataFrame | None, batch: Batch, plan: Plan) -> Outcome:
+        """Evaluate a range by a plan and commit it to the shards that it names.
+
+        Raises:
+            VerdictError: If a shard refused it.
+        """
         reports = [Report.from_json(text) for text in run(self.spark, log, plan, batch)]
         reports += self._commit_silent(reports, plan, batch)
         outcome = outcome_of(reports, {v.vid: v.name for v in plan.versions})
@@ -161,60 +171,14 @@ class Cycle:
                 found.append(report)
         return found
 
-    # ── activations ─────────────────────────────────────────────────────────
-
-    def _record_changes(self, end: Offsets) -> None:
-        """Record from where new versions count, and up to where deleted ones did.
-
-        The offsets are the end of the range planned last; what is recorded here is
-        read back before the next range is planned.
-        """
-        fold = self.stores.definitions.fold
-        for definition in to_stop(fold):
-            self._append(counting(definition, end), definition, "stop")
-        for definition in fold.metrics_to_start():
-            after = predecessor(fold, definition)
-            cut = self._cut(definition, after) if after is not None else None
-            begin = counting(definition, end, after=after, cut=cut, from_start=not self._had_events)
-            self._append(begin, definition, "start")
-
-    def _cut(self, new: Definition, old: Definition) -> dict[int, int]:
-        resolutions = [
-            res_s
-            for definition in (new, old)
-            if definition.metric is not None
-            for res_s, _keep_s in keeps_of(definition.metric)
-        ]
-        newest = newest_panes(self.settings, old.vid)
-        before = self.stores.definitions.fold.activations[old.vid].cut
-        return cut_after(resolutions, max(self.received_ms.values(), default=0), newest, before)
-
-    def _append(self, record: Counting, definition: Definition, op: str) -> None:
-        definitions, fence = self.stores.definitions, self.footing.fence.fence
-        offset = definitions.append(
-            activation_record(
-                record,
-                op="stop" if op == "stop" else "start",
-                fence=fence,
-                at_ms=self.clock.now_ms(),
-            )
-        )
-        self._check_fence()
-        LOG.info("version_" + op, vid=definition.vid, name=definition.name, offset=offset)
-
-    def _check_fence(self) -> None:
-        """End if a newer start record is in the log: every reader ignores us from there on."""
-        fence, newest = self.footing.fence.fence, self.stores.definitions.fold.fence()
-        if newest != fence:
-            msg = f"fence must be {fence}, the newest start record is {newest}: another driver runs"
-            raise VerdictError(Verdict.FENCED, msg)
-
     # ── S5 ──────────────────────────────────────────────────────────────────
 
     def _record(self, batch: Batch, outcome: Outcome) -> BatchRecord:
         """Append the batch record; what changed comes from the outboxes, also on a replay."""
         outboxes = self.stores.shards.read_outboxes()
         fold = self.stores.definitions.fold
+        arrival = Arrival.of(batch, outcome)
+        self._corrections = publish(self.settings.kafka, fold, outboxes, arrival)
         record = BatchRecord(
             epoch=batch.epoch,
             batch=batch.number,
@@ -232,6 +196,12 @@ class Cycle:
             activations=[
                 vid for vid, found in fold.activations.items() if dict(found.begin) == batch.end
             ],
+            takeovers=[
+                vid
+                for vid, found in fold.activations.items()
+                if found.takeover is not None and dict(found.takeover.offsets) == batch.end
+            ],
+            lanes=self.book.progress(fold),
             fates=list(outcome.fates),
             outbox=last_entries(outboxes),
         )
@@ -251,7 +221,7 @@ class Cycle:
         if now_s < self._forget_at_s:
             return
         self._forget_at_s = now_s + FORGET_EVERY_S
-        vids = ended(self.stores.definitions.fold, self.through_ms // 1000)
+        vids = ended(self.stores.definitions.fold, self.footing.events_id, self.through_ms // 1000)
         if gone := self.stores.shards.forget(self.footing.fence, vids):
             LOG.info("series_forgotten", versions=gone)
 

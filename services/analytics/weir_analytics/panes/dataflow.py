@@ -61,9 +61,9 @@ def panes_of(disposed: DataFrame, plan: Plan) -> DataFrame:
     events = judge(parse(disposed, plan), plan)
     # … view_<name> (the fields that metrics read), time_ms, reason, type, minute_s, start_<s>
     rows = settle(explode(events, plan), plan)
-    # vid, series, start_s, minute_s, use, value, member, sample_<k>
+    # vid, series, start_s, minute_s, use, and the inputs that some metric asks for (`measures.py`)
     groups = aggregate(rows, plan)
-    # vid, series, start_s, minute_s, use, n, sum, min, max, hll, kll_<k>
+    # vid, series, start_s, minute_s, use, n, sum, min, max, hll_<lgk>, kll_<k>, …
     return spread(groups, plan.outputs)
     # the same, system metrics in their own series
 

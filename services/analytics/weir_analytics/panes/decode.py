@@ -69,6 +69,11 @@ def event_time_ms(value: Column) -> Column:
     return F.substring(value, _TIME_AT, _TIME_LENGTH).cast("string").try_cast("bigint")
 
 
+def event_identity(value: Column) -> Column:
+    """Return the identity digest of an event's value: 16 bytes."""
+    return F.unhex(F.substring(value, _IDENTITY_AT, _IDENTITY_LENGTH).cast("string"))
+
+
 def _has_time(value: Column) -> Column:
     """Tell whether a sign and 15 digits stand at the time's place: a cast takes blanks, too."""
     sign = F.substring(value, _TIME_AT, 1)

@@ -24,6 +24,8 @@ from weir import names
 from weir.definitions.fold import Definitions
 from weir.definitions.records import NewRecord
 from weir.kafka import Kafka, refusal
+from weir_reading.follower import Record
+from weir_reading.passed_over import PassedOver
 
 LOG = structlog.get_logger()
 
@@ -48,6 +50,7 @@ class DefinitionsLog:
         self._consumer.assign([self._place])
         self._producer = Producer(common | {"acks": "all", "enable.idempotence": True})
         self.fold = Definitions()
+        self._passed_over = PassedOver()
 
     def close(self) -> None:
         """Close both connections."""
@@ -118,10 +121,11 @@ class DefinitionsLog:
             error = message.error()
             if error is not None:
                 raise KafkaException(error)
-            offset = message.offset() or 0
-            change = self.fold.apply(offset, message.key() or b"", message.value() or b"")
-            if change is not None and not change.applied:
-                LOG.info("definition_passed_over", offset=offset, outcome=change.outcome.value)
+            key, value = message.key() or b"", message.value() or b""
+            record = Record(message.offset() or 0, key, value, message.timestamp()[1])
+            change = self.fold.apply(record.offset, key, value)
+            if change is not None:
+                self._passed_over.take(record, change)
 
 
 def _tell_refusal(error: KafkaError) -> None:

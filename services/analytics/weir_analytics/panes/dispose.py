@@ -196,7 +196,7 @@ class DisposeTask:
         return copy
 
     def _send(self, copy: Copy) -> None:
-        if not self._batch.copies:
+        if self._batch.copies != "all":
             return
         quarantine_writer(self._batch.kafka).send(copy)
         self._copies += 1

@@ -9,6 +9,7 @@ driver has taken over, when the state is of another log, or when a part of it di
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -21,21 +22,28 @@ from redis.exceptions import RedisError
 from weir import names
 from weir.clock import Clock
 from weir.commit import Verdict
-from weir.commit_recovery import Level
+from weir.commit_found import Level
+from weir.definitions.fold import Definitions
 
+from weir_analytics.failpoints import failpoint
+from weir_analytics.jobs.runner import Jobs
 from weir_analytics.panes import checkpoint
-from weir_analytics.panes.batch import Batch
+from weir_analytics.panes.batch import Batch, Offsets
+from weir_analytics.panes.between import Between, Pace, Work
 from weir_analytics.panes.cycle import Cycle, Done
 from weir_analytics.panes.definitions_log import DefinitionsLog
+from weir_analytics.panes.lane_book import LaneBook
+from weir_analytics.panes.lanes import Filler
 from weir_analytics.panes.ops import Figures
 from weir_analytics.panes.plan import Plan
 from weir_analytics.panes.plans import Plans, run
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.session import source_options
 from weir_analytics.panes.shard_wire import StoreError
-from weir_analytics.panes.start import Stores, take_over
+from weir_analytics.panes.start import Footing, Stores, take_over
 from weir_analytics.panes.stream import BatchStream
 from weir_analytics.panes.ticks import Ticker
+from weir_analytics.panes.turns import Turns
 from weir_analytics.panes.vitals import Vitals
 from weir_analytics.settings import Settings
 
@@ -47,7 +55,8 @@ EXIT_FOREIGN = 4
 EXIT_BROKEN = 70
 
 WARM_UPS = 2
-LOCK_WAIT_S = 0.1
+# Fewer events a second do not notice a slice.
+QUIET_PER_S = 1.0
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 5.0
 # Failures one after the other without a batch between them; then a fresh process tries.
@@ -71,10 +80,6 @@ PASSING = (
 )
 
 
-class StoppingError(Exception):
-    """The stream asked for another batch while it was being stopped."""
-
-
 @dataclass
 class Driver:
     """One panes driver.
@@ -90,11 +95,13 @@ class Driver:
     ticker: Ticker
     clock: Clock
     stop: threading.Event = field(default_factory=threading.Event)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _turns: Turns = field(default_factory=Turns)
     _ending: threading.Event = field(default_factory=threading.Event)
     _failure: BaseException | None = None
     _failures: int = 0
     _plans: dict[tuple[object, ...], Plan] = field(default_factory=dict)
+    _lane_plans: dict[tuple[object, ...], Plan] = field(default_factory=dict)
+    _jobs: Jobs | None = None
 
     def run(self) -> int:
         """Count until told to stop; return the exit code."""
@@ -113,6 +120,7 @@ class Driver:
                     return EXIT_FOREIGN
             except PASSING as error:
                 self._failures += 1
+                self.vitals.trouble = _first_line(error)
                 LOG.warning("counting_interrupted", error=_first_line(error))
                 if self._failures > MOST_FAILURES or self._jvm_is_gone():
                     return EXIT_BROKEN
@@ -127,7 +135,7 @@ class Driver:
         """Run empty batches: the first of a JVM take seconds, most of it compiling."""
         self.vitals.doing = "warming up"
         fold = DefinitionsLog(self.settings.kafka)
-        plans = Plans(fold.fold, self.settings.beyond_ms, self._warm, self._plans)
+        plans = Plans(fold.fold, "", self.settings.beyond_ms, self._warm, made=self._plans)
         plan = plans.for_range({}, {}, 0)
         for _ in range(WARM_UPS):
             self._warm(plan)
@@ -138,18 +146,22 @@ class Driver:
     def _life(self, stores: Stores) -> None:
         self.vitals.doing = "taking over"
         footing = take_over(stores, self.settings, self.clock)
-        plans = Plans(stores.definitions.fold, self.settings.beyond_ms, self._warm, self._plans)
-        cycle = Cycle(self.spark, self.settings, stores, footing, plans, self.clock)
+        plans = self._plans_of(stores.definitions.fold, footing, self._plans)
+        book = LaneBook(stores.shards, footing.events_id)
+        cycle = Cycle(self.spark, self.settings, stores, footing, plans, book, self.clock)
         for level in footing.levels:
             self._level(cycle, level)
         self.vitals.epoch, self.vitals.doing = footing.epoch, "counting"
         self._failure = None
         self._ending.clear()
         query = self._stream(cycle)
+        between = Between(cycle, self._works(cycle), self._turns, self.clock, self._pace)
+        between.start()
         try:
-            self._follow(query)
+            self._follow(query, between)
         finally:
             self._end(query)
+            between.end()
         if self._failure is not None:
             raise self._failure
 
@@ -164,29 +176,42 @@ class Driver:
             writer = writer.trigger(processingTime=f"{self.settings.trigger_ms} milliseconds")
         return writer.start()
 
+    def _works(self, cycle: Cycle) -> Sequence[Work]:
+        """Return what is done between batches."""
+        plans = self._plans_of(cycle.stores.definitions.fold, cycle.footing, self._lane_plans)
+        self._jobs = self._jobs or Jobs(self.settings, self.clock)
+        return (
+            Filler(plans, self._range, self.clock, self.settings.max_records, self._pace),
+            self._jobs,
+        )
+
+    def _plans_of(
+        self, fold: Definitions, footing: Footing, made: dict[tuple[object, ...], Plan]
+    ) -> Plans:
+        settings = self.settings
+        key = settings.hash_key
+        return Plans(fold, footing.events_id, settings.beyond_ms, self._warm, key, made)
+
     def _on_batch(self, cycle: Cycle, frame: DataFrame, number: int) -> None:
-        self._take_lock()
-        try:
-            self._tell(cycle.on_batch(frame, number))
-        except Exception as error:
-            self._failure = error if _is_told(error) else StreamEndedError(_first_line(error))
-            raise
-        finally:
-            self._lock.release()
+        with self._turns.live(lambda: self.stop.is_set() or self._ending.is_set()):
+            try:
+                failpoint("C10")
+                self._tell(cycle.on_batch(frame, number))
+            except Exception as error:
+                self._failure = _told(error)
+                raise
 
-    def _take_lock(self) -> None:
-        """Take the lock for a batch, unless the stream is being stopped.
+    def _pace(self) -> Pace:
+        if self.vitals.is_behind(self.clock.now_ms()):
+            return Pace.BEHIND
+        return Pace.BUSY if self.vitals.received_per_s >= QUIET_PER_S else Pace.QUIET
 
-        Who stops it has the lock and waits for this thread, so it must not wait in turn.
-        """
-        while not (self.stop.is_set() or self._ending.is_set()):
-            if self._lock.acquire(timeout=LOCK_WAIT_S):
-                return
-        raise StoppingError
-
-    def _follow(self, query: StreamingQuery) -> None:
+    def _follow(self, query: StreamingQuery, between: Between) -> None:
         """Wait until the stream ends, or the driver is told to stop."""
         while not self.stop.wait(0.5):
+            if between.failure is not None:
+                self._failure = self._failure or _told(between.failure)
+                return
             if not query.isActive:
                 error = query.exception()
                 if self._failure is None and error is not None:
@@ -195,7 +220,7 @@ class Driver:
 
     def _end(self, query: StreamingQuery) -> None:
         """Stop the stream between two batches: within one, Spark prints a stack overflow."""
-        with self._lock:
+        with self._turns.live():
             self._ending.set()
             query.stop()
 
@@ -206,10 +231,10 @@ class Driver:
             read_from = {p: max(n, level.read_from.get(p, 0)) for p, n in start.items()}
             batch = cycle.range_of(start, end, -1)
             # By Spark, however small: what retention has left begins later than the range.
-            batch = replace(batch, only=(level.shard,), copies=False, single=False)
+            batch = replace(batch, only=(level.shard,), copies="none", single=False)
             cycle.count(self._range(read_from, end), batch)
 
-    def _range(self, start: dict[int, int], end: dict[int, int]) -> DataFrame:
+    def _range(self, start: Offsets, end: Offsets) -> DataFrame:
         options = source_options(self.settings, checkpoint.starting_offsets(names.EVENTS, start))
         options |= {
             "subscribe": names.EVENTS,
@@ -226,6 +251,7 @@ class Driver:
         now_s = self.clock.monotonic_s()
         since_s = now_s - (vitals.last_batch_s or now_s - done.seconds)
         vitals.rev, vitals.processed_through_ms = done.record.rev, done.record.processed_through_ms
+        vitals.take(done.batch.end, outcome.received_ms)
         vitals.busy = 0.8 * vitals.busy + 0.2 * min(1.0, done.seconds / max(since_s, 0.001))
         rate = outcome.received / max(since_s, done.seconds)
         vitals.received_per_s = 0.7 * vitals.received_per_s + 0.3 * rate
@@ -283,8 +309,10 @@ class Driver:
             return True
 
 
-def _is_told(error: Exception) -> bool:
-    return isinstance(error, (VerdictError, *PASSING))
+def _told(error: BaseException) -> BaseException:
+    """Return an error that says what the driver does about it."""
+    known = isinstance(error, (VerdictError, *PASSING))
+    return error if known else StreamEndedError(_first_line(error))
 
 
 def _slices(level: Level, most: int) -> list[tuple[dict[int, int], dict[int, int]]]:

@@ -11,12 +11,12 @@ import threading
 from collections.abc import Callable
 from importlib.metadata import version
 
-import psutil
 import redis
 import structlog
 from weir import names
 from weir.clock import Clock
 
+from weir_analytics.panes.own import Own, measure
 from weir_analytics.panes.shard_wire import open_client
 from weir_analytics.panes.vitals import Vitals
 from weir_analytics.settings import Settings
@@ -37,7 +37,7 @@ class Heartbeat:
         self._redis = open_client(settings, TIMEOUT_S)
         self._key = names.part_key("panes", settings.instance)
         self._clock, self._stalled_ms = clock, settings.stalled_ms
-        self._rss_bytes, self._measure_at_s = 0, 0.0
+        self._settings, self._measure_at_s = settings, 0.0
 
     def run(self, vitals: Vitals, stop: threading.Event) -> None:
         """Beat until told to stop, then take the sign away; an absent Redis is waited for."""
@@ -60,24 +60,29 @@ class Heartbeat:
                 "lag_ms": max(0, now_ms - through_ms) if through_ms else None,
                 "detail": {
                     "processed_through_ms": through_ms or None,
+                    "doing": vitals.doing,
+                    "trouble": vitals.trouble,
                     "lag_records": vitals.lag_records,
                     "epoch": vitals.epoch,
                     "rev": vitals.rev,
                     "held_by": vitals.held_by,
                     "clock_ahead_ms": vitals.clock_ahead_ms,
-                    "rss_bytes": self._memory(),
+                    "log_left_ms": vitals.log_left.ms,
+                    "log_left_partition": vitals.log_left.partition,
+                    "log_kept_ms": vitals.log_left.kept_ms,
+                    "log_oldest_ms": vitals.log_left.oldest_ms,
+                    "rss_bytes": self._measured(vitals).rss_bytes,
                 },
             }
         )
 
-    def _memory(self) -> int:
-        """Return the resident memory of the driver, its JVM and its workers, in bytes."""
+    def _measured(self, vitals: Vitals) -> Own:
+        """Return what the job takes of its machine, measured every few seconds."""
         now_s = self._clock.monotonic_s()
-        if now_s >= self._measure_at_s or not self._rss_bytes:
+        if now_s >= self._measure_at_s:
             self._measure_at_s = now_s + MEASURE_EVERY_S
-            own = psutil.Process()
-            self._rss_bytes = sum(map(_rss_of, (own, *own.children(recursive=True))))
-        return self._rss_bytes
+            vitals.own = measure(self._settings)
+        return vitals.own
 
     @staticmethod
     def _try(write: Callable[[], object]) -> None:
@@ -85,10 +90,3 @@ class Heartbeat:
             write()
         except redis.RedisError as error:
             LOG.warning("heartbeat_not_written", error=type(error).__name__)
-
-
-def _rss_of(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_info().rss)
-    except psutil.Error:  # it has ended in the meantime
-        return 0

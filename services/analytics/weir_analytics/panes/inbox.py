@@ -7,20 +7,22 @@ a part of every resolution that is kept, so that Spark aggregates each event onc
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 from weir import rows
 from weir.rows import Row
-from weir.sketches import compact_hll, compact_kll
 
-from weir_analytics.panes.accounts import FATE, GAP, PROGRESS, UNREADABLE
+from weir_analytics.panes.accounts import FATE, GAP, LATE, PROGRESS, UNREADABLE
 from weir_analytics.panes.commit_job import Part
 from weir_analytics.panes.kinds import Use
+from weir_analytics.panes.measures import RowReader
 from weir_analytics.panes.versions import Version
 
 Series = tuple[int, int, int, str]  # version, length, start, series text
+# Most groups of late events that a task tells of; a load of old events has any number.
+MAX_LATE = 10_000
 # Most copies of one version, partition and task: a wrong path makes every event unusable.
 MAX_COPIES = 1_000
 
@@ -85,6 +87,9 @@ class Inbox:
         fates: [partition, offset, disposition, reason] of sampled events.
         codes: (partition, offset, version, code) of sampled events.
         copies: Events to be copied to quarantine.
+        late: (tenant, source, type, start of the finest pane, events) of events that may
+            be late; only the first `MAX_LATE` groups.
+        late_left_out: How many groups are not in it.
     """
 
     versions: Mapping[int, Version]
@@ -92,6 +97,8 @@ class Inbox:
     fates: list[tuple[int, int, str, str | None]] = field(default_factory=list)
     codes: list[tuple[int, int, int, str]] = field(default_factory=list)
     copies: Copies = field(default_factory=Copies)
+    late: list[tuple[str, str, str, int, int]] = field(default_factory=list)
+    late_left_out: int = 0
     _groups: dict[Series, list[Row]] = field(default_factory=dict)
 
     def take(self, batch: pa.RecordBatch) -> None:
@@ -102,19 +109,18 @@ class Inbox:
         """
         names = batch.schema.names
         columns = {name: batch.column(at).to_pylist() for at, name in enumerate(names)}
-        sketches = [columns[name] for name in names if name.startswith("kll_")]
-        nothing: Sequence[None] = [None] * batch.num_rows
-        hlls = columns.get("hll", nothing)
-        sums, lows, highs = (columns.get(n, nothing) for n in ("sum", "min", "max"))
+        read = RowReader(columns)
         keys = zip(
             *(columns[n] for n in ("vid", "series", "start_s", "minute_s", "use")), strict=True
         )
         for at, (vid, series, start_s, minute_s, use) in enumerate(keys):
+            if vid == LATE:
+                self._note_late(series, start_s, columns["n"][at])
+                continue
             if vid <= PROGRESS or (use == Use.VALUE_QUARANTINED and vid >= 0):
                 self._note(vid, series, start_s, minute_s)
                 continue
-            kll = next((found for s in sketches if (found := compact_kll(s[at]))), None)
-            row = Row(columns["n"][at], sums[at], lows[at], highs[at], compact_hll(hlls[at]), kll)
+            row = read.row(at)
             for res_s, pane_s in self.versions[vid].panes(start_s, minute_s):
                 self._groups.setdefault((vid, res_s, pane_s, series), []).append(row)
 
@@ -124,6 +130,13 @@ class Inbox:
             Part(*key, found[0] if len(found) == 1 else rows.merge_all(found))
             for key, found in self._groups.items()
         ]
+
+    def _note_late(self, series: str, start_s: int, n: int) -> None:
+        if len(self.late) < MAX_LATE:
+            tenant, source, event_type = series.split(GAP, 2)
+            self.late.append((tenant, source, event_type, start_s, n))
+        else:
+            self.late_left_out += 1
 
     def _note(self, vid: int, series: str, at: int, extra: int | None) -> None:
         words = series.split(GAP)

@@ -18,8 +18,7 @@ class Kind(IntEnum):
 class Fate(IntEnum):
     """What becomes of a record; the name in lower case is its disposition in the ledger.
 
-    A tick is no event and has none. `ERASED` is decided by no code yet; the
-    number is taken so that the column's meaning never changes.
+    A tick is no event and has none.
     """
 
     COUNTED = 0

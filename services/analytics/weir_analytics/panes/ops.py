@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -48,11 +51,32 @@ class Figures:
             registry=registry,
         )
 
+        self.corrections = Counter(
+            metrics.PANES_CORRECTIONS,
+            "Series of final panes that late events changed.",
+            registry=registry,
+        )
+        self.freshness = Histogram(
+            metrics.PANES_FRESHNESS_SECONDS,
+            "Age of processed-through when a batch is recorded.",
+            buckets=(0.25, 0.5, 1, 1.5, 2, 3, 5, 10, 30, 120, 600),
+            registry=registry,
+        )
+
+    def watch(self, vitals: Vitals) -> None:
+        """Tell what the threads know of themselves, as it is when somebody asks."""
+        for name, says, value in _WATCHED:
+            gauge = Gauge(name, says, registry=self.registry)
+            gauge.set_function(partial(value, vitals))
+
     def tell(self, done: Done, vitals: Vitals) -> None:
         """Take in a batch that is committed and recorded."""
         for disposition, n in done.outcome.events.items():
             self.events.labels(disposition).inc(n)
         self.ticks.inc(done.record.ticks)
+        self.corrections.inc(done.corrections)
+        record = done.record
+        self.freshness.observe(max(0, record.at_ms - record.processed_through_ms) / 1000)
         self.verdicts.labels(done.outcome.verdict.value).inc()
         self.batch.observe(done.seconds)
         self.lag.set(vitals.lag_records)
@@ -62,10 +86,47 @@ class Figures:
         self.clock.set(vitals.clock_ahead_ms / 1000)
 
 
+def _seconds(ms: int | None) -> float:
+    return math.inf if ms is None else ms / 1000
+
+
+_WATCHED: tuple[tuple[str, str, Callable[[Vitals], float]], ...] = (
+    (
+        metrics.PANES_LOG_LEFT,
+        "For how long the log still holds what is not counted; +Inf: for ever.",
+        lambda vitals: _seconds(vitals.log_left.ms),
+    ),
+    (
+        metrics.PANES_LOG_KEPT,
+        "For how long the log keeps what comes now; +Inf: for ever.",
+        lambda vitals: _seconds(vitals.log_left.kept_ms),
+    ),
+    (
+        metrics.PANES_RSS,
+        "Resident memory of the driver, its JVM and its workers.",
+        lambda vitals: vitals.own.rss_bytes,
+    ),
+    (metrics.PANES_THREADS, "Threads of all of them.", lambda vitals: vitals.own.threads),
+    (
+        metrics.PANES_OPEN_FILES,
+        "Files and sockets that all of them have open.",
+        lambda vitals: vitals.own.open_files,
+    ),
+    (metrics.PANES_DEDUP, "Size of the dedup runs.", lambda vitals: vitals.own.dedup_bytes),
+    (
+        metrics.PANES_CHECKPOINT,
+        "Files of the checkpoint.",
+        lambda vitals: vitals.own.checkpoint_files,
+    ),
+)
+
+
 class OpsServer:
     """Answers `/livez`, `/readyz` and `/metrics`."""
 
     def __init__(self, address: tuple[str, int], vitals: Vitals, figures: Figures) -> None:
+        figures.watch(vitals)
+
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 status, kind, body = answer(self.path, vitals, figures)

@@ -36,6 +36,8 @@ class Outcome:
         seen: Records read, ticks included.
         received_ms: By partition, R at the end of the range.
         events: Events by disposition.
+        late: (tenant, source, type, start of the finest pane, events) of events that may
+            be late.
     """
 
     verdict: Verdict
@@ -45,6 +47,7 @@ class Outcome:
     fates: tuple[Fate, ...]
     events: Mapping[str, int]
     work: Mapping[str, float] = field(default_factory=dict)
+    late: tuple[tuple[str, str, str, int, int], ...] = ()
 
     @property
     def received(self) -> int:
@@ -78,6 +81,7 @@ def outcome_of(reports: Sequence[Report], metric_names: Mapping[int, str]) -> Ou
         fates=_fates(reports, metric_names),
         events=events,
         work=dict(work),
+        late=tuple(row for report in reports for row in report.late),
     )
 
 

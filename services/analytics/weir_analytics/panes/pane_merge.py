@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from weir import rows
+from weir.corrections import Figures
 from weir.rows import Row
 from weir.series import OTHER, series_digest
 
-from weir_analytics.panes.commit_job import CommitJob, Correction, Figures, Limits, Pane, Part
+from weir_analytics.panes.commit_job import CommitJob, Correction, Limits, Pane, Part
 
 Grouped = dict[Pane, dict[str, Row]]
 

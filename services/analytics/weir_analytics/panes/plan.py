@@ -12,27 +12,28 @@ steps keep theirs for each plan, too: made anew they cost 7,000 calls a batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from weir.definitions.metric import Metric
-from weir.sketches import HLL_LG_K
 
-from weir_analytics.panes.accounts import GAP, KEYS, account_rows, no_row, row
+from weir_analytics.panes.accounts import GAP, KEYS, account_rows, late_start, no_row, row_of
 from weir_analytics.panes.batch import Offsets
 from weir_analytics.panes.compile import (
     ENVELOPE,
     EventSchema,
     MetricInputs,
     error_of,
-    member_of,
     read_metric,
     series_of,
 )
+from weir_analytics.panes.compile_views import View
+from weir_analytics.panes.erased import SUBJECT, Erased
 from weir_analytics.panes.kinds import Fate, Kind, Use
+from weir_analytics.panes.measures import Measured, aggregates
 from weir_analytics.panes.versions import Version
 
 
@@ -81,6 +82,9 @@ class Plan:
         inputs: What the aggregates take of a row.
         aggregates: What is computed of each group.
         outputs: Names of the aggregates after `n`.
+        marked: Names of the marked texts of a row.
+        ordered: Whether events carry their identity, for whoever asks which is the last.
+        erased: Whether an event is about somebody who was erased; None while nobody is.
         beyond_ms: Events older than this when received are beyond the horizon.
     """
 
@@ -93,11 +97,20 @@ class Plan:
     inputs: tuple[Column, ...]
     aggregates: tuple[Column, ...]
     outputs: tuple[str, ...]
+    marked: tuple[str, ...]
+    ordered: bool
+    erased: Column | None
     beyond_ms: int
     keys: tuple[str, ...] = KEYS
 
 
-def make_plan(counted: Sequence[Counted], beyond_ms: int, *, guarded: bool = False) -> Plan:
+def make_plan(
+    counted: Sequence[Counted],
+    beyond_ms: int,
+    *,
+    guarded: bool = False,
+    erased: Erased | None = None,
+) -> Plan:
     """Return the columns for some versions.
 
     Args:
@@ -106,16 +119,21 @@ def make_plan(counted: Sequence[Counted], beyond_ms: int, *, guarded: bool = Fal
         guarded: Test each event's offset against each version's span of the log. Only
             a range that straddles the start or end of a version needs it: such a
             batch is run again after a crash, levelled or recounted.
+        erased: Whose events count no more; None: nobody's.
     """
     schema = EventSchema.of(one.metric for one in counted)
+    if erased is not None:
+        schema = EventSchema.reading((*schema.reads, SUBJECT))
     views = ReadViews()
     keeps = {keeps: f"forgotten_{i}" for i, keeps in enumerate(_keeps(counted))}
-    rows = F.array(*account_rows())
+    measured = Measured(one.metric for one in counted)
+    rows = F.array(*account_rows(measured.fields, _late_start(counted)))
     if counted:
-        by_type = _by_type(counted, schema, views, keeps, guarded=guarded)
-        rows = F.concat(rows, by_type)
-    inputs = _inputs(counted)
-    aggregates = _aggregates(inputs)
+        read = _Read(counted, schema, views, measured)
+        rows = F.concat(rows, _by_type(counted, read, keeps, guarded=guarded))
+    inputs = measured.inputs()
+    found = aggregates(inputs)
+    about = erased.about(schema.view(views, *SUBJECT)) if erased is not None else None
     return Plan(
         versions=tuple(one.version for one in counted),
         schema=schema,
@@ -124,8 +142,11 @@ def make_plan(counted: Sequence[Counted], beyond_ms: int, *, guarded: bool = Fal
         forgotten=tuple(_forgotten(found).alias(name) for found, name in keeps.items()),
         rows=rows,
         inputs=tuple(column.alias(name) for name, column in inputs.items()),
-        aggregates=(F.count(F.lit(1)).alias("n"), *aggregates.values()),
-        outputs=tuple(aggregates),
+        aggregates=(F.count(F.lit(1)).alias("n"), *found.values()),
+        outputs=tuple(found),
+        marked=measured.marked,
+        ordered=measured.ordered,
+        erased=about,
         beyond_ms=beyond_ms,
     )
 
@@ -135,53 +156,48 @@ def _keeps(counted: Sequence[Counted]) -> list[Keeps]:
     return sorted({one.version.keeps for one in counted})
 
 
-def _inputs(counted: Iterable[Counted]) -> dict[str, Column]:
-    """Return the inputs of the aggregates that somebody asks for, of a row that is used."""
-    metrics = [one.metric for one in counted]
-    used = F.col("use") == int(Use.USED)
-    inputs: dict[str, Column] = {}
-    if any(metric.value is not None for metric in metrics):
-        inputs["value"] = F.when(used, F.col("value"))
-    if any(metric.needs_hll for metric in metrics):
-        inputs["member"] = F.when(used, member_of(F.col("marked")))
-    for k in sorted({metric.kll_k for metric in metrics if metric.needs_kll}):
-        inputs[f"sample_{k}"] = F.when(used & (F.col("sketch") == k), F.col("value"))
-    return inputs
+def _late_start(counted: Sequence[Counted]) -> Column | None:
+    versions = [one.version for one in counted]
+    if not versions:
+        return None
+    return late_start(min(v.finest_s for v in versions), min(v.lateness_s for v in versions))
 
 
-def _aggregates(inputs: Iterable[str]) -> dict[str, Column]:
-    """Return the aggregates by name. A new aggregate is one more entry here."""
-    found: dict[str, Column] = {}
-    inputs = set(inputs)
-    if "value" in inputs:
-        found |= {"sum": F.sum("value"), "min": F.min("value"), "max": F.max("value")}
-    if "member" in inputs:
-        found["hll"] = F.hll_sketch_agg("member", F.lit(HLL_LG_K))
-    for name in sorted(inputs):
-        if name.startswith("sample_"):
-            k = name.removeprefix("sample_")
-            found[f"kll_{k}"] = F.kll_sketch_agg_double(name, F.lit(int(k)))
-    return {name: column.alias(name) for name, column in found.items()}
+class _Read:
+    """What every metric of a plan reads of an event."""
+
+    def __init__(
+        self,
+        counted: Sequence[Counted],
+        schema: EventSchema,
+        views: ReadViews,
+        measured: Measured,
+    ) -> None:
+        self.measured = measured
+        self.inputs = {c.version.vid: read_metric(c.metric, schema, views) for c in counted}
+        self.members = {
+            c.version.vid: [schema.view(views, path, View.MARKED) for path in c.metric.members]
+            for c in counted
+        }
 
 
 def _by_type(
     counted: Sequence[Counted],
-    schema: EventSchema,
-    views: ReadViews,
+    read: _Read,
     keeps: Mapping[Keeps, str],
     *,
     guarded: bool,
 ) -> Column:
     """Return one array of rows for each type: a CASE, with the prefixes in its last branch."""
-    inputs = {c.version.vid: read_metric(c.metric, schema, views) for c in counted}
+    inputs, nothing = read.inputs, no_row(read.measured.fields)
     rows = {
         c.version.vid: F.when(
             _matches(c, inputs[c.version.vid], guarded=guarded),
-            _metric_row(c, inputs[c.version.vid], keeps[c.version.keeps]),
+            _metric_row(c, read, keeps[c.version.keeps]),
         )
         for c in counted
     }
-    branches = F.when(F.col("fate") != int(Fate.COUNTED), F.array(no_row()))
+    branches = F.when(F.col("fate") != int(Fate.COUNTED), F.array(nothing))
     for name in sorted({name for c in counted for name in c.metric.events.exact_types}):
         matching = [rows[c.version.vid] for c in counted if c.metric.events.matches_type(name)]
         branches = branches.when(F.col("type") == name, F.array(*matching))
@@ -190,7 +206,7 @@ def _by_type(
         for c in counted
         if c.metric.events.type_prefixes
     ]
-    return branches.otherwise(F.array(*rest or [no_row()]))
+    return branches.otherwise(F.array(*rest or [nothing]))
 
 
 def _matches(counted: Counted, inputs: MetricInputs, *, guarded: bool) -> Column:
@@ -207,22 +223,21 @@ def _matches(counted: Counted, inputs: MetricInputs, *, guarded: bool) -> Column
     return reduce(Column.__and__, tests)
 
 
-def _metric_row(counted: Counted, inputs: MetricInputs, forgotten: str) -> Column:
+def _metric_row(counted: Counted, read: _Read, forgotten: str) -> Column:
     """Return the row of one metric; the less it holds, the more metrics fit a method."""
-    metric = counted.metric
+    metric, vid = counted.metric, counted.version.vid
+    inputs = read.inputs[vid]
     fields = {
-        "vid": F.lit(counted.version.vid),
+        "vid": F.lit(vid),
         "text": inputs.text,
         "start_s": F.col(f"start_{counted.version.finest_s}"),
         "minute_s": F.col("minute_s"),
-        "marked": inputs.marked,
         "forgotten": F.col(forgotten),
+        **read.measured.of(metric, read.members[vid]),
     }
     if metric.value is not None:
         fields |= {"value": inputs.value, "absent": inputs.absent}
-    if metric.needs_kll:
-        fields["sketch"] = F.lit(metric.kll_k)
-    return row(**fields)
+    return row_of(read.measured.fields, **fields)
 
 
 def settle(rows: DataFrame, plan: Plan) -> DataFrame:
@@ -231,12 +246,15 @@ def settle(rows: DataFrame, plan: Plan) -> DataFrame:
     What a metric cannot use leaves under its reason and its place in the log, to be
     copied to quarantine; what no resolution keeps leaves to be accounted for.
     """
-    return rows.select(*_erred()).select(*_used()).select(*_settled(plan))
+    return rows.select(*_erred(plan.marked)).select(*_used()).select(*_settled(plan))
 
 
 @cache
-def _erred() -> tuple[Column, ...]:
-    error = error_of(*(F.col(name) for name in ("value", "absent", "text", "marked")))
+def _erred(marked: tuple[str, ...]) -> tuple[Column, ...]:
+    first, *others = map(F.col, marked)
+    # A text that cannot be told is null: one such is enough.
+    all_marked = F.concat(first, *others) if others else first
+    error = error_of(F.col("value"), F.col("absent"), F.col("text"), all_marked)
     return F.col("*"), F.when(F.col("vid") >= 0, error).alias("error")
 
 

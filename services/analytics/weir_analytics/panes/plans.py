@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import structlog
 from pyspark.sql import DataFrame, SparkSession
 from weir.definitions.fold import Definitions
+from weir.erasure import Erasure, erasures
 
-from weir_analytics.panes.activation import counted
+from weir_analytics.panes.activation import counted, filling
 from weir_analytics.panes.batch import PROPERTY, Batch, Offsets
 from weir_analytics.panes.dataflow import dataflow, small_dataflow
+from weir_analytics.panes.erased import Erased
 from weir_analytics.panes.plan import KEPT, Counted, Plan, make_plan
 from weir_analytics.panes.versions import PROPERTY as VERSIONS_PROPERTY
 from weir_analytics.panes.versions import versions_to_json
@@ -19,37 +22,78 @@ from weir_analytics.panes.versions import versions_to_json
 LOG = structlog.get_logger()
 
 
+class Counting(NamedTuple):
+    """What a plan counts.
+
+    Attributes:
+        versions: The versions.
+        guarded: Whether the range lies only partly in the span of one of them.
+        erased: (tenant, hash of the subject) of those whose events count no more.
+    """
+
+    versions: tuple[Counted, ...]
+    guarded: bool
+    erased: frozenset[tuple[str, str]]
+
+
 @dataclass
 class Plans:
     """The plans of the definitions as folded so far.
 
     Attributes:
+        topic_id: Kafka's id of the log that is counted.
         beyond_ms: Events older than this when received are beyond the horizon.
         warm: Called with a new plan before the first batch that uses it.
+        hash_key: The installation's key: by it the erased are known.
         made: Plans by what they count; outlives a driver's lives.
     """
 
     definitions: Definitions
+    topic_id: str
     beyond_ms: int
     warm: Callable[[Plan], None]
+    hash_key: bytes = field(default=b"", repr=False)
     made: dict[tuple[object, ...], Plan] = field(default_factory=dict)
+    _known: list[Erasure] = field(default_factory=list)
+    _known_at: int = -1
 
     def for_range(self, start: Offsets, end: Offsets, through_s: int) -> Plan:
         """Return the plan for a range of the log."""
+        return self.plan_of(self.versions_for(start, end, through_s))
+
+    def versions_for(self, start: Offsets, end: Offsets, through_s: int) -> Counting:
+        """Return the versions that a range of the log is counted for."""
         versions: list[Counted] = []
         guarded = False
-        for one in counted(self.definitions, through_s):
+        for one in counted(self.definitions, self.topic_id, through_s, start):
             covered = one.version.covers(start, end)
             if covered is not False:
                 versions.append(one)
                 guarded = guarded or covered is None
-        return self._plan(versions, guarded=guarded)
+        found = self._erasures()
+        held = {(e.tenant, e.hash) for e in found if e.holds(end, self.topic_id)}
+        return Counting(tuple(versions), guarded, frozenset(held))
 
-    def _plan(self, versions: list[Counted], *, guarded: bool) -> Plan:
-        key = (guarded, *(repr(one.version) for one in versions))
+    def filling(self, vids: Iterable[int]) -> Counting:
+        """Return what a backfill counts: some versions, without anybody who was ever erased."""
+        erased = frozenset((one.tenant, one.hash) for one in self._erasures())
+        return Counting(tuple(filling(self.definitions, vids)), False, erased)
+
+    def _erasures(self) -> list[Erasure]:
+        """Return the erasures; looked for again only where something was written."""
+        if self._known_at != self.definitions.next_offset:
+            self._known_at = self.definitions.next_offset
+            self._known = erasures(self.definitions)
+        return self._known
+
+    def plan_of(self, counting: Counting) -> Plan:
+        """Return the plan that counts some versions; it is made if there is none yet."""
+        versions, guarded, erased = counting
+        key = (guarded, erased, *(repr(one.version) for one in versions))
         found = self.made.get(key)
         if found is None:
-            found = make_plan(versions, self.beyond_ms, guarded=guarded)
+            gone = Erased(erased, self.hash_key) if erased else None
+            found = make_plan(list(versions), self.beyond_ms, guarded=guarded, erased=gone)
             LOG.info("plan_made", versions=[one.version.vid for one in versions], guarded=guarded)
             self.warm(found)
             while len(self.made) >= KEPT:

@@ -15,11 +15,12 @@ from functools import cache
 from typing import Any
 
 import msgspec
-from confluent_kafka import KafkaError, Message, Producer
 from weir import names
 from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE, owner
 from weir.kafka import Kafka
 from weir.problems import Reason
+
+from weir_analytics.panes.stored import StoredWriter
 
 # Brokers take 1,048,588 bytes by default, headers and key among them.
 MAX_COPY_BYTES = 1_000_000
@@ -100,39 +101,16 @@ class QuarantineWriter:
     """Sends copies to `weir.quarantine` and waits until they are stored."""
 
     def __init__(self, kafka: Kafka) -> None:
-        self._producer = Producer(
-            {
-                **kafka.client_options(),
-                "acks": "all",
-                "enable.idempotence": True,
-                "linger.ms": 2,
-                "compression.type": "lz4",
-                "message.max.bytes": 2_000_000,
-                # `send` waits for room; by default a worker would hold a gigabyte.
-                "queue.buffering.max.kbytes": 65_536,
-                "partitioner": "murmur2_random",
-            }
+        self._writer = StoredWriter(
+            kafka, **{"message.max.bytes": 2_000_000, "partitioner": "murmur2_random"}
         )
-        self._failed: KafkaError | None = None
         self._sent = 0
 
     def send(self, copy: Copy) -> None:
         """Queue one copy; waits while the queue is full."""
         value, headers = copy.record()
-        while True:
-            try:
-                self._producer.produce(
-                    names.QUARANTINE,
-                    value,
-                    copy.key(),
-                    headers=headers,
-                    on_delivery=self._delivered,
-                )
-            except BufferError:
-                self._producer.poll(0.1)
-            else:
-                self._sent += 1
-                return
+        self._writer.queue(names.QUARANTINE, copy.key(), value, headers)
+        self._sent += 1
 
     def flush(self) -> int:
         """Return how many copies were stored since the last call, once all of them are.
@@ -140,19 +118,13 @@ class QuarantineWriter:
         Raises:
             RuntimeError: If Kafka did not store one; the batch must run again.
         """
-        left = self._producer.flush(FLUSH_S)
+        missing = self._writer.missing(FLUSH_S)
         sent, self._sent = self._sent, 0
-        failed, self._failed = self._failed, None
-        if left or failed is not None:
-            why = failed.str() if failed is not None else f"{left} not acknowledged"
+        if missing is not None:
+            why = missing.str()
             msg = f"could not store copies in {names.QUARANTINE} within {FLUSH_S:.0f} s: {why}"
             raise RuntimeError(msg)
         return sent
-
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        del message
-        if error is not None:
-            self._failed = error
 
 
 @cache

@@ -10,8 +10,9 @@ from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE
 from weir.problems import Reason
 
 from weir_analytics.panes.accounts import received_minute
-from weir_analytics.panes.decode import event_time_ms
+from weir_analytics.panes.decode import event_identity, event_time_ms
 from weir_analytics.panes.kinds import Fate
+from weir_analytics.panes.measures import IDENTITY
 from weir_analytics.panes.plan import KEPT, VIEW, Plan
 
 
@@ -29,15 +30,22 @@ _DISPOSED = ("partition", "offset", "kind", "fate", "received_ms", "seen", "tena
 @lru_cache(KEPT)
 def _parsed(plan: Plan) -> tuple[Column, ...]:
     value = F.col("value")
-    found = (event_time_ms(value).alias("time_ms"), plan.schema.parse(value).alias("parsed"))
+    found = [event_time_ms(value).alias("time_ms"), plan.schema.parse(value).alias("parsed")]
+    if plan.ordered:
+        found.append(event_identity(value).alias(IDENTITY))
     return (*map(F.col, _DISPOSED), *found)
+
+
+def _carried(plan: Plan) -> tuple[str, ...]:
+    """Return what is carried along for those metrics that ask which event is the last."""
+    return (IDENTITY,) if plan.ordered else ()
 
 
 @lru_cache(KEPT)
 def _viewed(plan: Plan) -> tuple[Column, ...]:
     views = plan.schema.views(F.col("parsed"))
     named = (views[name].alias(VIEW + name) for name in plan.views)
-    return (*map(F.col, (*_DISPOSED, "time_ms")), *named)
+    return (*map(F.col, (*_DISPOSED, "time_ms", *_carried(plan))), *named)
 
 
 def judge(events: DataFrame, plan: Plan) -> DataFrame:
@@ -66,9 +74,14 @@ def _judged(plan: Plan) -> tuple[Column, ...]:
         .when((fate == int(Fate.COUNTED)) & old, int(Fate.BEYOND_HORIZON))
         .otherwise(fate)
     )
+    if plan.erased is not None:
+        # The first event of an identity: its repetitions are duplicates, as ever.
+        judged = F.when(
+            is_event & (fate == int(Fate.COUNTED)) & plan.erased, int(Fate.ERASED)
+        ).otherwise(judged)
     kept = ("partition", "offset", "kind", "received_ms", "seen", "time_ms")
     return (
-        *map(F.col, kept),
+        *map(F.col, (*kept, *_carried(plan))),
         *(F.col(VIEW + name) for name in plan.views),
         judged.cast("tinyint").alias("fate"),
         F.when(forged, Reason.NOT_AN_EVENT.value).alias("reason"),

@@ -19,7 +19,8 @@ from typing import Final
 import msgspec
 from weir import names
 from weir.commit import Fence, Mark, Verdict, decide_fence
-from weir.commit_recovery import Recovery
+from weir.commit_found import Recovery
+from weir.definitions.history import Lane
 
 from weir_analytics.failpoints import failpoint
 from weir_analytics.panes.commit_job import OutboxEntry
@@ -79,6 +80,15 @@ class Shards:
         found = self._wire.ask([("GET", key) for key in keys])
         return [parse_state(None, mark, None, None).live for mark in found]
 
+    def read_lane_marks(self, lanes: Sequence[Lane]) -> list[list[Mark | None]]:
+        """Return of each lane the mark in each shard, None where there is none."""
+        every = range(self._count)
+        keys = [names.mark_key(shard, lane.name) for lane in lanes for shard in every]
+        found = iter(self._wire.ask([("GET", key) for key in keys]))
+        return [
+            [parse_state(None, None, next(found), None).mark for _shard in every] for _lane in lanes
+        ]
+
     def newest_fence(self) -> Fence | None:
         """Return the largest fence of all shards: whoever raised it owns them."""
         keys = [names.fence_key(shard) for shard in range(self._count)]
@@ -127,13 +137,17 @@ class Shards:
                 pass
             failpoint("C3")
 
-    def recount(self, recovery: Recovery, fence: Fence, start: Mark) -> None:
-        """Empty the shards that a recovery names and set their live marks.
+    def recount(
+        self, recovery: Recovery, fence: Fence, start: Mark, lanes: Sequence[Lane] = ()
+    ) -> None:
+        """Empty the shards that a recovery names and set their marks.
 
         Args:
             recovery: What `reconcile` returned.
             fence: The driver's own fence, raised in all of them.
-            start: The mark of the place from which they are counted again.
+            start: The mark of the place where live counting goes on.
+            lanes: What counts again what lies before; a shard has part in those that it has
+                a mark of.
 
         Raises:
             VerdictError: FENCED if a newer driver has a shard; LOST if a shard moved
@@ -145,8 +159,20 @@ class Shards:
             tokens[shard] = self._delete_keys(shard, fence, token)
         for shard, token in tokens.items():
             if shard < self._count:
-                mark = ("SET", names.mark_key(shard), _JSON.encode(start))
-                self._change(shard, fence, token, [mark])
+                self._change(shard, fence, token, _marks(shard, start, lanes))
+
+    def bridge(self, shard: int, fence: Fence, live: Mark, lane: Lane) -> None:
+        """Let a shard that is far behind go on with the others; a lane counts what it lacks.
+
+        Both marks move at once. That the live mark is still where it was read follows from
+        the fence: it is the younger of the two, so what takes the mark back takes it along.
+
+        Raises:
+            VerdictError: FENCED if a newer driver has the shard; LOST if it moved.
+        """
+        token = self._wire.ask([("GET", names.token_key(shard))])[0]
+        text = None if token is None else token.decode()
+        self._change(shard, fence, text, _marks(shard, live, [lane]))
 
     # ── between two batches ─────────────────────────────────────────────────
     def forget(self, fence: Fence, ended: Collection[int]) -> int:
@@ -241,6 +267,16 @@ class Shards:
         if done is None:
             raise _not_ours(shard, None, fence)
         return new
+
+
+def _marks(shard: int, live: Mark, lanes: Sequence[Lane]) -> list[Command]:
+    """Return what sets the marks of an emptied shard: all at once, or it would be half lost."""
+    writes: list[Command] = [("SET", names.mark_key(shard), _JSON.encode(live))]
+    for lane in lanes:
+        if shard in lane.shards:
+            begin = msgspec.structs.replace(live, end=dict(lane.start))
+            writes.append(("SET", names.mark_key(shard, lane.name), _JSON.encode(begin)))
+    return writes
 
 
 def _not_ours(shard: int, found: Fence | None, mine: Fence) -> VerdictError:

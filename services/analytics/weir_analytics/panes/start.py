@@ -8,25 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import structlog
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._listoffsets import OffsetSpec
 from weir import names
 from weir.batches import FIELD, BatchRecord, Opening, decode
 from weir.clock import Clock
 from weir.commit import Fence, Mark, Verdict
-from weir.commit_recovery import Found, Level, LogBounds, Recovery, incomplete_before_ms, reconcile
-from weir.definitions.history import Start
-from weir.definitions.records import DriverStart, start_record
-from weir.kafka import Kafka
+from weir.commit_found import Found, Level, LogBounds, Recovery
+from weir.commit_recovery import activation_floor, incomplete_before_ms, reconcile
+from weir.definitions.history import Lane, Start
+from weir.definitions.records import DriverStart, OpenLane, lane_record, start_record
 
+from weir_analytics.jobs.adopting import adopted
 from weir_analytics.panes import checkpoint
 from weir_analytics.panes.batch import Offsets
 from weir_analytics.panes.definitions_log import DefinitionsLog, topic_id
-from weir_analytics.panes.history import LogPartition, read_range
+from weir_analytics.panes.open_lanes import (
+    bridge,
+    first_received_ms,
+    log_bounds,
+    near,
+    rebuilds,
+)
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.shard_wire import open_client
 from weir_analytics.panes.stream import BatchStream
@@ -98,14 +102,17 @@ def take_over(stores: Stores, settings: Settings, clock: Clock) -> Footing:
     start = _Start(stores, settings, clock, definitions_id)
     fence = start.append("start", stores.definitions.fold.epoch(), 0)
     bounds = log_bounds(settings.kafka, names.EVENTS, events_id)
+    marks = stores.shards.read_marks()
     found = Found(
-        marks=stores.shards.read_marks(),
+        marks=marks,
         checkpoint=checkpoint.last_planned(settings.checkpoint_dir, names.EVENTS),
         log=bounds,
         epoch=start.epoch,
         last_record=stores.stream.last_record(),
+        first_ever=first_ever,
+        near=near(settings.kafka, bounds, [mark.end for mark in marks if mark is not None]),
     )
-    recovery = reconcile(found)
+    recovery = adopted(found, reconcile(found), stores.definitions, fence=fence.fence, clock=clock)
     LOG.info("reconciled", verdict=recovery.verdict.value, reason=recovery.reason)
     for gap in recovery.gaps:
         LOG.error("log_lost", count=gap.count, **asdict(gap))
@@ -122,7 +129,7 @@ def take_over(stores: Stores, settings: Settings, clock: Clock) -> Footing:
         target=dict(recovery.target),
         levels=recovery.levels,
         empty=not any(recovery.target.values()),
-        may_activate_from={} if first_ever else dict(bounds.end),
+        may_activate_from=activation_floor(bounds.end, first_start=first_ever),
         through_ms=0 if recovery.new_epoch else processed_through(settings),
     )
 
@@ -197,25 +204,55 @@ class _Start:
         incomplete_ms = self._incomplete_before_ms(recovery, bounds)
         fence = self.append(reason, None, incomplete_ms, recovery.clear)
         epoch = self.epoch
+        mark = Mark(
+            epoch=epoch,
+            batch=-1,
+            topic_id=bounds.topic_id,
+            end=dict(recovery.target or {}),
+            shards=self.settings.shards,
+        )
         if recovery.clear:
-            mark = Mark(
-                epoch=epoch,
-                batch=-1,
-                topic_id=bounds.topic_id,
-                end=dict(recovery.target or {}),
-                shards=self.settings.shards,
-            )
-            self.stores.shards.recount(recovery, fence, mark)
+            lanes = self._open_lanes(self._rebuilds(recovery, bounds), fence)
+            self.stores.shards.recount(recovery, fence, mark, lanes)
+        for level in recovery.bridges:
+            (lane,) = self._open_lanes([bridge(bounds, level, self.clock.now_ms())], fence)
+            self.stores.shards.bridge(level.shard, fence, mark, lane)
         opening = Opening(epoch=epoch, reason=reason, at_ms=self.clock.now_ms())
         if self.stores.stream.open_epoch(opening) is Verdict.FENCED:
             msg = f"epoch {epoch} must be the newest of the stream; another driver has opened one"
             raise VerdictError(Verdict.FENCED, msg)
         return fence
 
+    def _rebuilds(self, recovery: Recovery, bounds: LogBounds) -> list[OpenLane]:
+        """Return the lanes that count again what lost shards held."""
+        if not recovery.rebuild:
+            return []
+        target, now_ms = dict(recovery.target or {}), self.clock.now_ms()
+        return rebuilds(self.settings.kafka, bounds, target, recovery.rebuild, now_ms)
+
+    def _open_lanes(self, wanted: Sequence[OpenLane], fence: Fence) -> list[Lane]:
+        """Append the records of lanes, and read them back.
+
+        Raises:
+            VerdictError: FENCED if a newer driver has started: every reader ignores them.
+        """
+        definitions, now_ms = self.stores.definitions, self.clock.now_ms()
+        offsets = [
+            definitions.append(lane_record(lane, fence=fence.fence, at_ms=now_ms))
+            for lane in wanted
+        ]
+        lanes = definitions.fold.lanes
+        if definitions.fold.fence() != fence.fence or any(n not in lanes for n in offsets):
+            msg = f"fence must be {fence.fence}, the newest start record is another: give way"
+            raise VerdictError(Verdict.FENCED, msg)
+        return [lanes[offset] for offset in offsets]
+
     def _incomplete_before_ms(self, recovery: Recovery, bounds: LogBounds) -> int:
         if not recovery.gaps:
             return 0
-        first_ms = first_received_ms(self.settings.kafka, bounds)
+        first_ms = first_received_ms(
+            self.settings.kafka, bounds.start, bounds.end, self.clock.now_ms()
+        )
         return incomplete_before_ms(first_ms, self.settings.horizon_ms, bounds.start)
 
 
@@ -226,34 +263,3 @@ def processed_through(settings: Settings) -> int:
     client.close()
     last = decode(newest[0][1][FIELD]) if newest else None
     return last.processed_through_ms if isinstance(last, BatchRecord) else 0
-
-
-def log_bounds(kafka: Kafka, topic: str, events_id: str) -> LogBounds:
-    """Return what the log holds now.
-
-    Raises:
-        KafkaException: If a partition has no leader, or no broker answered.
-    """
-    admin = AdminClient({**kafka.client_options(), "log_level": 0})
-    partitions = admin.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions
-    start = _offsets(admin, topic, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
-    end = _offsets(admin, topic, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
-    return LogBounds(events_id, start, end)
-
-
-def first_received_ms(kafka: Kafka, bounds: LogBounds) -> int:
-    """Return when the oldest record of the log was received; 0 if it holds none."""
-    first: list[int] = []
-    for partition, start in bounds.start.items():
-        if start < bounds.end[partition]:
-            log = LogPartition(kafka, names.EVENTS, partition)
-            first.append(next(read_range(log, start, start + 1))[0].timestamp()[1])
-    return min(first, default=0)
-
-
-def _offsets(
-    admin: AdminClient, topic: str, partitions: Mapping[int, Any], spec: OffsetSpec
-) -> dict[int, int]:
-    asked = {TopicPartition(topic, partition): spec for partition in partitions}
-    futures = admin.list_offsets(asked, request_timeout=TIMEOUT_S)
-    return {place.partition: future.result().offset for place, future in futures.items()}

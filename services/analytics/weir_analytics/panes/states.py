@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,19 @@ MARGIN_MS = 1_000
 def dedup_folder(batch: Batch, partition: int) -> Path:
     """Return where the runs of a partition are; another log or lane has others."""
     return Path(batch.dedup_dir) / batch.topic_id / batch.lane / str(partition)
+
+
+def forget_lanes(dedup_dir: Path, topic_id: str, lanes: Collection[str]) -> None:
+    """Delete the runs of lanes that are done: nothing asks for them any more.
+
+    Args:
+        dedup_dir: Where the runs of all lanes are.
+        topic_id: Kafka's id of the log.
+        lanes: Those that go on, the live one among them.
+    """
+    for folder in (dedup_dir / topic_id).glob("*"):
+        if folder.name not in lanes:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def state_before(batch: Batch, partition: int, first_at_ms: int) -> PartitionState:

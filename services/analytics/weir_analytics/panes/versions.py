@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from pyspark import TaskContext
+from weir.commit import not_after
 
-from weir_analytics.panes.accounts import LEDGER, SYSTEM_RES_S, TYPES, USE
+from weir_analytics.panes.accounts import LATENESS, LEDGER, SYSTEM_RES_S, TYPES, USE
 from weir_analytics.panes.batch import Offsets
 
 PROPERTY = "weir.versions"
-DAY_S = 86_400
+HOUR_S, DAY_S = 3_600, 86_400
 MAX_TYPES = 5_000
 # The ledger must show every tenant's every source: `other` would hide a difference.
 UNCAPPED = 1 << 40
@@ -37,7 +38,9 @@ class Version:
         begin: Events at or after these offsets count; a missing partition stands at 0.
         finish: Events at or after these no longer count; None: all do.
         cut_from: By resolution, the first pane that is this version's; others: all.
+        cut_from_at: To events at or after these offsets that cut applies; {}: to all.
         cut_until: By resolution, the first pane that is its successor's; others: none.
+        cut_until_at: The same for that cut.
         max_series: Most series of a pane with rows of their own.
         lateness_s: Allowed lateness: a pane is final that long after its end.
     """
@@ -49,7 +52,9 @@ class Version:
     begin: Offsets = field(default_factory=dict)
     finish: Offsets | None = None
     cut_from: Cuts = field(default_factory=dict)
+    cut_from_at: Offsets = field(default_factory=dict)
     cut_until: Cuts = field(default_factory=dict)
+    cut_until_at: Offsets = field(default_factory=dict)
     max_series: int = 1_000
     lateness_s: int = 0
 
@@ -79,6 +84,19 @@ class Version:
         first, end = self.cut_from.get(res_s), self.cut_until.get(res_s)
         return (first is None or pane_s >= first) and (end is None or pane_s < end)
 
+    def at(self, start: Offsets) -> Version:
+        """Return the version as it counts a range: with the cuts that apply there.
+
+        A range that begins before a takeover is counted as before it, so that a batch that is
+        run again after one gives the same parts. What that leaves on the wrong side of a cut
+        nobody reads.
+        """
+        first = self.cut_from if not_after(self.cut_from_at, start) else {}
+        until = self.cut_until if not_after(self.cut_until_at, start) else {}
+        if first is self.cut_from and until is self.cut_until:
+            return self
+        return replace(self, cut_from=first, cut_until=until)
+
     def covers(self, start: Offsets, end: Offsets) -> bool | None:
         """Tell whether a range of the log lies in the version's span; None: in part."""
         within = all(start.get(p, 0) >= self.begin.get(p, 0) for p in end)
@@ -96,6 +114,8 @@ SYSTEM = (
     Version(LEDGER, "", "ledger", ((SYSTEM_RES_S, 8 * DAY_S),), max_series=UNCAPPED),
     Version(TYPES, "", "types", ((SYSTEM_RES_S, DAY_S),), max_series=MAX_TYPES),
     Version(USE, "", "use", ((SYSTEM_RES_S, 8 * DAY_S),), max_series=UNCAPPED),
+    # By the hour: who chooses an allowed lateness looks at days.
+    Version(LATENESS, "", "lateness", ((HOUR_S, 8 * DAY_S),), max_series=UNCAPPED),
 )
 
 
@@ -119,7 +139,7 @@ def current_versions() -> Mapping[int, Version]:
 
 
 def _version(fields: dict[str, Any]) -> Version:
-    for name in ("begin", "finish", "cut_from", "cut_until"):
+    for name in ("begin", "finish", "cut_from", "cut_from_at", "cut_until", "cut_until_at"):
         if fields[name] is not None:
             fields[name] = {int(k): v for k, v in fields[name].items()}
     fields["keeps"] = tuple((int(r), int(k)) for r, k in fields["keeps"])

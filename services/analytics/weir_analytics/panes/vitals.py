@@ -5,7 +5,11 @@ There is no lock: each field is replaced whole, and readers want the newest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from weir_analytics.panes.log_left import LogLeft
+from weir_analytics.panes.own import Own
 
 BEHIND_MS = 5_000
 
@@ -21,6 +25,11 @@ class Vitals:
         last_batch_s: When the last batch was done, by the clock that never steps back.
         held_by: The partition that holds processed-through.
         failed: The thread that died, if one did.
+        counted: By partition, the first offset that is not counted.
+        trouble: What ended counting last, until a batch is done again.
+        received_ms: By partition, R of what was counted last.
+        own: What the job took of its machine when it was measured last.
+        log_left: How long the log still holds what is not counted.
     """
 
     ready: bool = False
@@ -35,6 +44,16 @@ class Vitals:
     held_by: int | None = None
     clock_ahead_ms: int = 0
     failed: str | None = None
+    trouble: str | None = None
+    counted: Mapping[int, int] = field(default_factory=dict)
+    received_ms: Mapping[int, int] = field(default_factory=dict)
+    log_left: LogLeft = field(default_factory=LogLeft)
+    own: Own = field(default_factory=Own)
+
+    def take(self, counted: Mapping[int, int], received_ms: Mapping[int, int]) -> None:
+        """Take in how far a batch has come."""
+        self.counted, self.trouble = dict(counted), None
+        self.received_ms = {**self.received_ms, **received_ms}
 
     def status(self, now_s: float, now_ms: int, stalled_ms: int) -> str:
         """Return `ok`, `starting`, `behind` or `stalled`.
@@ -49,4 +68,8 @@ class Vitals:
             return "starting"
         if (now_s - self.last_batch_s) * 1000 > stalled_ms:
             return "stalled"
-        return "behind" if now_ms - self.processed_through_ms > BEHIND_MS else "ok"
+        return "behind" if self.is_behind(now_ms) else "ok"
+
+    def is_behind(self, now_ms: int) -> bool:
+        """Tell whether numbers are older than they are when all is well."""
+        return now_ms - self.processed_through_ms > BEHIND_MS

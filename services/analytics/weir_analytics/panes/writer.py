@@ -28,7 +28,7 @@ from weir.series import series_digest, shard_of
 from weir_service.settings import read_secret
 
 from weir_analytics.failpoints import failpoint
-from weir_analytics.panes.accounts import LEDGER
+from weir_analytics.panes.accounts import LEDGER, USE
 from weir_analytics.panes.batch import Batch, current_batch
 from weir_analytics.panes.commit_job import CommitJob, Committed, Limits, Part
 from weir_analytics.panes.history import read_records
@@ -51,7 +51,10 @@ class Report:
         fates: [partition, offset, disposition, reason] of sampled events.
         codes: [partition, offset, version, code]: sampled events that a version could
             not use.
-        work: Sums over the shards: rows written, times in ms, copies left out.
+        late: (tenant, source, type, start of the finest pane, events) of events that may
+            be late.
+        work: Sums over the shards: rows written, times in ms, copies and groups of late
+            events left out.
     """
 
     verdicts: dict[int, str] = field(default_factory=dict)
@@ -59,6 +62,7 @@ class Report:
     progress: list[tuple[int, int, int]] = field(default_factory=list)
     fates: list[tuple[int, int, str, str | None]] = field(default_factory=list)
     codes: list[tuple[int, int, int, str]] = field(default_factory=list)
+    late: list[tuple[str, str, str, int, int]] = field(default_factory=list)
     work: dict[str, float] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -70,7 +74,7 @@ class Report:
         """Read what `to_json` wrote."""
         fields: dict[str, Any] = json.loads(text)
         fields["verdicts"] = {int(s): v for s, v in fields["verdicts"].items()}
-        for name in ("ledger", "progress", "fates", "codes"):
+        for name in ("ledger", "progress", "fates", "codes", "late"):
             fields[name] = [tuple(row) for row in fields[name]]
         return cls(**fields)
 
@@ -94,9 +98,14 @@ def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         progress=[(p, at, seen) for p, (at, seen) in inbox.progress.items()],
         fates=inbox.fates,
         codes=inbox.codes,
+        late=inbox.late,
     )
+    if inbox.late_left_out:
+        report.work["late_left_out"] = inbox.late_left_out
     if left_out := inbox.copies.left_out():
         report.work["copies_left_out"] = left_out
+    if not batch.accounts:
+        parts = [part for part in parts if part.vid == USE or part.vid >= 0]
     for shard, own in by_shard(parts, batch).items():
         report.note(shard, commit(shard, own, batch, versions))
         failpoint("C6")
@@ -121,6 +130,7 @@ def commit(
         trim_outbox=batch.trim_outbox.get(shard, 0),
         final_through_ms=batch.final_through_ms,
         lane=batch.lane,
+        lane_start=batch.lane_start,
     )
     return store(batch.redis_url, shard, batch.secrets_dir).commit(job, parts)
 
@@ -151,11 +161,14 @@ def by_shard(parts: Iterable[Part], batch: Batch) -> dict[int, list[Part]]:
 
 def quarantine(unusable: Sequence[Unusable], batch: Batch, versions: Mapping[int, Version]) -> None:
     """Copy events that a version could not use, with their original bytes, and wait for it."""
-    if not unusable or not batch.copies:
+    if batch.copies == "none":
         return
     wanted: dict[tuple[int, int], list[Unusable]] = defaultdict(list)
     for one in unusable:
-        wanted[one.partition, one.offset].append(one)
+        if one.vid is not None or batch.copies == "all":
+            wanted[one.partition, one.offset].append(one)
+    if not wanted:
+        return
     writer = quarantine_writer(batch.kafka)
     for message in read_records(batch.kafka, batch.topic, wanted):
         place = (message.partition() or 0, message.offset() or 0)

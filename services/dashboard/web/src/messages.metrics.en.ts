@@ -29,7 +29,14 @@ export const metricWords = {
   metric: {
     version: (n: number) => `version ${n}`,
     starting: "Counting starts with the next batch.",
+    filling: (percent: number) => `Its history is being counted from the log: ${percent} %.`,
+    fillingInstead: (version: number, percent: number, shown: number) =>
+      `Version ${version} is being counted from the log: ${percent} %. Until it is done, version ${shown} is shown.`,
     capped: "capped",
+    verified: (at: string) => `verified ${at}`,
+    differs: (at: string) => `differed from the log ${at}`,
+    audited: (panes: number, version: number, from: string, to: string) =>
+      `${panes} panes of version ${version} between ${from} and ${to} were counted again from the log`,
     from: "from",
     where: "where",
     value: "value",
@@ -59,6 +66,17 @@ export const metricWords = {
     copyCurl: "Copy as curl",
     approximate: "band = error of the sketch",
     corrections: "Corrections",
+    top: {
+      text: "text",
+      count: "events",
+      within: "within",
+      others: "any other",
+      upTo: (count: string) => `at most ${count}`,
+      over: (length: string) => `over ${length}`,
+      empty: "(empty text)",
+      none: "No event had a text here.",
+      unknown: "Not known: some of it is not kept one by one.",
+    },
   },
   put: {
     button: "Put on a board",
@@ -123,7 +141,8 @@ export const metricWords = {
     no: "not matched",
     cannot: "refused",
     whole: "all",
-    starts: "It counts what arrives from now on; windows before that say incomplete.",
+    starts:
+      "It counts what the log holds, then what arrives; what the log no longer has says incomplete.",
     estimate: (text: string) => `Estimated: ${text}`,
     scope: "Making metrics needs the scope define.",
     mend: "mend",

@@ -11,26 +11,27 @@ from weir.alerts.watch import check_rule
 from weir.definitions.base import DefinitionModel
 from weir.definitions.check import check
 from weir.definitions.history import Definition
+from weir.definitions.in_force import refusal
 from weir.definitions.rule import Rule
 from weir.problems import ProblemError, Reason, echo
 from weir_reading.served import Metrics
 
-from weir_dashboard.api.models import (
+from weir_dashboard.api.definition_models import (
     Change,
     DefinitionText,
     Draft,
-    Page,
-    ProblemPlace,
     Progress,
+    Refused,
     StoredDefinition,
     Validation,
 )
+from weir_dashboard.api.models import Page, ProblemPlace
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
 from weir_dashboard.definitions.writer import Expected
 
 # Written by routes of their own, which know what must not be seen or chosen.
-OWN_ROUTES = frozenset({"key", "member"})
+OWN_ROUTES = frozenset({"job", "key", "member"})
 ETAG = re.compile(r'(?:W/)?"(\d{1,18})"')
 router = APIRouter(tags=["definitions"])
 
@@ -41,7 +42,7 @@ async def list_definitions(
 ) -> Page[StoredDefinition]:
     """List the definitions in force, by kind and name."""
     found = here.catalog.folded.current(caller.tenant, kind)
-    return Page(items=[_told(here, v) for v in found if v.kind not in OWN_ROUTES])
+    return Page(items=[told(here, v) for v in found if v.kind not in OWN_ROUTES])
 
 
 @router.post("/definitions/validate")
@@ -49,7 +50,7 @@ async def validate(body: Draft, here: Here, caller: Who) -> Validation:
     """Check a draft without storing it: each error with its place and its mend."""
     try:
         checked = check(body.kind, body.name, body.text)
-        _check_beside(here, caller, checked.model)
+        check_beside(here, caller, checked.model)
     except ProblemError as problem:
         return Validation(
             ok=False,
@@ -74,9 +75,9 @@ async def get_definition(
     kind: str, name: str, here: Here, caller: Who, response: Response
 ) -> StoredDefinition:
     """Return a definition; its `ETag` is its version."""
-    version = _current(here, caller, kind, name)
+    version = current(here, caller, kind, name)
     response.headers["etag"] = f'"{version.version}"'
-    return _told(here, version)
+    return told(here, version)
 
 
 @router.get("/definitions/{kind}/{name}/history")
@@ -91,9 +92,10 @@ async def get_history(kind: str, name: str, here: Here, caller: Who) -> Page[Cha
 @router.get("/definitions/{kind}/{name}/progress")
 async def get_progress(kind: str, name: str, here: Here, caller: Who) -> Progress:
     """Tell whether the newest version is counted already, and how far its lanes are."""
-    version = _current(here, caller, kind, name)
+    version = current(here, caller, kind, name)
     activation = here.catalog.activation(version.vid)
     active = activation is not None or kind != "metric"
+    serving = activation.serves if activation is not None else active
     newest = here.batches.newest
     lanes = [lane for lane in (newest.lanes if newest else []) if lane.vid == version.vid]
     return Progress(
@@ -101,7 +103,7 @@ async def get_progress(kind: str, name: str, here: Here, caller: Who) -> Progres
         name=name,
         version=version.version,
         active=active,
-        serving=active,
+        serving=serving,
         from_start=activation is not None and activation.from_start,
         lanes=[{"lane": lane.lane, "at": lane.at, "of": lane.of} for lane in lanes],
     )
@@ -120,15 +122,15 @@ async def put_definition(
 ) -> StoredDefinition:
     """Store a definition as its next version, if the version it changes is the current one."""
     expected = expected_of(if_match, if_none_match)
-    _own_route(kind)
+    check_route(kind)
     model = check(kind, name, body.text).model
-    _check_beside(here, caller, model)
+    check_beside(here, caller, model)
     version = await here.writer.put(
         (caller.tenant, model.kind, model.name), body.text, by=caller.name, expected=expected
     )
     response.headers["etag"] = f'"{version.version}"'
     response.status_code = 201 if version.version == 1 else 200
-    return _told(here, version)
+    return told(here, version)
 
 
 @router.delete("/definitions/{kind}/{name}")
@@ -140,7 +142,7 @@ async def delete_definition(
     if_match: Annotated[str | None, Header()] = None,
 ) -> Change:
     """End a definition; its history stays, and so do the panes until they expire."""
-    _own_route(kind)
+    check_route(kind)
     expected = expected_of(if_match, None)
     version = await here.writer.delete(
         (caller.tenant, kind, name), by=caller.name, expected=expected
@@ -168,6 +170,7 @@ def expected_of(if_match: str | None, if_none_match: str | None) -> Expected:
 
 def change_of(version: Definition) -> Change:
     """Return an edit as lists show it."""
+    problem = refusal(version)
     return Change(
         version=version.version,
         op="put" if version.op == "put" else "delete",
@@ -175,17 +178,23 @@ def change_of(version: Definition) -> Change:
         by=version.by,
         at_ms=version.at_ms,
         vid=version.vid,
+        refused=None if problem is None else problem.message,
     )
 
 
-def _current(here: Context, caller: Caller, kind: str, name: str) -> Definition:
+def current(here: Context, caller: Caller, kind: str, name: str) -> Definition:
+    """Return the version in force.
+
+    Raises:
+        ProblemError: 404 if there is none, or a route of its own tells it.
+    """
     version = here.catalog.folded.get(caller.tenant, kind, name)
     if version is None or kind in OWN_ROUTES:
         raise _unknown()
     return version
 
 
-def _check_beside(here: Context, caller: Caller, model: DefinitionModel) -> None:
+def check_beside(here: Context, caller: Caller, model: DefinitionModel) -> None:
     """Check what a definition says of others.
 
     Raises:
@@ -199,13 +208,19 @@ def _unknown() -> ProblemError:
     return ProblemError(404, Reason.NOT_FOUND, "there is no such definition")
 
 
-def _own_route(kind: str) -> None:
+def check_route(kind: str) -> None:
+    """Refuse a kind that has routes of its own.
+
+    Raises:
+        ProblemError: 422.
+    """
     if kind in OWN_ROUTES:
         msg = f"a {kind} is not written as a definition; use /api/v1/{kind}s"
         raise ProblemError(422, Reason.DEFINITION_INVALID, msg)
 
 
-def _told(here: Context, version: Definition) -> StoredDefinition:
+def told(here: Context, version: Definition) -> StoredDefinition:
+    """Return a version in force as answers show it."""
     active = here.catalog.activation(version.vid) is not None
     state: Any = "stored" if version.kind != "metric" else "serving" if active else "starting"
     return StoredDefinition(
@@ -218,4 +233,22 @@ def _told(here: Context, version: Definition) -> StoredDefinition:
         at_ms=version.at_ms,
         vid=version.vid,
         state=state,
+        refused=_newer(here, version),
+    )
+
+
+def _newer(here: Context, version: Definition) -> Refused | None:
+    newest = here.catalog.folded.history(version.tenant, version.kind, version.name)[0]
+    problem = refusal(newest)
+    if problem is None:
+        return None
+    return Refused(
+        offset=newest.vid,
+        kind=newest.kind,
+        name=newest.name,
+        version=newest.version,
+        by=newest.by,
+        at_ms=newest.at_ms,
+        code=problem.reason.value,
+        message=problem.message,
     )

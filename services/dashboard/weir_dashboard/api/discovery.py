@@ -5,7 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 from weir_reading.accounts import MINUTE_S, TYPES_VID, Account, read_accounts
 
-from weir_dashboard.api.models import IngestAddress, Page, SeenType
+from weir_dashboard.api.flow_models import IngestAddress, SeenType
+from weir_dashboard.api.models import Page
 from weir_dashboard.context import Here, Who
 
 MINUTES = 60

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,16 +16,29 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def as_csv(answer: Answer) -> bytes:
-    """Return an answer as CSV; text that a spreadsheet would run is escaped."""
+    """Return an answer as CSV; text that a spreadsheet would run is escaped.
+
+    A list of frequent texts has a line for each of them, `value` being how often it came.
+    """
     dimensions = list(dict.fromkeys(name for s in answer["series"] for name in s["by"]))
+    texts = ["text"] if any("items" in series for series in answer["series"]) else []
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow(["time", *map(_safe, dimensions), "value", "low", "high", "count", "state"])
+    head = ["value", "low", "high", "count", "state"]
+    writer.writerow(["time", *map(_safe, dimensions), *texts, *head])
     for point in _points(answer):
         by = [_safe(point["by"].get(name)) for name in dimensions]
-        cells = [point.get(name) for name in ("value", "low", "high", "count")]
-        writer.writerow([point["time"], *by, *cells, point["state"]])
+        for cells in _cells(point):
+            writer.writerow([point["time"], *by, *cells, point["count"], point["state"]])
     return out.getvalue().encode()
+
+
+def _cells(point: Mapping[str, Any]) -> Iterator[list[Any]]:
+    """Return the value with its ends; of a list each text with those of its own."""
+    if "items" not in point:
+        yield [point.get(name) for name in ("value", "low", "high")]
+    for text, *cells in point.get("items") or ():
+        yield [_safe(text), *cells]
 
 
 def as_ndjson(answer: Answer) -> bytes:

@@ -6,13 +6,22 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from weir.definitions.history import Definition
+from weir.definitions.jobs import last_audit
 from weir.definitions.metric import Metric as MetricModel
 from weir.problems import ProblemError, Reason, echo
 from weir.series import OTHER, decode_series, fit
+from weir_reading.served import shown
 
 from weir_dashboard.api.definitions import change_of
 from weir_dashboard.api.models import Page
-from weir_dashboard.api.read_models import Board, Metric, MetricDetail, NamedSeries
+from weir_dashboard.api.read_models import (
+    Board,
+    Filling,
+    Metric,
+    MetricDetail,
+    NamedSeries,
+    Verified,
+)
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
 
@@ -24,13 +33,15 @@ router = APIRouter(tags=["read"])
 async def list_metrics(here: Here, caller: Who) -> Page[Metric]:
     """List the tenant's metrics by name."""
     found = here.catalog.folded.current(caller.tenant, "metric")
-    return Page(items=[Metric.model_validate(await _told(here, version)) for version in found])
+    names = [version.name for version in found]
+    told = [await _told(here, _shown(here, caller, name)) for name in names]
+    return Page(items=[Metric.model_validate(one) for one in told])
 
 
 @router.get("/metrics/{name}")
 async def get_metric(name: str, here: Here, caller: Who) -> MetricDetail:
     """Return a metric with its versions."""
-    version = _version(here, caller, name)
+    version = _shown(here, caller, name)
     model = _model(version)
     history = here.catalog.folded.history(caller.tenant, "metric", name)
     return MetricDetail.model_validate(
@@ -39,6 +50,8 @@ async def get_metric(name: str, here: Here, caller: Who) -> MetricDetail:
             "lateness_ms": model.lateness_ms,
             "keep_ms": {str(res): kept for res, kept in model.keep_ms.items()},
             "versions": [change_of(edit) for edit in history],
+            "verified": _verified(here, caller, name),
+            "filling": _filling(here, caller, name, version),
         }
     )
 
@@ -51,7 +64,7 @@ async def list_series(
     limit: Annotated[int, Query(ge=1, le=MAX_SERIES)] = 100,
 ) -> Page[NamedSeries]:
     """List the sets of dimension values that a metric has seen."""
-    version = _version(here, caller, metric)
+    version = _shown(here, caller, metric)
     model = _model(version)
     texts = sorted(await _series_texts(here, version))
     return Page(items=[_named(model, text) for text in texts[:limit]])
@@ -74,6 +87,44 @@ async def list_boards(here: Here, caller: Who) -> Page[Board]:
     return Page(items=items)
 
 
+def _verified(here: Context, caller: Caller, name: str) -> Verified | None:
+    found = last_audit(here.catalog.folded, caller.tenant, name)
+    report = found[0].report if found is not None else None
+    if found is None or report is None:
+        return None
+    asked, told = found
+    outcome = report.outcome
+    return Verified(
+        job=asked.definition.name,
+        ok=told["verified"],
+        at_ms=report.at_ms,
+        from_ms=outcome["from_ms"],
+        to_ms=outcome["to_ms"],
+        version=told["version"],
+        panes=told["panes"],
+        series=told["series"],
+        rev=told["rev"],
+    )
+
+
+def _filling(here: Context, caller: Caller, name: str, shown: Definition) -> Filling | None:
+    """Return how far the newest version's history is counted; None once it serves."""
+    version = here.catalog.folded.get(caller.tenant, "metric", name)
+    activation = here.catalog.activation(version.vid) if version is not None else None
+    if version is None or activation is None:
+        return None
+    newest = here.batches.newest
+    lanes = [lane for lane in (newest.lanes if newest else []) if lane.vid == version.vid]
+    if version.vid == shown.vid and not lanes and activation.serves:
+        return None
+    return Filling(
+        version=version.version,
+        instead=shown.version if shown.vid != version.vid else None,
+        at=sum(lane.at for lane in lanes),
+        of=sum(lane.of for lane in lanes),
+    )
+
+
 def _model(version: Definition) -> MetricModel:
     """Return what a stored metric means.
 
@@ -86,8 +137,9 @@ def _model(version: Definition) -> MetricModel:
     return version.metric
 
 
-def _version(here: Context, caller: Caller, name: str) -> Definition:
-    version = here.catalog.folded.get(caller.tenant, "metric", name)
+def _shown(here: Context, caller: Caller, name: str) -> Definition:
+    """Return the version of a metric that answers queries."""
+    version = shown(here.catalog, caller.tenant, name)
     if version is None:
         msg = f'there is no metric "{echo(name)}"; see /api/v1/metrics for those there are'
         raise ProblemError(404, Reason.METRIC_UNKNOWN, msg)

@@ -19,7 +19,7 @@ from weir.problems import ProblemError, Reason
 from weir.series import decode_series, fit
 from weir_reading.redis import newest_entries
 
-from weir_dashboard.api.models import Preview, PreviewEvent, PreviewQuery
+from weir_dashboard.api.definition_models import Preview, PreviewEvent, PreviewQuery
 from weir_dashboard.context import Here, Who
 
 router = APIRouter(tags=["definitions"])

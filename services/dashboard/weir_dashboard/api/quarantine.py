@@ -5,13 +5,17 @@ Read from the topic on demand, from its end backwards; nothing of it is kept her
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
+from weir.erasure import erasures, subject_hash
 from weir.problems import ProblemError, Reason
 
-from weir_dashboard.api.models import Page, Quarantined
-from weir_dashboard.context import Here, Who
+from weir_dashboard.api.flow_models import Quarantined
+from weir_dashboard.api.models import Page
+from weir_dashboard.auth.callers import Caller
+from weir_dashboard.context import Context, Here, Who
 from weir_dashboard.store.quarantine import Record
 
 router = APIRouter(tags=["flow"])
@@ -38,9 +42,27 @@ async def open_quarantined(
     """Return one quarantined record with its bytes as text."""
     partition, _, offset = id.partition("-")
     found = await here.quarantine.one(caller.tenant, int(partition), int(offset))
-    if found is None:
+    if found is None or _is_erased(here, caller, found):
         raise ProblemError(404, Reason.NOT_FOUND, "there is no such record")
     return _told(found)
+
+
+def _is_erased(here: Context, caller: Caller, record: Record) -> bool:
+    """Tell whether a record is about somebody who was erased, as far as it can be read.
+
+    Of bytes that are no JSON object nobody can tell: what names somebody in them is covered
+    by the topic's retention.
+    """
+    hashes = {one.hash for one in erasures(here.catalog.folded) if one.tenant == caller.tenant}
+    if not hashes:
+        return False
+    try:
+        event = json.loads(record.text or "")
+    except (ValueError, RecursionError):
+        return False
+    subject = event.get("subject") if isinstance(event, dict) else None
+    known = isinstance(subject, str)
+    return known and subject_hash(here.hash_key, caller.tenant, str(subject)) in hashes
 
 
 def _told(record: Record) -> Quarantined:
@@ -53,4 +75,5 @@ def _told(record: Record) -> Quarantined:
         version=record.version,
         bytes=record.bytes,
         text=record.text,
+        replayed_ms=record.replayed_ms,
     )

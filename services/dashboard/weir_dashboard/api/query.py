@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Response
 from pydantic import Field
+from weir.batches import BatchRecord
 from weir.position import parse_position
 from weir.problems import ProblemError, Reason
 from weir.query.model import Query
@@ -42,11 +44,13 @@ async def query(
     body: Asked, here: Here, caller: Who, accept: Annotated[str, Header()] = "*/*"
 ) -> Any:
     """Answer a query; with `after`, once those events are counted (at most 10 s)."""
+    who = caller.session or caller.key_id
     if body.after is not None:
-        await _counted(here, body.after)
+        with here.turns.waiting(who):
+            await _counted(here, body.after)
     asked = body.model_dump(mode="json", by_alias=True, exclude={"after"}, exclude_unset=True)
     question, _ = await here.queries.ask(caller.tenant, asked, here.turns.pool)
-    answer = await here.turns.take(caller.session or caller.key_id, question.answer())
+    answer = await here.turns.take(who, question.answer())
     wanted = next((kind for kind in EXPORTS if kind in accept), None)
     if wanted is None:
         return answer
@@ -64,7 +68,7 @@ async def _counted(here: Context, position: str) -> None:
     except ValueError as error:
         raise ProblemError(422, Reason.QUERY_INVALID, str(error)) from None
     deadline_s = here.clock.monotonic_s() + TIMEOUT_S
-    while not _covers(here, wanted):
+    while not covers(here.batches.newest, wanted, recounting=here.batches.recount is not None):
         if here.clock.monotonic_s() >= deadline_s:
             msg = (
                 "these events are stored but not counted within 10 s; ask again with the same after"
@@ -73,7 +77,19 @@ async def _counted(here: Context, position: str) -> None:
         await asyncio.sleep(POLL_S)
 
 
-def _covers(here: Context, wanted: dict[int, int]) -> bool:
-    newest = here.batches.newest
-    ends = newest.to_offsets if newest is not None else {}
-    return all(ends.get(partition, 0) > offset for partition, offset in wanted.items())
+def covers(record: BatchRecord | None, wanted: Mapping[int, int], *, recounting: bool) -> bool:
+    """Tell whether the events up to a position are in the panes.
+
+    Not by the ends of the newest batch alone: after a loss, live counting goes on beyond what
+    is being counted again.
+
+    Args:
+        record: The newest of the present epoch; None before its first.
+        wanted: The highest offset by partition.
+        recounting: Whether the log is counted again from its start.
+    """
+    if record is None or recounting:
+        return False
+    if any(lane.kind == "rebuild" and lane.at < lane.of for lane in record.lanes):
+        return False
+    return all(record.to_offsets.get(p, 0) > offset for p, offset in wanted.items())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from weir_dashboard.api.models import Change, Fresh, Told
+from weir_dashboard.api.definition_models import Change
+from weir_dashboard.api.models import Fresh, Told
 
 
 class Compared(Told):
@@ -77,12 +78,48 @@ class Metric(Told):
     active: bool
 
 
+class Verified(Told):
+    """The newest audit that compared a metric: a sample of its panes, counted again.
+
+    `ok` is whether everything was as the log says; `at_ms` is when it ended, `from_ms` and
+    `to_ms` the span of the sample, `rev` the revision that was compared.
+    """
+
+    job: str
+    ok: bool
+    at_ms: int
+    from_ms: int
+    to_ms: int
+    version: int
+    panes: int
+    series: int
+    rev: int
+
+
+class Filling(Told):
+    """A version that is being counted from the log.
+
+    `at` of `of` records are done; `instead` is the version that serves until then, null if
+    there is none.
+    """
+
+    version: int
+    instead: int | None
+    at: int
+    of: int
+
+
 class MetricDetail(Metric):
-    """A metric with its versions and what it keeps."""
+    """A metric as it is served, with its versions and what it keeps.
+
+    `verified` is null without an audit, `filling` once the newest version serves.
+    """
 
     lateness_ms: int
     keep_ms: dict[str, int]
     versions: list[Change]
+    verified: Verified | None = None
+    filling: Filling | None = None
 
 
 class NamedSeries(Told):
@@ -99,3 +136,99 @@ class Board(Told):
     title: str
     version: int
     tiles: list[dict[str, Any]]
+
+
+class RowFigures(Told):
+    """The exact figures of one pane of one series; sum, min and max only with a value."""
+
+    count: int
+    sum: float | None
+    min: float | None
+    max: float | None
+
+
+class CorrectionSource(Told):
+    """A source of late events, and how many of them it sent into a span of time."""
+
+    source: str
+    events: int
+
+
+class Correction(Told):
+    """What late events of one batch changed in a pane that was final.
+
+    `t_ms` is the end of the pane. `was` is null where there was no row, `now` where it was
+    merged into the series of all beyond `max_series`, which is told with `other`.
+    `received_ms`: when the last of these events had come; `late_ms`: how long that was after
+    the pane's end; `final_ms`: when the pane was final. `sources` are those who sent late
+    events of the metric's types into the pane's time, whatever the metric's `where` and this
+    series; `sources_known`: none is missing.
+    """
+
+    seq: int
+    metric: str
+    version: int
+    t_ms: int
+    resolution_ms: int
+    by: dict[str, str | None]
+    other: bool
+    was: RowFigures | None
+    now: RowFigures | None
+    events: int
+    late_ms: int
+    received_ms: int
+    final_ms: int
+    sources: list[CorrectionSource]
+    sources_known: bool
+
+
+class LateShare(Told):
+    """How many events came more than `than_ms` after they happened, and of all what share."""
+
+    than_ms: int
+    events: int
+    share: float
+
+
+class SourceLateness(Told):
+    """How late the events of one source were; of all sources where `source` is null."""
+
+    source: str | None
+    events: int
+    late: list[LateShare]
+    p50_ms: int | None
+    p99_ms: int | None
+    max_ms: int | None
+
+
+class LatenessTold(Told):
+    """How late counted events of some hours of received time were."""
+
+    from_ms: int
+    to_ms: int
+    all: SourceLateness
+    sources: list[SourceLateness]
+
+
+class MetricMinute(Told):
+    """What a version did with the events counted in one received minute.
+
+    `counted` is of the tenant; `not_matched` is what of it is in none of the others, null in
+    minutes that the version has not counted whole. `open`: still in flight.
+    """
+
+    minute_ms: int
+    counted: int
+    used: int
+    not_matched: int | None
+    value_quarantined: int
+    pane_not_kept: int
+    open: bool
+
+
+class MetricLedger(Told):
+    """The account of a metric's version: counted = used + not matched + refused + too old."""
+
+    name: str
+    version: int
+    items: list[MetricMinute]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from fastapi import APIRouter
 from weir_reading import parts
 
-from weir_dashboard.api.models import Fresh, Part, Pipeline, Status
+from weir_dashboard.api.flow_models import Holding, Lag, LogHeld, Part, Pipeline, Status
+from weir_dashboard.api.models import Fresh
 from weir_dashboard.context import Context, Here
 from weir_dashboard.freshness import STALE_MS
+from weir_dashboard.holding import Said, holding, log_held, newest_of
 from weir_dashboard.live.pipeline import bottleneck_of
 
 router = APIRouter(tags=["flow"])
@@ -22,11 +25,22 @@ async def status(here: Here) -> Status:
     Kafka and Redis write no heartbeat: `at_ms` is when they last answered this dashboard,
     and what only they know is null.
     """
+    now_ms, fresh = here.clock.now_ms(), here.observer.fresh()
+    panes = newest_of(here.parts.named("panes"), now_ms)
+    detail = panes.detail if panes is not None else None
+    why = holding(fresh, _said(here, panes, now_ms))
+    through_ms = fresh.processed_through_ms
     return Status(
-        now_ms=here.clock.now_ms(),
+        now_ms=now_ms,
         epoch=here.batches.epoch,
         rev=here.batches.rev,
-        fresh=fresh_of(here),
+        fresh=Fresh.model_validate(fresh.body()),
+        holding=Holding.model_validate(asdict(why)) if why is not None else None,
+        lag=Lag(
+            records=detail.get("lag_records") if detail else None,
+            ms=max(0, now_ms - through_ms) if through_ms is not None else None,
+        ),
+        log=LogHeld.model_validate(asdict(log_held(detail))),
         parts=_parts(here, here.observer.servers()),
     )
 
@@ -36,6 +50,18 @@ async def pipeline(here: Here) -> Pipeline:
     """Return the flow: the parts and which of them is the bottleneck."""
     known = list(here.parts.known.values())
     return Pipeline(bottleneck=bottleneck_of(known), parts=_parts(here), fresh=fresh_of(here))
+
+
+def _said(here: Context, panes: parts.Part | None, now_ms: int) -> Said:
+    lanes = here.batches.newest.lanes if here.batches.newest is not None else []
+    return Said(
+        now_ms=now_ms,
+        panes=panes.detail if panes is not None else None,
+        busy=panes.busy if panes is not None else None,
+        in_per_s=panes.flow if panes is not None else None,
+        refused=here.parts.refused is not None,
+        lanes=tuple(lane.kind for lane in lanes if lane.at < lane.of),
+    )
 
 
 def fresh_of(here: Context) -> Fresh:

@@ -18,6 +18,11 @@ class Catalog(catalog.Catalog):
         super().__init__()
         self._keys: dict[str, KeyRecord] = {}
         self._with_keys: set[str] = set()
+        self._changes: dict[str, list[Definition]] = {}
+
+    def changes(self, tenant: str) -> list[Definition]:
+        """Return every version of every definition of a tenant, the newest first."""
+        return self._changes.get(tenant, [])[::-1]
 
     def key(self, key_id: str) -> KeyRecord | None:
         """Return the record of an API key that is not revoked, or None."""
@@ -28,6 +33,7 @@ class Catalog(catalog.Catalog):
         return tenant in self._with_keys
 
     def _take_definition(self, found: Definition) -> None:
+        self._changes.setdefault(found.tenant, []).append(found)
         if found.kind != "key":
             return
         self._with_keys.add(found.tenant)

@@ -18,6 +18,7 @@ from weir_dashboard.auth.sessions import Sessions, cookie_of
 from weir_dashboard.live import frames
 from weir_dashboard.live.alerts import AlertFeeds
 from weir_dashboard.live.client import MAX_SUBSCRIPTIONS, Client, Subscription
+from weir_dashboard.live.corrections import CorrectionFeeds
 from weir_dashboard.live.feeds import Feeds, Question
 from weir_dashboard.live.pipeline import KEY, Pipelines
 from weir_dashboard.live.tail import Tails
@@ -39,6 +40,7 @@ class Conversation:
         feeds: Feeds,
         tails: Tails,
         alerts: AlertFeeds,
+        corrections: CorrectionFeeds,
         is_ready: Callable[[], bool],
     ) -> None:
         self._is_ready = is_ready
@@ -48,6 +50,7 @@ class Conversation:
         self._feeds = feeds
         self._tails = tails
         self._alerts = alerts
+        self._corrections = corrections
         self.pipelines: Pipelines | None = None
 
     async def identify(self, client: Client, hello: Hello) -> Caller:
@@ -104,6 +107,7 @@ class Conversation:
         self._feeds.leave(subscription)
         self._tails.leave(subscription)
         self._alerts.leave(subscription)
+        self._corrections.leave(subscription)
         if self.pipelines is not None:
             self.pipelines.leave(subscription)
 
@@ -126,8 +130,7 @@ class Conversation:
         elif message.to == "pipeline":
             self._to_pipeline(client, message)
         else:
-            msg = f'"{message.to}" cannot be followed in this release; read its page over HTTP'
-            raise ProblemError(501, Reason.NOT_AVAILABLE, msg)
+            self._to_corrections(client, message)
 
     async def _to_query(self, client: Client, message: Subscribe) -> None:
         if message.query is None:
@@ -179,6 +182,15 @@ class Conversation:
         client.subscriptions[message.id] = subscription
         client.socket.write(frames.frame("subscribed", id=message.id, key=subscription.key))
         self._alerts.join(tenant, subscription)
+
+    def _to_corrections(self, client: Client, message: Subscribe) -> None:
+        tenant = _caller(client).tenant
+        subscription = Subscription(client, message.id, _key("c", tenant, {}))
+        if isinstance(message.position, After):
+            subscription.last_sent_rev = message.position.seq
+        client.subscriptions[message.id] = subscription
+        client.socket.write(frames.frame("subscribed", id=message.id, key=subscription.key))
+        self._corrections.join(tenant, subscription)
 
     def _to_pipeline(self, client: Client, message: Subscribe) -> None:
         subscription = Subscription(client, message.id, KEY)

@@ -26,6 +26,7 @@ from weir_dashboard.live import frames
 from weir_dashboard.live.alerts import AlertFeeds
 from weir_dashboard.live.client import MAX_HZ, MAX_SUBSCRIPTIONS, MESSAGES_PER_S, Client
 from weir_dashboard.live.conversation import Conversation
+from weir_dashboard.live.corrections import CorrectionFeeds
 from weir_dashboard.live.feeds import EVERY_S, Feeds
 from weir_dashboard.live.pipeline import Pipelines
 from weir_dashboard.live.socket import MAX_FRAME_BYTES, LiveSocket
@@ -52,6 +53,7 @@ class Hub:
         feeds: Feeds,
         tails: Tails,
         alerts: AlertFeeds,
+        corrections: CorrectionFeeds,
         conversation: Conversation,
         max_sockets: int,
     ) -> None:
@@ -59,6 +61,7 @@ class Hub:
         self._feeds = feeds
         self._tails = tails
         self._alerts = alerts
+        self._corrections = corrections
         self._conversation = conversation
         self._pipelines = Pipelines(observer)
         conversation.pipelines = self._pipelines
@@ -199,6 +202,7 @@ class Hub:
                 self._feeds.send(feed)
         self._feeds.drop_idle(HISTORY_S)
         self._alerts.send(now_s)
+        self._corrections.send(now_s)
 
     def _beat(self, now_s: float) -> None:
         """Send the heartbeat each 2 s, and at once when freshness changes."""

@@ -12,7 +12,7 @@ from weir.live import Delta
 
 from weir_dashboard.api.alert_models import Alert
 from weir_dashboard.api.models import Fresh, Problem
-from weir_dashboard.api.read_models import Answer
+from weir_dashboard.api.read_models import Answer, Correction
 
 
 class Limits(TypedDict):
@@ -161,6 +161,20 @@ class AlertsFrame(TypedDict):
     open: list[str]
 
 
+class CorrectionFrame(TypedDict):
+    """What late events changed since the last frame, the newest first.
+
+    `seq` is the place up to which all is told; `of` how many there were, of which `items`
+    has the newest 200.
+    """
+
+    op: Literal["correction"]
+    key: str
+    seq: int
+    of: int
+    items: list[Correction]
+
+
 class ErrorFrame(TypedDict):
     """A refusal; the socket stays open."""
 
@@ -188,6 +202,7 @@ SENT: dict[str, Any] = {
     "pipeline": Pipeline,
     "alert": AlertFrame,
     "alerts": AlertsFrame,
+    "correction": CorrectionFrame,
     "error": ErrorFrame,
     "goodbye": Goodbye,
 }

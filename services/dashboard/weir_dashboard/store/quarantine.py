@@ -39,6 +39,9 @@ class Record:
     Attributes:
         key: The same for copies of one record.
         text: The beginning of its bytes as text; None where only a list was asked for.
+        replayed_ms: When it was put back into the log; None if it was not, or where only
+            this record was asked for.
+        is_note: It is no copy, but says that the record of its key was put back.
     """
 
     partition: int
@@ -52,6 +55,8 @@ class Record:
     version: int | None
     bytes: int
     text: str | None = None
+    replayed_ms: int | None = None
+    is_note: bool = False
 
 
 class Quarantine:
@@ -78,7 +83,8 @@ class Quarantine:
         """
         async with _Taken(self._one):
             found = await asyncio.to_thread(self._at, partition, offset)
-        return found if found is not None and found.tenant == tenant else None
+        is_theirs = found is not None and found.tenant == tenant and not found.is_note
+        return found if is_theirs else None
 
     def _newest(self, tenant: str, limit: int, reason: str | None) -> list[Record]:
         consumer = _consumer(self._kafka)
@@ -92,7 +98,8 @@ class Quarantine:
         newest = sorted(search.found, key=lambda r: (r.at_ms, r.offset), reverse=True)
         seen: dict[object, Record] = {}
         for record in newest:
-            seen.setdefault(record.key or (record.partition, record.offset), record)
+            told = replace(record, replayed_ms=search.replayed_ms.get(record.key))
+            seen.setdefault(record.key or (record.partition, record.offset), told)
         return list(seen.values())[:limit]
 
     def _at(self, partition: int, offset: int) -> Record | None:
@@ -117,6 +124,7 @@ class _Search:
 
     def __init__(self, tenant: str, limit: int, reason: str | None) -> None:
         self.found: list[Record] = []
+        self.replayed_ms: dict[bytes | None, int] = {}
         self._wanted = (tenant, reason)
         self._limit = limit
         self._records = self._bytes = 0
@@ -142,7 +150,10 @@ class _Search:
             self._records += 1
             self._bytes += len(message.value() or b"")
             record = _told(message)
-            if self._is_wanted(record):
+            if record.is_note:
+                # It stands behind the copy, so going backwards it is met before.
+                self.replayed_ms[record.key] = record.at_ms
+            elif self._is_wanted(record):
                 self.found.append(record)
         taken = [record.partition for record in self.found]
         return {partition for partition in ranges if taken.count(partition) >= self._limit}
@@ -183,6 +194,7 @@ def _told(message: Message) -> Record:
         origin=_text(found.get(names.HEADER_ORIGIN)),
         version=int(version) if version and version.isdigit() else None,
         bytes=len(message.value() or b""),
+        is_note=names.HEADER_REPLAYED in found,
     )
 
 

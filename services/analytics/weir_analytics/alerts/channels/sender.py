@@ -62,10 +62,10 @@ class Sender:
 
     def _unknown(self, tenant: str, channel: str) -> Answer:
         """Return why nothing can be sent there; a channel may be defined after what names it."""
-        if self.knows(tenant, channel):
+        history = self._catalog.folded.history(tenant, "channel", channel)
+        if history and not history[0].deleted:
             return Answer(None, 0, "its definition cannot be read by this release")
-        gone = self._catalog.folded.version(tenant, "channel", channel) is not None
-        return Answer(None, 0, "there is no such channel", gone=gone)
+        return Answer(None, 0, "there is no such channel", gone=bool(history))
 
     def _model(self, tenant: str, channel: str) -> Channel | None:
         found = self._catalog.folded.get(tenant, "channel", channel)

@@ -68,6 +68,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Audits
+         * @description List the tenant's audits with what they found, the newest first.
+         */
+        get: operations["list_audits_api_v1_audit_get"];
+        put?: never;
+        /**
+         * Make Audit
+         * @description Ask for an audit.
+         */
+        post: operations["make_audit_api_v1_audit_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/backtest": {
         parameters: {
             query?: never;
@@ -100,6 +124,26 @@ export interface paths {
          * @description List the tenant's boards by name; edited as definitions.
          */
         get: operations["list_boards_api_v1_boards_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Changes
+         * @description List who changed which definition, newest first; of keys without their text.
+         */
+        get: operations["list_changes_api_v1_changes_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -150,6 +194,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/corrections": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Corrections
+         * @description List what late events changed in final panes, the newest first.
+         *
+         *     Of the newest 2,000 records of a metric. An event that changed panes of several
+         *     resolutions is told with the shortest, or with that of `resolution_ms`. `source`: only
+         *     those that it may have caused; `late_ms`: only those at least this late.
+         */
+        get: operations["list_corrections_api_v1_corrections_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/definitions": {
         parameters: {
             query?: never;
@@ -162,6 +230,46 @@ export interface paths {
          * @description List the definitions in force, by kind and name.
          */
         get: operations["list_definitions_api_v1_definitions_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/definitions/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Diff
+         * @description Compare a text, or a version, with the version in force or another one.
+         */
+        post: operations["diff_api_v1_definitions_diff_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/definitions/refused": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Refused
+         * @description List the newest records that changed nothing, each with its reason.
+         */
+        get: operations["list_refused_api_v1_definitions_refused_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -258,6 +366,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/definitions/{kind}/{name}/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rollback
+         * @description Put an older version's text in force again, as a new version.
+         */
+        post: operations["rollback_api_v1_definitions__kind___name__rollback_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/discovery/ingest": {
         parameters: {
             query?: never;
@@ -293,6 +421,54 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Jobs
+         * @description List the tenant's jobs, the newest first.
+         */
+        get: operations["list_jobs_api_v1_jobs_get"];
+        put?: never;
+        /**
+         * Make Job
+         * @description Ask for a job; it is done between live batches, jobs one after the other.
+         */
+        post: operations["make_job_api_v1_jobs_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Job
+         * @description Return a job with its progress or its outcome.
+         */
+        get: operations["get_job_api_v1_jobs__id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Cancel Job
+         * @description Cancel a job that has not ended; what it has done stays.
+         */
+        delete: operations["cancel_job_api_v1_jobs__id__delete"];
         options?: never;
         head?: never;
         patch?: never;
@@ -337,6 +513,30 @@ export interface paths {
          * @description Revoke a key: refused everywhere within 60 s, open sockets are closed.
          */
         delete: operations["revoke_key_api_v1_keys__id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/lateness": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lateness
+         * @description Return how late counted events were, by source: R minus event time.
+         *
+         *     `late` says how many came later than each length: the most that would have been late with
+         *     that `allowed_lateness`, whatever the panes. `p50_ms`, `p99_ms` and `max_ms` are
+         *     edges of buckets, at or above the true value; null: more than 100 days.
+         */
+        get: operations["lateness_api_v1_lateness_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -402,6 +602,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/metrics/{name}/ledger": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Metric Ledger
+         * @description Return what the newest version of a metric did with all counted events, newest first.
+         */
+        get: operations["metric_ledger_api_v1_metrics__name__ledger_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/pipeline": {
         parameters: {
             query?: never;
@@ -456,6 +676,26 @@ export interface paths {
         get: operations["list_quarantine_api_v1_quarantine_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/quarantine/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replay Quarantine
+         * @description Ask for a replay of the quarantine.
+         */
+        post: operations["replay_quarantine_api_v1_quarantine_replay_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -751,6 +991,19 @@ export interface components {
             note: string;
         };
         /**
+         * AdoptAsked
+         * @description Go on with a log to which the state does not belong, giving up what is gone.
+         */
+        AdoptAsked: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            job: "adopt";
+            /** Reason */
+            reason: string;
+        };
+        /**
          * Alert
          * @description One alert. `at_ms` and `since_ms` are ends of windows.
          */
@@ -965,6 +1218,63 @@ export interface components {
             window?: components["schemas"]["Window"] | null;
         };
         /**
+         * AuditAsked
+         * @description The same, among other jobs.
+         */
+        AuditAsked: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            job: "audit";
+            /**
+             * Last
+             * @default 1h
+             * @example 1h
+             */
+            last: string;
+            /**
+             * Mend
+             * @default false
+             */
+            mend: boolean;
+            /** Metrics */
+            metrics?: string[];
+            /**
+             * Sample
+             * @default 20
+             */
+            sample: number;
+            /** Seed */
+            seed?: number | null;
+        };
+        /**
+         * AuditWanted
+         * @description Recount sampled panes from the log, and compare them with what is served.
+         */
+        AuditWanted: {
+            /**
+             * Last
+             * @default 1h
+             * @example 1h
+             */
+            last: string;
+            /**
+             * Mend
+             * @default false
+             */
+            mend: boolean;
+            /** Metrics */
+            metrics?: string[];
+            /**
+             * Sample
+             * @default 20
+             */
+            sample: number;
+            /** Seed */
+            seed?: number | null;
+        };
+        /**
          * Backtest
          * @description When a rule would have fired, by what is stored now.
          *
@@ -1091,7 +1401,7 @@ export interface components {
         };
         /**
          * Change
-         * @description One edit of a definition.
+         * @description One edit of a definition; `refused` says why readers pass it over, if they do.
          */
         Change: {
             /** At Ms */
@@ -1103,6 +1413,8 @@ export interface components {
              * @enum {string}
              */
             op: "put" | "delete";
+            /** Refused */
+            refused?: string | null;
             /** Text */
             text: string | null;
             /** Version */
@@ -1180,12 +1492,104 @@ export interface components {
             value: (number | null)[];
         };
         /**
+         * Correction
+         * @description What late events of one batch changed in a pane that was final.
+         *
+         *     `t_ms` is the end of the pane. `was` is null where there was no row, `now` where it was
+         *     merged into the series of all beyond `max_series`, which is told with `other`.
+         *     `received_ms`: when the last of these events had come; `late_ms`: how long that was after
+         *     the pane's end; `final_ms`: when the pane was final. `sources` are those who sent late
+         *     events of the metric's types into the pane's time, whatever the metric's `where` and this
+         *     series; `sources_known`: none is missing.
+         */
+        Correction: {
+            /** By */
+            by: {
+                [key: string]: string | null;
+            };
+            /** Events */
+            events: number;
+            /** Final Ms */
+            final_ms: number;
+            /** Late Ms */
+            late_ms: number;
+            /** Metric */
+            metric: string;
+            now: components["schemas"]["RowFigures"] | null;
+            /** Other */
+            other: boolean;
+            /** Received Ms */
+            received_ms: number;
+            /** Resolution Ms */
+            resolution_ms: number;
+            /** Seq */
+            seq: number;
+            /** Sources */
+            sources: components["schemas"]["CorrectionSource"][];
+            /** Sources Known */
+            sources_known: boolean;
+            /** T Ms */
+            t_ms: number;
+            /** Version */
+            version: number;
+            was: components["schemas"]["RowFigures"] | null;
+        };
+        /**
+         * CorrectionSource
+         * @description A source of late events, and how many of them it sent into a span of time.
+         */
+        CorrectionSource: {
+            /** Events */
+            events: number;
+            /** Source */
+            source: string;
+        };
+        /**
+         * DefinitionDiff
+         * @description How two texts of a definition differ.
+         *
+         *     `same`: they mean the same, whatever their comments and order. `text` is a unified diff,
+         *     empty where not a letter differs; `old_version` is null where there is none yet.
+         */
+        DefinitionDiff: {
+            /** Kind */
+            kind: string;
+            /** Members */
+            members: components["schemas"]["MemberDiff"][];
+            /** Name */
+            name: string;
+            /** New Version */
+            new_version: number | null;
+            /** Old Version */
+            old_version: number | null;
+            /** Same */
+            same: boolean;
+            /** Text */
+            text: string;
+        };
+        /**
          * DefinitionText
          * @description The text of a definition, YAML 1.2 or JSON.
          */
         DefinitionText: {
             /** Text */
             text: string;
+        };
+        /**
+         * DiffQuery
+         * @description What is compared: a text, or a version, with the version in force or another.
+         */
+        DiffQuery: {
+            /** Against */
+            against?: number | null;
+            /** Kind */
+            kind?: string | null;
+            /** Name */
+            name?: string | null;
+            /** Text */
+            text?: string | null;
+            /** Version */
+            version?: number | null;
         };
         /**
          * Draft
@@ -1200,10 +1604,25 @@ export interface components {
             text: string;
         };
         /**
+         * EraseAsked
+         * @description Count the events about a subject no more, and every metric anew without them.
+         */
+        EraseAsked: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            job: "erase";
+            /** Subject */
+            subject: string;
+        };
+        /**
          * Expr
          * @description Two aggregates combined by arithmetic, window by window.
          *
-         *     `ratio` is left / right, `difference` left - right, `share` left / (left + right).
+         *     `ratio` is left / right, `difference` left - right, `share` left / (left + right). Of two
+         *     sets (`theta`), `overlap` is what both have, `only_left` what the left alone has, `union`
+         *     what either has.
          */
         Expr: {
             left: components["schemas"]["Side"];
@@ -1211,8 +1630,25 @@ export interface components {
              * Op
              * @enum {string}
              */
-            op: "ratio" | "difference" | "share";
+            op: "ratio" | "difference" | "share" | "overlap" | "only_left" | "union";
             right: components["schemas"]["Side"];
+        };
+        /**
+         * Filling
+         * @description A version that is being counted from the log.
+         *
+         *     `at` of `of` records are done; `instead` is the version that serves until then, null if
+         *     there is none.
+         */
+        Filling: {
+            /** At */
+            at: number;
+            /** Instead */
+            instead: number | null;
+            /** Of */
+            of: number;
+            /** Version */
+            version: number;
         };
         /**
          * Fresh
@@ -1262,6 +1698,21 @@ export interface components {
             why?: string | null;
         };
         /**
+         * Holding
+         * @description Why numbers are not at the present: a code of a closed set, and a sentence.
+         *
+         *     `quiet` is said of numbers that are live: nothing has been sent.
+         */
+        Holding: {
+            /**
+             * Code
+             * @enum {string}
+             */
+            code: "quiet" | "rebuilding" | "redis_away" | "redis_refuses" | "kafka_away" | "partition_without_leader" | "driver_away" | "driver_waiting" | "batch_stuck" | "lanes_busy" | "load" | "catching_up" | "ingest_away" | "hub_away";
+            /** Message */
+            message: string;
+        };
+        /**
          * IngestAddress
          * @description Where clients of this installation send events.
          */
@@ -1270,6 +1721,51 @@ export interface components {
             events_url: string;
             /** Url */
             url: string;
+        };
+        /**
+         * JobProgress
+         * @description How far a job is: `at` of `of` records.
+         */
+        JobProgress: {
+            /** At */
+            at: number;
+            /** Of */
+            of: number;
+        };
+        /**
+         * JobState
+         * @description Where a job stands.
+         * @enum {string}
+         */
+        JobState: "waiting" | "running" | "done" | "failed" | "cancelled";
+        /**
+         * JobTold
+         * @description A job, where it stands, and with what it ended.
+         */
+        JobTold: {
+            /** Asked */
+            asked: {
+                [key: string]: unknown;
+            };
+            /** At Ms */
+            at_ms: number;
+            /** By */
+            by: string;
+            /** Id */
+            id: string;
+            /**
+             * Job
+             * @enum {string}
+             */
+            job: "audit" | "replay" | "adopt" | "erase";
+            /** Outcome */
+            outcome?: {
+                [key: string]: unknown;
+            } | null;
+            progress?: components["schemas"]["JobProgress"] | null;
+            state: components["schemas"]["JobState"];
+            /** Told Ms */
+            told_ms?: number | null;
         };
         /**
          * Key
@@ -1288,6 +1784,43 @@ export interface components {
             scopes: string[];
             /** Source */
             source: string;
+        };
+        /**
+         * Lag
+         * @description How far counting is behind: events that are not counted, and age of the numbers.
+         *
+         *     Null where it is not known: no driver has been heard for 6 s.
+         */
+        Lag: {
+            /** Ms */
+            ms: number | null;
+            /** Records */
+            records: number | null;
+        };
+        /**
+         * LateShare
+         * @description How many events came more than `than_ms` after they happened, and of all what share.
+         */
+        LateShare: {
+            /** Events */
+            events: number;
+            /** Share */
+            share: number;
+            /** Than Ms */
+            than_ms: number;
+        };
+        /**
+         * LatenessTold
+         * @description How late counted events of some hours of received time were.
+         */
+        LatenessTold: {
+            all: components["schemas"]["SourceLateness"];
+            /** From Ms */
+            from_ms: number;
+            /** Sources */
+            sources: components["schemas"]["SourceLateness"][];
+            /** To Ms */
+            to_ms: number;
         };
         /**
          * Ledger
@@ -1349,6 +1882,37 @@ export interface components {
             top: number;
         };
         /**
+         * LogHeld
+         * @description For how long the log still holds what is not counted: by age, and by size at today's rate.
+         *
+         *     `left_ms` is that of `partition`, where it ends first, `kept_ms` what it is for an event
+         *     that comes now; null: for ever, or not known. `warning` comes with less than a quarter left.
+         */
+        LogHeld: {
+            /** Kept Ms */
+            kept_ms: number | null;
+            /** Left Ms */
+            left_ms: number | null;
+            /** Oldest Ms */
+            oldest_ms: number | null;
+            /** Partition */
+            partition: number | null;
+            /** Warning */
+            warning: string | null;
+        };
+        /**
+         * MemberDiff
+         * @description A member that differs: its place, and what it was and is; null where it is not there.
+         */
+        MemberDiff: {
+            /** New */
+            new: unknown;
+            /** Old */
+            old: unknown;
+            /** Pointer */
+            pointer: string;
+        };
+        /**
          * Metric
          * @description A metric as lists show it.
          */
@@ -1374,7 +1938,9 @@ export interface components {
         };
         /**
          * MetricDetail
-         * @description A metric with its versions and what it keeps.
+         * @description A metric as it is served, with its versions and what it keeps.
+         *
+         *     `verified` is null without an audit, `filling` once the newest version serves.
          */
         MetricDetail: {
             /** Active */
@@ -1385,6 +1951,7 @@ export interface components {
             by: string[];
             /** Capped */
             capped: boolean;
+            filling?: components["schemas"]["Filling"] | null;
             /** Keep Ms */
             keep_ms: {
                 [key: string]: number;
@@ -1399,10 +1966,46 @@ export interface components {
             series: number | null;
             /** Unit */
             unit: string | null;
+            verified?: components["schemas"]["Verified"] | null;
             /** Version */
             version: number;
             /** Versions */
             versions: components["schemas"]["Change"][];
+        };
+        /**
+         * MetricLedger
+         * @description The account of a metric's version: counted = used + not matched + refused + too old.
+         */
+        MetricLedger: {
+            /** Items */
+            items: components["schemas"]["MetricMinute"][];
+            /** Name */
+            name: string;
+            /** Version */
+            version: number;
+        };
+        /**
+         * MetricMinute
+         * @description What a version did with the events counted in one received minute.
+         *
+         *     `counted` is of the tenant; `not_matched` is what of it is in none of the others, null in
+         *     minutes that the version has not counted whole. `open`: still in flight.
+         */
+        MetricMinute: {
+            /** Counted */
+            counted: number;
+            /** Minute Ms */
+            minute_ms: number;
+            /** Not Matched */
+            not_matched: number | null;
+            /** Open */
+            open: boolean;
+            /** Pane Not Kept */
+            pane_not_kept: number;
+            /** Used */
+            used: number;
+            /** Value Quarantined */
+            value_quarantined: number;
         };
         /**
          * NamedSeries
@@ -1487,6 +2090,20 @@ export interface components {
             /** Next */
             next?: string | null;
         };
+        /** Page[Correction] */
+        Page_Correction_: {
+            /** Items */
+            items: components["schemas"]["Correction"][];
+            /** Next */
+            next?: string | null;
+        };
+        /** Page[JobTold] */
+        Page_JobTold_: {
+            /** Items */
+            items: components["schemas"]["JobTold"][];
+            /** Next */
+            next?: string | null;
+        };
         /** Page[Key] */
         Page_Key_: {
             /** Items */
@@ -1515,6 +2132,13 @@ export interface components {
             /** Next */
             next?: string | null;
         };
+        /** Page[Refused] */
+        Page_Refused_: {
+            /** Items */
+            items: components["schemas"]["Refused"][];
+            /** Next */
+            next?: string | null;
+        };
         /** Page[Rule] */
         Page_Rule_: {
             /** Items */
@@ -1540,6 +2164,13 @@ export interface components {
         Page_StoredDefinition_: {
             /** Items */
             items: components["schemas"]["StoredDefinition"][];
+            /** Next */
+            next?: string | null;
+        };
+        /** Page[TenantChange] */
+        Page_TenantChange_: {
+            /** Items */
+            items: components["schemas"]["TenantChange"][];
             /** Next */
             next?: string | null;
         };
@@ -1660,8 +2291,15 @@ export interface components {
         /**
          * ProblemPlace
          * @description One place of a request that is wrong.
+         *
+         *     In an expression `at` is the character, from 0, and `excerpt` two lines: the text, and
+         *     `^` below the place.
          */
         ProblemPlace: {
+            /** At */
+            at?: number | null;
+            /** Excerpt */
+            excerpt?: string | null;
             /** Got */
             got: string;
             /** Mend */
@@ -1701,6 +2339,8 @@ export interface components {
         /**
          * Quarantined
          * @description One record of `weir.quarantine`; `text` needs the scope `tail`.
+         *
+         *     `replayed_ms` says in lists when it was put back into the log.
          */
         Quarantined: {
             /** At Ms */
@@ -1713,6 +2353,8 @@ export interface components {
             origin: string | null;
             /** Reason */
             reason: string;
+            /** Replayed Ms */
+            replayed_ms?: number | null;
             /** Source */
             source: string;
             /** Text */
@@ -1731,6 +2373,104 @@ export interface components {
             last?: string | null;
             /** To */
             to?: number | null;
+        };
+        /**
+         * Refused
+         * @description A record of `weir.definitions` that every reader passes over, and why.
+         *
+         *     `version` is the number that it takes all the same; null if it takes none. What was in
+         *     force before it stays in force.
+         */
+        Refused: {
+            /** At Ms */
+            at_ms: number;
+            /** By */
+            by: string;
+            /** Code */
+            code: string;
+            /** Kind */
+            kind: string;
+            /** Message */
+            message: string;
+            /** Name */
+            name: string;
+            /** Offset */
+            offset: number;
+            /** Version */
+            version: number | null;
+        };
+        /**
+         * ReplayAsked
+         * @description The same, among other jobs.
+         */
+        ReplayAsked: {
+            /**
+             * Dry Run
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            job: "replay";
+            /** Reason */
+            reason?: string | null;
+            /** Since */
+            since?: string | null;
+            /** Source */
+            source?: string | null;
+            /** Until */
+            until?: string | null;
+        };
+        /**
+         * ReplayFilter
+         * @description Which records of the quarantine: by why, from where and when they were received.
+         */
+        ReplayFilter: {
+            /** Reason */
+            reason?: string | null;
+            /** Since */
+            since?: string | null;
+            /** Source */
+            source?: string | null;
+            /** Until */
+            until?: string | null;
+        };
+        /**
+         * ReplayWanted
+         * @description Put records that were quarantined whole back into the log, once each.
+         */
+        ReplayWanted: {
+            /**
+             * Dry Run
+             * @default false
+             */
+            dry_run: boolean;
+            /** @default {} */
+            filter: components["schemas"]["ReplayFilter"];
+        };
+        /**
+         * RollbackTo
+         * @description The version whose text is to be in force again, as a new version.
+         */
+        RollbackTo: {
+            /** Version */
+            version: number;
+        };
+        /**
+         * RowFigures
+         * @description The exact figures of one pane of one series; sum, min and max only with a value.
+         */
+        RowFigures: {
+            /** Count */
+            count: number;
+            /** Max */
+            max: number | null;
+            /** Min */
+            min: number | null;
+            /** Sum */
+            sum: number | null;
         };
         /**
          * Rule
@@ -1937,10 +2677,15 @@ export interface components {
         /**
          * Side
          * @description One operand of an expression: a metric and one of its aggregates.
+         *
+         *     `before` asks for the span of that length which ends where each window begins, in place
+         *     of the window: who was there before.
          */
         Side: {
             /** Aggregate */
             aggregate: string;
+            /** Before */
+            before?: string | null;
             /** Metric */
             metric: string;
             /** Version */
@@ -2054,13 +2799,34 @@ export interface components {
             where: unknown[][] | string;
         };
         /**
+         * SourceLateness
+         * @description How late the events of one source were; of all sources where `source` is null.
+         */
+        SourceLateness: {
+            /** Events */
+            events: number;
+            /** Late */
+            late: components["schemas"]["LateShare"][];
+            /** Max Ms */
+            max_ms: number | null;
+            /** P50 Ms */
+            p50_ms: number | null;
+            /** P99 Ms */
+            p99_ms: number | null;
+            /** Source */
+            source: string | null;
+        };
+        /**
          * Status
-         * @description All parts and how fresh the numbers are.
+         * @description All parts, how fresh the numbers are, and what holds them back.
          */
         Status: {
             /** Epoch */
             epoch: number;
             fresh: components["schemas"]["Fresh"];
+            holding: components["schemas"]["Holding"] | null;
+            lag: components["schemas"]["Lag"];
+            log: components["schemas"]["LogHeld"];
             /** Now Ms */
             now_ms: number;
             /** Parts */
@@ -2070,7 +2836,9 @@ export interface components {
         };
         /**
          * StoredDefinition
-         * @description A stored definition.
+         * @description A stored definition: the version in force.
+         *
+         *     `refused`: a newer version that readers pass over, which somebody wrote past this API.
          */
         StoredDefinition: {
             /** At Ms */
@@ -2085,6 +2853,7 @@ export interface components {
             parsed: {
                 [key: string]: unknown;
             };
+            refused?: components["schemas"]["Refused"] | null;
             /**
              * State
              * @enum {string}
@@ -2092,6 +2861,33 @@ export interface components {
             state: "serving" | "starting" | "stored";
             /** Text */
             text: string;
+            /** Version */
+            version: number;
+            /** Vid */
+            vid: number;
+        };
+        /**
+         * TenantChange
+         * @description One edit of any definition; of a key without its text.
+         */
+        TenantChange: {
+            /** At Ms */
+            at_ms: number;
+            /** By */
+            by: string;
+            /** Kind */
+            kind: string;
+            /** Name */
+            name: string;
+            /**
+             * Op
+             * @enum {string}
+             */
+            op: "put" | "delete";
+            /** Refused */
+            refused?: string | null;
+            /** Text */
+            text: string | null;
             /** Version */
             version: number;
             /** Vid */
@@ -2127,6 +2923,33 @@ export interface components {
             } | null;
         };
         /**
+         * Verified
+         * @description The newest audit that compared a metric: a sample of its panes, counted again.
+         *
+         *     `ok` is whether everything was as the log says; `at_ms` is when it ended, `from_ms` and
+         *     `to_ms` the span of the sample, `rev` the revision that was compared.
+         */
+        Verified: {
+            /** At Ms */
+            at_ms: number;
+            /** From Ms */
+            from_ms: number;
+            /** Job */
+            job: string;
+            /** Ok */
+            ok: boolean;
+            /** Panes */
+            panes: number;
+            /** Rev */
+            rev: number;
+            /** Series */
+            series: number;
+            /** To Ms */
+            to_ms: number;
+            /** Version */
+            version: number;
+        };
+        /**
          * Window
          * @description Which kind of windows, and how long each is.
          */
@@ -2148,11 +2971,14 @@ export interface components {
 }
 export type Acknowledged = components['schemas']['Acknowledged'];
 export type AcknowledgementAsked = components['schemas']['AcknowledgementAsked'];
+export type AdoptAsked = components['schemas']['AdoptAsked'];
 export type Alert = components['schemas']['Alert'];
 export type AlertDetail = components['schemas']['AlertDetail'];
 export type Answer = components['schemas']['Answer'];
 export type AnsweredMetric = components['schemas']['AnsweredMetric'];
 export type Asked = components['schemas']['Asked'];
+export type AuditAsked = components['schemas']['AuditAsked'];
+export type AuditWanted = components['schemas']['AuditWanted'];
 export type Backtest = components['schemas']['Backtest'];
 export type BacktestAsked = components['schemas']['BacktestAsked'];
 export type BacktestGroup = components['schemas']['BacktestGroup'];
@@ -2164,18 +2990,35 @@ export type Change = components['schemas']['Change'];
 export type Channel = components['schemas']['Channel'];
 export type ChannelTest = components['schemas']['ChannelTest'];
 export type Compared = components['schemas']['Compared'];
+export type Correction = components['schemas']['Correction'];
+export type CorrectionSource = components['schemas']['CorrectionSource'];
+export type DefinitionDiff = components['schemas']['DefinitionDiff'];
 export type DefinitionText = components['schemas']['DefinitionText'];
+export type DiffQuery = components['schemas']['DiffQuery'];
 export type Draft = components['schemas']['Draft'];
+export type EraseAsked = components['schemas']['EraseAsked'];
 export type Expr = components['schemas']['Expr'];
+export type Filling = components['schemas']['Filling'];
 export type Fresh = components['schemas']['Fresh'];
 export type Happened = components['schemas']['Happened'];
+export type Holding = components['schemas']['Holding'];
 export type IngestAddress = components['schemas']['IngestAddress'];
+export type JobProgress = components['schemas']['JobProgress'];
+export type JobState = components['schemas']['JobState'];
+export type JobTold = components['schemas']['JobTold'];
 export type Key = components['schemas']['Key'];
+export type Lag = components['schemas']['Lag'];
+export type LateShare = components['schemas']['LateShare'];
+export type LatenessTold = components['schemas']['LatenessTold'];
 export type Ledger = components['schemas']['Ledger'];
 export type LedgerMinute = components['schemas']['LedgerMinute'];
 export type Limit = components['schemas']['Limit'];
+export type LogHeld = components['schemas']['LogHeld'];
+export type MemberDiff = components['schemas']['MemberDiff'];
 export type Metric = components['schemas']['Metric'];
 export type MetricDetail = components['schemas']['MetricDetail'];
+export type MetricLedger = components['schemas']['MetricLedger'];
+export type MetricMinute = components['schemas']['MetricMinute'];
 export type NamedSeries = components['schemas']['NamedSeries'];
 export type NewKey = components['schemas']['NewKey'];
 export type Note = components['schemas']['Note'];
@@ -2184,14 +3027,18 @@ export type PageAlert = components['schemas']['Page_Alert_'];
 export type PageBoard = components['schemas']['Page_Board_'];
 export type PageChange = components['schemas']['Page_Change_'];
 export type PageChannel = components['schemas']['Page_Channel_'];
+export type PageCorrection = components['schemas']['Page_Correction_'];
+export type PageJobTold = components['schemas']['Page_JobTold_'];
 export type PageKey = components['schemas']['Page_Key_'];
 export type PageMetric = components['schemas']['Page_Metric_'];
 export type PageNamedSeries = components['schemas']['Page_NamedSeries_'];
 export type PageQuarantined = components['schemas']['Page_Quarantined_'];
+export type PageRefused = components['schemas']['Page_Refused_'];
 export type PageRule = components['schemas']['Page_Rule_'];
 export type PageSeenType = components['schemas']['Page_SeenType_'];
 export type PageSilence = components['schemas']['Page_Silence_'];
 export type PageStoredDefinition = components['schemas']['Page_StoredDefinition_'];
+export type PageTenantChange = components['schemas']['Page_TenantChange_'];
 export type Part = components['schemas']['Part'];
 export type Pipeline = components['schemas']['Pipeline'];
 export type Preview = components['schemas']['Preview'];
@@ -2202,6 +3049,12 @@ export type ProblemPlace = components['schemas']['ProblemPlace'];
 export type Progress = components['schemas']['Progress'];
 export type Quarantined = components['schemas']['Quarantined'];
 export type Range = components['schemas']['Range'];
+export type Refused = components['schemas']['Refused'];
+export type ReplayAsked = components['schemas']['ReplayAsked'];
+export type ReplayFilter = components['schemas']['ReplayFilter'];
+export type ReplayWanted = components['schemas']['ReplayWanted'];
+export type RollbackTo = components['schemas']['RollbackTo'];
+export type RowFigures = components['schemas']['RowFigures'];
 export type Rule = components['schemas']['Rule'];
 export type RuleGroup = components['schemas']['RuleGroup'];
 export type RulePreview = components['schemas']['RulePreview'];
@@ -2216,9 +3069,12 @@ export type Silence = components['schemas']['Silence'];
 export type SilenceAsked = components['schemas']['SilenceAsked'];
 export type SilencePreview = components['schemas']['SilencePreview'];
 export type SilenceWanted = components['schemas']['SilenceWanted'];
+export type SourceLateness = components['schemas']['SourceLateness'];
 export type Status = components['schemas']['Status'];
 export type StoredDefinition = components['schemas']['StoredDefinition'];
+export type TenantChange = components['schemas']['TenantChange'];
 export type Validation = components['schemas']['Validation'];
+export type Verified = components['schemas']['Verified'];
 export type Window = components['schemas']['Window'];
 export type $defs = Record<string, never>;
 export interface operations {
@@ -2352,6 +3208,72 @@ export interface operations {
             };
         };
     };
+    list_audits_api_v1_audit_get: {
+        parameters: {
+            query?: {
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_JobTold_"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    make_audit_api_v1_audit_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AuditWanted"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobTold"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     backtest_api_v1_backtest_post: {
         parameters: {
             query?: never;
@@ -2401,6 +3323,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_Board_"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_changes_api_v1_changes_get: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: number | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_TenantChange_"];
                 };
             };
             /** @description Default Response */
@@ -2474,6 +3428,41 @@ export interface operations {
             };
         };
     };
+    list_corrections_api_v1_corrections_get: {
+        parameters: {
+            query?: {
+                metric?: string | null;
+                source?: string | null;
+                resolution_ms?: number | null;
+                late_ms?: number;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Correction_"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_definitions_api_v1_definitions_get: {
         parameters: {
             query?: {
@@ -2492,6 +3481,70 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_StoredDefinition_"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    diff_api_v1_definitions_diff_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DiffQuery"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DefinitionDiff"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_refused_api_v1_definitions_refused_get: {
+        parameters: {
+            query?: {
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Refused_"];
                 };
             };
             /** @description Default Response */
@@ -2707,6 +3760,45 @@ export interface operations {
             };
         };
     };
+    rollback_api_v1_definitions__kind___name__rollback_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                "if-match"?: string | null;
+                "if-none-match"?: string | null;
+            };
+            path: {
+                kind: string;
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RollbackTo"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredDefinition"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     ingest_api_v1_discovery_ingest_get: {
         parameters: {
             query?: never;
@@ -2752,6 +3844,134 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_SeenType_"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_jobs_api_v1_jobs_get: {
+        parameters: {
+            query?: {
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_JobTold_"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    make_job_api_v1_jobs_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AuditAsked"] | components["schemas"]["ReplayAsked"] | components["schemas"]["AdoptAsked"] | components["schemas"]["EraseAsked"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobTold"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_job_api_v1_jobs__id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobTold"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel_job_api_v1_jobs__id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobTold"];
                 };
             };
             /** @description Default Response */
@@ -2858,6 +4078,37 @@ export interface operations {
             };
         };
     };
+    lateness_api_v1_lateness_get: {
+        parameters: {
+            query?: {
+                hours?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LatenessTold"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     ledger_api_v1_ledger_get: {
         parameters: {
             query?: {
@@ -2937,6 +4188,40 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["MetricDetail"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    metric_ledger_api_v1_metrics__name__ledger_get: {
+        parameters: {
+            query?: {
+                minutes?: number;
+                to_ms?: number | null;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MetricLedger"];
                 };
             };
             /** @description Default Response */
@@ -3031,6 +4316,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_Quarantined_"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    replay_quarantine_api_v1_quarantine_replay_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReplayWanted"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobTold"];
                 };
             };
             /** @description Default Response */

@@ -20,7 +20,7 @@ export interface Shown {
 }
 
 /** What grows with the window says something else over another one. */
-const GROWS = /^(count|sum|distinct|min|max)/;
+const GROWS = /^(count|sum|distinct|theta|min|max|last)/;
 /** A limit farther from the lines than this, in their own height, would flatten them. */
 const REACH = 2;
 

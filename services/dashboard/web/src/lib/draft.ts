@@ -27,7 +27,7 @@ export const EMPTY_DRAFT: Draft = {
 export const RESOLUTIONS = ["1s", "10s", "1m", "1h"] as const;
 
 /** Aggregates that need a value. */
-const OF_VALUE = ["avg", "sum", "min", "max", "p50", "p95", "p99"];
+const OF_VALUE = ["avg", "sum", "min", "max", "stddev", "last", "p50", "p95", "p99"];
 const COUNTING = ["count", "rate"];
 
 /** Returns the aggregates that a draft can choose from, with what it has chosen by itself. */

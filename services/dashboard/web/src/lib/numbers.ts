@@ -91,14 +91,21 @@ export function bounds(low: number, high: number, unit: string): string {
 /** Returns the unit that an aggregate of a metric is told in. */
 export function unitOf(aggregate: string, unit: string | null): string {
   if (aggregate === "rate") return "/s";
-  if (aggregate === "count" || aggregate.startsWith("distinct") || aggregate.startsWith("top")) {
-    return "";
-  }
-  return unit ?? "";
+  return aggregate === "count" || isOfTexts(aggregate) ? "" : (unit ?? "");
+}
+
+/** Tells whether an aggregate counts texts, whatever the unit of the metric's value. */
+function isOfTexts(aggregate: string): boolean {
+  return /^(distinct|theta|top)\b/.test(aggregate);
+}
+
+/** Tells whether an aggregate is a list of texts, and not a number that could be drawn. */
+export function isList(aggregate: string): boolean {
+  return /^top\b/.test(aggregate);
 }
 
 /** Tells whether an axis of this aggregate starts at zero. */
 export function startsAtZero(aggregate: string, unit = ""): boolean {
   if (unit === "%") return true;
-  return ["count", "rate", "sum"].includes(aggregate) || aggregate.startsWith("distinct");
+  return ["count", "rate", "sum"].includes(aggregate) || isOfTexts(aggregate);
 }

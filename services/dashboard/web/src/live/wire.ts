@@ -10,8 +10,16 @@ export const PROTOCOL = "weir.v1";
 /** A finite number, or null for what is not known. */
 export type Cell = number | null;
 
-/** `[name, count, low, high]` of one of the most frequent values. */
-export type TopItem = readonly [name: string, count: number, low: number, high: number];
+/**
+ * `[name, count, low, high]` of one of the most frequent values; of all that are not listed
+ * there are neither name nor count, only how often one of them came at most.
+ */
+export type TopItem = readonly [
+  name: string | null,
+  count: number | null,
+  low: number,
+  high: number,
+];
 
 /** The columns of a series for the windows that a frame lists. */
 export interface WireColumns {

@@ -3,6 +3,7 @@ import {
   bounds,
   change,
   exact,
+  isList,
   label,
   percent,
   pieces,
@@ -73,5 +74,25 @@ describe("change and percent", () => {
     expect(change(56)).toBe("+56");
     expect(change(-1.5)).toBe("−1.5");
     expect(percent(0.5812)).toBe("58.1 %");
+  });
+});
+
+describe("aggregates", () => {
+  it("counts texts in no unit, and tells a spread and a last value in the metric's", () => {
+    // A theta is a count; a standard deviation is in the unit of its values.
+    for (const name of ["theta(subject)", "distinct", "top(data.page, 3)", "count"]) {
+      expect(unitOf(name, "ms")).toBe("");
+    }
+    expect([unitOf("stddev", "ms"), unitOf("last", "ms")]).toEqual(["ms", "ms"]);
+  });
+
+  it("knows which are lists", () => {
+    // A list of texts has no line and no limit.
+    expect(["top(data.page, 3)", "top", "theta(subject)", "topmost"].map(isList)).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ]);
   });
 });

@@ -9,17 +9,24 @@ import { Icon } from "../../components/icon";
 import { type PageProps, useTitle } from "../../components/lazy";
 import { Note, Refused } from "../../components/notes";
 import { Seg } from "../../components/seg";
+import { isList } from "../../lib/numbers";
 import { type Asking, queryOf } from "../../lib/query";
 import { current, replaceParams } from "../../lib/router";
 import { may, session } from "../../lib/session";
 import { lengthOf, lengthText, lengthWords } from "../../lib/time";
 import { range, to } from "../../lib/view";
 import { useQueries } from "../../live/use";
+import { lateWords } from "../../messages.late.en";
 import { metricWords } from "../../messages.metrics.en";
 import { chosenOf, windowsFor } from "./choice";
+import { CorrectionsTab } from "./corrections-tab";
 import { DefinitionTab } from "./definition-tab";
+import { Filling } from "./filling";
+import { LedgerTab } from "./ledger-tab";
 import { PutOnBoard } from "./put-on-board";
 import { SeriesPanel } from "./series-panel";
+import { TopTexts } from "./top-texts";
+import { Verified } from "./verified";
 
 const CHART_PX = 330;
 const STARTING_MS = 2_000;
@@ -32,11 +39,13 @@ export default function MetricPage({ names }: PageProps) {
   const [starting, setStarting] = useState(true);
   const detail = useLoad<MetricDetail>(path, starting ? STARTING_MS : undefined);
   const active = detail.body?.active ?? false;
-  useEffect(() => setStarting(!active), [active]);
+  const filling = detail.body?.filling != null;
+  useEffect(() => setStarting(!active || filling), [active, filling]);
   const definition = useLoad<Definition>(
     ready ? `/definitions/metric/${encodeURIComponent(name)}` : null,
   );
   const metric = detail.body;
+  const listed = metric !== null && isList(chosenOf(metric, current.value.params).aggregate);
   return (
     <>
       <div class="bar tight">
@@ -49,9 +58,10 @@ export default function MetricPage({ names }: PageProps) {
             {metricWords.metric.capped}
           </span>
         )}
+        {metric && <Verified metric={metric} />}
         <span class="grow" />
-        {metric && <PutOnBoard metric={metric} />}
-        {metric && may("define") && (
+        {metric && !listed && <PutOnBoard metric={metric} />}
+        {metric && !listed && may("define") && (
           <a class="btn" data-testid="alert-me" href={toRule(metric)}>
             {metricWords.metric.alertMe}
           </a>
@@ -64,6 +74,7 @@ export default function MetricPage({ names }: PageProps) {
           {metricWords.metric.starting}
         </Note>
       )}
+      {metric && <Filling metric={metric} />}
       {definition.body && metric && <Summary definition={definition.body} metric={metric} />}
       {detail.problem && <Refused problem={detail.problem} retry={detail.reload} />}
       {metric && <Body metric={metric} definition={definition.body} />}
@@ -117,27 +128,30 @@ interface BodyProps {
   readonly definition: Definition | null;
 }
 
+const TABS = [
+  { value: "chart", text: metricWords.metric.tabs.chart },
+  { value: "corrections", text: lateWords.tab },
+  { value: "ledger", text: lateWords.ledger.tab },
+  { value: "definition", text: metricWords.metric.tabs.definition },
+] as const;
+
 function Body({ metric, definition }: BodyProps) {
-  const tab = current.value.params.get("tab") === "definition" ? "definition" : "chart";
+  const tab = TABS.find(({ value }) => value === current.value.params.get("tab"))?.value ?? "chart";
   return (
     <>
       <div class="bar tight">
         <Seg
           label={metricWords.metric.tabs.label}
           value={tab}
-          choices={[
-            { value: "chart", text: metricWords.metric.tabs.chart },
-            { value: "definition", text: metricWords.metric.tabs.definition },
-          ]}
+          choices={TABS}
           onPick={(next) => replaceParams({ tab: next === "chart" ? null : next })}
         />
         {tab === "chart" && <Pickers metric={metric} />}
       </div>
-      {tab === "chart" ? (
-        <ChartTab metric={metric} />
-      ) : (
-        <DefinitionTab metric={metric} definition={definition} />
-      )}
+      {tab === "chart" && <Shown metric={metric} />}
+      {tab === "corrections" && <CorrectionsTab metric={metric} />}
+      {tab === "ledger" && <LedgerTab metric={metric} />}
+      {tab === "definition" && <DefinitionTab metric={metric} definition={definition} />}
     </>
   );
 }
@@ -185,6 +199,16 @@ function Pickers({ metric }: { metric: MetricDetail }) {
         );
       })}
     </>
+  );
+}
+
+/** A list of texts is a table; every other aggregate is drawn. */
+function Shown({ metric }: { metric: MetricDetail }) {
+  const chosen = chosenOf(metric, current.value.params);
+  return isList(chosen.aggregate) ? (
+    <TopTexts metric={metric} chosen={chosen} />
+  ) : (
+    <ChartTab metric={metric} />
   );
 }
 

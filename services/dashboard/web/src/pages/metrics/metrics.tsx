@@ -9,7 +9,7 @@ import { useTitle } from "../../components/lazy";
 import { Empty, Note, Refused } from "../../components/notes";
 import { VirtualTable } from "../../components/virtual-table";
 import { numberView } from "../../lib/number-view";
-import { exact, integer, NONE, startsAtZero } from "../../lib/numbers";
+import { exact, integer, isList, NONE, startsAtZero } from "../../lib/numbers";
 import { shownNowMs } from "../../lib/pause";
 import { queryOf } from "../../lib/query";
 import { may, session } from "../../lib/session";
@@ -109,7 +109,7 @@ function MetricTable({ rows }: { rows: readonly Metric[] }) {
 
 function MetricRow({ metric }: { metric: Metric }) {
   const [element, visible] = useVisible<HTMLTableRowElement>();
-  const aggregate = metric.aggregates[0] ?? "count";
+  const aggregate = metric.aggregates.find((one) => !isList(one)) ?? "count";
   const { feeds } = useQueries([queryOf({ metric: metric.name, aggregate }, "1h")], visible);
   const feed = feeds[0];
   const model = feed?.model ?? null;

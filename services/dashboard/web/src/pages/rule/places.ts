@@ -1,5 +1,6 @@
 /** Where the page of a rule leads, and what it is opened with. Pure, but for the address. */
 import type { Metric } from "../../api/shapes";
+import { isList } from "../../lib/numbers";
 import { newRule } from "../../lib/rule-text";
 import { lengthOf } from "../../lib/time";
 import { to } from "../../lib/view";
@@ -24,7 +25,8 @@ export function beginningOf(params: URLSearchParams, metrics: readonly Metric[])
   return newRule({
     name: `${metric.name.slice(0, MOST_NAME - 5)}_high`,
     metric: metric.name,
-    aggregate: metric.aggregates.find((one) => one === asked) ?? usual(metric.aggregates),
+    aggregate:
+      numbersOf(metric.aggregates).find((one) => one === asked) ?? usual(metric.aggregates),
     window: window ?? "5m",
     by: metric.by.filter((one) => by.includes(one)),
   });
@@ -35,8 +37,13 @@ function usualWindow(metric: Metric): string {
   return metric.resolution_ms <= USUAL_MS ? "5m" : "1h";
 }
 
+/** Returns the aggregates that a rule can hold against a limit: a list of texts is no number. */
+export function numbersOf(aggregates: readonly string[]): readonly string[] {
+  return aggregates.filter((one) => !isList(one));
+}
+
 /** A rule is most often about what is slow, else about how much there is. */
 export function usual(aggregates: readonly string[]): string {
   const liked = ["p95", "p99", "avg", "rate", "count"];
-  return liked.find((one) => aggregates.includes(one)) ?? aggregates[0] ?? "count";
+  return liked.find((one) => aggregates.includes(one)) ?? numbersOf(aggregates)[0] ?? "count";
 }

@@ -15,7 +15,7 @@ import { ruleWords as words } from "../../messages.rules.en";
 import { windowsFor } from "../metric/choice";
 import { Channels } from "./channels";
 import { type Choice, Say, Select, Text } from "./fields";
-import { usual } from "./places";
+import { numbersOf, usual } from "./places";
 import { DAY_MS } from "./use-backtest";
 
 const say = words.say;
@@ -103,7 +103,7 @@ function What({ form, metrics, faults, onChange }: SentenceProps) {
         <Select
           id="aggregate"
           value={form.aggregate}
-          choices={(metric?.aggregates ?? []).map((one) => [one, one])}
+          choices={numbersOf(metric?.aggregates ?? []).map((one) => [one, one])}
           onPick={(aggregate) => onChange({ aggregate })}
         />
       </Say>

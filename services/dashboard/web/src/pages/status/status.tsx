@@ -10,6 +10,7 @@ import { session } from "../../lib/session";
 import { span } from "../../lib/time";
 import { to } from "../../lib/view";
 import { words } from "../../messages.en";
+import { Holding, Sources } from "./holding";
 
 const RELOAD_MS = 2_000;
 const MEGABYTE = 1_048_576;
@@ -30,7 +31,9 @@ export default function StatusPage() {
       </div>
       {problem && <Refused problem={problem} retry={reload} />}
       {body?.parts.length === 0 && <Empty title={words.status.none} />}
+      {body && <Holding status={body} />}
       {body && body.parts.length > 0 && <Parts status={body} />}
+      {ready && <Sources />}
     </>
   );
 }

@@ -1,0 +1,81 @@
+"""What `make test` says at its end: the time of each stage, and how the tests ended."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from weir_local.checks import (
+    CHART,
+    DISRUPTION,
+    SERVERS,
+    SET_UP,
+    STAGES,
+    Check,
+    Run,
+    Stage,
+    last_line,
+    outcomes,
+    table,
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("28 passed, 1 skipped in 2.04s", {"passed": 28, "skipped": 1}),
+        ("1 failed, 2 errors in 0.10s", {"failed": 1, "error": 2}),
+        (
+            "1 passed, 4 deselected, 1 error in 290.15s (0:04:50)",
+            {"passed": 1, "deselected": 4, "error": 1},
+        ),
+        ("no tests ran in 0.01s", {}),
+    ],
+)
+def test_outcomes_of_a_run(line: str, expected: dict[str, int]) -> None:
+    """The last line of pytest, in numbers."""
+    assert outcomes(line) == expected
+
+
+def test_the_last_line_sums_all_runs_and_names_what_else_failed() -> None:
+    """Red is seen there, whichever check it was."""
+    run = Run(io.BytesIO())
+    run.outcomes.update(outcomes("2 failed, 28 passed, 9 deselected in 2.04s"))
+    run.outcomes.update(outcomes("3 passed, 1 skipped in 1.00s"))
+    run.failed = ["pytest, servers", "mypy"]
+    run.took_s = {"lint": 1.5, "short disruption": 2.0}
+    assert last_line(run) == "2 failed, 31 passed, 1 skipped, checks failed: mypy in 3.50s"
+
+
+def test_a_stage_that_took_too_long_is_told() -> None:
+    """Each stage stands beside what it may take; lint has no bound of its own."""
+    told = table({"set-up": 30, "lint": 900, "short disruption": 601}).splitlines()
+    assert told[1].split() == ["set-up", "0:30", "of", "7", "min"]
+    assert told[2].split() == ["lint", "15:00"]
+    assert told[3].split() == ["short", "disruption", "10:01", "of", "10", "min", "over"]
+    assert told[4].split() == ["all", "25:31", "of", "45", "min"]
+
+
+def test_all_budgets_together_fit() -> None:
+    """CI has 45 minutes; what lint takes is left over."""
+    assert sum(stage.budget_min for stage in (SET_UP, *STAGES)) <= 43
+
+
+def test_each_test_is_in_one_stage() -> None:
+    """By marker or by folder: none is left out, none runs twice."""
+    unit, servers, chart, disruption = (stage.checks[-1].command for stage in STAGES[1:])
+    assert f"-m=not disruption and not ({SERVERS})" in unit
+    assert all(f"-m=not disruption and ({SERVERS})" in one for one in (servers, disruption))
+    assert [w for w in unit if w.startswith("--ignore")] == [f"--ignore={p}" for p in CHART]
+    left_out = {f"--ignore={path}" for path in (*CHART, *DISRUPTION)}
+    assert {w for w in servers if w.startswith("--ignore")} == left_out
+    assert set(CHART) <= set(chart)
+    assert set(DISRUPTION) <= set(disruption)
+
+
+def test_a_check_that_fails_fails_the_run_and_the_others_still_run() -> None:
+    """One run tells all."""
+    run = Run(io.BytesIO())
+    run.stage(Stage("s", 0, (Check("no", ("false",)), Check("yes", ("true",)))))
+    assert run.failed == ["no"]
+    assert list(run.took_s) == ["s"]

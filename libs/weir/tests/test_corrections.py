@@ -1,0 +1,64 @@
+"""Records of `weir.corrections`: their JSON, their keys, and what is read out of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from weir.corrections import CorrectionRecord, Figures, decode, encode
+
+WRITTEN = (
+    b'{"v":1,"epoch":7,"batch":88,"tenant":"shop","metric":"orders","version":3,"vid":41,'
+    b'"res_s":10,"start_s":1800000000,"series":"=eu","was":{"n":262,"sum":9.5,"min":1.0,"max":4.0},'
+    b'"now":{"n":318,"sum":12.0,"min":1.0,"max":4.0},"received_ms":1800001330000,'
+    b'"final_ms":1800000070000,"sources":[["web",50],["app",6]],"sources_known":true}'
+)
+
+
+@dataclass
+class Case:
+    """One change of a row."""
+
+    was: int | None
+    now: int | None
+    events: int
+
+
+def record(**changes: Any) -> CorrectionRecord:
+    """Return the record above with some members changed."""
+    first = decode(WRITTEN)
+    members = {name: getattr(first, name) for name in first.__struct_fields__}
+    return CorrectionRecord(**members | changes)
+
+
+def test_what_was_written_is_read() -> None:
+    """A record of the first release is read for ever, byte for byte."""
+    found = decode(WRITTEN)
+
+    assert encode(found) == WRITTEN
+    assert found.now == Figures(318, 12.0, 1.0, 4.0)
+    assert found.sources == [("web", 50), ("app", 6)]
+    assert (found.events, found.late_ms) == (56, 1_320_000)
+
+
+def test_members_of_a_later_release_are_passed_over() -> None:
+    """Readers of two releases live together."""
+    assert decode(WRITTEN[:-1] + b',"later":[1]}') == decode(WRITTEN)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"epoch": 8}, {"batch": 1}, {"vid": 2}, {"res_s": 60}, {"start_s": 0}, {"series": ""}],
+)
+def test_only_copies_share_a_key(change: dict[str, Any]) -> None:
+    """Another batch, version, pane or series is another correction; another instant is not."""
+    assert record().key == record(received_ms=1, sources=[], sources_known=False).key
+    assert record().key != record(**change).key
+
+
+@pytest.mark.parametrize("case", [Case(None, 3, 3), Case(2, 5, 3), Case(4, None, -4)])
+def test_events_are_what_the_row_gained(case: Case) -> None:
+    """A row that is new, one that grew, and one that was merged into the row of the others."""
+    was, now = (None if n is None else Figures(n) for n in (case.was, case.now))
+    assert record(was=was, now=now).events == case.events

@@ -1,0 +1,69 @@
+"""Lists of frequent texts: counts with ends that always hold, also when counters are gone."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import datasketches as ds
+import pytest
+from weir.frequent import Texts, capacity, merge_top, texts_of, texts_union, top_of
+
+# Room for 12 texts.
+LG_K = 4
+
+
+def counted(tally: dict[str, int]) -> Texts:
+    """Return the stored sketch of some texts, as the engine makes it."""
+    sketch = ds.frequent_strings_sketch(LG_K)
+    for text, count in tally.items():
+        sketch.update(text, count)
+    found = texts_of(sum(tally.values()), bytes(sketch.serialize()))
+    assert found is not None
+    return found
+
+
+def test_nothing_is_none() -> None:
+    """Of no text there is no sketch, and merging none gives none."""
+    empty = bytes(ds.frequent_strings_sketch(LG_K).serialize())
+    assert texts_of(0, empty) is texts_of(0, None) is merge_top([None]) is None
+
+
+def test_as_many_as_fit_are_exact() -> None:
+    """Up to its capacity every count is itself, ties in the order of the texts."""
+    tally = {f"t{at:02}": 1 + at // 2 for at in range(capacity(LG_K))}
+    top = top_of(texts_union([counted(tally)]), 3)
+    assert top.items == (("t10", 6, 6, 6), ("t11", 6, 6, 6), ("t08", 5, 5, 5))
+    assert top.unlisted == 5
+
+
+def test_all_counters_gone_at_once() -> None:
+    """One text too many, each once: the sketch forgets all, and the answer says that it may."""
+    texts = counted({f"t{at}": 1 for at in range(capacity(LG_K) + 1)})
+    assert texts == (13, b"")
+    assert top_of(texts_union([texts]), 3) == ((), 13)
+
+
+@pytest.mark.parametrize("lost_first", [True, False])
+def test_what_was_forgotten_widens_every_upper_end(lost_first: bool) -> None:
+    """Merged with others in either order, what nobody counted any more may belong to any."""
+    lost, kept = counted({f"t{at}": 1 for at in range(13)}), counted({"t1": 40, "x": 9})
+    pair = [lost, kept] if lost_first else [kept, lost]
+    merged = merge_top(pair)
+    assert merged is not None
+    for opened in (texts_union(pair), texts_union([merged])):
+        top = top_of(opened, 1)
+        assert top.items == (("t1", 40, 40, 53),)
+        assert top.unlisted == 22
+
+
+def test_bounds_hold_however_parts_are_cut() -> None:
+    """Of 300 texts in room for 12 each count lies within its ends after 40 merges."""
+    tally = Counter({f"t{at}": 1 + 600 // (at + 1) for at in range(300)})
+    stream = [text for text, count in tally.items() for _ in range(count)]
+    merged = None
+    for at in range(40):
+        merged = merge_top([merged, counted(Counter(stream[at::40]))])
+    assert merged is not None
+    top = top_of(texts_union([merged]), 3)
+    assert all(item.low <= tally[item.text] <= item.high for item in top.items)
+    assert max(n for t, n in tally.items() if t not in {i.text for i in top.items}) <= top.unlisted

@@ -1,0 +1,58 @@
+"""How late events are, held against the events themselves."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from weir.lateness import BEYOND, DAY, EDGES_MS, Lateness, bucket_of
+
+LATE_MS = st.lists(
+    st.one_of(st.integers(-DAY, 200 * DAY), st.sampled_from(EDGES_MS), st.integers(0, 90_000)),
+    max_size=60,
+)
+
+
+@pytest.mark.parametrize(
+    ("late_ms", "bucket"),
+    [
+        (-5_000, "0"),
+        (0, "0"),
+        (1, "1000"),
+        (1_000, "1000"),
+        (1_001, "2000"),
+        (60_000, "60000"),
+        (100 * DAY, str(100 * DAY)),
+        (100 * DAY + 1, BEYOND),
+    ],
+)
+def test_an_event_on_an_edge_lies_below_it(late_ms: int, bucket: str) -> None:
+    """So what is later than an edge is exactly what lies in the buckets above."""
+    assert bucket_of(late_ms) == bucket
+
+
+@given(LATE_MS)
+def test_what_is_later_than_an_edge_is_exact(late_ms: list[int]) -> None:
+    """Counted from the buckets, and from the events one by one."""
+    told = Lateness(Counter(map(bucket_of, late_ms)))
+
+    assert told.events == len(late_ms)
+    for edge in EDGES_MS:
+        assert told.later_than(edge) == sum(late > edge for late in late_ms)
+
+
+@given(LATE_MS.filter(len), st.sampled_from([0.5, 0.99, 1.0]))
+def test_a_percentile_is_the_next_edge(late_ms: list[int], share: float) -> None:
+    """It is the smallest edge within which the share lies, or none."""
+    told = Lateness(Counter(map(bucket_of, late_ms))).at_most_ms(share)
+    fitting = [e for e in EDGES_MS if sum(ms <= e for ms in late_ms) >= share * len(late_ms)]
+
+    assert told == (min(fitting) if fitting else None)
+
+
+def test_without_events_nothing_is_said() -> None:
+    """There is no median of nothing."""
+    assert Lateness({}).at_most_ms(0.5) is None
+    assert Lateness({}).later_than(0) == 0

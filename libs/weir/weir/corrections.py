@@ -1,0 +1,118 @@
+"""Records of `weir.corrections`: what late events changed in panes that were final.
+
+One record a series of a pane that a batch changed. A batch that is replayed sends its
+corrections again under the same keys, so readers keep the first of a key.
+
+For every pane and series, from when its pane was final and its version served: the
+first final value plus all corrections is the value now. Counts and sums add; of
+minimum and maximum, the newest correction has the value now.
+
+Only the shape and its JSON live here. Unknown members are ignored and members added
+later have defaults, so that readers of two releases live together.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from weir.rows import Row
+
+VERSION: Final = 1
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """The exact members of a row.
+
+    Attributes:
+        n: How many events.
+        sum, min, max: Of their values; None where a metric has none.
+    """
+
+    n: int
+    sum: float | None = None
+    min: float | None = None
+    max: float | None = None
+
+    @classmethod
+    def of(cls, row: Row) -> Figures:
+        """Return the exact members of a row."""
+        return cls(row.n, row.sum, row.min, row.max)
+
+
+class CorrectionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What one batch changed in one series of a final pane.
+
+    Attributes:
+        v: Version of this format.
+        epoch: The life of the state that the batch belongs to.
+        batch: Its number.
+        tenant: Whose metric it is.
+        metric: The metric's name.
+        version: Of the definition.
+        vid: Of the version.
+        res_s: Length of the pane.
+        start_s: Where it starts.
+        series: Series text; `*` is the row of all series beyond `max_series`.
+        was: The row before; None if there was none.
+        now: The row after; None if it was merged into the row `*`.
+        received_ms: The newest R of the batch: when the last of the late events had come.
+        final_ms: When the pane was final: its end plus the allowed lateness.
+        sources: (source, events): who sent late events of the metric's types that belong
+            into this span of time, in this batch. Not which of them matched its `where`
+            or belong to this series: where there is one source, it is the one.
+        sources_known: Whether `sources` is complete. False for what an earlier batch
+            left unsent, and where a batch brought too many groups of late events.
+    """
+
+    v: int = VERSION
+    epoch: int
+    batch: int
+    tenant: str
+    metric: str
+    version: int
+    vid: int
+    res_s: int
+    start_s: int
+    series: str
+    was: Figures | None
+    now: Figures | None
+    received_ms: int
+    final_ms: int
+    sources: list[tuple[str, int]] = msgspec.field(default_factory=list)
+    sources_known: bool = True
+
+    @property
+    def key(self) -> str:
+        """The key that says which records are copies of each other."""
+        place = (self.epoch, self.batch, self.vid, self.res_s, self.start_s)
+        return f"{'/'.join(map(str, place))}/{self.series}"
+
+    @property
+    def late_ms(self) -> int:
+        """How long after the pane's end its late events had come."""
+        return self.received_ms - (self.start_s + self.res_s) * 1000
+
+    @property
+    def events(self) -> int:
+        """How many events the series gained; negative if it was merged into `*`."""
+        return (self.now.n if self.now else 0) - (self.was.n if self.was else 0)
+
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(CorrectionRecord)
+
+
+def encode(record: CorrectionRecord) -> bytes:
+    """Return a record's value."""
+    return _ENCODER.encode(record)
+
+
+def decode(value: bytes) -> CorrectionRecord:
+    """Return the record of a value.
+
+    Raises:
+        ValueError: If it is not one of this format.
+    """
+    return _DECODER.decode(value)

@@ -1,0 +1,188 @@
+"""What the driver says of jobs: one record when it begins one, one when it ends.
+
+A record says everything anew, so the last one of a job is its state. What a job must
+know again after a crash stands in `facts` of the record that begins it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final, Protocol
+
+from weir.definitions.history import Definition
+from weir.definitions.job import Job
+from weir.definitions.records import DRIVER_PREFIX, FORMAT, NewRecord
+
+RECORD: Final = "job"
+KIND: Final = "job"
+
+
+class JobState(StrEnum):
+    """Where a job stands."""
+
+    WAITING = "waiting"
+    """Nobody has begun it."""
+    RUNNING = "running"
+    """The driver works on it; after a crash it begins it again."""
+    DONE = "done"
+    """It ended; its outcome says with what."""
+    FAILED = "failed"
+    """It ended without what was asked for; its outcome says why."""
+    CANCELLED = "cancelled"
+    """It was deleted before it had ended; what it had done stays."""
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing follows."""
+        return self not in (JobState.WAITING, JobState.RUNNING)
+
+
+@dataclass(frozen=True)
+class JobReport:
+    """What the driver said last of a job.
+
+    Attributes:
+        vid: The job: the offset of its definition's record.
+        state: Where it stands.
+        at_ms: When this was said, by the driver's clock.
+        facts: What it goes on with after a crash.
+        outcome: With what it ended; empty while it runs.
+    """
+
+    vid: int
+    state: JobState
+    at_ms: int = 0
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    outcome: Mapping[str, Any] = field(default_factory=dict)
+
+
+def job_record(report: JobReport, *, fence: int, by: str = "panes") -> NewRecord:
+    """Return the record by which a driver says where a job stands.
+
+    Args:
+        report: What it says.
+        fence: The driver's fence: readers ignore the record if another has started.
+        by: Which driver's.
+    """
+    value = {
+        "v": FORMAT,
+        "record": RECORD,
+        "job": by,
+        "fence": fence,
+        "at_ms": report.at_ms,
+        "vid": report.vid,
+        "state": report.state.value,
+        "facts": dict(report.facts),
+        "outcome": dict(report.outcome),
+    }
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return NewRecord(f"{DRIVER_PREFIX}{RECORD}".encode(), text.encode())
+
+
+def read_report(record: Mapping[str, Any]) -> JobReport:
+    """Return what a record says.
+
+    Raises:
+        ValueError: If it names a state that this release does not know.
+        KeyError: If a member is missing.
+    """
+    return JobReport(
+        vid=int(record["vid"]),
+        state=JobState(record["state"]),
+        at_ms=int(record["at_ms"]),
+        facts=dict(record.get("facts") or {}),
+        outcome=dict(record.get("outcome") or {}),
+    )
+
+
+class Folded(Protocol):
+    """The part of the fold that tells of jobs."""
+
+    @property
+    def jobs(self) -> Mapping[int, JobReport]:
+        """Return the last report of each job, by its vid."""
+        ...
+
+    def current(self, tenant: str | None = None, kind: str | None = None) -> list[Definition]:
+        """Return the current versions."""
+        ...
+
+    def deleted(self, tenant: str, kind: str) -> list[Definition]:
+        """Return the deletions of what is no longer there."""
+        ...
+
+    def history(self, tenant: str, kind: str, name: str) -> list[Definition]:
+        """Return all versions, the newest first."""
+        ...
+
+
+@dataclass(frozen=True)
+class JobAsked:
+    """A job with where it stands.
+
+    Attributes:
+        definition: What was asked for, by whom and when.
+        model: The same, typed.
+        report: What the driver said last; None: nothing yet.
+        cancelled: Whether it has been deleted.
+    """
+
+    definition: Definition
+    model: Job
+    report: JobReport | None
+    cancelled: bool
+
+    @property
+    def state(self) -> JobState:
+        """Where it stands: what the driver said last, unless somebody cancelled it since."""
+        said = self.report.state if self.report is not None else JobState.WAITING
+        return JobState.CANCELLED if self.cancelled and not said.final else said
+
+    @property
+    def open(self) -> bool:
+        """Whether the driver still has to do something: work on it, or end it."""
+        begun = self.report is not None and not self.report.state.final
+        return begun or (self.report is None and not self.cancelled)
+
+
+def jobs_of(fold: Folded, tenant: str) -> Iterator[JobAsked]:
+    """Yield a tenant's jobs, cancelled ones included, in no order.
+
+    One that this release cannot read is left out.
+    """
+    for definition in fold.current(tenant, KIND):
+        if (found := _asked(fold, definition, cancelled=False)) is not None:
+            yield found
+    for deletion in fold.deleted(tenant, KIND):
+        versions = fold.history(tenant, KIND, deletion.name)
+        put = next((one for one in versions if not one.deleted), None)
+        if put is not None and (found := _asked(fold, put, cancelled=True)) is not None:
+            yield found
+
+
+def job_named(fold: Folded, tenant: str, name: str) -> JobAsked | None:
+    """Return one job of a tenant; None if there is none of that name."""
+    versions = fold.history(tenant, KIND, name)
+    put = next((one for one in versions if not one.deleted), None)
+    return None if put is None else _asked(fold, put, cancelled=versions[0].deleted)
+
+
+def last_audit(fold: Folded, tenant: str, metric: str) -> tuple[JobAsked, dict[str, Any]] | None:
+    """Return the newest audit that compared a metric, with what it says of it; None without one."""
+    audits = (one for one in jobs_of(fold, tenant) if one.model.do.job == "audit")
+    for one in sorted(audits, key=lambda one: -one.definition.vid):
+        outcome = one.report.outcome if one.report is not None else {}
+        for found in outcome.get("metrics", ()) if one.state is JobState.DONE else ():
+            if found["metric"] == metric and found["verified"] is not None:
+                return one, found
+    return None
+
+
+def _asked(fold: Folded, definition: Definition, *, cancelled: bool) -> JobAsked | None:
+    model = definition.readable
+    if not isinstance(model, Job):
+        return None
+    return JobAsked(definition, model, fold.jobs.get(definition.vid), cancelled)

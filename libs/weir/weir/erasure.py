@@ -1,0 +1,91 @@
+"""Erasure: whose events count no more, known by a keyed hash of whom they are about.
+
+A subject is the attribute `subject` of an event. What is stored is its HMAC-SHA256 (RFC 2104)
+with the installation's `hash_key`, over the tenant and the subject: who reads the log of
+definitions cannot try subjects without the key. An erasure holds for events at or after its
+offsets, chosen like those of an activation; and, wherever in the log, for the versions of
+metrics that are counted anew because of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from weir.commit import Offsets, not_after
+from weir.definitions.fold import Definitions
+from weir.definitions.job import Erase, Job
+from weir.definitions.jobs import JobState
+
+PREFIX: Final = b"weir-erase\0"
+"""What is hashed before tenant and subject: a hash for this is none for anything else."""
+
+BLOCK: Final = 64
+"""Length of a block of SHA-256 in bytes."""
+
+
+def subject_hash(hash_key: bytes, tenant: str, subject: str) -> str:
+    """Return what an erasure is known by, in 64 lower-case hexadecimal digits."""
+    message = PREFIX + tenant.encode() + b"\0" + subject.encode()
+    return hmac.new(hash_key, message, hashlib.sha256).hexdigest()
+
+
+def pads(hash_key: bytes) -> tuple[bytes, bytes]:
+    """Return the inner and the outer pad of HMAC, for whoever computes it from hashes alone."""
+    key = hashlib.sha256(hash_key).digest() if len(hash_key) > BLOCK else hash_key
+    whole = key.ljust(BLOCK, b"\0")
+    return bytes(b ^ 0x36 for b in whole), bytes(b ^ 0x5C for b in whole)
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """One subject of a tenant.
+
+    Attributes:
+        vid: The job that asked for it: the offset of its record.
+        tenant: Whose.
+        hash: What `subject_hash` returned.
+        offsets: Partition -> offset: from there on it holds for everything.
+        topic_id: Kafka's id of the log that the offsets are of.
+    """
+
+    vid: int
+    tenant: str
+    hash: str
+    offsets: Mapping[int, int]
+    topic_id: str
+
+    def holds(self, end: Offsets, topic_id: str) -> bool:
+        """Tell whether it holds for a range that ends somewhere.
+
+        A range that lies on both sides is counted without the subject: no part of it may be
+        counted with it. In another log it holds everywhere.
+        """
+        return self.topic_id != topic_id or not not_after(end, self.offsets)
+
+
+def erasures(definitions: Definitions) -> list[Erasure]:
+    """Return the erasures that hold from somewhere on, by the jobs that asked for them."""
+    found: list[Erasure] = []
+    for vid, report in definitions.jobs.items():
+        definition = definitions.by_vid(vid)
+        model = definition.readable if definition is not None else None
+        if definition is None or not isinstance(model, Job) or not isinstance(model.do, Erase):
+            continue
+        if "offsets" in report.facts and report.state is not JobState.CANCELLED:
+            found.append(_erasure(vid, definition.tenant, model.do, report.facts))
+    return found
+
+
+def _erasure(vid: int, tenant: str, wanted: Erase, facts: Mapping[str, Any]) -> Erasure:
+    offsets = {int(p): int(n) for p, n in facts["offsets"].items()}
+    return Erasure(vid, tenant, wanted.subject_hash, offsets, str(facts["topic_id"]))
+
+
+def borders(found: Iterable[Erasure], topic_id: str) -> list[Offsets]:
+    """Return the places in a log from which erasures hold, the first ones first."""
+    places = [dict(one.offsets) for one in found if one.topic_id == topic_id]
+    return sorted(places, key=lambda place: sum(place.values()))

@@ -1,0 +1,120 @@
+"""What ends a tree: paths and literals, out of sqlglot's nodes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from sqlglot import exp
+
+from weir.expressions.errors import not_allowed, wrong
+from weir.expressions.paths import (
+    MAX_ELEMENT,
+    TEXT_ATTRIBUTES,
+    TIME,
+    Path,
+    element,
+    element_at,
+    fault_of,
+    fault_of_name,
+)
+from weir.expressions.syntax import position, said
+from weir.expressions.tree import Constant, Kind
+
+_PATHS: Final = (exp.Column, exp.Dot, exp.Bracket)
+
+
+def is_path(syntax: Any) -> bool:
+    """Tell whether a node can only be a path, right or wrong."""
+    return isinstance(syntax, _PATHS)
+
+
+def attribute_kind(name: str) -> Kind | None:
+    """Return the kind of an attribute of the envelope, None of any other name."""
+    if name == TIME:
+        return Kind.NUMBER
+    return Kind.TEXT if name in TEXT_ATTRIBUTES else None
+
+
+def path_at(syntax: Any) -> Path:
+    """Return the path that a node is.
+
+    Raises:
+        ExpressionError: If it is none that may be read.
+    """
+    parts = parts_of(syntax)
+    fault = fault_of(parts)
+    if fault:
+        raise wrong(said(syntax), fault[0], fault[1], position(syntax))
+    return Path(parts)
+
+
+def parts_of(syntax: Any) -> tuple[str, ...]:
+    """Return names and elements that a node says, whether or not an event has such a path.
+
+    Raises:
+        ExpressionError: If it says something else.
+    """
+    parts: list[str] = []
+    node = syntax
+    while not isinstance(node, exp.Column):
+        if isinstance(node, exp.Bracket):
+            parts.append(_element(node))
+        elif isinstance(node, exp.Dot):
+            parts.append(_name(node.expression, syntax))
+        else:
+            raise not_allowed(said(syntax), "name one member: data.amount", position(syntax))
+        node = node.this.unnest()
+    parts += [_name(part, syntax) for part in reversed(node.parts)]
+    return tuple(reversed(parts))
+
+
+def _name(part: Any, syntax: Any) -> str:
+    if not isinstance(part, exp.Identifier):
+        raise not_allowed(said(syntax), "name one member: data.amount", position(part))
+    name = str(part.name)
+    # A member that is called "[0]" would else be taken for an element.
+    fault = fault_of_name(name) if element_at(name) is not None else None
+    if fault:
+        raise wrong(said(syntax), fault[0], fault[1], position(part))
+    return name
+
+
+def _element(bracket: Any) -> str:
+    inner = bracket.expressions
+    digits = str(inner[0].this) if len(inner) == 1 and isinstance(inner[0], exp.Literal) else ""
+    if digits.isdecimal() and digits.isascii() and not inner[0].is_string:
+        number = int(digits[:9])
+        if number <= MAX_ELEMENT:
+            return element(number)
+    required = f"a whole number from 0 to {MAX_ELEMENT} in brackets"
+    place = min((at for at in map(position, inner) if at is not None), default=position(bracket))
+    mend = 'elements are counted from 0: data.items[0]; a name stands in quotes: data."a b"'
+    raise wrong(said(bracket), required, mend, place)
+
+
+def literal_of(syntax: Any) -> Constant | None:
+    """Return a literal, with its sign; None if it is not one.
+
+    Raises:
+        ExpressionError: If it is a number beyond a double.
+    """
+    if isinstance(syntax, exp.Neg):
+        inner = literal_of(syntax.this.unnest())
+        if inner is None or not isinstance(inner.value, float):
+            return None
+        return Constant(0.0 - inner.value, Kind.NUMBER)
+    if isinstance(syntax, exp.Boolean):
+        return Constant(bool(syntax.this), Kind.BOOL)
+    if not isinstance(syntax, exp.Literal):
+        return None
+    if syntax.is_string:
+        return Constant(str(syntax.this), Kind.TEXT)
+    try:
+        number = float(str(syntax.this))
+    except ValueError:
+        number = math.inf
+    if not math.isfinite(number):
+        required = "a number between -1.8e308 and 1.8e308"
+        raise wrong(said(syntax), required, "write a smaller one", position(syntax))
+    return Constant(number, Kind.NUMBER)

@@ -1,0 +1,130 @@
+"""Frequent texts: which came most often, each with the ends its count lies between.
+
+The sketch keeps counters for as many texts as it has room for. When it is full the least
+of them go, and by how much that may have lowered any count is known: the bounds always
+hold, on any data and however often it was merged. Where all counters go at once, both
+libraries forget what they knew: how many texts there were is kept beside the sketch, and
+what it does not account for is added to every upper end. Up to three quarters of 2^lgK different
+texts all counts are exact. The engine makes it in the JVM (Spark's
+`approx_top_k_accumulate`); the C++ library of the same project reads the same bytes.
+
+Anderson, Bevin, Lang, Liberty, Rhodes and Thaler (2017), "A high-performance algorithm
+for identifying frequent items in data streams".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+import datasketches as ds
+
+TOP_LG_K: Final = 10
+# How full the table of counters may be, in both libraries.
+_LOAD: Final = 0.75
+# Of the preamble of a serialised sketch: an empty one has a single long, any other more.
+_LONGS: Final = 0x3F
+# Longer than the engine lets any text be.
+_NEVER_COUNTED: Final = "\0" * 300
+
+
+class Texts(NamedTuple):
+    """A stored sketch.
+
+    Attributes:
+        events: How many texts were counted, exactly.
+        sketch: The serialised sketch; empty where no counter is left.
+    """
+
+    events: int
+    sketch: bytes
+
+
+class OpenTexts(NamedTuple):
+    """The same, open; shared between caches, so never changed."""
+
+    events: int
+    sketch: ds.frequent_strings_sketch | None
+
+
+class Counted(NamedTuple):
+    """One frequent text; `low` and `high` hold the exact number of events, for certain."""
+
+    text: str
+    events: int
+    low: int
+    high: int
+
+
+class Top(NamedTuple):
+    """The most frequent texts.
+
+    Attributes:
+        items: By count, the largest first; of equal counts by text.
+        unlisted: How often any text that is not listed came at most; 0: there is none.
+    """
+
+    items: tuple[Counted, ...]
+    unlisted: int
+
+
+def capacity(lg_k: int) -> int:
+    """Return how many different texts a sketch counts exactly."""
+    return int(_LOAD * (1 << lg_k))
+
+
+def texts_of(events: int, sketch: bytes | None) -> Texts | None:
+    """Return what the engine made; None if there was no text."""
+    if not events:
+        return None
+    return Texts(events, sketch if sketch and sketch[0] & _LONGS > 1 else b"")
+
+
+def merge_top(sketches: Iterable[Texts | None]) -> Texts | None:
+    """Return one sketch of all texts that some sketches have counted."""
+    present = [texts for texts in sketches if texts is not None]
+    if len(present) < 2:
+        return present[0] if present else None
+    union = texts_union(present)
+    return texts_of(union.events, None if union.sketch is None else bytes(union.sketch.serialize()))
+
+
+def texts_union(sketches: Iterable[Texts]) -> OpenTexts:
+    """Return the open union of stored sketches."""
+    sketches = list(sketches)
+    union = None
+    for texts in sketches:
+        if texts.sketch:
+            opened = ds.frequent_strings_sketch.deserialize(texts.sketch)
+            union = _merged(union, opened)
+    return OpenTexts(sum(texts.events for texts in sketches), union)
+
+
+def joined_texts(one: OpenTexts, other: OpenTexts) -> OpenTexts:
+    """Return the union of two open sketches; neither is changed."""
+    copy = None if one.sketch is None else one.sketch.__copy__()
+    merged = copy if other.sketch is None else _merged(copy, other.sketch)
+    return OpenTexts(one.events + other.events, merged)
+
+
+def _merged(union: Any, added: Any) -> Any:
+    """Return `added` put into an open sketch; of nothing a copy of it."""
+    if union is None:
+        return added.__copy__()
+    union.merge(added)
+    return union
+
+
+def top_of(texts: OpenTexts, n: int) -> Top:
+    """Return the `n` most frequent texts."""
+    sketch = texts.sketch
+    if sketch is None:
+        return Top((), texts.events)
+    lost = texts.events - sketch.total_weight
+    found = sketch.get_frequent_items(ds.frequent_items_error_type.NO_FALSE_NEGATIVES, 0)
+    counted = (Counted(text, events, low, high + lost) for text, events, low, high in found)
+    items = sorted(counted, key=lambda item: (-item.events, item.text))
+    # What a text came at most that has no counter.
+    error = sketch.get_upper_bound(_NEVER_COUNTED) + lost
+    next_high = max((item.high for item in items[n:]), default=0)
+    return Top(tuple(items[:n]), max(error, next_high))

@@ -1,0 +1,158 @@
+"""Lanes: ranges of the log that are counted beside the live one, in slices.
+
+A backfill counts for a version what lies before its activation; a rebuild counts for lost
+shards what they held. Each is a chain of commits of its own in each shard, with a mark of
+its own, so that a shard is always the sum of the parts up to the end of each of its lanes
+(RELIABILITY 2.2). Everything here is a pure function of what was read.
+
+A shard without a mark of a backfill stands at the lane's start. A shard without a mark of a
+rebuild has no part in it: the mark is set, at the lane's start, in the very transaction
+that gives the emptied shard its live mark. So a shard that comes back from a backup made
+before the loss is not counted twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from weir.batches import LaneProgress
+from weir.commit import Mark, Offsets, same_offsets
+from weir.definitions.fold import Definitions
+from weir.definitions.history import Lane
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The next link of a lane.
+
+    Attributes:
+        shards: The shards that stand at `start`.
+        start: Where it begins.
+        end: Where it ends, exclusive.
+    """
+
+    lane: Lane
+    shards: tuple[int, ...]
+    start: Offsets
+    end: Offsets
+
+    @property
+    def records(self) -> int:
+        """Return how many records of the log it spans."""
+        return sum(end - self.start.get(p, 0) for p, end in self.end.items())
+
+
+def places(lane: Lane, marks: Sequence[Mark | None]) -> dict[int, Offsets]:
+    """Return where each shard that has a part in a lane stands.
+
+    Args:
+        lane: The lane.
+        marks: The lane's mark in each shard; None where there is none.
+    """
+    if lane.kind == "rebuild":
+        return {shard: mark.end for shard, mark in enumerate(marks) if mark is not None}
+    return {shard: mark.end if mark else lane.start for shard, mark in enumerate(marks)}
+
+
+def is_done(lane: Lane, at: Mapping[int, Offsets]) -> bool:
+    """Tell whether every shard that has a part in a lane stands at its end."""
+    return all(same_offsets(end, lane.end) for end in at.values())
+
+
+def next_slice(
+    lane: Lane, at: Mapping[int, Offsets], most: int, borders: Sequence[Offsets] = ()
+) -> Slice | None:
+    """Return the next link for the shards that are furthest behind; None if it is done.
+
+    Args:
+        lane: The lane.
+        at: Where each shard stands.
+        most: About how many records at most.
+        borders: Places that no slice may lie on both sides of.
+    """
+    waiting = {shard: end for shard, end in at.items() if not same_offsets(end, lane.end)}
+    if not waiting:
+        return None
+    start = min(waiting.values(), key=lambda end: sum(end.values()))
+    shards = tuple(shard for shard, end in waiting.items() if same_offsets(end, start))
+    end = lane.end
+    for border in borders:
+        up_to = {p: min(n, max(border.get(p, 0), start.get(p, 0))) for p, n in end.items()}
+        end = end if same_offsets(up_to, full(start, lane)) else up_to
+    return Slice(lane, shards, full(start, lane), advance(start, end, most))
+
+
+def advance(at: Offsets, end: Offsets, most: int) -> dict[int, int]:
+    """Return the place about `most` records further on, evenly over the partitions left."""
+    left = [p for p, n in end.items() if at.get(p, 0) < n]
+    step = max(1, most // max(1, len(left)))
+    return {p: min(n, at.get(p, 0) + step) for p, n in end.items()}
+
+
+def full(at: Offsets, lane: Lane) -> dict[int, int]:
+    """Return a place with every partition of a lane: 0 where it names none."""
+    return {p: at.get(p, 0) for p in lane.end}
+
+
+def counted_lanes(definitions: Definitions, topic_id: str) -> list[Lane]:
+    """Return the lanes that may still have something to count, in the order of their turns.
+
+    Rebuilds first, the newest part of the log before older ones: what was there comes
+    before what is new. A backfill counts as long as one of its versions is counted.
+
+    Args:
+        definitions: The fold.
+        topic_id: Kafka's id of `weir.events`: offsets of another one mean nothing.
+    """
+    known = [lane for lane in definitions.lanes.values() if lane.topic_id == topic_id]
+    rebuilds = [lane for lane in known if lane.kind == "rebuild"]
+    backfills = [lane for lane in known if lane.kind == "backfill"]
+    return [
+        *sorted(rebuilds, key=lambda lane: (-lane.until_ms, -lane.offset)),
+        *(lane for lane in backfills if any(filled_by(definitions, lane))),
+    ]
+
+
+def filled_by(definitions: Definitions, lane: Lane) -> list[int]:
+    """Return the versions of a backfill that are still counted."""
+    activations = definitions.activations
+    return [
+        vid
+        for vid in lane.vids
+        if vid in activations
+        and activations[vid].finish is None
+        and (definition := definitions.by_vid(vid)) is not None
+        and definition.metric is not None
+    ]
+
+
+def progress_of(lane: Lane, at: Mapping[int, Offsets]) -> list[LaneProgress]:
+    """Return how far a lane has come, as batch records tell it; nothing if it is done."""
+    if is_done(lane, at):
+        return []
+    done = min(sum(full(end, lane).values()) for end in at.values())
+    begin = sum(full(lane.start, lane).values())
+    shard = next(iter(at)) if lane.kind == "rebuild" and len(at) == 1 else None
+    return [
+        LaneProgress(
+            lane=lane.offset,
+            kind=lane.kind,
+            vid=vid,
+            shard=shard,
+            at=done - begin,
+            of=lane.records,
+            until_ms=lane.until_ms,
+        )
+        for vid in (lane.vids or (None,))
+    ]
+
+
+def takeover_cut(resolutions_s: Iterable[int], complete_from_ms: int) -> dict[int, int]:
+    """Return by resolution the first pane that a filled version holds completely.
+
+    Args:
+        resolutions_s: Its resolutions and its predecessor's.
+        complete_from_ms: Panes that start earlier may lack events; 0: none.
+    """
+    return {res: -(-complete_from_ms // (res * 1000)) * res for res in sorted(set(resolutions_s))}

@@ -1,0 +1,89 @@
+"""How late events are: R minus event time, in buckets whose edges people would choose.
+
+The buckets are fixed, so counts of them merge by addition and what is said at an edge
+is exact: how many events came more than 10 s after they happened. Between two edges
+nothing is known, so a percentile is the edge that it lies at or below.
+
+An event is never late for an allowed lateness that is at least its own: its pane ends
+after it happened. So the share beyond an edge is the most that would have been late.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from typing import Final
+
+SECOND: Final = 1_000
+MINUTE: Final = 60 * SECOND
+HOUR: Final = 60 * MINUTE
+DAY: Final = 24 * HOUR
+
+EDGES_MS: Final = (
+    0,
+    *(n * SECOND for n in (1, 2, 5, 10, 20, 30)),
+    *(n * MINUTE for n in (1, 2, 5, 10, 20, 30)),
+    *(n * HOUR for n in (1, 2, 6, 12)),
+    *(n * DAY for n in (1, 2, 3, 7, 30, 100)),
+)
+"""Upper edges of the buckets, in milliseconds; what came later than the last has none."""
+
+BEYOND: Final = "beyond"
+"""The bucket above all edges."""
+
+
+def bucket_of(late_ms: int) -> str:
+    """Return the bucket of an event: its upper edge in milliseconds, or `BEYOND`.
+
+    Args:
+        late_ms: R minus event time; negative for an event ahead of its time.
+    """
+    at = bisect_left(EDGES_MS, late_ms)
+    return str(EDGES_MS[at]) if at < len(EDGES_MS) else BEYOND
+
+
+def edge_of(bucket: str) -> int | None:
+    """Return a bucket's upper edge in milliseconds; None for `BEYOND` or a later release's."""
+    return int(bucket) if bucket.isdigit() else None
+
+
+class Lateness:
+    """How late the events of one source, or of several, were.
+
+    Attributes:
+        events: How many there are.
+        counts: How many there are in each bucket.
+    """
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        """Take the number of events of each bucket."""
+        beyond = sum(n for bucket, n in counts.items() if edge_of(bucket) is None)
+        known = {edge: n for bucket, n in counts.items() if (edge := edge_of(bucket)) is not None}
+        self.counts = dict(counts)
+        self._counts: list[tuple[int | None, int]] = [*sorted(known.items()), (None, beyond)]
+        self.events = sum(counts.values())
+
+    def __add__(self, other: Lateness) -> Lateness:
+        """Return how late the events of both were."""
+        buckets = self.counts.keys() | other.counts.keys()
+        return Lateness({b: self.counts.get(b, 0) + other.counts.get(b, 0) for b in buckets})
+
+    def later_than(self, late_ms: int) -> int:
+        """Return how many came later than that; exact where it is one of the edges."""
+        return sum(n for edge, n in self._counts if edge is None or edge > late_ms)
+
+    def at_most_ms(self, share: float) -> int | None:
+        """Return the edge within which at least a share of the events came.
+
+        Args:
+            share: More than 0, at most 1: 0.5 is the median, 1 the latest.
+
+        Returns:
+            The edge; None where it lies above all edges, or there is no event.
+        """
+        seen = 0
+        for edge, n in self._counts:
+            seen += n
+            if n and seen >= share * self.events:
+                return edge
+        return None

@@ -1,0 +1,141 @@
+"""Work between live batches: whose turn it is, and how much of the time it takes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+from weir.clock import SystemClock
+from weir_analytics.panes.between import Between, Pace, pause_s
+from weir_analytics.panes.turns import GivenUpError, Turns
+
+DEADLINE_S = 10.0
+
+
+class Slices:
+    """Work of which each slice is counted, and waits for what it is told to."""
+
+    def __init__(
+        self, wait: Callable[[], object] = lambda: None, *, fails: BaseException | None = None
+    ) -> None:
+        self.done, self.wait, self.fails = 0, wait, fails
+        self.began = threading.Event()
+
+    def prepare(self) -> None:
+        """Prepare nothing."""
+
+    def step(self, _cycle: object) -> bool:
+        """Do a slice."""
+        if self.fails is not None:
+            raise self.fails
+        self.began.set()
+        self.wait()
+        self.done += 1
+        return True
+
+
+def between(turns: Turns, *works: Slices) -> Between:
+    """Return a thread that does some work, not yet begun."""
+    return Between(cast("Any", None), works, turns, SystemClock(), lambda: Pace.BUSY)
+
+
+class TestTurns:
+    def test_a_batch_that_waits_comes_before_the_next_slice(self) -> None:
+        """However many slices there are, a batch waits for one."""
+        turns, order = Turns(), list[str]()
+        in_slice, go_on = threading.Event(), threading.Event()
+
+        def work() -> None:
+            for n in range(2):
+                with turns.between(lambda: False):
+                    order.append(f"slice {n}")
+                    in_slice.set()
+                    go_on.wait(DEADLINE_S)
+
+        def batch() -> None:
+            with turns.live():
+                order.append("batch")
+
+        slices = threading.Thread(target=work, daemon=True)
+        live = threading.Thread(target=batch, daemon=True)
+        slices.start()
+        assert in_slice.wait(DEADLINE_S)
+        live.start()
+        until(lambda: turns._live_waiting == 1)
+        go_on.set()
+        slices.join(DEADLINE_S)
+        live.join(DEADLINE_S)
+
+        assert order == ["slice 0", "batch", "slice 1"]
+
+    def test_who_is_told_to_stop_gets_no_turn(self) -> None:
+        """Also where the turn is free."""
+        with pytest.raises(GivenUpError), Turns().live(lambda: True):
+            pytest.fail("must not get the turn")
+
+    def test_the_turn_is_free_after_an_error(self) -> None:
+        """A batch that fails leaves nothing behind."""
+        turns = Turns()
+        with pytest.raises(ZeroDivisionError), turns.live():
+            _ = 1 // 0
+        with turns.live():
+            pass
+
+
+class TestBetween:
+    def test_ending_waits_for_the_slice_at_hand(self) -> None:
+        """Nothing is torn down under a slice."""
+        go_on = threading.Event()
+        work = Slices(lambda: go_on.wait(DEADLINE_S))
+        thread = between(Turns(), work)
+        thread.start()
+        assert work.began.wait(DEADLINE_S)
+        threading.Timer(0.05, go_on.set).start()
+        thread.end()
+
+        assert work.done == 1
+        assert thread.failure is None
+
+    def test_each_work_gets_its_slice(self) -> None:
+        """One that always has something to do does not starve the next."""
+        first, second = Slices(), Slices()
+        thread = between(Turns(), first, second)
+        thread.start()
+        until(lambda: second.done >= 2)
+        thread.end()
+
+        assert abs(first.done - second.done) <= 1
+
+    def test_a_failure_is_there_to_be_raised(self) -> None:
+        """The driver decides what it means."""
+        away = OSError("redis is away")
+        thread = between(Turns(), Slices(fails=away))
+        thread.start()
+        until(lambda: thread.failure is away)
+        thread.end()
+
+
+class TestPause:
+    @pytest.mark.parametrize(("pace", "pause"), [(Pace.BUSY, 0.4), (Pace.BEHIND, 3.6)])
+    def test_slices_take_their_share_of_the_time(self, pace: Pace, pause: float) -> None:
+        """Half of it, a tenth while counting is behind; but they always go on."""
+        assert pause_s(0.4, pace) == pytest.approx(pause)
+
+    def test_where_nothing_arrives_they_hardly_pause(self) -> None:
+        """What was lost is back as soon as can be."""
+        assert pause_s(1.5, Pace.QUIET) < 0.1
+
+    def test_a_slice_that_took_very_long_does_not_stop_the_next_one(self) -> None:
+        """The first of a plan may take half a minute on a busy machine."""
+        assert pause_s(30.0, Pace.BEHIND) == pytest.approx(5.0)
+
+
+def until(true: Callable[[], bool]) -> None:
+    """Wait until something is true."""
+    looked, clock = threading.Event(), SystemClock()
+    deadline_s = clock.monotonic_s() + DEADLINE_S
+    while not true():
+        assert clock.monotonic_s() < deadline_s
+        looked.wait(0.01)

@@ -1,0 +1,153 @@
+"""What late events changed: from the outboxes, with who sent them, to `weir.corrections`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from weir import names
+from weir.corrections import CorrectionRecord, Figures, decode
+from weir.definitions.fold import Definitions
+from weir.definitions.records import Edit, put_record
+from weir.kafka import Kafka
+from weir_analytics.panes.commit_job import Correction, OutboxEntry
+from weir_analytics.panes.corrections import (
+    Arrival,
+    CorrectionWriter,
+    LateGroup,
+    publish,
+    records_of,
+)
+
+METRIC = {
+    "kind": "metric",
+    "name": "orders",
+    "events": {"type": ["order", "shop.*"], "source": ["web", "app"]},
+    "aggregates": ["count"],
+    "keep": {"10s": "1h", "1m": "1d"},
+    "allowed_lateness": "30s",
+}
+START_S = 1_800_000_000
+LATE: list[LateGroup] = [
+    ("acme", "web", "order", START_S, 2),
+    ("acme", "app", "shop.basket", START_S, 3),
+    ("acme", "web", "order", START_S + 10, 5),
+    # None of these is of the metric, or of the pane.
+    ("acme", "other", "order", START_S, 100),
+    ("acme", "web", "refund", START_S, 100),
+    ("rival", "web", "order", START_S, 100),
+    ("acme", "web", "order", START_S + 60, 100),
+]
+
+
+def definitions() -> Definitions:
+    """Return a fold with the metric as version 1, under vid 0."""
+    fold = Definitions()
+    record = put_record(Edit("acme", "metric", "orders", None, "test", 0), json.dumps(METRIC))
+    fold.apply(0, record.key, record.value)
+    return fold
+
+
+def correction(res_s: int = 10, start_s: int = START_S, **changes: Any) -> Correction:
+    """Return a correction of the metric."""
+    members: dict[str, Any] = {
+        "vid": 0,
+        "series": "",
+        "was": Figures(1, None, None, None),
+    } | changes
+    return Correction(res_s=res_s, start_s=start_s, now=Figures(3, None, None, None), **members)
+
+
+def outbox(
+    *corrections: Correction, epoch: int = 4, batch: int = 9
+) -> dict[int, list[OutboxEntry]]:
+    """Return the outbox of one shard with one entry."""
+    return {0: [OutboxEntry(1, epoch, batch, [], list(corrections))]}
+
+
+def arrival(**changes: Any) -> Arrival:
+    """Return what batch 9 of epoch 4 told."""
+    members: dict[str, Any] = {"epoch": 4, "batch": 9, "late": LATE, "complete": True}
+    return Arrival(received_ms=(START_S + 300) * 1000, **members | changes)
+
+
+class TestRecords:
+    def test_a_correction_says_what_changed_and_how_late(self) -> None:
+        """Pane, before, after; the pane was final 30 s after its end."""
+        (found,) = records_of(definitions(), outbox(correction()), arrival())
+
+        assert (found.tenant, found.metric, found.version, found.vid) == ("acme", "orders", 1, 0)
+        assert (found.was, found.now) == (Figures(1), Figures(3))
+        assert found.final_ms == (START_S + 40) * 1000
+        assert found.late_ms == 290_000
+
+    @pytest.mark.parametrize(
+        ("res_s", "start_s", "sources"),
+        [
+            (10, START_S, [("app", 3), ("web", 2)]),
+            (10, START_S + 10, [("web", 5)]),
+            (60, START_S, [("web", 7), ("app", 3)]),
+            (10, START_S + 20, []),
+        ],
+    )
+    def test_its_sources_are_those_of_the_metric_in_the_pane(
+        self, res_s: int, start_s: int, sources: list[tuple[str, int]]
+    ) -> None:
+        """By tenant, type and source of the metric, and by the pane's span of time."""
+        (found,) = records_of(definitions(), outbox(correction(res_s, start_s)), arrival())
+
+        assert found.sources == sources
+        assert found.sources_known
+
+    def test_what_an_earlier_batch_left_has_no_known_source(self) -> None:
+        """Its events are not among those of the batch at hand; its key is its own."""
+        left = outbox(correction(), epoch=3, batch=70)
+        (found,) = records_of(definitions(), left, arrival())
+
+        assert (found.epoch, found.batch) == (3, 70)
+        assert (found.sources, found.sources_known) == ([], False)
+
+    def test_sources_that_are_cut_short_say_so(self) -> None:
+        """A task that left groups out makes every list of sources one of those known."""
+        (found,) = records_of(definitions(), outbox(correction()), arrival(complete=False))
+        assert not found.sources_known
+
+    def test_a_version_that_nobody_can_read_has_no_name_to_tell(self) -> None:
+        """A version that is not in the log of definitions makes no record."""
+        assert records_of(definitions(), outbox(correction(vid=5)), arrival()) == []
+
+
+def stored(kafka: str) -> list[CorrectionRecord]:
+    """Return all records of the topic."""
+    consumer = Consumer({"bootstrap.servers": kafka, "group.id": "test"})
+    end = consumer.get_watermark_offsets(TopicPartition(names.CORRECTIONS, 0), timeout=10)[1]
+    consumer.assign([TopicPartition(names.CORRECTIONS, 0, 0)])
+    found = consumer.consume(end, timeout=10) if end else []
+    consumer.close()
+    assert {m.key() for m in found} == {decode(m.value() or b"").key.encode() for m in found}
+    return [decode(message.value() or b"") for message in found]
+
+
+@pytest.mark.kafka
+class TestWriter:
+    def test_published_means_stored(self, kafka: str) -> None:
+        """When `publish` returns, the topic has the records, each under its key."""
+        before = len(stored(kafka))
+        sent = publish(Kafka(kafka), definitions(), outbox(correction(), correction(60)), arrival())
+
+        assert sent == 2
+        assert [one.res_s for one in stored(kafka)[before:]] == [10, 60]
+
+    def test_nothing_to_tell_asks_nobody(self) -> None:
+        """Without corrections no broker is needed."""
+        assert publish(Kafka("127.0.0.1:1"), definitions(), outbox(), arrival()) == 0
+
+    def test_what_is_not_stored_ends_the_batch(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """With no broker there is no acknowledgement, so the batch must not be recorded."""
+        monkeypatch.setattr("weir_analytics.panes.corrections.FLUSH_S", 0.5)
+        records = records_of(definitions(), outbox(correction()), arrival())
+
+        with pytest.raises(TimeoutError, match="must be stored in"):
+            CorrectionWriter(Kafka("127.0.0.1:1")).send(records)

@@ -1,0 +1,152 @@
+"""I9 on the real job: first final value plus all corrections is the value now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from weir import names
+from weir.batches import BatchRecord
+from weir.corrections import CorrectionRecord, decode
+from weir_local.redis import RedisServer
+from weir_local.testing import running_broker
+
+from .live_job import METRIC, Job, Panes, World, assert_equal_to_the_log, wait_for
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
+
+SETTINGS = {"SHARDS": "2", "SMALL_BATCH": "200"}
+PROMPT = METRIC.replace("name: amount", "name: prompt") + "allowed_lateness: 1s\n"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Return a log and a store of this module's own."""
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    server.start()
+    with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield World(broker.bootstrap, server.url, shards=2)
+    server.kill()
+
+
+@pytest.fixture(scope="module")
+def job(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
+    """Return a job that counts a metric whose panes are final a second after their end."""
+    folder = tmp_path_factory.mktemp("job")
+    job = Job(world.bootstrap, world.redis_url, folder, settings=SETTINGS)
+    world.define("prompt", PROMPT)
+    job.start()
+    world.wait_active("prompt")
+    yield job
+    job.kill()
+
+
+@dataclass
+class Final:
+    """Panes that were final at an instant, with their values then.
+
+    Attributes:
+        at_ms: Processed-through then.
+        told: Keys of the corrections that the values then have in them.
+        panes: By resolution: (start, 0, series) -> (count, sum).
+    """
+
+    at_ms: int
+    told: set[str]
+    panes: dict[int, Panes] = field(default_factory=dict)
+
+
+def wait_past(world: World, at_ms: int) -> None:
+    """Wait until the newest batch record has counted beyond an instant."""
+
+    def past() -> bool:
+        last = world.records()[-1][1]
+        return isinstance(last, BatchRecord) and last.processed_through_ms > at_ms
+
+    wait_for(past, "processed-through to go on")
+
+
+def kept_once(world: World) -> list[CorrectionRecord]:
+    """Return the records of the topic; of copies the first."""
+    found: dict[bytes, CorrectionRecord] = {}
+    for message in world.log(names.CORRECTIONS):
+        found.setdefault(message.key(), decode(message.value()))
+    return list(found.values())
+
+
+def check_i9(world: World, final: Final) -> int:
+    """Compare each pane that was final with its first value and corrections; return how many."""
+    vid = world.vid("prompt")
+    changes = [one for one in kept_once(world) if one.vid == vid and one.key not in final.told]
+    checked = 0
+    for res_s, first in final.panes.items():
+        told = dict(first)
+        for one in changes:
+            key = (one.start_s, 0, one.series)
+            if one.res_s != res_s or (one.start_s + res_s + 1) * 1000 > final.at_ms:
+                continue
+            n, total = told.get(key, (0, 0.0))
+            was, now = one.was, one.now
+            assert now is not None
+            told[key] = (
+                n + now.n - (was.n if was else 0),
+                total + (now.sum or 0) - ((was.sum or 0) if was else 0),
+            )
+        now_held = {
+            key: row
+            for key, row in world.panes(vid, res_s).items()
+            if (key[0] + res_s + 1) * 1000 <= final.at_ms
+        }
+        assert told == now_held
+        checked += len(told)
+    return checked
+
+
+def late_events(world: World, seed: str, base_ms: int, count: int) -> None:
+    """Send events of the past five minutes, each third of them twice."""
+    for i in range(count):
+        for _ in range(1 + (i % 3 == 0)):
+            world.send(f"{seed}-{i}", base_ms - (i % 30) * 10_000, x=i, k=f"k{i % 4}", u="u")
+    world.producer.flush(30)
+
+
+def test_first_final_value_and_corrections_are_the_value_now(world: World, job: Job) -> None:
+    """With late events to panes that were there and to new ones, and a kill in the middle."""
+    base_ms = time.time_ns() // 1_000_000 - 120_000
+    late_events(world, "first", base_ms, 60)
+    world.wait_counted()
+    wait_past(world, base_ms + 70_000)
+    vid = world.vid("prompt")
+    record = world.records()[-1][1]
+    assert isinstance(record, BatchRecord)
+    final = Final(record.processed_through_ms, {one.key for one in kept_once(world)})
+    for res_s in (10, 60):
+        final.panes[res_s] = {
+            key: row
+            for key, row in world.panes(vid, res_s).items()
+            if (key[0] + res_s + 1) * 1000 <= final.at_ms
+        }
+    assert final.panes[10]
+    late_events(world, "late", base_ms - 5_000, 90)
+    late_events(world, "older", base_ms - 400_000, 30)
+    before = len(kept_once(world))
+    wait_for(lambda: len(kept_once(world)) > before, "a correction")
+    job.kill()
+    job.start()
+    late_events(world, "large", base_ms - 7_000, 300)
+    world.wait_counted()
+
+    assert check_i9(world, final) > 100
+    corrections = [one for one in kept_once(world) if one.vid == vid]
+    assert {one.metric for one in corrections} == {"prompt"}
+    assert any(one.was is None for one in corrections)
+    assert all(one.final_ms <= one.received_ms for one in corrections)
+    known = [one for one in corrections if one.sources_known]
+    assert known
+    for one in known:
+        assert [name for name, _n in one.sources] == ["web"]
+        # Of this series at most as many came as its source sent into the pane.
+        assert one.events <= one.sources[0][1]
+    assert_equal_to_the_log(world, "prompt")

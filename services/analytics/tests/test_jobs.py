@@ -1,0 +1,292 @@
+"""Jobs through the real driver, beside live counting, and what a kill leaves of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from weir import names, rows
+from weir.definitions.jobs import JobAsked, JobState, job_named
+from weir.definitions.records import Edit, put_record
+from weir.erasure import subject_hash
+from weir_local.redis import RedisServer
+from weir_local.testing import running_broker
+
+from .live_job import METRIC, Job, World, assert_equal_to_the_log, wait_for
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
+
+SETTINGS = {"SHARDS": "2"}
+KEY = b"a key for the hashes of subjects"
+FURTHER = """
+kind: metric
+name: further
+events: {type: t}
+value: data.x
+aggregates: [count, stddev, last, p50, "top(data.u, 5)", "theta(data.u)", "distinct(data.u)"]
+keep: {10s: 24h}
+"""
+
+
+class Jobs:
+    """Asks for jobs and waits for their end, as the API does."""
+
+    def __init__(self, world: World) -> None:
+        self._world, self._count = world, 0
+
+    def ask(self, **do: Any) -> str:
+        """Write a job and return its name."""
+        self._count += 1
+        name = f"job{self._count}"
+        edit = Edit("default", "job", name, None, "test", 0)
+        record = put_record(edit, json.dumps({"do": do}))
+        self._world.producer.produce(names.DEFINITIONS, record.value, record.key)
+        assert self._world.producer.flush(10) == 0
+        return name
+
+    def found(self, name: str) -> JobAsked:
+        """Return a job as it stands now."""
+        found = job_named(self._world.fold(), "default", name)
+        assert found is not None
+        return found
+
+    def ended(self, name: str, state: JobState = JobState.DONE) -> dict[str, Any]:
+        """Wait until a job has ended, and return its outcome."""
+        wait_for(lambda: self.found(name).state.final, f"{name} to end", 300)
+        found = self.found(name)
+        assert found.report is not None
+        assert found.state is state, found.report.outcome
+        return dict(found.report.outcome)
+
+    def run(self, **do: Any) -> dict[str, Any]:
+        """Ask for a job and wait for its outcome."""
+        return self.ended(self.ask(**do))
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Return a log and a store of this module's own."""
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    server.start()
+    with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield World(broker.bootstrap, server.url, shards=2)
+    server.kill()
+
+
+@pytest.fixture(scope="module")
+def job(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
+    """Return a driver that counts a metric from the log's start."""
+    folder = tmp_path_factory.mktemp("job")
+    (folder / "secrets").mkdir()
+    (folder / "secrets" / "hash_key").write_bytes(KEY)
+    settings = SETTINGS | {"SECRETS_DIR": str(folder / "secrets")}
+    job = Job(world.bootstrap, world.redis_url, folder, settings=settings)
+    world.define("amount", METRIC)
+    world.define("further", FURTHER)
+    try:
+        job.start()
+        world.wait_serving("amount")
+        yield job
+    finally:
+        job.kill()
+
+
+@pytest.fixture(scope="module")
+def jobs(world: World, job: Job) -> Jobs:
+    """Return who asks for jobs of a driver that runs."""
+    del job
+    return Jobs(world)
+
+
+def refused(world: World, event_id: str, reason: str, **said: Any) -> None:
+    """Put an item into the log that an older release refused, and this one can read."""
+    item = {"specversion": "1.0", "id": event_id, "source": "s", "type": "t", **said}
+    headers: list[tuple[str, str | bytes | None]] = [
+        (names.HEADER_REASON, reason.encode()),
+        (names.HEADER_TENANT, b"default"),
+        (names.HEADER_SOURCE, b"web"),
+    ]
+    world.raw(json.dumps(item).encode(), headers)
+
+
+def put_back(world: World) -> list[dict[str, Any]]:
+    """Return the events of the log that carry an origin, with that as `_origin`."""
+    found = []
+    for message in world.log():
+        headers = dict(message.headers() or ())
+        if names.HEADER_ORIGIN in headers:
+            event = json.loads(message.value())
+            found.append(event | {"_origin": headers[names.HEADER_ORIGIN].decode()})
+    return found
+
+
+class TestReplay:
+    def test_mended_records_count_in_their_own_panes_once(self, world: World, jobs: Jobs) -> None:
+        """Event time and identity are the record's own; asked again nothing comes twice."""
+        then = "2026-01-02T03:04:05Z"
+        minute_ago = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 60))
+        for i in range(30):
+            said = {"time": minute_ago, "data": {"x": 1, "k": "mended", "u": "u"}}
+            refused(world, f"mended-{i}", "time_invalid", **said)
+        refused(world, "old", "time_invalid", time=then, data={"k": "old"})
+        refused(world, "x" * 600, "id_invalid", data={})
+        refused(world, "other", "too_deep", data={"x": 1, "k": "other", "u": "u"})
+        world.raw(b"junk", [])
+        world.wait_counted()
+        quarantined = world.ledger()["quarantined"]
+
+        dry = jobs.run(job="replay", reason="time_invalid", dry_run=True)
+        assert dry == {"would_replay": 31, "already": 0, "still": {}, "dry_run": True}
+        assert put_back(world) == []
+        outcome = jobs.run(job="replay", reason="time_invalid")
+        assert outcome == {"replayed": 31, "already": 0, "still": {}, "dry_run": False}
+        again = jobs.run(job="replay")
+        assert again == {
+            "replayed": 1,
+            "already": 31,
+            "still": {"id_invalid": 1, "not_an_event": 1},
+            "dry_run": False,
+        }
+        events = put_back(world)
+        assert len({event["_origin"] for event in events}) == len(events) == 32
+        assert {e["time"][:19] for e in events if e["id"].startswith("mended")} == {minute_ago[:19]}
+        assert_equal_to_the_log(world)
+        assert world.ledger()["quarantined"] == quarantined
+        panes = world.panes(world.vid("amount"), 60)
+        assert sum(n for (_s, _z, series), (n, _x) in panes.items() if series == "=mended") == 30
+
+    def test_a_killed_replay_goes_on_and_puts_nothing_back_twice(
+        self, world: World, job: Job, jobs: Jobs
+    ) -> None:
+        """Kill -9 in the middle: each origin stands in the log once, and all of them do."""
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        for i in range(6_000):
+            said = {"time": now, "data": {"x": 1, "k": f"k{i % 5}", "u": "u"}}
+            refused(world, f"killed-{i}", "number_range", **said)
+        world.wait_counted()
+        before = len(put_back(world))
+        name = jobs.ask(job="replay", reason="number_range")
+        wait_for(lambda: len(put_back(world)) > before, "the first to be put back")
+        job.kill()
+        standing = len(put_back(world)) - before
+        job.start()
+        outcome = jobs.ended(name)
+        events = put_back(world)
+
+        assert 0 < standing < 6_000
+        assert len({event["_origin"] for event in events}) == len(events) == before + 6_000
+        assert outcome["replayed"] + outcome["already"] == 6_000
+        assert outcome["already"] >= standing
+        assert_equal_to_the_log(world)
+
+
+class TestAudit:
+    def test_what_is_served_is_verified(self, world: World, jobs: Jobs) -> None:
+        """Panes of every resolution equal their recount, sketches within their bound."""
+        for i in range(500):
+            world.send(f"audited-{i}", x=i, k=f"k{i % 3}", u=f"u{i % 40}")
+        world.wait_counted()
+        outcome = jobs.run(job="audit", last="5m", sample=300, seed=7)
+
+        assert outcome["differences"] == []
+        assert outcome["verified"] is True
+        assert outcome["seed"] == 7
+        assert [metric["metric"] for metric in outcome["metrics"]] == ["amount", "further"]
+        for metric in outcome["metrics"]:
+            assert (metric["verified"], metric["left_out"]) == (True, 0)
+            assert metric["panes"] > 20
+            assert metric["series"] > 0
+
+    def test_a_difference_is_named_and_mended(self, world: World, jobs: Jobs) -> None:
+        """A pane that somebody changed is found; its metric's next version is right again."""
+        vid = world.wait_serving("amount")
+        start_s, was = spoilt(world, vid, 60)
+        outcome = jobs.run(job="audit", metrics=["amount"], last="5m", sample=60, mend=True)
+        (difference,) = outcome["differences"]
+
+        assert outcome["verified"] is False
+        assert (difference["res_s"], difference["start_s"]) == (60, start_s)
+        assert (difference["metric"], difference["field"]) == ("amount", "n")
+        assert (difference["served"], difference["recounted"]) == (was.n + 1, was.n)
+        assert outcome["mended"] == ["amount"]
+        assert world.wait_serving("amount") > vid
+        world.wait_counted()
+        again = jobs.run(job="audit", metrics=["amount"], last="5m", sample=60)
+        assert again["verified"] is True
+        assert again["metrics"][0]["version"] == 2
+        assert_equal_to_the_log(world)
+
+    def test_a_metric_that_is_not_there_is_refused(self, jobs: Jobs) -> None:
+        """The job fails, and says what was required."""
+        outcome = jobs.ended(jobs.ask(job="audit", metrics=["nobody"]), JobState.FAILED)
+        assert "metrics must be defined, got nobody" in outcome["error"]
+
+
+def spoilt(world: World, vid: int, res_s: int) -> tuple[int, rows.Row]:
+    """Count one event too many in the newest pane; return its start and the row as it was."""
+    prefixes = [names.pane_key(shard, vid, res_s, 0)[:-1] for shard in range(2)]
+    found = [key for prefix in prefixes for key in world.redis.keys(prefix + "*")]
+    key = max(found, key=lambda one: int(one.decode().rpartition(":")[2]))
+    short, packed = next(iter(world.redis.hgetall(key).items()))
+    wrong = rows.decode(packed)
+    wrong.n += 1
+    world.redis.hset(key, short, rows.encode(wrong))
+    return int(key.decode().rpartition(":")[2]), rows.decode(packed)
+
+
+class TestErase:
+    def test_nothing_is_served_that_was_counted_of_a_subject(
+        self, world: World, jobs: Jobs
+    ) -> None:
+        """Each metric is counted anew without it; what comes later is accounted as erased."""
+        for i in range(40):
+            world.send(f"about-{i}", subject=f"user-{i % 4}", x=1, k="about", u="u")
+        world.wait_counted()
+        erased = world.ledger()["erased"]
+        before = {name: world.vid(name) for name in ("amount", "further")}
+        assert count_of(world, "amount", "=about") == 40
+
+        outcome = jobs.run(job="erase", subject_hash=subject_hash(KEY, "default", "user-1"))
+        assert set(outcome["metrics"]) >= {"amount", "further"}
+        assert count_of(world, "amount", "=about") == 30
+        for name, vid in before.items():
+            assert world.vid(name) > vid
+            assert world.fold().activations[world.vid(name)].serves
+
+        for i in range(8):
+            world.send(f"later-{i}", subject=f"user-{i % 4}", x=1, k="about", u="u")
+        world.send("later-1", subject="user-1", x=1, k="about", u="u")
+        world.wait_counted()
+        assert count_of(world, "amount", "=about") == 36
+        assert world.ledger()["erased"] - erased == 2
+        told = b"".join(m.value() or b"" for m in world.log(names.DEFINITIONS))
+        assert b"user-1" not in told
+
+    def test_what_was_erased_stays_so_when_it_is_counted_again(
+        self, world: World, jobs: Jobs
+    ) -> None:
+        """After a loss of Redis the log is counted again: as before, without the subject."""
+        del jobs
+        epoch = world.fold().epoch()
+        erased = world.ledger()["erased"]
+        world.redis.flushall()
+        wait_for(lambda: (world.fold().epoch() or 0) > epoch, "a new epoch")
+        world.wait_counted()
+
+        assert count_of(world, "amount", "=about") == 36
+        assert world.ledger()["erased"] == erased
+
+    def test_an_audit_counts_without_them_too(self, jobs: Jobs) -> None:
+        """Else it would name a difference, and mend it, each night."""
+        outcome = jobs.run(job="audit", metrics=["amount"], last="1h", sample=50)
+
+        assert outcome["verified"] is True
+
+
+def count_of(world: World, name: str, series: str) -> int:
+    """Return how many events a metric's newest version has of a series."""
+    panes = world.panes(world.vid(name), 10)
+    return sum(n for (_start, _zero, text), (n, _sum) in panes.items() if text == series)

@@ -1,0 +1,408 @@
+"""Jobs on a real log and a real store, without Spark: what a crash leaves, what adopt gives up."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import redis
+from confluent_kafka import Producer
+from weir import names
+from weir.clock import SystemClock
+from weir.commit import Verdict
+from weir.definitions.fold import Definitions
+from weir.definitions.history import Definition
+from weir.definitions.job import Audit, Job, Replay
+from weir.definitions.jobs import JobAsked, JobState, job_named
+from weir.definitions.records import Edit, put_record
+from weir_analytics.jobs import schedule
+from weir_analytics.jobs.recount import Part, Recount, Terms
+from weir_analytics.jobs.replay import PutBack, ReplayTask
+from weir_analytics.jobs.runner import Jobs
+from weir_analytics.jobs.sample import Audited, PaneAt
+from weir_analytics.jobs.walk import Walk, ends_of
+from weir_analytics.panes.definitions_log import DefinitionsLog
+from weir_analytics.panes.quarantine import Copy, Origin, QuarantineWriter
+from weir_analytics.panes.recovery import Shards, VerdictError
+from weir_analytics.panes.start import Footing, Stores, take_over
+from weir_analytics.panes.stream import BatchStream
+from weir_analytics.settings import Settings
+from weir_local.waiting import wait_until
+
+from .conftest import settings_for
+from .live_job import HORIZON_MS, METRIC, World, recount
+
+pytestmark = pytest.mark.kafka
+
+COPIES = 50
+
+
+@dataclass
+class Log:
+    """Topics of one test, and the settings of a driver on them."""
+
+    settings: Settings
+    world: World
+
+    def read(self, topic: str) -> list[Any]:
+        """Return all records of a topic."""
+        return self.world.log(topic)
+
+    def origins(self) -> list[str]:
+        """Return the origins of the events that were put back."""
+        found = (dict(m.headers() or ()) for m in self.read(names.EVENTS))
+        return [h[names.HEADER_ORIGIN].decode() for h in found if names.HEADER_ORIGIN in h]
+
+    def notes(self) -> list[str]:
+        """Return the origins that are noted as put back."""
+        found = (dict(m.headers() or ()) for m in self.read(names.QUARANTINE))
+        return [h[names.HEADER_ORIGIN].decode() for h in found if names.HEADER_REPLAYED in h]
+
+
+@pytest.fixture
+def log(
+    kafka: str,
+    tmp_path: Path,
+    new_topic: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Log:
+    """Return a log and a quarantine of this test's own, both empty."""
+    monkeypatch.setattr(names, "EVENTS", new_topic("events", 2, {}))
+    monkeypatch.setattr(names, "QUARANTINE", new_topic("quarantine", 2, {}))
+    return Log(settings_for(tmp_path, kafka), World(kafka, "redis://127.0.0.1:1/0"))
+
+
+def quarantine(log: Log, count: int = COPIES) -> None:
+    """Copy items that an older release could not use."""
+    writer = QuarantineWriter(log.settings.kafka)
+    for i in range(count):
+        item = {"specversion": "1.0", "id": f"e{i}", "source": "s", "type": "t"}
+        origin = Origin(names.EVENTS, 0, i, 1_800_000_000_000 + i)
+        value = json.dumps(item).encode()
+        writer.send(Copy(origin, value, "too_deep", "acme", "web"))
+    assert writer.flush() == count
+
+
+class Run:
+    """A replay, from its beginning to its end or to where it breaks."""
+
+    def __init__(self, log: Log, wanted: Replay | None = None) -> None:
+        asked = Definition(7, "acme", "job", "j1", 1, None, "put", "", "test", 0)
+        self.task = ReplayTask(log.settings, asked, wanted or Replay())
+        stores = SimpleNamespace(definitions=SimpleNamespace(fold=Definitions()))
+        self.cycle: Any = SimpleNamespace(stores=stores)
+
+    def facts(self) -> Mapping[str, Any]:
+        """Return what is recorded before anything is done."""
+        return self.task.facts(self.cycle)
+
+    def end(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Do all of it, and return its outcome."""
+        self.task.begin(self.cycle, facts)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            outcome = self.task.step(self.cycle, lambda: False)
+            if outcome is not None:
+                self.task.close()
+                return outcome
+        msg = "the replay must end within 60 s"
+        raise AssertionError(msg)
+
+
+class BrokenError(Exception):
+    """The process dies here."""
+
+
+class TestReplay:
+    def test_a_crash_before_the_notes_puts_nothing_back_twice(
+        self, log: Log, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What stands in the log without a note is found there, and noted."""
+        quarantine(log)
+
+        def broken(*_: Any) -> None:
+            raise BrokenError
+
+        with monkeypatch.context() as patched:
+            patched.setattr(PutBack, "note", broken)
+            first = Run(log)
+            facts = first.facts()
+            with pytest.raises(BrokenError):
+                first.end(facts)
+        assert len(log.origins()) > 0
+        assert log.notes() == []
+
+        outcome = Run(log).end(facts)
+        assert sorted(log.origins()) == sorted(set(log.origins()))
+        assert set(log.notes()) == set(log.origins())
+        assert len(log.origins()) == COPIES
+        assert outcome["replayed"] + outcome["already"] == COPIES
+
+    def test_a_later_replay_goes_by_the_notes(self, log: Log) -> None:
+        """Also when the log no longer holds what was put back."""
+        quarantine(log)
+        run = Run(log)
+        assert run.end(run.facts())["replayed"] == COPIES
+        later = Run(log)
+        facts = later.facts()
+        low, high = ends_of(log.settings.kafka, names.EVENTS)
+        assert facts["begin"] == {str(p): n for p, n in high.items()}
+        assert high != low
+        assert later.end(facts) == {
+            "replayed": 0,
+            "already": COPIES,
+            "still": {},
+            "dry_run": False,
+        }
+
+    def test_a_key_leads_to_the_partition_that_ingest_chooses(self, log: Log) -> None:
+        """A resend of the mended item meets its replay there, and is its duplicate."""
+        quarantine(log)
+        run = Run(log)
+        run.end(run.facts())
+        for i in range(COPIES):
+            producer = log.world.producer
+            producer.produce(names.EVENTS, b"again", f"e{i}".encode())
+        log.world.producer.flush(10)
+        places: dict[bytes, set[int]] = {}
+        for message in log.read(names.EVENTS):
+            places.setdefault(message.key(), set()).add(message.partition())
+        assert len(places) == COPIES
+        assert all(len(partitions) == 1 for partitions in places.values())
+        assert len(set.union(*places.values())) == 2
+
+    def test_cancelled_it_ends_where_it_is(self, log: Log) -> None:
+        """Nothing more is put back."""
+        quarantine(log)
+        run = Run(log)
+        facts = run.facts()
+        run.task.stopping = True
+        assert run.end(facts)["replayed"] == 0
+        assert log.origins() == []
+
+
+class TestRecount:
+    def test_it_counts_as_the_rules_say(self, log: Log) -> None:
+        """Duplicates, junk, refused items, foreign events: equal to a plain loop over the log."""
+        seed = random.SystemRandom().randrange(10**6)
+        print(f"seed {seed}")  # noqa: T201 - a failure can be repeated
+        chance = random.Random(seed)  # noqa: S311
+        world, now_ms = log.world, time.time_ns() // 1_000_000
+        for _ in range(800):
+            i = chance.randrange(400)
+            at_ms = now_ms - chance.randrange(120_000)
+            world.send(f"e{i}", at_ms, x=chance.randrange(100), k=f"k{i % 3}", u=f"u{i % 7}")
+        world.raw(b"junk", [])
+        world.raw(b'{"specversion":"1.0"}', [(names.HEADER_REASON, b"too_deep")])
+        world.raw(None, [(names.HEADER_TICK, b"1")])
+        world.producer.flush(30)
+        exact, tally = recount(log.read(names.EVENTS), 60)
+        assert tally["duplicate"] > 100
+
+        counted = recounted(log, now_ms, begin={})
+        assert {key: (e.n, float(sum(e.values))) for key, e in counted.items()} == {
+            (start_s, series): found for (start_s, _zero, series), found in exact.items()
+        }
+
+    def test_a_version_counts_from_its_begin_on(self, log: Log) -> None:
+        """What lies before is no part of its panes, though it makes duplicates of what follows."""
+        now_ms = time.time_ns() // 1_000_000
+        for event_id in ("a", "b", "a", "c"):
+            log.world.send(event_id, now_ms, x=1, k="k", u="u")
+            log.world.producer.flush(10)
+        records = log.read(names.EVENTS)
+        (place,) = (
+            (m.partition(), m.offset()) for m in records if json.loads(m.value())["id"] == "b"
+        )
+        begin = {place[0]: place[1] + 1}
+        first: dict[str, tuple[int, int]] = {}
+        for message in records:
+            first.setdefault(
+                json.loads(message.value())["id"], (message.partition(), message.offset())
+            )
+        inside = [at for p, at in first.values() if at >= begin.get(p, 0)]
+        assert len(inside) < 3
+
+        counted = recounted(log, now_ms, begin=begin)
+        assert sum(e.n for e in counted.values()) == len(inside)
+
+
+def recounted(log: Log, now_ms: int, begin: Mapping[int, int]) -> dict[tuple[int, str], Any]:
+    """Return the minutes around now, by start and series, as an audit recounts them."""
+    fold = Definitions()
+    record = put_record(Edit("default", "metric", "amount", None, "test", 0), METRIC)
+    fold.apply(0, record.key, record.value)
+    definition = fold.get("default", "metric", "amount")
+    assert definition is not None
+    assert definition.metric is not None
+    version = Audited(0, "default", "amount", 1, definition.metric, begin, None, {})
+    minute_s = now_ms // 60_000 * 60
+    panes = frozenset(PaneAt(0, 60, minute_s + at) for at in (-180, -120, -60, 0, 60))
+    low, high = ends_of(log.settings.kafka, names.EVENTS)
+    again = Recount([Part(version, panes, high)], Terms(HORIZON_MS, 400 * 86_400_000))
+    for take in (again.look_for, again.count):
+        walk = Walk(log.settings.kafka, names.EVENTS, low, high)
+        deadline = time.monotonic() + 60
+        while not walk.each(take, lambda: False):
+            assert time.monotonic() < deadline
+        assert walk.progress.at == walk.progress.of == sum(high.values())
+        walk.close()
+    return {
+        (pane.start_s, series): exact
+        for pane, counted in again.panes.items()
+        for series, exact in counted.items()
+    }
+
+
+@dataclass
+class Installation:
+    """One log and one store, whose log is made anew under its driver."""
+
+    settings: Settings
+    new_log: Callable[[], None]
+
+    def stores(self) -> Stores:
+        """Open what a driver has."""
+        settings = self.settings
+        return Stores(
+            DefinitionsLog(settings.kafka),
+            Shards(settings.redis_url, settings.shards),
+            BatchStream(settings.redis_url),
+        )
+
+    def start(self) -> Footing:
+        """Start a driver, as far as before its first batch."""
+        stores = self.stores()
+        try:
+            return take_over(stores, self.settings, SystemClock())
+        finally:
+            stores.definitions.close()
+            stores.shards.close()
+            stores.stream.close()
+
+    def decide(self, name: str, tenant: str = "default") -> None:
+        """Ask for adopt, as the API does."""
+        text = json.dumps({"do": {"job": "adopt", "reason": "made anew"}})
+        record = put_record(Edit(tenant, "job", name, None, "test", 0), text)
+        producer = Producer({"bootstrap.servers": self.settings.kafka_bootstrap})
+        producer.produce(names.DEFINITIONS, record.value, record.key)
+        assert producer.flush(10) == 0
+
+    def job(self, name: str) -> JobAsked:
+        """Return a job as it stands."""
+        log = DefinitionsLog(self.settings.kafka)
+        log.read_to(log.end())
+        log.close()
+        found = job_named(log.fold, "default", name)
+        assert found is not None
+        return found
+
+    def count(self, footing: Footing) -> None:
+        """Let jobs have a slice, as a driver that counts does."""
+        stores = self.stores()
+        stores.definitions.read_to(stores.definitions.end())
+        cycle: Any = SimpleNamespace(stores=stores, footing=footing, through_ms=0)
+        jobs = Jobs(self.settings, SystemClock())
+        try:
+            wait_until(lambda: not jobs.step(cycle), timeout_s=20, what="no open job")
+        finally:
+            stores.definitions.close()
+
+
+@pytest.fixture
+def installation(
+    kafka: str,
+    redis_url: str,
+    tmp_path: Path,
+    new_topic: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Installation]:
+    """Return an installation of two shards that was started once, on a log of its own."""
+
+    def new_log() -> None:
+        monkeypatch.setattr(names, "EVENTS", new_topic("events"))
+
+    monkeypatch.setattr(names, "DEFINITIONS", new_topic("definitions"))
+    new_log()
+    settings = settings_for(tmp_path, kafka, redis_url).model_copy(update={"shards": 2})
+    installation = Installation(settings, new_log)
+    installation.start()
+    yield installation
+    redis.Redis.from_url(redis_url).close()
+
+
+@pytest.mark.redis
+class TestSchedule:
+    def test_an_audit_is_asked_for_once_a_day(
+        self, installation: Installation, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It stands in the log as any other job, and what differs is mended."""
+        monkeypatch.setattr(schedule, "FIRST_AFTER_S", 0.0)
+        monkeypatch.setattr(schedule, "LOOK_EVERY_S", 0.0)
+        stores = installation.stores()
+        cycle: Any = SimpleNamespace(stores=stores, footing=None, through_ms=0)
+        try:
+            stores.definitions.read_to(stores.definitions.end())
+            daily = schedule.Schedule(installation.settings, SystemClock())
+            assert not daily.step(cycle)
+            metric = put_record(Edit("acme", "metric", "amount", None, "test", 0), METRIC)
+            stores.definitions.append(metric)
+            assert daily.step(cycle)
+            assert not daily.step(cycle)
+            (asked,) = stores.definitions.fold.current("acme", "job")
+            model = asked.readable
+        finally:
+            stores.definitions.close()
+        assert asked.by == "schedule"
+        assert isinstance(model, Job)
+        assert isinstance(model.do, Audit)
+        assert (model.do.mend, model.do.metrics) == (True, ())
+
+
+@pytest.mark.redis
+class TestAdopt:
+    def test_a_decision_is_used_once_and_says_what_is_given_up(
+        self, installation: Installation
+    ) -> None:
+        """Without one the driver must not go on; the next foreign log needs another one."""
+        installation.new_log()
+        with pytest.raises(VerdictError, match="go on only by a recorded adopt") as caught:
+            installation.start()
+        assert caught.value.verdict is Verdict.FOREIGN
+        installation.decide("adopt1")
+        footing = installation.start()
+        begun = installation.job("adopt1")
+        assert begun.state is JobState.RUNNING
+        installation.count(footing)
+        ended = installation.job("adopt1")
+        assert ended.state is JobState.DONE
+        assert ended.report is not None
+        told = ended.report.outcome["given_up"]
+        assert "the topic was created anew" in told["because"]
+        assert told["cleared_shards"] == [0, 1]
+        installation.new_log()
+        with pytest.raises(VerdictError, match="go on only by a recorded adopt"):
+            installation.start()
+
+    def test_a_decision_in_advance_is_none(self, installation: Installation) -> None:
+        """While the driver counts there is nothing to adopt, and nothing is kept for later."""
+        installation.decide("early")
+        installation.count(installation.start())
+        assert installation.job("early").state is JobState.FAILED
+        installation.new_log()
+        with pytest.raises(VerdictError):
+            installation.start()
+
+    def test_another_tenant_decides_nothing(self, installation: Installation) -> None:
+        """The log is everybody's: a record that went past the API is passed over."""
+        installation.new_log()
+        installation.decide("other", tenant="acme")
+        with pytest.raises(VerdictError):
+            installation.start()

@@ -1,0 +1,359 @@
+"""What jobs decide: which panes are looked at, what differs, what a mended record is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import datasketches as ds
+import pytest
+from weir import names
+from weir.admission import Admitted, Refused
+from weir.definitions.check import check
+from weir.definitions.fold import Definitions
+from weir.definitions.job import Replay
+from weir.definitions.jobs import JobReport, JobState, job_record
+from weir.definitions.metric import Metric
+from weir.definitions.records import (
+    Counting,
+    DriverStart,
+    Edit,
+    activation_record,
+    put_record,
+    start_record,
+)
+from weir.event import identity_digest
+from weir.frequent import Texts
+from weir.further import Further, Last
+from weir.rows import Row
+from weir.series import OTHER, series_digest, shard_of
+from weir.sets import Theta
+from weir_analytics.jobs.compare import compare
+from weir_analytics.jobs.mended import Whole, is_wanted, mended, whole_of
+from weir_analytics.jobs.open_jobs import open_jobs
+from weir_analytics.jobs.recount import Exact
+from weir_analytics.jobs.runner import shortened
+from weir_analytics.jobs.sample import PaneAt, chain_of, draw, panes_of
+from weir_analytics.jobs.schedule import due_tenants
+
+HOUR_MS = 3_600_000
+TEXT = """
+kind: metric
+name: amount
+events: {type: t}
+value: data.x
+by: [data.k]
+aggregates: [count, sum, p95, "distinct(data.u)"]
+keep: {10s: 1h, 1m: 7d}
+"""
+PANE = PaneAt(5, 60, 1_200)
+
+
+def metric() -> Metric:
+    """Return the metric that is audited."""
+    model = check("metric", "amount", TEXT).model
+    assert isinstance(model, Metric)
+    return model
+
+
+def exact(*values: float, members: int = 0) -> Exact:
+    """Return what was counted of a series."""
+    return Exact(len(values), list(values), {f"u{i}" for i in range(members)})
+
+
+def row(*values: float, members: int = 0) -> Row:
+    """Return the row that a faultless engine would serve."""
+    kll = ds.kll_doubles_sketch(200)
+    for value in values:
+        kll.update(value)
+    hll = ds.hll_sketch(12, ds.HLL_8)
+    for i in range(members):
+        hll.update(f"u{i}")
+    packed = bytes(hll.serialize_compact()) if members else None
+    return Row(len(values), sum(values), min(values), max(values), packed, bytes(kll.serialize()))
+
+
+def differences(served: dict[str, Row], counted: dict[str, Exact]) -> list[tuple[str, str]]:
+    """Return series and field of what differs, over two shards."""
+    shards: list[dict[str, Row]] = [{}, {}]
+    for series, found in served.items():
+        shards[shard_of(series_digest(series), 2)][series] = found
+    return [(d.series, d.field) for d in compare(metric(), 3, PANE, shards, counted)]
+
+
+def further_metric() -> Metric:
+    """Return a metric that keeps all further members."""
+    wanted = 'aggregates: [count, sum, stddev, last, "top(data.p, 2)", "theta(data.u)"]'
+    text = TEXT.replace(TEXT.splitlines()[6], wanted)
+    model = check("metric", "amount", text).model
+    assert isinstance(model, Metric)
+    return model
+
+
+def top_of(*texts: str) -> Texts:
+    """Return a sketch of frequent texts."""
+    sketch = ds.frequent_strings_sketch(10)
+    for text in texts:
+        sketch.update(text)
+    return Texts(len(texts), bytes(sketch.serialize()))
+
+
+def theta_of(*texts: str) -> Theta:
+    """Return a sketch of a set."""
+    sketch = ds.update_theta_sketch(12)
+    for text in texts:
+        sketch.update(text)
+    return Theta(12, bytes(sketch.compact().serialize()))
+
+
+class TestCompare:
+    def test_what_is_right_differs_in_nothing(self) -> None:
+        """Exact parts and sketches of thousands of values, whose estimates are off a little."""
+        many = [float(i) for i in range(5_000)]
+        served = {"=a": row(*many, members=3_000), "=b": row(0.1, 0.2, members=2)}
+        counted = {"=a": exact(*many, members=3_000), "=b": exact(0.1, 0.2, members=2)}
+        assert differences(served, counted) == []
+
+    @pytest.mark.parametrize(
+        ("served", "counted", "field"),
+        [
+            (row(1.0, 2.0, members=2), exact(1.0, members=2), "n"),
+            (row(1.0, 2.0, members=2), exact(1.0, 3.0, members=2), "sum"),
+            (row(2.0, 2.0, members=2), exact(1.0, 3.0, members=2), "min"),
+            (row(1.0, 2.0, members=2), exact(0.0, 3.0, members=2), "max"),
+            (row(1.0, 2.0, members=2), exact(1.0, 2.0, members=3), "distinct"),
+            (row(1.0, 2.0, members=2), exact(1.0, 2.0, members=1), "distinct"),
+        ],
+    )
+    def test_each_field_is_compared(self, served: Row, counted: Exact, field: str) -> None:
+        """One field that is wrong is named, whatever the others say."""
+        assert ("=a", field) in differences({"=a": served}, {"=a": counted})
+
+    def test_a_sketch_that_lacks_values_differs(self) -> None:
+        """The number of values in a sketch is exact, its estimates are not."""
+        served = row(1.0, 2.0, members=2)
+        served.kll = row(1.0, members=2).kll
+        assert differences({"=a": served}, {"=a": exact(1.0, 2.0, members=2)}) == [("=a", "values")]
+
+    def test_a_percentile_far_from_the_truth_differs(self) -> None:
+        """A sketch of other values, as many, is beyond twice its bound."""
+        served = row(*map(float, range(5_000)), members=2)
+        served.kll = row(*[float(i % 100) for i in range(5_000)]).kll
+        counted = exact(*map(float, range(5_000)), members=2)
+        assert differences({"=a": served}, {"=a": counted}) == [("=a", "p95")]
+
+    def test_what_few_metrics_ask_for_is_compared(self) -> None:
+        """Spread, newest value, set and frequent texts: right, and each of them wrong."""
+        model = further_metric()
+        exact_ = Exact(3, [1.0, 2.0, 6.0], last=(9, b"i" * 16, 6.0))
+        exact_.in_set, exact_.texts = {"a", "b"}, Counter(a=2, b=1)
+        right = Further(14.0, Last(9, b"i" * 16, 6.0), top_of("a", "a", "b"), theta_of("a", "b"))
+
+        def fields(**wrong: Any) -> list[str]:
+            found = Row(3, 9.0, 1.0, 6.0, further=replace(right, **wrong))
+            shards: list[dict[str, Row]] = [{"": found}]
+            return [d.field for d in compare(model, 1, PANE, shards, {"": exact_})]
+
+        assert fields() == []
+        assert fields(spread=14.1) == ["spread"]
+        assert fields(last=Last(8, b"i" * 16, 6.0)) == ["last"]
+        assert fields(top=top_of("a", "b")) == ["top"]
+        assert fields(top=top_of("a", "b", "b")) == ["top"]
+        assert fields(theta=theta_of("a", "b", "c")) == ["theta"]
+        assert fields(theta=None, top=None, spread=None, last=None) == [
+            "spread",
+            "last",
+            "theta",
+            "top",
+        ]
+
+    def test_both_ways_round(self) -> None:
+        """A series that is not served, and one that is not in the log."""
+        assert differences({}, {"=a": exact(1.0)}) == [("=a", "n")]
+        assert differences({"=a": row(1.0)}, {}) == [("=a", "n")]
+
+    def test_what_has_no_row_of_its_own_is_other(self) -> None:
+        """In a capped pane the rest is compared together, in its own shard."""
+        names_ = [f"=s{i}" for i in range(40)]
+        (home, *_), inside = names_, shard_of(series_digest("=s0"), 2)
+        rest = [s for s in names_[1:] if shard_of(series_digest(s), 2) == inside]
+        own = dict.fromkeys((s for s in names_ if s not in rest), row(1.0, members=1))
+        counted = {series: exact(1.0, members=1) for series in names_}
+        shards: list[dict[str, Row]] = [{}, {}]
+        for series, found in own.items():
+            shards[shard_of(series_digest(series), 2)][series] = found
+        shards[inside][OTHER] = row(*[1.0] * len(rest), members=1)
+        assert home in shards[inside]
+        assert list(compare(metric(), 3, PANE, shards, counted)) == []
+        shards[inside][OTHER] = row(*[1.0] * (len(rest) - 1), members=1)
+        (found_,) = compare(metric(), 3, PANE, shards, counted)
+        assert (found_.series, found_.field, found_.recounted) == (OTHER, "n", len(rest))
+
+
+def folded(*records: tuple[bytes, bytes]) -> Definitions:
+    """Return the fold of some records."""
+    fold = Definitions()
+    for offset, (key, value) in enumerate(records):
+        assert fold.apply(offset, key, value) is not None
+    return fold
+
+
+def two_versions() -> Definitions:
+    """Return a metric whose second version serves from 1 200 s on."""
+    first, second = (
+        Counting(vid, "default", "amount", number, {0: begin}, after=after, cut=cut)
+        for vid, number, begin, after, cut in (
+            (1, 1, 0, None, None),
+            (3, 2, 50, 1, {10: 1_200, 60: 1_200}),
+        )
+    )
+    return folded(
+        start_record(DriverStart("i", 2, "start"), at_ms=0),
+        put_record(Edit("default", "metric", "amount", None, "test", 0), TEXT),
+        activation_record(first, op="start", fence=0, at_ms=0),
+        put_record(Edit("default", "metric", "amount", 1, "test", 0), TEXT),
+        activation_record(second, op="start", fence=0, at_ms=0),
+    )
+
+
+class TestSample:
+    def test_a_pane_belongs_to_the_version_that_serves_it(self) -> None:
+        """Before the cut it is the predecessor's, from there on the successor's."""
+        chain = chain_of(two_versions(), "default", "amount")
+        at = [1_195_000, 1_200_000]
+        panes = panes_of(chain, at, since_ms=0, through_ms=1_300_000)
+        assert panes == [
+            PaneAt(1, 10, 1_190),
+            PaneAt(1, 60, 1_140),
+            PaneAt(3, 10, 1_200),
+            PaneAt(3, 60, 1_200),
+        ]
+        assert [dict(version.begin) for version in chain] == [{0: 50}, {0: 0}]
+
+    def test_what_the_log_or_the_store_no_longer_has_is_left_out(self) -> None:
+        """Both edges: the first whole pane is in, one that expires is out."""
+        chain = chain_of(two_versions(), "default", "amount")
+        assert panes_of(chain, [1_190_000], since_ms=1_190_000, through_ms=1_200_000) == [
+            PaneAt(1, 10, 1_190)
+        ]
+        over_ms = 1_200_000 + HOUR_MS
+        assert panes_of(chain, [1_195_000], since_ms=0, through_ms=over_ms) == [
+            PaneAt(1, 60, 1_140)
+        ]
+        assert PaneAt(1, 10, 1_190) in panes_of(
+            chain, [1_195_000], since_ms=0, through_ms=over_ms - 1
+        )
+
+    def test_a_seed_draws_the_same(self) -> None:
+        """So an audit that begins again after a crash looks at the same panes."""
+        drawn = draw(7, 1_000, 2_000, 50)
+        assert drawn == draw(7, 1_000, 2_000, 50) != draw(8, 1_000, 2_000, 50)
+        assert all(1_000 <= at < 2_000 for at in drawn)
+
+
+class TestOrder:
+    def test_a_tenant_with_many_jobs_delays_another_by_one(self) -> None:
+        """Adopt first, then what is begun, then the tenant whose last job ended first."""
+        audit, adopt = '{"do": {"job": "audit"}}', '{"do": {"job": "adopt", "reason": "x"}}'
+        asked = [("a", audit), ("a", audit), ("a", audit), ("b", audit), ("a", adopt)]
+        jobs = [
+            put_record(Edit(tenant, "job", f"j{i}", None, "test", 0), text)
+            for i, (tenant, text) in enumerate(asked)
+        ]
+        start = start_record(DriverStart("i", 1, "start"), at_ms=0)
+
+        def order(*reports: JobReport) -> list[int]:
+            said = [job_record(report, fence=0) for report in reports]
+            return [one.definition.vid for one in open_jobs(folded(start, *jobs, *said))]
+
+        assert order() == [5, 1, 2, 3, 4]
+        assert order(JobReport(1, JobState.DONE, 7)) == [5, 4, 2, 3]
+        begun = JobReport(2, JobState.RUNNING, 8)
+        assert order(JobReport(1, JobState.DONE, 7), begun) == [5, 2, 4, 3]
+
+
+class TestSchedule:
+    def test_each_tenant_is_audited_once_a_day(self) -> None:
+        """Due with metrics and without a younger audit by schedule; others' do not count."""
+        day_ms = 24 * HOUR_MS
+        audit = '{"do": {"job": "audit"}}'
+        fold = folded(
+            put_record(Edit("a", "metric", "amount", None, "test", 0), TEXT),
+            put_record(Edit("b", "metric", "amount", None, "test", 0), TEXT),
+            put_record(Edit("a", "job", "j1", None, "schedule", day_ms), audit),
+            put_record(Edit("b", "job", "j2", None, "somebody", day_ms), audit),
+        )
+        assert due_tenants(fold, 2 * day_ms - 1, day_ms) == ["b"]
+        assert due_tenants(fold, 2 * day_ms, day_ms) == ["a", "b"]
+
+
+def copy(value: bytes, *, tenant: str = "acme", source: str = "web") -> Whole:
+    """Return a copy of a record that could not be used."""
+    return Whole("weir.events/2/7", tenant, source, "time_invalid", 1_800_000_000_000, value, False)
+
+
+class TestMended:
+    def test_an_event_comes_back_with_its_own_time_and_identity(self) -> None:
+        """Tenant and source are those of the credential that it came by."""
+        text = (
+            b'{"specversion":"1.0","id":"a","source":"s","type":"t","time":"2027-01-15T07:00:00Z"}'
+        )
+        found = mended(copy(text))
+        assert isinstance(found, Admitted)
+        assert found.digest == identity_digest("acme", "s", "a")
+        assert found.time_ms == 1_799_996_400_000
+        assert b'"weirsource":"web"' in found.value
+
+    def test_what_has_no_id_or_time_gets_the_same_ones_each_time(self) -> None:
+        """Made of its origin, and of when it was received."""
+        found = mended(copy(b'{"plan":"pro"}'))
+        assert isinstance(found, Admitted)
+        assert found == mended(copy(b'{"plan":"pro"}'))
+        assert found.time_ms == 1_800_000_000_000
+
+    def test_what_another_producer_wrote_is_judged_as_such(self) -> None:
+        """It must be a CloudEvent by itself."""
+        found = mended(copy(b'{"plan":"pro"}', tenant="default", source="kafka"))
+        assert isinstance(found, Refused)
+        assert found.reason == "not_an_event"
+
+    def test_copies_of_whole_records_only(self) -> None:
+        """Not what one metric could not use, nor the note that a record was put back."""
+        headers: dict[str, bytes | None] = {
+            names.HEADER_ORIGIN: b"weir.events/2/7",
+            names.HEADER_AT: b"5",
+            names.HEADER_TENANT: b"acme",
+            names.HEADER_REASON: b"too_deep",
+        }
+        found = whole_of(headers, b"x")
+        assert found == Whole("weir.events/2/7", "acme", "", "too_deep", 5, b"x", False)
+        assert whole_of(headers | {names.HEADER_VERSION: b"7"}, b"x") is None
+        assert whole_of(headers | {names.HEADER_REPLAYED: b"7"}, None) is None
+        assert whole_of({}, b"x") is None
+
+    def test_only_what_was_asked_for(self) -> None:
+        """By reason, source and time, and never another tenant's."""
+        found = copy(b"x")
+        at_ms = found.at_ms
+        assert is_wanted(Replay(), "acme", found)
+        assert not is_wanted(Replay(), "other", found)
+        assert not is_wanted(Replay(reason="too_deep"), "acme", found)
+        assert not is_wanted(Replay(source="app"), "acme", found)
+        for since, until, wanted in (
+            (at_ms, at_ms + 1, True),
+            (at_ms + 1, at_ms + 2, False),
+            (at_ms - 1, at_ms, False),
+        ):
+            asked = Replay().model_copy(update={"since": since, "until": until})
+            assert is_wanted(asked, "acme", found) is wanted
+
+
+def test_a_long_outcome_says_what_it_leaves_out() -> None:
+    """The log keeps the beginning of each list, Redis the whole of it for a day."""
+    assert shortened({"a": [1, 2, 3], "b": [1], "c": 5}, 2) == {
+        "a": [1, 2],
+        "b": [1],
+        "c": 5,
+        "left_out": {"a": 1},
+    }

@@ -1,0 +1,105 @@
+"""Late events in one pass: how late each source's were, and who sent those that may correct."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from weir.lateness import DAY, EDGES_MS, HOUR, MINUTE
+from weir_analytics.panes import inbox
+from weir_analytics.panes.accounts import LATENESS
+from weir_analytics.panes.inbox import Inbox
+from weir_analytics.panes.outcome import outcome_of
+from weir_analytics.panes.plan import Counted, make_plan
+from weir_analytics.panes.versions import Version
+
+from .log_frames import EVENT, NOW_MS, batch_of, counted, event, log_of, open_shards, run_batch
+from .test_plan import BEYOND_MS, metric, panes_in, plan_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from .log_frames import Record
+
+pytestmark = [pytest.mark.spark, pytest.mark.redis]
+
+
+def late(event_id: str, late_ms: int, event_type: str = "t") -> Record:
+    """Return an event received some time after it happened."""
+    return event(event_id, NOW_MS - late_ms, event_type), EVENT, NOW_MS
+
+
+class TestLateness:
+    def test_every_counted_event_is_in_the_bucket_of_its_lateness(
+        self, spark: SparkSession, redis_url: str, tmp_path: Path
+    ) -> None:
+        """On each edge and one beyond it; what is no counted event is not there."""
+        edges = [ms for ms in EDGES_MS if ms < 50 * DAY]
+        ages = [-HOUR, *edges, *(ms + 1 for ms in edges)]
+        log = [late(str(i), age) for i, age in enumerate(ages)]
+        log += [late("0", MINUTE), late("old", BEYOND_MS + 1), (b"{", EVENT, NOW_MS)]
+        batch = batch_of(tmp_path, len(log), redis_url=redis_url, copies="none")
+        open_shards(redis_url, batch)
+        run_batch(spark, log_of(spark, log), plan_of(), batch)
+
+        hour = NOW_MS // HOUR * 3_600
+        panes = {key: rows for key, rows in panes_in(redis_url).items() if key[0] == LATENESS}
+        expected: Counter[str] = Counter()
+        for age in ages:
+            expected[next(f"=acme|=web|={edge}" for edge in EDGES_MS if age <= edge)] += 1
+        assert {k: {s: r.n for s, r in v.items()} for k, v in panes.items()} == {
+            (LATENESS, 3600, hour): expected
+        }
+
+
+class TestSenders:
+    def test_only_what_may_be_late_is_told(
+        self, spark: SparkSession, redis_url: str, tmp_path: Path
+    ) -> None:
+        """From the end of the finest pane plus the least allowed lateness on; no duplicates."""
+        start_s = NOW_MS // 1000 - 60  # on the edge of a pane
+        edge = [
+            (event("ahead", start_s * 1000), EVENT, (start_s + 10 + 30) * 1000 - 1),
+            (event("on", start_s * 1000, "other"), EVENT, (start_s + 10 + 30) * 1000),
+            (event("on", start_s * 1000, "other"), EVENT, (start_s + 10 + 30) * 1000),
+            late("day", DAY),
+            late("day-2", DAY),
+            counted("now"),
+        ]
+        batch = batch_of(tmp_path, len(edge), redis_url=redis_url, copies="none")
+        open_shards(redis_url, batch)
+        versions = [
+            Version(vid, "acme", "m", ((res_s, 90 * 86_400),), lateness_s=lateness_s)
+            for vid, res_s, lateness_s in ((1, 10, 60), (2, 60, 30))
+        ]
+        plan = make_plan([Counted(v, metric()) for v in versions], BEYOND_MS)
+        outcome = outcome_of(run_batch(spark, log_of(spark, edge), plan, batch), {})
+
+        day_s = (NOW_MS - DAY) // 1000
+        assert set(outcome.late) == {
+            ("acme", "web", "other", start_s, 1),
+            ("acme", "web", "t", day_s, 2),
+        }
+
+    def test_without_late_events_nothing_is_told(
+        self, spark: SparkSession, redis_url: str, tmp_path: Path
+    ) -> None:
+        """An ordinary batch, with metrics and without, carries nothing of it."""
+        for place, plan in (("a", plan_of(metric())), ("b", plan_of())):
+            batch = batch_of(tmp_path / place, 2, redis_url=redis_url)
+            open_shards(redis_url, batch)
+            (report,) = run_batch(spark, log_of(spark, [counted("1"), counted("2")]), plan, batch)
+            assert (report.late, "late_left_out" in report.work) == ([], False)
+
+
+def test_what_a_task_tells_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the bound it is said how many groups are left out."""
+    monkeypatch.setattr(inbox, "MAX_LATE", 2)
+    found = Inbox({})
+    for start_s in range(5):
+        found._note_late("a\x01b\x01c\x01d", start_s, 1)
+
+    assert found.late == [("a", "b", "c\x01d", 0, 1), ("a", "b", "c\x01d", 1, 1)]
+    assert found.late_left_out == 3

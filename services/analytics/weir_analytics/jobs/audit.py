@@ -1,0 +1,253 @@
+"""Audit: panes of a sample are recounted from the log and compared with what is served.
+
+What is served is read metric by metric, each at one revision, while nothing commits;
+the log is then read up to there, in slices, beside live counting. So a pane may change
+meanwhile, and still both sides are about the same events. After a crash the audit begins
+anew, with the same seed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import structlog
+from weir import names
+from weir.commit_recovery import incomplete_before_ms
+from weir.definitions.fold import Definitions
+from weir.definitions.history import Definition
+from weir.definitions.job import Audit
+from weir.definitions.records import Edit, put_record
+from weir.erasure import erasures
+
+from weir_analytics.jobs.compare import Difference, compare
+from weir_analytics.jobs.recount import Part, Recount, Terms
+from weir_analytics.jobs.sample import Audited, chain_of, draw, panes_of
+from weir_analytics.jobs.task import NotNowError, Outcome, Progress, RefusedError
+from weir_analytics.jobs.walk import Walk, ends_of, offsets_at
+from weir_analytics.jobs.was_served import Look, Reader, Seen
+from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.history import LogPartition, read_range
+from weir_analytics.settings import Settings
+
+LOG = structlog.get_logger()
+
+# The largest lead of a client's clock that ingest accepts, and a second for rounding.
+LEAD_MS: Final = 23 * 3_600_000
+MARGIN_MS: Final = 1_000
+TOLD_DIFFERENCES: Final = 1_000
+
+
+class AuditTask:
+    """One audit under way: look at what is served, go through the log twice, compare."""
+
+    def __init__(self, settings: Settings, asked: Definition, wanted: Audit) -> None:
+        self.stopping = False
+        self._settings, self._asked, self._wanted = settings, asked, wanted
+        self._left: list[str] = []
+        self._seen: list[Seen] = []
+        self._recount: Recount | None = None
+        self._walks: list[Walk] = []
+        self._reader = Reader(settings)
+        self._facts: Mapping[str, Any] = {}
+        self._since_ms = 0
+        self._begin: Mapping[int, int] = {}
+        self._instants: list[int] = []
+
+    @property
+    def progress(self) -> Progress:
+        """Return how many records of the log were read, of both times through."""
+        found = [walk.progress for walk in self._walks]
+        return Progress(sum(p.at for p in found), sum(p.of for p in found) or 1)
+
+    def facts(self, cycle: Cycle) -> Mapping[str, Any]:
+        """Return the span and the seed, which decide the sample.
+
+        Raises:
+            RefusedError: If a metric is not there.
+        """
+        fold, tenant = cycle.stores.definitions.fold, self._asked.tenant
+        known = [d.name for d in fold.current(tenant, "metric")]
+        unknown = sorted(set(self._wanted.metrics) - set(known))
+        if unknown:
+            msg = f"metrics must be defined, got {', '.join(unknown)}; ask for those there are"
+            raise RefusedError(msg)
+        if not cycle.through_ms:
+            msg = "something must have been counted, got nothing; ask again when it has"
+            raise RefusedError(msg)
+        seed = self._asked.vid if self._wanted.seed is None else self._wanted.seed
+        return {
+            "metrics": list(self._wanted.metrics) or known,
+            "from_ms": cycle.through_ms - self._wanted.last,
+            "to_ms": cycle.through_ms,
+            "seed": seed,
+        }
+
+    def begin(self, cycle: Cycle, facts: Mapping[str, Any]) -> None:
+        """Draw the sample."""
+        settings = self._settings
+        self._facts = facts
+        self._left = list(facts["metrics"])
+        self._instants = draw(
+            int(facts["seed"]), int(facts["from_ms"]), int(facts["to_ms"]), self._wanted.sample
+        )
+        start = cycle.stores.definitions.fold.start()
+        self._since_ms = max(start.incomplete_before_ms if start else 0, whole_since_ms(settings))
+
+    def step(self, cycle: Cycle, is_over: Callable[[], bool]) -> Outcome | None:
+        """Look at one metric more, or read on in the log; compare at the end of it.
+
+        Raises:
+            NotNowError: While lanes count what is to be looked at.
+            RefusedError: If the log has lost some of it.
+        """
+        if self.stopping:
+            return {"metrics": [], "differences": []}
+        if self._left:
+            self._look(cycle, self._left[0])
+            return None
+        if self._recount is None:
+            self._open(cycle)
+        if self._recount is None:
+            return self._outcome(cycle)
+        for walk, take in zip(
+            self._walks, (self._recount.look_for, self._recount.count), strict=True
+        ):
+            if not walk.each(take, is_over):
+                return None
+        return self._outcome(cycle)
+
+    def close(self) -> None:
+        """Close the connections."""
+        for walk in self._walks:
+            walk.close()
+        self._reader.close()
+
+    # ── what is served ──────────────────────────────────────────────────────
+
+    def _look(self, cycle: Cycle, name: str) -> None:
+        """Take what is served of a metric, unless its panes are being counted back."""
+        fold = cycle.stores.definitions.fold
+        chain = chain_of(fold, self._asked.tenant, name)
+        panes = panes_of(
+            chain, self._instants, since_ms=self._since_ms, through_ms=cycle.through_ms
+        )
+        found = self._reader.look(cycle, Look(name, tuple(chain), tuple(panes)))
+        if found is None:
+            msg = f"panes of {name} are being counted again"
+            raise NotNowError(msg)
+        self._seen.append(found)
+        self._left.pop(0)
+
+    def _open(self, cycle: Cycle) -> None:
+        """Begin to read, from the first record that may lie in a pane, a horizon earlier."""
+        panes = [pane for seen in self._seen for pane in seen.panes]
+        if not panes:
+            return
+        settings = self._settings
+        end = {p: max(s.end.get(p, 0) for s in self._seen) for s in self._seen for p in s.end}
+        first_ms = 1000 * min(pane.start_s for pane in panes)
+        begin_ms = first_ms - LEAD_MS - settings.horizon_ms - MARGIN_MS
+        begin = offsets_at(settings.kafka, names.EVENTS, begin_ms, end)
+        self._begin = begin
+        self._walks = [Walk(settings.kafka, names.EVENTS, begin, end) for _ in range(2)]
+        parts = [
+            Part(version, frozenset(p for p in seen.panes if p.vid == version.vid), seen.end)
+            for seen in self._seen
+            for version in seen.chain
+        ]
+        erased = tuple(erasures(cycle.stores.definitions.fold))
+        terms = Terms(settings.horizon_ms, settings.beyond_ms, erased, settings.hash_key)
+        self._recount = Recount([part for part in parts if part.panes], terms)
+
+    # ── what came of it ─────────────────────────────────────────────────────
+
+    def _check_whole(self) -> None:
+        """Refuse to compare if retention has overtaken the reading."""
+        low, _high = ends_of(self._settings.kafka, names.EVENTS)
+        lost = [p for p, first in self._begin.items() if low.get(p, 0) > first]
+        if lost:
+            msg = (
+                f"the log must hold all of the sample until it is read, but partition {lost[0]} "
+                "has lost its beginning meanwhile; ask again, with a shorter last"
+            )
+            raise RefusedError(msg)
+
+    def _outcome(self, cycle: Cycle) -> Outcome:
+        self._check_whole()
+        told = [self._compared(seen) for seen in self._seen]
+        different = [difference for _metric, found in told for difference in found]
+        metrics = [metric for metric, _found in told]
+        for name, found in Counter(d.metric for d in different).items():
+            LOG.error("metric_differs", tenant=self._asked.tenant, name=name, differences=found)
+        mended = self._mend(cycle, {d.metric for d in different}) if self._wanted.mend else []
+        return {
+            "verified": not different if any(m["panes"] for m in metrics) else None,
+            "seed": self._facts["seed"],
+            "from_ms": self._facts["from_ms"],
+            "to_ms": self._facts["to_ms"],
+            "metrics": metrics,
+            "differences": [d.told() for d in different[:TOLD_DIFFERENCES]],
+            "differences_in_all": len(different),
+            "mended": mended,
+        }
+
+    def _compared(self, seen: Seen) -> tuple[dict[str, Any], list[Difference]]:
+        versions: dict[int, Audited] = {version.vid: version for version in seen.chain}
+        found: list[Difference] = []
+        series = 0
+        for pane, served in seen.panes.items():
+            counted = self._recount.panes[pane] if self._recount is not None else {}
+            version = versions[pane.vid]
+            series += len({text for shard in served for text in shard} | counted.keys())
+            found += compare(version.metric, version.version, pane, served, counted)
+        metric = {
+            "metric": seen.name,
+            "version": seen.chain[0].version if seen.chain else None,
+            "vid": seen.chain[0].vid if seen.chain else None,
+            # Without a pane nothing was looked at, so nothing is verified.
+            "verified": not found if seen.panes else None,
+            "panes": len(seen.panes),
+            "series": series,
+            "left_out": seen.left_out,
+            "epoch": seen.epoch,
+            "rev": seen.rev,
+        }
+        return metric, found
+
+    def _mend(self, cycle: Cycle, differ: set[str]) -> list[str]:
+        """Count metrics that differ again: the same text, as a new version over the log."""
+        definitions, tenant = cycle.stores.definitions, self._asked.tenant
+        mended = []
+        for name in sorted(differ):
+            current = definitions.fold.get(tenant, "metric", name)
+            if current is None or self._has_moved(definitions.fold, name):
+                continue
+            by, at_ms = f"job:{self._asked.name}", cycle.clock.now_ms()
+            edit = Edit(tenant, "metric", name, current.version, by, at_ms)
+            definitions.append(put_record(edit, current.text))
+            LOG.info("metric_counted_again", tenant=tenant, name=name)
+            mended.append(name)
+        return mended
+
+    def _has_moved(self, fold: Definitions, name: str) -> bool:
+        """Tell whether somebody has edited a metric since it was looked at."""
+        looked_at = {seen.name: seen.chain[0].vid for seen in self._seen if seen.chain}
+        history = fold.history(self._asked.tenant, "metric", name)
+        return not history or history[0].vid != looked_at.get(name)
+
+
+def whole_since_ms(settings: Settings) -> int:
+    """Return from which start on the log holds all events of a pane; 0 if it lost none.
+
+    Raises:
+        KafkaException: If the log does not answer.
+    """
+    low, high = ends_of(settings.kafka, names.EVENTS)
+    first_ms = 0
+    for partition, start in low.items():
+        if 0 < start < high[partition]:
+            log = LogPartition(settings.kafka, names.EVENTS, partition)
+            first_ms = max(first_ms, next(read_range(log, start, start + 1))[0].timestamp()[1])
+    return incomplete_before_ms(first_ms, settings.horizon_ms, low)

@@ -1,0 +1,208 @@
+"""A served pane beside its recount: exact parts exactly, sketches within twice their bound. Pure.
+
+A bound of a sketch holds in 99 of 100 trials, so an audit of a thousand series would
+name ten that are right. At twice the error nothing that is right is ever named, and
+what is wrong, such as a part that is missing or counted twice, shows in `n`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import datasketches as ds
+from weir.definitions.metric import Metric
+from weir.frequent import Texts
+from weir.further import Further
+from weir.rows import Row
+from weir.series import OTHER, series_digest, shard_of
+from weir.sets import opened
+
+from weir_analytics.jobs.recount import Counted, Exact
+from weir_analytics.jobs.sample import PaneAt
+
+EXACT_BELOW: Final = 2.0**53
+FLOAT_ERROR: Final = 1e-9
+SPREAD_ERROR: Final = 1e-6
+TIMES: Final = 2
+_DEVIATIONS: Final = 3
+
+Served = Sequence[Mapping[str, Row]]
+"""A pane as it is served: of each shard series text -> row."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One field that is not what the log says.
+
+    Attributes:
+        metric: The metric.
+        version: Its version's number.
+        res_s: Length of the pane in seconds.
+        start_s: Its start.
+        series: Text of the series; `*` is what is counted together as other.
+        field: `n`, `sum`, `min`, `max`, `spread`, `last`, `distinct`, `theta`, `top`, `values`
+            or `p<percentile>`.
+        served: What is served; None: nothing.
+        recounted: What the log says; None: nothing. Of a sketch the span that it must lie in.
+    """
+
+    metric: str
+    version: int
+    res_s: int
+    start_s: int
+    series: str
+    field: str
+    served: Any
+    recounted: Any
+
+    def told(self) -> dict[str, Any]:
+        """Return it as an outcome tells it."""
+        return asdict(self)
+
+
+def compare(
+    metric: Metric, version: int, pane: PaneAt, served: Served, counted: Counted
+) -> Iterator[Difference]:
+    """Yield every field of a pane that differs, both ways round."""
+    for shard, rows in enumerate(served):
+        own = {s: e for s, e in counted.items() if _shard(s, len(served)) == shard}
+        expected = own if OTHER not in rows else _capped(rows, own)
+        for series in sorted(rows.keys() | expected.keys()):
+            exact, row = expected.get(series, Exact()), rows.get(series)
+            for field, is_, must in _fields(metric, row, exact):
+                yield Difference(
+                    metric.name, version, pane.res_s, pane.start_s, series, field, is_, must
+                )
+
+
+def _shard(series: str, shards: int) -> int:
+    return shard_of(series_digest(series), shards)
+
+
+def _capped(rows: Mapping[str, Row], counted: Counted) -> Counted:
+    """Return what was counted as a capped pane holds it: the rest together as other."""
+    own = {series: exact for series, exact in counted.items() if series in rows}
+    other = Exact()
+    for series, exact in counted.items():
+        if series not in rows:
+            other.add(exact)
+    return own | {OTHER: other}
+
+
+def _fields(metric: Metric, row: Row | None, exact: Exact) -> Iterator[tuple[str, Any, Any]]:
+    """Yield name, served and right value of each field that is not right."""
+    served_n = row.n if row is not None else 0
+    if served_n != exact.n:
+        yield "n", served_n, exact.n
+        return  # everything else follows from that
+    if row is None:
+        return
+    if metric.value_tree is not None and exact.values:
+        yield from _numbers(row, exact.values)
+    if metric.needs_hll:
+        yield from _distinct(row.hll, len(exact.members))
+    if metric.needs_kll and exact.values:
+        yield from _percentiles(metric, row.kll, sorted(exact.values))
+    yield from _further(metric, row.further or Further(), exact)
+
+
+def _numbers(row: Row, values: Sequence[float]) -> Iterator[tuple[str, Any, Any]]:
+    total, size = math.fsum(values), math.fsum(map(abs, values))
+    whole = size < EXACT_BELOW and all(float(x).is_integer() for x in values)
+    allowed = 0.0 if whole else FLOAT_ERROR * size
+    if row.sum is None or abs(row.sum - total) > allowed:
+        yield "sum", row.sum, total
+    if row.min != min(values):
+        yield "min", row.min, min(values)
+    if row.max != max(values):
+        yield "max", row.max, max(values)
+
+
+def _distinct(sketch: bytes | None, exact: int) -> Iterator[tuple[str, Any, Any]]:
+    found = ds.hll_sketch.deserialize(sketch) if sketch else None
+    if not _is_near(found, exact):
+        yield "distinct", _size(found), exact
+
+
+def _is_near(sketch: Any, exact: int) -> bool:
+    """Tell whether a number lies within twice the bound of a sketch; None is an empty one."""
+    if sketch is None:
+        return exact == 0
+    estimate = sketch.get_estimate()
+    low = estimate - TIMES * (estimate - sketch.get_lower_bound(_DEVIATIONS))
+    high = estimate + TIMES * (sketch.get_upper_bound(_DEVIATIONS) - estimate)
+    # Of few texts the sketch has them all; rounding is all that it may be off.
+    return bool(low - 0.5 <= exact <= high + 0.5)
+
+
+def _size(sketch: Any) -> float:
+    return 0.0 if sketch is None else round(float(sketch.get_estimate()), 1)
+
+
+def _further(metric: Metric, further: Further, exact: Exact) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what only few metrics ask for: spread, last, sets, frequent texts."""
+    if metric.needs_spread and exact.values:
+        yield from _spread(further.spread, exact.values)
+    if metric.needs_last and exact.last is not None and further.last != exact.last:
+        yield "last", further.last and further.last.value, exact.last[2]
+    if metric.theta_path is not None:
+        found = opened(further.theta) if further.theta is not None else None
+        if not _is_near(found, len(exact.in_set)):
+            yield "theta", _size(found), len(exact.in_set)
+    if metric.top_path is not None:
+        yield from _top(further.top, exact.texts)
+
+
+def _spread(served: float | None, values: Sequence[float]) -> Iterator[tuple[str, Any, Any]]:
+    mean = math.fsum(values) / len(values)
+    spread = math.fsum((x - mean) ** 2 for x in values)
+    # What doubles lose of squares around a mean far from zero, however small the spread is.
+    allowed = SPREAD_ERROR * spread + FLOAT_ERROR * mean * mean * len(values)
+    if served is None or abs(served - spread) > allowed:
+        yield "spread", served, spread
+
+
+def _top(served: Texts | None, texts: Counter[str]) -> Iterator[tuple[str, Any, Any]]:
+    """The bounds of a frequent text are certain, so each text must lie within its own."""
+    events = served.events if served is not None else 0
+    if served is None or events != texts.total():
+        if events != texts.total():
+            yield "top", events, texts.total()
+        return
+    sketch = ds.frequent_strings_sketch.deserialize(served.sketch) if served.sketch else None
+    # What the sketch forgot is added to every upper end.
+    lost = events - (sketch.total_weight if sketch is not None else 0)
+    for text, times in sorted(texts.items()):
+        low = sketch.get_lower_bound(text) if sketch is not None else 0
+        high = lost + (sketch.get_upper_bound(text) if sketch is not None else 0)
+        if not low <= times <= high:
+            yield "top", [text, low, high], [text, times]
+            return
+
+
+def _percentiles(
+    metric: Metric, sketch: bytes | None, values: Sequence[float]
+) -> Iterator[tuple[str, Any, Any]]:
+    if not sketch:
+        yield "values", 0, len(values)
+        return
+    kll = ds.kll_doubles_sketch.deserialize(sketch)
+    if kll.n != len(values):
+        yield "values", kll.n, len(values)
+        return
+    error = TIMES * kll.normalized_rank_error(False) if kll.is_estimation_mode() else 0.0
+    for percentile in metric.percentiles:
+        q = percentile / 100
+        low, high = _at(values, q - error, math.floor), _at(values, q + error, math.ceil)
+        found = float(kll.get_quantile(q, True))
+        if not low <= found <= high:
+            yield f"p{percentile:g}", found, [low, high]
+
+
+def _at(values: Sequence[float], q: float, rounded: Any) -> float:
+    """Return the value at a rank of ascending values, the ends beyond them."""
+    return values[min(len(values) - 1, max(0, int(rounded(q * len(values))) - 1))]

@@ -1,0 +1,252 @@
+"""Replay: records that were quarantined whole go back into `weir.events`, once each.
+
+What is put back carries its origin (`weir-origin`), its own event time and the identity
+that it always had, and is counted like any other event. It is put back once:
+
+- A note in `weir.quarantine`, under the key of the copy, says that it was. It is written
+  when the log has confirmed the event, and outlives the copy.
+- A crash may fall between the two. So a job records where the log ended before it put
+  anything back, and whoever begins it again first reads the origins that stand behind
+  that, and writes their notes.
+- A driver that was paused may put back what its successor has put back, too. Both records
+  have one identity and one key: the second is a duplicate.
+
+The partition of an event is chosen as ingest does (murmur2); no transactions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from confluent_kafka import KafkaException, Message
+from weir import names
+from weir.admission import Admitted
+from weir.definitions.fold import Definitions
+from weir.definitions.history import Definition
+from weir.definitions.job import Job, Replay
+from weir.definitions.jobs import JobState
+
+from weir_analytics.jobs.mended import Whole, is_wanted, mended, whole_of
+from weir_analytics.jobs.task import Outcome, Progress
+from weir_analytics.jobs.walk import Walk, ends_of, offsets_at
+from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.history import headers_of
+from weir_analytics.panes.stored import StoredWriter
+from weir_analytics.settings import Settings
+
+FLUSH_S: Final = 30.0
+CUT: Final = "cut"
+"""Among what is still of no use: only the beginning of the record was kept."""
+
+
+class ReplayTask:
+    """One replay under way."""
+
+    def __init__(self, settings: Settings, asked: Definition, wanted: Replay) -> None:
+        self.stopping = False
+        self._settings, self._asked, self._wanted = settings, asked, wanted
+        self._back: PutBack | None = None
+        self._walks: list[tuple[Walk, Callable[[Sequence[Message]], None]]] = []
+        self._at = 0
+        # Origins that stand in the log again; those of them that have no note.
+        self._done: set[str] = set()
+        self._unnoted: set[str] = set()
+        self._seen: set[str] = set()
+        self._put = self._already = 0
+        self._still: Counter[str] = Counter()
+
+    @property
+    def progress(self) -> Progress:
+        """Return how many records were looked at, of all to look at."""
+        found = [walk.progress for walk, _take in self._walks]
+        return Progress(sum(p.at for p in found), sum(p.of for p in found))
+
+    def facts(self, cycle: Cycle) -> Mapping[str, Any]:
+        """Return what is to be looked at, and where the log ended before."""
+        kafka = self._settings.kafka
+        low, high = ends_of(kafka, names.QUARANTINE)
+        if self._wanted.since is not None:
+            # A copy is appended after its record was received.
+            since = offsets_at(kafka, names.QUARANTINE, self._wanted.since, high)
+            low = {p: max(n, since[p]) for p, n in low.items()}
+        _first, end = ends_of(kafka, names.EVENTS)
+        begin = unfinished(cycle.stores.definitions.fold, self._asked.tenant, end)
+        return {"low": _named(low), "high": _named(high), "begin": _named(begin)}
+
+    def begin(self, cycle: Cycle, facts: Mapping[str, Any]) -> None:
+        """Open the three readings: what was put back, what is noted, what is asked for."""
+        del cycle
+        kafka = self._settings.kafka
+        low, high, begin = (_numbered(facts[name]) for name in ("low", "high", "begin"))
+        _low, noted = ends_of(kafka, names.QUARANTINE)
+        _first, end = ends_of(kafka, names.EVENTS)
+        self._walks = [
+            (Walk(kafka, names.EVENTS, begin, end), self._find_put_back),
+            (Walk(kafka, names.QUARANTINE, low, noted), self._find_noted),
+            (Walk(kafka, names.QUARANTINE, low, high), self._look_into),
+        ]
+        self._back = PutBack(self._settings, self._asked.vid)
+
+    def step(self, cycle: Cycle, is_over: Callable[[], bool]) -> Outcome | None:
+        """Go on reading; what is found in a slice is in the log again when it returns."""
+        del cycle
+        while self._at < len(self._walks):
+            if self._at == 2 and self._unnoted:
+                self._note(self._unnoted)
+                self._unnoted = set()
+            if self._at == 2 and self.stopping:
+                return self._outcome()
+            walk, take = self._walks[self._at]
+            if not walk.each(take, is_over):
+                return None
+            self._at += 1
+        return self._outcome()
+
+    def close(self) -> None:
+        """Close the connections; everything that was sent has been confirmed."""
+        for walk, _take in self._walks:
+            walk.close()
+
+    def _outcome(self) -> Outcome:
+        told = "would_replay" if self._wanted.dry_run else "replayed"
+        return {
+            told: self._put,
+            "already": self._already,
+            "still": dict(sorted(self._still.items())),
+            "dry_run": self._wanted.dry_run,
+        }
+
+    # ── what was done before ────────────────────────────────────────────────
+
+    def _find_put_back(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            origin = origin_of(dict(headers_of(message) or ()))
+            if origin is not None:
+                self._done.add(origin)
+                self._unnoted.add(origin)
+
+    def _find_noted(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            headers = dict(headers_of(message) or ())
+            origin = origin_of(headers)
+            if names.HEADER_REPLAYED in headers and origin is not None:
+                self._done.add(origin)
+                self._unnoted.discard(origin)
+
+    # ── what is asked for ───────────────────────────────────────────────────
+
+    def _look_into(self, messages: Sequence[Message]) -> None:
+        found = [whole_of(dict(headers_of(m) or ()), m.value()) for m in messages]
+        put: dict[str, Admitted] = {}
+        for copy in found:
+            if copy is not None and is_wanted(self._wanted, self._asked.tenant, copy):
+                self._judge(copy, put)
+        self._put += len(put)
+        if put and not self._wanted.dry_run and self._back is not None:
+            self._back.put(put)
+            self._done |= put.keys()
+            self._note(put)
+
+    def _judge(self, copy: Whole, put: dict[str, Admitted]) -> None:
+        if copy.origin in self._seen:
+            return  # a batch that ran again copies again
+        self._seen.add(copy.origin)
+        if copy.origin in self._done:
+            self._already += 1
+            return
+        found = mended(copy)
+        if copy.is_cut:
+            self._still[CUT] += 1
+        elif isinstance(found, Admitted):
+            put[copy.origin] = found
+        else:
+            self._still[found.reason.value] += 1
+
+    def _note(self, origins: set[str] | Mapping[str, Admitted]) -> None:
+        if self._back is not None:
+            self._back.note(sorted(origins), self._asked.tenant)
+
+
+class PutBack:
+    """Appends events, and the notes that they were appended; waits until the log has them."""
+
+    def __init__(self, settings: Settings, vid: int) -> None:
+        self._vid = vid
+        self._writer = StoredWriter(
+            settings.kafka,
+            **{
+                "message.max.bytes": 2_000_000,
+                "partitioner": "murmur2_random",
+                "log_level": 0,
+            },
+        )
+
+    def put(self, events: Mapping[str, Admitted]) -> None:
+        """Append events with their origin.
+
+        Raises:
+            KafkaException: If the log did not confirm them; some may be there.
+        """
+        for origin, event in events.items():
+            # The first header tells the engine what the record is.
+            headers: dict[str, str | bytes | None] = {
+                names.HEADER_CONTENT_TYPE: names.CLOUDEVENT_JSON,
+                names.HEADER_ORIGIN: origin.encode(),
+            }
+            self._writer.queue(names.EVENTS, event.key, event.value, headers)
+        self._flush()
+
+    def note(self, origins: Sequence[str], tenant: str) -> None:
+        """Append the notes that records were put back, under the keys of their copies.
+
+        Raises:
+            KafkaException: If the log did not confirm them; some may be there.
+        """
+        for origin in origins:
+            headers: dict[str, str | bytes | None] = {
+                names.HEADER_REPLAYED: str(self._vid).encode(),
+                names.HEADER_TENANT: tenant.encode(),
+                names.HEADER_ORIGIN: origin.encode(),
+            }
+            self._writer.queue(names.QUARANTINE, origin.encode(), None, headers)
+        self._flush()
+
+    def _flush(self) -> None:
+        missing = self._writer.missing(FLUSH_S)
+        if missing is not None:
+            raise KafkaException(missing)
+
+
+def origin_of(headers: Mapping[str, bytes | None]) -> str | None:
+    """Return where a record that was put back, or its note, says that it stood."""
+    origin = headers.get(names.HEADER_ORIGIN)
+    return None if origin is None else origin.decode("utf-8", "replace")
+
+
+def unfinished(fold: Definitions, tenant: str, end: Mapping[int, int]) -> dict[int, int]:
+    """Return from where on records may stand in the log that were put back without a note.
+
+    That is its end, unless replays of the tenant have failed since one was done: nobody
+    knows how far they were.
+    """
+    begin = dict(end)
+    for vid in sorted(fold.jobs, reverse=True):
+        asked, report = fold.by_vid(vid), fold.jobs[vid]
+        model = asked.readable if asked is not None and asked.tenant == tenant else None
+        if not isinstance(model, Job) or not isinstance(model.do, Replay):
+            continue
+        if report.state is JobState.DONE:
+            break
+        for partition, offset in _numbered(report.facts.get("begin", {})).items():
+            begin[partition] = min(begin.get(partition, offset), offset)
+    return begin
+
+
+def _named(offsets: Mapping[int, int]) -> dict[str, int]:
+    return {str(p): n for p, n in offsets.items()}
+
+
+def _numbered(offsets: Mapping[str, int]) -> dict[int, int]:
+    return {int(p): int(n) for p, n in offsets.items()}

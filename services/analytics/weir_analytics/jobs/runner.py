@@ -1,0 +1,223 @@
+"""Jobs: read this file first. One after the other, in slices, while no live batch runs.
+
+    weir.definitions ─▶ open jobs ─▶ task (audit, replay, …)   ─▶ its outcome
+                                       │ slice by slice                      │
+                     weir:1:job:<vid> ◀┴─ progress, and the whole outcome ◀──┤ 24 h
+                     weir.definitions ◀── running with its facts, then ended ┘ for ever
+
+What a job must know again after a crash is recorded before it does anything; then a
+crash anywhere leads back here, and it begins again by what was recorded. Whether that
+does anything twice is for each task to say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import structlog
+from redis.exceptions import RedisError
+from weir import names
+from weir.clock import Clock
+from weir.commit import Verdict
+from weir.definitions.fold import Definitions
+from weir.definitions.job import Adopt, Audit, Erase, Replay
+from weir.definitions.jobs import JobAsked, JobReport, JobState, job_record
+
+from weir_analytics.jobs.adopt import AdoptTask
+from weir_analytics.jobs.audit import AuditTask
+from weir_analytics.jobs.erase import EraseTask
+from weir_analytics.jobs.open_jobs import open_jobs
+from weir_analytics.jobs.replay import ReplayTask
+from weir_analytics.jobs.schedule import Schedule
+from weir_analytics.jobs.task import PASSING, NotNowError, Outcome, RefusedError, Task
+from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.recovery import VerdictError
+from weir_analytics.panes.shard_wire import open_client
+from weir_analytics.settings import Settings
+
+LOG = structlog.get_logger()
+
+SLICE_S: Final = 0.2
+TELL_EVERY_S: Final = 1.0
+TOLD_FOR_S: Final = 86_400
+TOLD_BYTES: Final = 1_000_000
+# Of each list of an outcome, what its record in the log keeps.
+RECORDED_ITEMS: Final = 100
+NOT_NOW_S: Final = 0.5
+FIRST_PAUSE_S: Final = 1.0
+LONGEST_PAUSE_S: Final = 60.0
+
+
+@dataclass
+class _UnderWay:
+    """The job at hand, in one life of the driver."""
+
+    asked: JobAsked
+    task: Task
+    fence: int
+    facts: Mapping[str, Any]
+
+
+@dataclass
+class Jobs:
+    """Runs jobs between batches; a `Work` of the driver."""
+
+    settings: Settings
+    clock: Clock
+    _now: _UnderWay | None = None
+    _asked: JobAsked | None = None
+    _looked_at: tuple[Definitions | None, int] = (None, -1)
+    _tell_at_s: float = 0.0
+    _wait_until_s: float = 0.0
+    _pause_s: float = FIRST_PAUSE_S
+    _schedule: Schedule = field(init=False)
+    _redis: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._schedule = Schedule(self.settings, self.clock)
+        self._redis = open_client(self.settings, 2.0)
+
+    def prepare(self) -> None:
+        """Do nothing: a job needs nothing that takes long before its slice."""
+
+    def step(self, cycle: Cycle) -> bool:
+        """Do a slice of the oldest open job.
+
+        Raises:
+            VerdictError: FENCED if another driver has started.
+        """
+        if self.clock.monotonic_s() < self._wait_until_s:
+            return False
+        asked = self._next(cycle.stores.definitions.fold)
+        try:
+            if asked is None:
+                self._drop()
+                return self._schedule.step(cycle)
+            self._slice(cycle, asked)
+        except NotNowError:
+            self._wait_until_s = self.clock.monotonic_s() + NOT_NOW_S
+        except PASSING as error:
+            self._wait(error)
+        else:
+            self._pause_s = FIRST_PAUSE_S
+        return True
+
+    def _next(self, fold: Definitions) -> JobAsked | None:
+        """Return the job whose turn it is; looked for again only where something was written."""
+        if (fold, fold.next_offset) != self._looked_at:
+            self._looked_at = (fold, fold.next_offset)
+            self._asked = next(iter(open_jobs(fold)), None)
+        return self._asked
+
+    def _slice(self, cycle: Cycle, asked: JobAsked) -> None:
+        try:
+            outcome = self._outcome(cycle, asked)
+        except (VerdictError, NotNowError, *PASSING):
+            raise
+        except RefusedError as error:
+            self._end(cycle, asked, JobState.FAILED, {"error": str(error)})
+        except Exception as error:
+            # One job must not end the driver again and again.
+            LOG.exception("job_failed", job=asked.definition.name)
+            told = f"{type(error).__name__}: {error}"[:1_000]
+            self._end(cycle, asked, JobState.FAILED, {"error": told})
+        else:
+            if outcome is not None:
+                state = JobState.CANCELLED if asked.cancelled else JobState.DONE
+                self._end(cycle, asked, state, outcome)
+            elif self.clock.monotonic_s() >= self._tell_at_s:
+                self._tell(asked, JobState.RUNNING, {})
+
+    def _outcome(self, cycle: Cycle, asked: JobAsked) -> Outcome | None:
+        now = self._now
+        if now is None or (now.asked.definition.vid, now.fence) != _place(cycle, asked):
+            self._drop()
+            now = self._now = self._begun(cycle, asked)
+        now.task.stopping = asked.cancelled
+        until_s = self.clock.monotonic_s() + SLICE_S
+        return now.task.step(cycle, lambda: self.clock.monotonic_s() >= until_s)
+
+    def _begun(self, cycle: Cycle, asked: JobAsked) -> _UnderWay:
+        """Begin a job, or begin it again after a crash."""
+        task = _task(self.settings, asked)
+        if asked.report is None:
+            facts = task.facts(cycle)
+            self._append(cycle, JobReport(asked.definition.vid, JobState.RUNNING, facts=facts))
+        else:
+            facts = asked.report.facts
+        LOG.info("job", job=asked.definition.name, does=asked.model.do.job)
+        task.begin(cycle, facts)
+        return _UnderWay(asked, task, cycle.footing.fence.fence, facts)
+
+    def _end(self, cycle: Cycle, asked: JobAsked, state: JobState, outcome: Outcome) -> None:
+        """Say with what a job ended: whole to who looks now, shortened for ever."""
+        facts = self._now.facts if self._now else asked.report.facts if asked.report else {}
+        self._tell(asked, state, outcome)
+        report = JobReport(
+            asked.definition.vid, state, facts=facts, outcome=shortened(outcome, RECORDED_ITEMS)
+        )
+        self._append(cycle, report)
+        self._drop()
+        LOG.info("job_ended", job=asked.definition.name, state=state.value)
+
+    def _append(self, cycle: Cycle, report: JobReport) -> None:
+        definitions, fence = cycle.stores.definitions, cycle.footing.fence.fence
+        report = JobReport(
+            report.vid, report.state, self.clock.now_ms(), report.facts, report.outcome
+        )
+        definitions.append(job_record(report, fence=fence))
+        if definitions.fold.fence() != fence:
+            msg = f"fence must be {fence}, the newest is {definitions.fold.fence()}"
+            raise VerdictError(Verdict.FENCED, msg)
+
+    def _tell(self, asked: JobAsked, state: JobState, outcome: Outcome) -> None:
+        """Tell who follows the job how far it is; without Redis nobody is told."""
+        self._tell_at_s = self.clock.monotonic_s() + TELL_EVERY_S
+        at, of = self._now.task.progress if self._now else (0, 0)
+        told = {"state": state.value, "at": at, "of": of, "at_ms": self.clock.now_ms()}
+        text = json.dumps(told | {"outcome": dict(outcome)}, ensure_ascii=False)
+        if len(text.encode()) > TOLD_BYTES:
+            outcome = shortened(outcome, RECORDED_ITEMS)
+            text = json.dumps(told | {"outcome": dict(outcome)}, ensure_ascii=False)
+        try:
+            self._redis.set(names.job_key(asked.definition.vid), text, ex=TOLD_FOR_S)
+        except RedisError as error:
+            LOG.warning("job_not_told", error=type(error).__name__)
+
+    def _wait(self, error: Exception) -> None:
+        """Begin the job again after a pause: a part outside is away."""
+        LOG.warning("job_interrupted", error=f"{type(error).__name__}: {error}"[:300])
+        self._drop()
+        self._wait_until_s = self.clock.monotonic_s() + self._pause_s
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+
+    def _drop(self) -> None:
+        if self._now is not None:
+            self._now.task.close()
+            self._now = None
+
+
+def _place(cycle: Cycle, asked: JobAsked) -> tuple[int, int]:
+    return asked.definition.vid, cycle.footing.fence.fence
+
+
+def _task(settings: Settings, asked: JobAsked) -> Task:
+    match asked.model.do:
+        case Audit() as wanted:
+            return AuditTask(settings, asked.definition, wanted)
+        case Replay() as wanted:
+            return ReplayTask(settings, asked.definition, wanted)
+        case Adopt():
+            return AdoptTask(asked)
+        case Erase():
+            return EraseTask(asked)
+
+
+def shortened(outcome: Outcome, most: int) -> dict[str, Any]:
+    """Return an outcome whose lists have at most so many items; it says how many it leaves out."""
+    short = {k: v[:most] if isinstance(v, list) else v for k, v in outcome.items()}
+    left = {k: len(v) - most for k, v in outcome.items() if isinstance(v, list) and len(v) > most}
+    return short | ({"left_out": left} if left else {})

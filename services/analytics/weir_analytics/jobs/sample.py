@@ -1,0 +1,124 @@
+"""Which panes an audit looks at, and by which versions they are served. Pure."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from weir.definitions.fold import Definitions
+from weir.definitions.history import Activation, Definition
+from weir.definitions.metric import Metric
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A version of a metric, and what of the log it is the sum of.
+
+    Attributes:
+        vid: The version.
+        tenant: Whose.
+        name: Of the metric.
+        version: Its number.
+        metric: What it counts.
+        begin: Partition -> first offset counted; one that is missing is counted from 0.
+        finish: Partition -> offset before which counting ended; None while it goes on.
+        cut: Resolution in seconds -> start in seconds of its first own pane.
+    """
+
+    vid: int
+    tenant: str
+    name: str
+    version: int
+    metric: Metric
+    begin: Mapping[int, int]
+    finish: Mapping[int, int] | None
+    cut: Mapping[int, int]
+
+
+@dataclass(frozen=True, order=True)
+class PaneAt:
+    """One pane of one version, over all shards; lengths and starts in seconds."""
+
+    vid: int
+    res_s: int
+    start_s: int
+
+
+def chain_of(fold: Definitions, tenant: str, name: str) -> list[Audited]:
+    """Return the versions that serve the panes of a metric, the newest first."""
+    versions = fold.history(tenant, "metric", name)
+    serving = [v for v in versions if (a := fold.activations.get(v.vid)) and a.serves]
+    chain: list[Audited] = []
+    at: Definition | None = serving[0] if serving else None
+    while at is not None and at.metric is not None and len(chain) < len(versions):
+        activation = fold.activations[at.vid]
+        chain.append(_audited(fold, at, at.metric, activation))
+        before = activation.after
+
+        at = fold.by_vid(before) if before is not None else None
+    return chain
+
+
+def _audited(
+    fold: Definitions, version: Definition, metric: Metric, activation: Activation
+) -> Audited:
+    return Audited(
+        vid=version.vid,
+        tenant=version.tenant,
+        name=version.name,
+        version=version.version,
+        metric=metric,
+        begin=counted_from(fold, activation),
+        finish=activation.finish,
+        cut=activation.cut or {},
+    )
+
+
+def counted_from(fold: Definitions, activation: Activation) -> dict[int, int]:
+    """Return the first offsets that a version has counted: its lane's, if one filled it."""
+    begin = dict(activation.begin)
+    if not activation.fills:
+        return begin
+    for lane in fold.lanes.values():
+        if activation.vid in lane.vids:
+            for partition in lane.end:
+                start = lane.start.get(partition, 0)
+                begin[partition] = min(begin.get(partition, 0), start)
+    return begin
+
+
+def draw(seed: int, from_ms: int, to_ms: int, count: int) -> list[int]:
+    """Return instants of a span, drawn evenly; the same seed draws the same."""
+    chance = random.Random(seed)  # noqa: S311  a sample, no secret
+    return [chance.randrange(from_ms, max(to_ms, from_ms + 1)) for _ in range(count)]
+
+
+def panes_of(
+    chain: Sequence[Audited], instants_ms: Iterable[int], *, since_ms: int, through_ms: int
+) -> list[PaneAt]:
+    """Return the panes that hold some instants, each once, in order.
+
+    Args:
+        chain: The versions that serve, the newest first.
+        instants_ms: The sample.
+        since_ms: Panes that start earlier are left out: the log no longer has all of them.
+        through_ms: Received time counted so far; what is not kept any more is left out.
+    """
+    found: set[PaneAt] = set()
+    for at_ms in instants_ms:
+        for res_ms, keep_ms in chain[0].metric.keep_ms.items() if chain else ():
+            start_ms = at_ms - at_ms % res_ms
+            if start_ms < since_ms or start_ms + res_ms + keep_ms <= through_ms:
+                continue
+            owner = _owner(chain, res_ms // 1000, start_ms // 1000)
+            if owner is not None:
+                found.add(PaneAt(owner.vid, res_ms // 1000, start_ms // 1000))
+    return sorted(found)
+
+
+def _owner(chain: Sequence[Audited], res_s: int, start_s: int) -> Audited | None:
+    """Return the version that serves a pane: the first one whose cut lies before it."""
+    owner = next((v for v in chain if start_s >= v.cut.get(res_s, start_s)), None)
+    kept = owner is not None and res_s * 1000 in owner.metric.keep_ms
+    return owner if kept else None

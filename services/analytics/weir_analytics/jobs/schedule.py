@@ -1,0 +1,69 @@
+"""Audits that nobody has to ask for: every so many hours, one of each tenant with metrics."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+import structlog
+from weir.clock import Clock
+from weir.definitions.fold import Definitions
+from weir.definitions.jobs import KIND
+from weir.definitions.records import Edit, put_record
+
+from weir_analytics.panes.cycle import Cycle
+from weir_analytics.settings import Settings
+
+LOG = structlog.get_logger()
+
+BY: Final = "schedule"
+HOUR_MS: Final = 3_600_000
+DO: Final = {"job": "audit", "last": "24h", "mend": True}
+# A driver that has just come up has other things to do.
+FIRST_AFTER_S: Final = 600.0
+LOOK_EVERY_S: Final = 30.0
+
+
+class Schedule:
+    """Asks for audits by the clock."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._every_ms = settings.audit_hours * HOUR_MS
+        self._clock = clock
+        self._look_at_s = clock.monotonic_s() + FIRST_AFTER_S
+
+    def step(self, cycle: Cycle) -> bool:
+        """Ask for the audit of one tenant, if one is due; return whether one was.
+
+        Raises:
+            KafkaException: If the log did not confirm it; it may be there all the same, and
+                then it is not asked for again.
+        """
+        now_s = self._clock.monotonic_s()
+        if not self._every_ms or now_s < self._look_at_s:
+            return False
+        self._look_at_s = now_s + LOOK_EVERY_S
+        definitions, now_ms = cycle.stores.definitions, self._clock.now_ms()
+        due = due_tenants(definitions.fold, now_ms, self._every_ms)
+        for tenant in due[:1]:
+            name = f"audit_{now_ms}"
+            edit = Edit(tenant, KIND, name, None, BY, now_ms)
+            definitions.append(put_record(edit, json.dumps({"kind": KIND, "name": name, "do": DO})))
+            LOG.info("audit_due", tenant=tenant)
+        return bool(due)
+
+
+def due_tenants(fold: Definitions, now_ms: int, every_ms: int) -> list[str]:
+    """Return the tenants with metrics whose last audit by schedule is too long ago, by name.
+
+    Args:
+        fold: What is known.
+        now_ms: The present.
+        every_ms: The time between two audits, from one's being asked for to the next.
+    """
+    asked: dict[str, int] = {}
+    for job in fold.current(kind=KIND):
+        if job.by == BY:
+            asked[job.tenant] = max(job.at_ms, asked.get(job.tenant, 0))
+    tenants = {metric.tenant for metric in fold.current(kind="metric")}
+    return sorted(t for t in tenants if now_ms - asked.get(t, 0) >= every_ms)

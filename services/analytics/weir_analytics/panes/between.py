@@ -1,0 +1,127 @@
+"""What the driver does between live batches: slices of backfills, rebuilds and jobs.
+
+One thread takes the turn for one slice after the other. A live batch waits for one slice
+at most, and after each slice the thread lets go for as long as its share of the time says.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, Protocol
+
+from pyspark import InheritableThread
+from weir.clock import Clock
+
+from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.turns import GivenUpError, Turns
+
+# How long to wait until asking again, when there was nothing to do.
+IDLE_S: Final = 0.25
+# After a slice that took very long, such as the first of a plan on a busy machine.
+LONGEST_PAUSE_S: Final = 5.0
+
+
+class Pace(Enum):
+    """How much slices may take from live counting.
+
+    Attributes:
+        share: Their share of the time.
+        slice_s: How long one may take, about: a live batch waits for it.
+    """
+
+    QUIET = (0.95, 1.5)
+    """Live batches bring ticks only."""
+    BUSY = (0.5, 0.4)
+    BEHIND = (0.1, 0.4)
+    """Live counting is behind."""
+
+    def __init__(self, share: float, slice_s: float) -> None:
+        self.share = share
+        self.slice_s = slice_s
+
+
+class Work(Protocol):
+    """Something that is done in slices."""
+
+    def prepare(self) -> None:
+        """Do what takes long and needs no turn, such as making a plan; called before each step."""
+        ...
+
+    def step(self, cycle: Cycle) -> bool:
+        """Do a slice that takes about as long as the pace says; the stores of `cycle` may be used.
+
+        Returns:
+            Whether anything was done.
+
+        Raises:
+            VerdictError: And what else a batch raises: the driver begins again at S0.
+        """
+        ...
+
+
+@dataclass
+class Between:
+    """The thread of one life of a driver.
+
+    Attributes:
+        pace: How much slices may take now.
+        failure: What ended the thread, if anything did.
+    """
+
+    cycle: Cycle
+    works: Sequence[Work]
+    turns: Turns
+    clock: Clock
+    pace: Callable[[], Pace]
+    failure: BaseException | None = None
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread."""
+        # Each thread of Python has one of the JVM, whose properties tell tasks their batch.
+        self._thread = InheritableThread(target=self._run, name="between", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Stop after the slice at hand, and wait for that."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                self._stop.wait(pause_s(self._round(), self.pace()))
+        except GivenUpError:
+            return
+        except BaseException as error:  # noqa: BLE001  the driver looks, and raises it itself
+            self.failure = error
+
+    def _round(self) -> float | None:
+        """Give each work one slice; return how long they took, None if there was nothing."""
+        took_s = 0.0
+        done = False
+        for work in self.works:
+            work.prepare()
+            with self.turns.between(self._stop.is_set):
+                began_s = self.clock.monotonic_s()
+                if work.step(self.cycle):
+                    done = True
+                    took_s += self.clock.monotonic_s() - began_s
+        return took_s if done else None
+
+
+def pause_s(took_s: float | None, pace: Pace) -> float:
+    """Return how long to leave everything to live counting after slices.
+
+    Args:
+        took_s: How long the slices took; None if there were none.
+        pace: How much they may take.
+    """
+    if took_s is None:
+        return IDLE_S
+    return min(LONGEST_PAUSE_S, took_s * (1 / pace.share - 1))

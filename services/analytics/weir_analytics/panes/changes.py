@@ -1,0 +1,180 @@
+"""What the driver says of versions between two batches: begun, stopped, filled, in force.
+
+Each is a record of `weir.definitions` with the driver's fence, read back before the next
+range is planned. `activation.py` decides; this asks the log and writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from weir import names
+from weir.clock import Clock
+from weir.commit import Verdict, not_after
+from weir.commit_recovery import incomplete_before_ms
+from weir.definitions.history import Definition, Lane
+from weir.definitions.jobs import JobReport, JobState, job_record
+from weir.definitions.records import (
+    Counting,
+    activation_record,
+    lane_record,
+    takeover_record,
+)
+
+from weir_analytics.jobs.open_jobs import to_erase
+from weir_analytics.panes.activation import (
+    counting,
+    lanes_to_open,
+    predecessor,
+    takeover,
+    to_stop,
+)
+from weir_analytics.panes.batch import Offsets
+from weir_analytics.panes.lane_book import LaneBook
+from weir_analytics.panes.open_lanes import backfill, first_received_ms, log_bounds
+from weir_analytics.panes.recovery import VerdictError
+from weir_analytics.panes.start import Footing, Stores
+from weir_analytics.settings import Settings
+
+LOG = structlog.get_logger()
+
+NO_KEY: Final = (
+    "the panes job must have the installation's hash_key in its secrets_dir, found none; "
+    "give it the one that ingest has, and ask again"
+)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The records of one driver's life between two start records."""
+
+    stores: Stores
+    settings: Settings
+    footing: Footing
+    book: LaneBook
+    clock: Clock
+
+    def record(self, end: Offsets, *, had_events: bool) -> None:
+        """Record which versions count from here on, stop here, and serve from here on.
+
+        The offsets are the end of the range planned last; what is recorded here is
+        read back before the next range is planned.
+
+        Args:
+            end: Where the batch at hand ends.
+            had_events: Whether anything of the log so far was an event.
+
+        Raises:
+            VerdictError: FENCED if a newer driver has started.
+        """
+        fold = self.stores.definitions.fold
+        for definition in to_stop(fold):
+            self._append(counting(definition, end, self.footing.events_id), definition, "stop")
+        for definition in fold.metrics_to_start():
+            after = predecessor(fold, definition)
+            whole = after is None and not had_events
+            begin = counting(
+                definition,
+                end,
+                self.footing.events_id,
+                after=after,
+                from_start=whole,
+                fills=not whole,
+            )
+            self._append(begin, definition, "start")
+        self._erase(end)
+        self._open_lanes()
+        complete_from_ms: dict[int, int] = {}
+        for lane, vid in self.book.filled(fold):
+            if lane.offset not in complete_from_ms:
+                complete_from_ms[lane.offset] = self._complete_from_ms(lane)
+            self._take_over(vid, end, complete_from_ms[lane.offset])
+
+    def _erase(self, end: Offsets) -> None:
+        """Record from where erasures hold that were asked for; the job goes on from there."""
+        definitions = self.stores.definitions
+        for asked in to_erase(definitions.fold):
+            facts = {
+                "topic_id": self.footing.events_id,
+                "offsets": {str(p): n for p, n in sorted(end.items())},
+            }
+            vid, now_ms = asked.definition.vid, self.clock.now_ms()
+            report = JobReport(vid, JobState.RUNNING, now_ms, facts)
+            if not self.settings.hash_key:
+                told = {"error": NO_KEY}
+                report = JobReport(vid, JobState.FAILED, now_ms, outcome=told)
+            definitions.append(job_record(report, fence=self.footing.fence.fence))
+            self.check_fence()
+            LOG.info("erasure", job=asked.definition.name, state=report.state.value)
+
+    def _open_lanes(self) -> None:
+        """Open a lane for versions that are counted from the middle of the log on."""
+        definitions, settings = self.stores.definitions, self.settings
+        waiting = lanes_to_open(definitions.fold, self.footing.events_id)
+        if not waiting:
+            return
+        bounds = log_bounds(settings.kafka, names.EVENTS, self.footing.events_id)
+        for begin, vids in waiting:
+            now_ms = self.clock.now_ms()
+            lane = backfill(
+                settings.kafka,
+                bounds,
+                begin,
+                vids,
+                horizon_ms=settings.horizon_ms,
+                now_ms=now_ms,
+            )
+            record = lane_record(lane, fence=self.footing.fence.fence, at_ms=now_ms)
+            offset = definitions.append(record)
+            self.check_fence()
+            LOG.info("lane_opened", lane=offset, versions=list(vids))
+
+    def _take_over(self, vid: int, end: Offsets, complete_from_ms: int) -> None:
+        """Record that a version serves: the lane that fills it is done in every shard."""
+        definitions = self.stores.definitions
+        taken = takeover(definitions.fold, vid, end, complete_from_ms, self.footing.events_id)
+        if taken is None:
+            return
+        record = takeover_record(taken, fence=self.footing.fence.fence, at_ms=self.clock.now_ms())
+        offset = definitions.append(record)
+        self.check_fence()
+        LOG.info("version_took_over", vid=vid, after=taken.after, offset=offset)
+
+    def _complete_from_ms(self, lane: Lane) -> int:
+        """Return the event time from which a lane's versions hold all that was received.
+
+        Retention may have overtaken the lane, also in an earlier life of the driver; what it
+        took since the lane passed there is left out too, which loses nothing that is known.
+        """
+        settings, horizon_ms = self.settings, self.settings.horizon_ms
+        bounds = log_bounds(settings.kafka, names.EVENTS, self.footing.events_id)
+        if not_after(bounds.start, lane.start):
+            return lane.complete_from_ms
+        first_ms = first_received_ms(settings.kafka, bounds.start, bounds.end, self.clock.now_ms())
+        return max(lane.complete_from_ms, incomplete_before_ms(first_ms, horizon_ms, bounds.start))
+
+    def _append(self, record: Counting, definition: Definition, op: str) -> None:
+        definitions, fence = self.stores.definitions, self.footing.fence.fence
+        offset = definitions.append(
+            activation_record(
+                record,
+                op="stop" if op == "stop" else "start",
+                fence=fence,
+                at_ms=self.clock.now_ms(),
+            )
+        )
+        self.check_fence()
+        LOG.info("version_" + op, vid=definition.vid, name=definition.name, offset=offset)
+
+    def check_fence(self) -> None:
+        """Do nothing while no newer start record is in the log.
+
+        Raises:
+            VerdictError: FENCED if there is one: every reader ignores us from there on.
+        """
+        fence, newest = self.footing.fence.fence, self.stores.definitions.fold.fence()
+        if newest != fence:
+            msg = f"fence must be {fence}, the newest start record is {newest}: another driver runs"
+            raise VerdictError(Verdict.FENCED, msg)

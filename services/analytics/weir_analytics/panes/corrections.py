@@ -1,0 +1,192 @@
+"""Corrections: what late events changed in final panes, sent to `weir.corrections` (S5).
+
+Delivery: at least once, before the batch record that covers them. A driver that dies in
+between finds them in the outboxes again and sends them under the same keys, of which
+readers keep the first. What is not acknowledged ends the batch: it comes again.
+
+Who sent the late events is told by the tasks beside the parts, not by the shards: parts
+are grouped by series, and the source is no part of a series. A batch that comes again
+after a crash reads the same range, so it tells the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from weir import names
+from weir.corrections import CorrectionRecord, encode
+from weir.definitions.fold import Definitions
+from weir.definitions.history import Definition
+from weir.definitions.metric import Metric
+from weir.kafka import Kafka
+
+from weir_analytics.panes.batch import Batch
+from weir_analytics.panes.commit_job import Correction, OutboxEntry
+from weir_analytics.panes.outcome import Outcome
+from weir_analytics.panes.stored import StoredWriter
+
+FLUSH_S = 15.0
+
+LateGroup = tuple[str, str, str, int, int]
+"""Tenant, source, type, start of the finest pane, events; see `Outcome.late`."""
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """What a batch knows of the late events that it brought.
+
+    Attributes:
+        epoch: The batch's epoch.
+        batch: Its number: an outbox may hold what an earlier one left.
+        received_ms: The newest R at its end.
+        late: Its groups of late events.
+        complete: Whether `late` holds all of them.
+    """
+
+    epoch: int
+    batch: int
+    received_ms: int
+    late: Sequence[LateGroup]
+    complete: bool
+
+    @classmethod
+    def of(cls, batch: Batch, outcome: Outcome) -> Arrival:
+        """Return what the tasks of a batch told."""
+        newest_ms = max(outcome.received_ms.values(), default=0)
+        complete = not outcome.work.get("late_left_out")
+        return cls(batch.epoch, batch.number, newest_ms, outcome.late, complete)
+
+
+def publish(
+    kafka: Kafka,
+    definitions: Definitions,
+    outboxes: Mapping[int, Sequence[OutboxEntry]],
+    arrival: Arrival,
+) -> int:
+    """Send the corrections of the outboxes and wait until they are stored; return how many.
+
+    Costs nothing where there is none.
+
+    Raises:
+        TimeoutError: If Kafka did not store one; the batch must come again.
+    """
+    found = records_of(definitions, outboxes, arrival)
+    return correction_writer(kafka).send(found) if found else 0
+
+
+def records_of(
+    definitions: Definitions,
+    outboxes: Mapping[int, Sequence[OutboxEntry]],
+    arrival: Arrival,
+) -> list[CorrectionRecord]:
+    """Return the corrections of the outboxes as records. Pure."""
+    senders = Senders(arrival.late)
+    found: list[CorrectionRecord] = []
+    for entries in outboxes.values():
+        for entry in entries:
+            own = (entry.epoch, entry.batch) == (arrival.epoch, arrival.batch)
+            for one in entry.corrections:
+                definition = definitions.by_vid(one.vid)
+                metric = definition.metric if definition is not None else None
+                if definition is None or metric is None:
+                    continue
+                sources = senders.of(definition.tenant, metric, one) if own else []
+                known = own and arrival.complete
+                found.append(
+                    _record(entry, one, definition, metric, arrival.received_ms, sources, known)
+                )
+    return found
+
+
+def _record(
+    entry: OutboxEntry,
+    one: Correction,
+    definition: Definition,
+    metric: Metric,
+    received_ms: int,
+    sources: list[tuple[str, int]],
+    known: bool,
+) -> CorrectionRecord:
+    return CorrectionRecord(
+        epoch=entry.epoch,
+        batch=entry.batch,
+        tenant=definition.tenant,
+        metric=definition.name,
+        version=definition.version,
+        vid=one.vid,
+        res_s=one.res_s,
+        start_s=one.start_s,
+        series=one.series,
+        was=one.was,
+        now=one.now,
+        received_ms=received_ms,
+        final_ms=(one.start_s + one.res_s) * 1000 + metric.lateness_ms,
+        sources=sources,
+        sources_known=known,
+    )
+
+
+class Senders:
+    """Who sent late events, by the span that they belong into."""
+
+    def __init__(self, late: Iterable[LateGroup]) -> None:
+        self._late = list(late)
+        self._found: dict[tuple[int, int], dict[int, Counter[str]]] = {}
+
+    def of(self, tenant: str, metric: Metric, one: Correction) -> list[tuple[str, int]]:
+        """Return (source, events) of a pane, the most events first."""
+        key = (one.vid, one.res_s)
+        if key not in self._found:
+            self._found[key] = self._by_pane(tenant, metric, one.res_s)
+        counts = self._found[key].get(one.start_s, Counter())
+        return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+    def _by_pane(self, tenant: str, metric: Metric, res_s: int) -> dict[int, Counter[str]]:
+        panes: dict[int, Counter[str]] = defaultdict(Counter)
+        chosen = metric.events
+        for owner, source, event_type, start_s, n in self._late:
+            if (
+                owner == tenant
+                and chosen.matches_type(event_type)
+                and (not chosen.source or source in chosen.source)
+            ):
+                panes[start_s - start_s % res_s][source] += n
+        return panes
+
+
+class CorrectionWriter:
+    """Sends records to `weir.corrections` and waits until they are stored."""
+
+    def __init__(self, kafka: Kafka) -> None:
+        self._writer = StoredWriter(
+            kafka, **{"message.timeout.ms": int(FLUSH_S * 1000), "log_level": 2}
+        )
+
+    def send(self, records: Iterable[CorrectionRecord]) -> int:
+        """Store records; return how many.
+
+        Raises:
+            TimeoutError: If Kafka did not store one within its time.
+        """
+        sent = 0
+        for record in records:
+            self._writer.queue(names.CORRECTIONS, record.key.encode(), encode(record))
+            sent += 1
+        missing = self._writer.missing(FLUSH_S)
+        if missing is not None:
+            self._writer.drop()
+            msg = (
+                f"corrections must be stored in {names.CORRECTIONS} before the batch is recorded, "
+                f"got within {FLUSH_S:.0f} s: {missing.str()}; the batch comes again"
+            )
+            raise TimeoutError(msg)
+        return sent
+
+
+@cache
+def correction_writer(kafka: Kafka) -> CorrectionWriter:
+    """Return the writer of this process."""
+    return CorrectionWriter(kafka)

@@ -1,0 +1,142 @@
+"""Backfills and rebuilds: the log counted beside live counting, slice by slice (C11).
+
+`weir.lanes` decides what comes next; this knows where each shard stands and runs the
+slices. A slice is a batch like any other, with a lane of its own in the marks: a crash
+anywhere is found in the mark, and the lane goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import structlog
+from pyspark.sql import DataFrame
+from weir.clock import Clock
+from weir.commit import Offsets, Verdict, furthest, not_after
+from weir.definitions.fold import Definitions
+from weir.definitions.history import Lane
+from weir.lanes import Slice, filled_by
+from weir.names import LIVE_LANE
+
+from weir_analytics.failpoints import failpoint
+from weir_analytics.panes.batch import Batch
+from weir_analytics.panes.between import Pace
+from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.open_lanes import log_start
+from weir_analytics.panes.plans import Counting, Plans
+from weir_analytics.panes.recovery import VerdictError
+from weir_analytics.panes.states import forget_lanes
+
+LOG = structlog.get_logger()
+
+# Fewer take as long: what a small batch costs is planning (decision 0013).
+LEAST_RECORDS: Final = 5_000
+LOOK_AT_LOG_S: Final = 10.0
+
+
+@dataclass
+class Filler:
+    """The slices of lanes, as work between batches.
+
+    Attributes:
+        plans: Plans of lanes; another set than that of live batches, since a plan is made
+            without the turn.
+        read: Returns a range of the log as Spark's source reads it.
+        most: The most records of a slice.
+        pace: How long a slice may take.
+    """
+
+    plans: Plans
+    read: Callable[[Offsets, Offsets], DataFrame]
+    clock: Clock
+    most: int
+    pace: Callable[[], Pace]
+    _records: int = LEAST_RECORDS
+    _wanted: Counting | None = None
+    _log_start: Mapping[int, int] = field(default_factory=dict)
+    _look_at_s: float = 0.0
+    _open: set[str] | None = None
+
+    def prepare(self) -> None:
+        """Make the plan of the next slice, which takes long the first time."""
+        if self._wanted is not None:
+            self.plans.plan_of(self._wanted)
+
+    def step(self, cycle: Cycle) -> bool:
+        """Count one slice; see `between.Work`."""
+        definitions = cycle.stores.definitions.fold
+        self._forget(cycle, {lane.name for lane in cycle.book.open(definitions)})
+        found = cycle.book.next(definitions, self._records)
+        if found is None:
+            self._wanted = None
+            return False
+        counting = self._counting(definitions, found, cycle.through_ms // 1000)
+        if counting != self._wanted:
+            self._wanted = counting
+            return True  # its plan is made first
+        began_s = self.clock.monotonic_s()
+        try:
+            cycle.evaluate(*self._range(cycle, found), self.plans.plan_of(counting))
+        except VerdictError as error:
+            if error.verdict not in (Verdict.BEHIND, Verdict.REWIND):
+                raise
+            cycle.book.forget(found.lane)
+            return True
+        failpoint("C11")
+        cycle.book.moved(found)
+        self._tell(found, self.clock.monotonic_s() - began_s)
+        return True
+
+    def _forget(self, cycle: Cycle, lanes: set[str]) -> None:
+        """Free what lanes that are done have left on the disk."""
+        if lanes != self._open:
+            self._open = lanes
+            dedup_dir, topic_id = cycle.settings.dedup_dir, cycle.footing.events_id
+            forget_lanes(dedup_dir, topic_id, {LIVE_LANE, *lanes})
+
+    def _counting(self, definitions: Definitions, found: Slice, through_s: int) -> Counting:
+        if found.lane.kind == "rebuild":
+            return self.plans.versions_for(found.start, found.end, through_s)
+        return self.plans.filling(filled_by(definitions, found.lane))
+
+    def _range(self, cycle: Cycle, found: Slice) -> tuple[DataFrame | None, Batch]:
+        rebuild = found.lane.kind == "rebuild"
+        batch = replace(
+            cycle.range_of(found.start, found.end, -1),
+            lane=found.lane.name,
+            lane_start=dict(found.lane.start),
+            only=found.shards,
+            copies="none" if rebuild else "values",
+            accounts=rebuild,
+        )
+        first = self._first(cycle, found.lane)
+        if not_after(first, found.start):
+            return (None if batch.single else self.read(found.start, found.end)), batch
+        # What retention has taken begins later than the range: by Spark, however small.
+        there = {p: min(n, found.end[p]) for p, n in furthest([found.start, first]).items()}
+        lost = sum(n - found.start.get(p, 0) for p, n in there.items())
+        LOG.error("log_lost", lane=found.lane.offset, count=lost, start=there)
+        return self.read(there, found.end), replace(batch, single=False)
+
+    def _first(self, cycle: Cycle, lane: Lane) -> Offsets:
+        """Return the first offsets that the log still has, of the lane's partitions."""
+        now_s = self.clock.monotonic_s()
+        if now_s >= self._look_at_s:
+            self._look_at_s = now_s + LOOK_AT_LOG_S
+            self._log_start = log_start(cycle.settings.kafka)
+        return {p: n for p, n in self._log_start.items() if p in lane.end}
+
+    def _tell(self, done: Slice, took_s: float) -> None:
+        """Log a slice, and size the next one by how fast it was."""
+        LOG.info(
+            "slice",
+            lane=done.lane.offset,
+            kind=done.lane.kind,
+            records=done.records,
+            ms=round(took_s * 1000),
+        )
+        wanted = round(done.records / max(took_s, 0.001) * self.pace().slice_s)
+        most = min(self.most, 2 * self._records)
+        self._records = max(LEAST_RECORDS, min(most, wanted))

@@ -1,0 +1,108 @@
+"""How long the log still holds what is not counted yet: pure arithmetic.
+
+Kafka deletes a record by age (`retention.ms` after its segment was closed) or by size
+(`retention.bytes` of a partition), whichever comes first. By age the deadline of the first
+record that is not counted is known. By size it depends on what will come: it is told at the
+rate of the last day, from how many records lie between the oldest and the one that is next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How long a topic keeps its records.
+
+    Attributes:
+        ms: Their age; None: any.
+        bytes: The size of a partition; None: any.
+    """
+
+    ms: int | None
+    bytes: int | None
+
+
+@dataclass(frozen=True)
+class PartitionLog:
+    """One partition, and how far a reader has come in it.
+
+    Attributes:
+        partition: Its number.
+        oldest: Offset of the oldest record that is there.
+        oldest_ms: When that was appended; None in an empty partition.
+        end: The offset that the next record will get.
+        position: The first record that the reader has not counted.
+        position_ms: R of the last one that it has; None if it has counted nothing.
+        per_s: Records appended in a second, over the last day.
+    """
+
+    partition: int
+    oldest: int
+    oldest_ms: int | None
+    end: int
+    position: int
+    position_ms: int | None
+    per_s: float
+
+
+@dataclass(frozen=True)
+class LogLeft:
+    """The partition whose uncounted records are deleted first.
+
+    Attributes:
+        partition: Which; None if nothing is ever deleted.
+        ms: For how long its first uncounted record is kept; 0 if some are gone; None: for ever.
+        kept_ms: How long a record is kept that is appended now; None: for ever.
+        oldest_ms: When the oldest record of the log was appended; None if it is empty.
+    """
+
+    partition: int | None = None
+    ms: int | None = None
+    kept_ms: int | None = None
+    oldest_ms: int | None = None
+
+
+def log_left(partitions: Iterable[PartitionLog], retention: Retention, now_ms: int) -> LogLeft:
+    """Return what the reader loses first if it stands still and all else goes on as today."""
+    logs = list(partitions)
+    left = ((left_ms(one, retention, now_ms), one.partition) for one in logs)
+    first_ms, first = min(((ms, p) for ms, p in left if ms is not None), default=(None, None))
+    kept = (kept_ms(one, retention) for one in logs)
+    ages = (one.oldest_ms for one in logs)
+    return LogLeft(
+        partition=first,
+        ms=first_ms,
+        kept_ms=min((ms for ms in kept if ms is not None), default=None),
+        oldest_ms=min((ms for ms in ages if ms is not None), default=None),
+    )
+
+
+def left_ms(log: PartitionLog, retention: Retention, now_ms: int) -> int | None:
+    """Return for how long the first uncounted record is kept; None: for ever.
+
+    At the end of the log that is the record that comes next.
+    """
+    if log.position < log.oldest:
+        return 0
+    waits_ms = 0
+    if log.position < log.end:
+        since_ms = log.position_ms if log.position_ms is not None else log.oldest_ms
+        waits_ms = max(0, now_ms - since_ms) if since_ms is not None else 0
+    by_age = None if retention.ms is None else max(0, retention.ms - waits_ms)
+    by_size = _passed_ms(log, retention, log.position - log.oldest)
+    return min((ms for ms in (by_age, by_size) if ms is not None), default=None)
+
+
+def kept_ms(log: PartitionLog, retention: Retention) -> int | None:
+    """Return how long a record is kept that is appended now; None: for ever."""
+    by_size = _passed_ms(log, retention, log.end - log.oldest)
+    return min((ms for ms in (retention.ms, by_size) if ms is not None), default=None)
+
+
+def _passed_ms(log: PartitionLog, retention: Retention, records: int) -> int | None:
+    """Return when so many records more are deleted by size; None while there is room."""
+    full = retention.bytes is not None and log.oldest > 0
+    return int(records / log.per_s * 1000) if full and log.per_s > 0 else None

@@ -1,0 +1,69 @@
+/** The words of what late events changed, how late sources are, and where a metric's events went. */
+
+import { plural } from "./lib/plural";
+
+export const lateWords = {
+  tab: "Late events",
+  title: "What late events changed",
+  sub: (length: string) => `after panes were final: ${length} after their end`,
+  none: "No late event has changed a final pane.",
+  noneHint: "Events that come later than the metric allows are counted, and are listed here.",
+  head: {
+    pane: "pane",
+    series: "series",
+    before: "before",
+    after: "after",
+    events: "events",
+    late: "late by",
+    sources: "from",
+  },
+  all: "all",
+  other: "other",
+  gone: "other",
+  unknown: "not known",
+  upTo: "who sent late events of these types into this time; an upper bound for one series",
+  lateWhy: (received: string, final: string) => `came until ${received}; final at ${final}`,
+  figures: (count: string, sum: string | null) => (sum === null ? count : `${count}, sum ${sum}`),
+  would: (share: string, length: string) =>
+    `In the last day at most ${share} of all events came more than ${length} after they happened.`,
+  sources: {
+    title: "How late events are",
+    sub: "received less event time, the last day",
+    head: {
+      source: "source",
+      events: "events",
+      p50: "half within",
+      p99: "99 % within",
+      max: "all within",
+    },
+    later: (length: string) => `> ${length}`,
+    all: "all sources",
+    over: "> 100 d",
+    none: "Nothing was counted in the last day.",
+    why: "the most that would have been late with that allowed lateness",
+  },
+  ledger: {
+    tab: "Ledger",
+    title: "What became of every event",
+    sub: "events counted in each received minute, as this metric used them",
+    head: {
+      minute: "received",
+      counted: "counted",
+      used: "used",
+      not_matched: "not matched",
+      value_quarantined: "value refused",
+      pane_not_kept: "too old",
+    },
+    before: "not known: this version was not counted for all of that minute",
+    none: "No event was counted in the last hour.",
+    events: (n: number) => plural(n, "event"),
+  },
+  status: {
+    holding: "What holds the numbers back",
+    nothing: "Nothing: numbers are at the present.",
+    lag: (records: string, age: string) => `${records} events wait; numbers are ${age} old.`,
+    log: (left: string, kept: string) =>
+      `The log holds what is not counted for ${left} more; it keeps an event for ${kept}.`,
+    forEver: "The log deletes nothing that is not counted.",
+  },
+} as const;

@@ -1,0 +1,103 @@
+/** What holds the numbers back, what the log is about to lose, and how late sources are. */
+import { useLoad } from "../../api/load";
+import type { LatenessTold, SourceLateness, Status } from "../../api/shapes";
+import { Note } from "../../components/notes";
+import { VirtualTable } from "../../components/virtual-table";
+import { integer, NONE, percent } from "../../lib/numbers";
+import { lengthWords, span } from "../../lib/time";
+import { lateWords } from "../../messages.late.en";
+
+const RELOAD_MS = 30_000;
+const words = lateWords.status;
+
+/** The reason in words, and how long the log still holds. */
+export function Holding({ status }: { status: Status }) {
+  const { holding, lag, log } = status;
+  const calm = holding === null || holding.code === "quiet";
+  return (
+    <>
+      {log.warning !== null && (
+        <Note tone="bad" icon="alert">
+          <span data-testid="log-warning">{log.warning}</span>
+        </Note>
+      )}
+      <section class="panel" data-testid="holding" data-code={holding?.code ?? ""}>
+        <header>
+          <h2>{words.holding}</h2>
+        </header>
+        <div class="body">
+          <p class={calm ? "t2" : "b"}>{holding?.message ?? words.nothing}</p>
+          {lag.records !== null && lag.ms !== null && (
+            <p class="t3 s">{words.lag(integer(lag.records), span(lag.ms))}</p>
+          )}
+          <p class="t3 s">
+            {log.left_ms === null || log.kept_ms === null
+              ? words.forEver
+              : words.log(span(log.left_ms), span(log.kept_ms))}
+          </p>
+        </div>
+      </section>
+    </>
+  );
+}
+
+/** How late each source's events were in the last day. */
+export function Sources() {
+  const { body } = useLoad<LatenessTold>("/lateness", RELOAD_MS);
+  if (body === null) return null;
+  const said = lateWords.sources;
+  return (
+    <section class="panel" data-testid="lateness">
+      <header>
+        <h2>{said.title}</h2>
+        <span class="sub">{said.sub}</span>
+      </header>
+      {body.all.events === 0 ? (
+        <div class="body">
+          <p class="t3">{said.none}</p>
+        </div>
+      ) : (
+        <VirtualTable
+          label={said.title}
+          rows={[...body.sources, body.all]}
+          head={
+            <tr>
+              <th>{said.head.source}</th>
+              <th class="num">{said.head.events}</th>
+              <th class="num">{said.head.p50}</th>
+              <th class="num">{said.head.p99}</th>
+              <th class="num">{said.head.max}</th>
+              {body.all.late.map(({ than_ms }) => (
+                <th key={than_ms} class="num" title={said.why}>
+                  {said.later(lengthWords(than_ms))}
+                </th>
+              ))}
+            </tr>
+          }
+          row={(one) => <Source key={one.source ?? ""} one={one} />}
+        />
+      )}
+    </section>
+  );
+}
+
+function Source({ one }: { one: SourceLateness }) {
+  const within = (ms: number | null) => {
+    if (one.events === 0) return NONE;
+    return ms === null ? lateWords.sources.over : lengthWords(ms);
+  };
+  return (
+    <tr data-testid="lateness-row">
+      <td class={one.source === null ? "b" : "mono"}>{one.source ?? lateWords.sources.all}</td>
+      <td class="num">{integer(one.events)}</td>
+      <td class="num">{within(one.p50_ms)}</td>
+      <td class="num">{within(one.p99_ms)}</td>
+      <td class="num">{within(one.max_ms)}</td>
+      {one.late.map(({ than_ms, share }) => (
+        <td key={than_ms} class="num">
+          {percent(share)}
+        </td>
+      ))}
+    </tr>
+  );
+}

@@ -1,0 +1,170 @@
+"""What was changed of definitions, how versions differ, and the way back to an older one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Response
+from weir.definitions.check import check
+from weir.definitions.diff import differences, text_diff
+from weir.definitions.history import Definition
+from weir.definitions.in_force import refusal
+from weir.problems import ProblemError, Reason
+
+from weir_dashboard.api.definition_models import (
+    DefinitionDiff,
+    DiffQuery,
+    MemberDiff,
+    Refused,
+    RollbackTo,
+    StoredDefinition,
+    TenantChange,
+)
+from weir_dashboard.api.definitions import (
+    OWN_ROUTES,
+    change_of,
+    check_beside,
+    check_route,
+    expected_of,
+    told,
+)
+from weir_dashboard.api.models import Page
+from weir_dashboard.auth.callers import Caller
+from weir_dashboard.context import Context, Here, Who
+
+MOST = 500
+Limit = Annotated[int, Query(ge=1, le=MOST)]
+router = APIRouter(tags=["definitions"])
+
+
+@router.get("/changes")
+async def list_changes(
+    here: Here, caller: Who, limit: Limit = 100, cursor: Annotated[int | None, Query(ge=0)] = None
+) -> Page[TenantChange]:
+    """List who changed which definition, newest first; of keys without their text."""
+    found = [
+        one for one in here.catalog.changes(caller.tenant) if cursor is None or one.vid < cursor
+    ]
+    items = [_tenant_change(one) for one in found[:limit]]
+    return Page(items=items, next=str(items[-1].vid) if len(found) > limit else None)
+
+
+@router.get("/definitions/refused")
+async def list_refused(here: Here, caller: Who, limit: Limit = 100) -> Page[Refused]:
+    """List the newest records that changed nothing, each with its reason."""
+    found = here.catalog.passed_over.of(caller.tenant)
+    return Page(
+        items=[
+            Refused(
+                offset=one.offset,
+                kind=one.kind,
+                name=one.name,
+                version=one.version,
+                by=one.by,
+                at_ms=one.at_ms,
+                code=one.code,
+                message=one.why,
+            )
+            for one in found[:limit]
+        ]
+    )
+
+
+@router.post("/definitions/diff")
+async def diff(body: DiffQuery, here: Here, caller: Who) -> DefinitionDiff:
+    """Compare a text, or a version, with the version in force or another one."""
+    if (body.text is None) == (body.version is None):
+        msg = "a comparison must have one of text and version; give a draft's text or a number"
+        raise ProblemError(422, Reason.REQUEST_INVALID, msg)
+    if body.text is not None:
+        model = check(body.kind, body.name, body.text).model
+        kind, name, text, new_name = model.kind, model.name, body.text, "draft"
+        check_route(kind)
+        members = model.canonical()
+    else:
+        kind, name = _named(body)
+        new = _version(here, caller, (kind, name), body.version or 0)
+        text, new_name, members = new.text, f"version {new.version}", new.model.canonical()
+    old = _old(here, caller, (kind, name), body.against)
+    found = differences(old.model.canonical() if old else {}, members)
+    old_name = f"version {old.version}" if old else "nothing"
+    return DefinitionDiff(
+        kind=kind,
+        name=name,
+        old_version=old.version if old else None,
+        new_version=body.version,
+        same=old is not None and not found,
+        text=text_diff(old.text if old else "", text, old_name=old_name, new_name=new_name),
+        members=[MemberDiff(pointer=one.pointer, old=one.old, new=one.new) for one in found],
+    )
+
+
+@router.post("/definitions/{kind}/{name}/rollback")
+async def rollback(
+    kind: str,
+    name: str,
+    body: RollbackTo,
+    here: Here,
+    caller: Who,
+    response: Response,
+    if_match: Annotated[str | None, Header()] = None,
+    if_none_match: Annotated[str | None, Header()] = None,
+) -> StoredDefinition:
+    """Put an older version's text in force again, as a new version."""
+    expected = expected_of(if_match, if_none_match)
+    old = _version(here, caller, (kind, name), body.version)
+    now = here.catalog.folded.get(caller.tenant, kind, name)
+    if now is not None and now.text == old.text:
+        msg = f"version {old.version} must differ from what is in force, got its very text"
+        raise ProblemError(422, Reason.REQUEST_INVALID, f"{msg}; name another version")
+    check_beside(here, caller, check(kind, name, old.text).model)
+    version = await here.writer.put(
+        (caller.tenant, kind, name), old.text, by=caller.name, expected=expected
+    )
+    response.headers["etag"] = f'"{version.version}"'
+    return told(here, version)
+
+
+def _named(body: DiffQuery) -> tuple[str, str]:
+    if not body.kind or not body.name:
+        msg = "a version must be named by kind and name, got none; add both"
+        raise ProblemError(422, Reason.REQUEST_INVALID, msg)
+    return body.kind, body.name
+
+
+def _old(
+    here: Context, caller: Caller, place: tuple[str, str], number: int | None
+) -> Definition | None:
+    if number is not None:
+        return _version(here, caller, place, number)
+    return here.catalog.folded.get(caller.tenant, *place)
+
+
+def _version(here: Context, caller: Caller, place: tuple[str, str], number: int) -> Definition:
+    """Return a version that has a text that can be used.
+
+    Raises:
+        ProblemError: 404 if there is none of that number, 422 if it cannot be used.
+    """
+    kind, name = place
+    check_route(kind)
+    history = here.catalog.folded.history(caller.tenant, kind, name)
+    found = next((one for one in history if one.version == number), None)
+    if found is None:
+        newest = f"the newest is {history[0].version}" if history else "there is none at all"
+        msg = f"{kind} {name} must have a version {number}, got none; {newest}"
+        raise ProblemError(404, Reason.NOT_FOUND, msg)
+    problem = refusal(found)
+    if problem is not None:
+        raise problem
+    if found.deleted:
+        msg = f"version {number} of {kind} {name} must have a text, got its deletion"
+        raise ProblemError(422, Reason.REQUEST_INVALID, f"{msg}; name the version before it")
+    return found
+
+
+def _tenant_change(version: Definition) -> TenantChange:
+    change = change_of(version).model_dump()
+    if version.kind in OWN_ROUTES:
+        change["text"] = None
+    return TenantChange(**change, kind=version.kind, name=version.name)
