@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import http.server
-import os
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from weir_local.ports import free_port
-from weir_local.services import probe
 from weir_local.testing import TestStack
+
+from .conftest import Command, finish
 
 METRIC = """# {note}
 kind: metric
@@ -37,64 +33,6 @@ above: 5
 def metric(name: str, kind: str = "shop.order", note: str = "orders") -> str:
     """Return the text of a metric."""
     return METRIC.format(name=name, kind=kind, note=note)
-
-
-@pytest.fixture(scope="module")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestStack]:
-    """Return a dashboard with its Kafka and its Redis; nothing else runs."""
-    stack = TestStack(tmp_path_factory.mktemp("cli"))
-    try:
-        stack.start(("dashboard",))
-        # The first key is stored a moment after the dashboard serves.
-        port, bearer = stack.home.ports["dashboard"], {"Authorization": f"Bearer {stack.key}"}
-        stack.wait_until(lambda: probe(port, "/api/v1/status", headers=bearer) == 200, "the key")
-        yield stack
-    finally:
-        stack.stop()
-
-
-@dataclass
-class Command:
-    """Runs `weir apply` on files of one test."""
-
-    folder: Path
-    url: str
-    key: str
-
-    def write(self, name: str, text: str) -> Path:
-        """Write a file of definitions."""
-        path = self.folder / name
-        path.write_text(text)
-        return path
-
-    def start(self, *words: str | Path) -> subprocess.Popen[str]:
-        """Start the command with what is in the folder, or with other words."""
-        environment = {**os.environ, "WEIR_DASHBOARD_URL": self.url, "WEIR_API_KEY": self.key}
-        return subprocess.Popen(  # noqa: S603  the command is ours
-            [sys.executable, "-m", "weir_cli", "apply", *(words or ("-f", self.folder))],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, *words: str | Path, code: int = 0) -> str:
-        """Run it; assert its exit code and return what it wrote."""
-        written, errors = finish(self.start(*words), code)
-        return written or errors
-
-
-def finish(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
-    """Wait for the command; assert its exit code and return what it wrote."""
-    written, errors = process.communicate(timeout=120)
-    assert process.returncode == code, written + errors
-    return written, errors
-
-
-@pytest.fixture
-def weir(installation: TestStack, tmp_path: Path) -> Command:
-    """Return the command, with a folder of this test's own."""
-    return Command(tmp_path, installation.dashboard_url, installation.key)
 
 
 def stored(installation: TestStack, title: str) -> dict[str, Any]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
 from weir_cli import exits
 from weir_cli.api import UnreachedError
 from weir_cli.commands import COMMANDS
+from weir_cli.telling import complain
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -17,11 +19,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = asked.run(asked)
     except exits.UsageError as error:
-        sys.stderr.write(f"weir: {error}\n")
+        complain(str(error))
         return exits.USAGE
     except UnreachedError as error:
-        sys.stderr.write(f"weir: {error}\n")
+        complain(str(error))
         return exits.UNREACHED
+    except KeyboardInterrupt:
+        return exits.STOPPED
+    except BrokenPipeError:
+        # Whoever read has seen enough, as `head` does; Python would complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.DONE
     return code
 
 

@@ -46,20 +46,23 @@ class Answer:
         return self.status < HTTPStatus.MULTIPLE_CHOICES
 
     def told(self) -> list[str]:
-        """Return a refusal in the dashboard's words: a sentence, then one for each place more."""
+        """Return a refusal in the dashboard's words: a sentence, then one for each place more.
+
+        Below the sentence of a place in an expression stand its line and `^` under the place.
+        """
         body = self.body if isinstance(self.body, dict) else {}
         sentence = (
             body.get("message") or body.get("detail") or f"answer {self.status} without words"
         )
-        places = body.get("errors") or []
-        return [
-            str(sentence),
-            *(
-                f"{one.get('pointer')} must be {one.get('required')}, got {one.get('got')!r}; "
-                f"{one.get('mend')}"
-                for one in places[1:]  # the sentence tells the first
-            ),
-        ]
+        told = [str(sentence)]
+        for at, one in enumerate(body.get("errors") or []):
+            if at:  # the sentence tells the first
+                told.append(
+                    f"{one.get('pointer')} must be {one.get('required')}, got {one.get('got')!r}; "
+                    f"{one.get('mend')}"
+                )
+            told += str(one.get("excerpt") or "").splitlines()
+        return told
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

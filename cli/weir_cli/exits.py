@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-DONE = 0
-REFUSED = 1
-"""The dashboard refused something; the rest is done."""
-USAGE = 2
-"""The command line, a file or the key cannot be used; nothing was sent."""
-UNREACHED = 3
-"""The dashboard did not answer in time; what was told as done is done."""
+from typing import Final
 
-EXPLAINED = f"""exit codes:
-  {DONE}  all is as the files say
-  {REFUSED}  the dashboard refused something; the rest is done
-  {USAGE}  the command line, a file or the key cannot be used; nothing was sent
-  {UNREACHED}  the dashboard did not answer in time; what was told as done is done"""
+DONE: Final = 0
+REFUSED: Final = 1
+USAGE: Final = 2
+UNREACHED: Final = 3
+DIFFERENT: Final = 4
+STOPPED: Final = 130
+
+MEANINGS: Final = {
+    DONE: "all of it is done",
+    REFUSED: "the dashboard refused something, or a job failed; the rest is done",
+    USAGE: "the command line, a file or the key cannot be used; nothing was sent",
+    UNREACHED: "the dashboard did not answer in time; what was told as done is done",
+    DIFFERENT: "`diff` found a difference, or `audit` a pane that is not what the log says",
+    STOPPED: "stopped by Ctrl-C; a job that was asked for goes on",
+}
+"""Exit code -> when; in the help, and in the documentation."""
+
+EXPLAINED: Final = "\n".join(
+    ("exit codes:", *(f"  {code:<4} {meaning}" for code, meaning in MEANINGS.items()))
+)
 
 
 class UsageError(Exception):

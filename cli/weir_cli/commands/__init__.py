@@ -2,7 +2,33 @@
 
 from __future__ import annotations
 
-from weir_cli.commands import apply
+from weir_cli.commands import (
+    apply,
+    check,
+    completion,
+    diff,
+    get,
+    history,
+    jobs,
+    query,
+    rollback,
+    top,
+)
 
-COMMANDS = (apply,)
+COMMANDS = (
+    apply,
+    check,
+    diff,
+    get,
+    history,
+    rollback,
+    query,
+    top,
+    jobs.AUDIT,
+    jobs.REPLAY,
+    jobs.ADOPT,
+    jobs.ERASE,
+    jobs.JOBS,
+    completion,
+)
 """Each has `add(commands)`, which says its words and sets `run(arguments) -> exit code`."""

@@ -8,19 +8,17 @@ one finds unchanged, so a run that broke off is simply run again.
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from weir_cli import exits
 from weir_cli.api import Answer, Api, quoted
 from weir_cli.files import Written, read_all
+from weir_cli.options import add_command, add_files, reached
+from weir_cli.telling import say, say_json
 
 TRIES = 3
 PAUSE_S = 0.5
@@ -34,7 +32,7 @@ class Outcome:
     """What became of one definition.
 
     Attributes:
-        word: `created`, `updated`, `unchanged` or `refused`.
+        word: `created`, `updated`, `unchanged` or `refused`; of a check `ok`.
         version: The version in force; None if it was refused.
         why: Of a refusal, the dashboard's words.
     """
@@ -46,41 +44,9 @@ class Outcome:
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    command = commands.add_parser(
-        "apply",
-        help="create and update definitions from files; never deletes",
-        description=__doc__,
-        epilog=exits.EXPLAINED,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.add_argument(
-        *("-f", "--file"),
-        metavar="FILE|DIR",
-        type=Path,
-        action="extend",
-        nargs="+",
-        required=True,
-        help="YAML or JSON of one or more definitions, or a folder of such files",
-    )
-    command.add_argument(
-        "--url",
-        default=os.environ.get("WEIR_DASHBOARD_URL"),
-        help="the dashboard, http://host:port; by default WEIR_DASHBOARD_URL",
-    )
-    command.add_argument(
-        "--key-file",
-        type=Path,
-        default=os.environ.get("WEIR_API_KEY_FILE") or None,
-        help="file with an API key of scopes read and define; by default the file that "
-        "WEIR_API_KEY_FILE names, else the key in WEIR_API_KEY",
-    )
-    command.add_argument(
-        "--wait",
-        metavar="SECONDS",
-        type=float,
-        default=0.0,
-        help="how long to wait for a dashboard that does not answer yet; by default not at all",
-    )
+    says = "create and update definitions from files; never deletes"
+    command = add_command(commands, "apply", says=says, about=__doc__)
+    add_files(command)
     command.set_defaults(run=run)
 
 
@@ -92,43 +58,13 @@ def run(asked: argparse.Namespace) -> int:
         UnreachedError: If the dashboard did not answer in time.
     """
     definitions = read_all(asked.file)
-    api = Api(address(asked.url), key(asked.key_file, os.environ), wait_s=asked.wait)
+    api = reached(asked)
     refused = 0
     for one in definitions:
         outcome = apply(api, one)
         refused += outcome.word == "refused"
-        _tell(one, outcome)
+        tell(one, outcome, as_json=asked.json)
     return exits.REFUSED if refused else exits.DONE
-
-
-def address(url: str | None) -> str:
-    """Return the dashboard's address.
-
-    Raises:
-        UsageError: If it is none.
-    """
-    parts = urlsplit(url or "")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        msg = f'--url or WEIR_DASHBOARD_URL must be http://host:port, got "{url or ""}"'
-        raise exits.UsageError(msg)
-    return str(url)
-
-
-def key(file: Path | None, environment: Mapping[str, str]) -> str:
-    """Return the API key of a file, else that of the environment.
-
-    Raises:
-        UsageError: If there is none.
-    """
-    try:
-        found = file.read_text().strip() if file else environment.get("WEIR_API_KEY", "")
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"--key-file must be a file with an API key: {error}"
-        raise exits.UsageError(msg) from None
-    if not found:
-        msg = "--key-file, WEIR_API_KEY_FILE or WEIR_API_KEY must give an API key, found none"
-        raise exits.UsageError(msg)
-    return found
 
 
 def apply(api: Api, one: Written) -> Outcome:
@@ -180,11 +116,15 @@ def put(api: Api, place: str, one: Written, current: Mapping[str, Any] | None) -
         time.sleep(PAUSE_S)
 
 
-def _tell(one: Written, outcome: Outcome) -> None:
+def tell(one: Written, outcome: Outcome, *, as_json: bool = False) -> None:
+    """Write what became of a definition."""
+    if as_json:
+        told = {"outcome": outcome.word, "kind": one.kind, "name": one.name}
+        say_json({**told, "version": outcome.version, "origin": one.origin, "why": outcome.why})
+        return
     version = f" version {outcome.version}" if outcome.version is not None else ""
     first, *more = outcome.why or ("",)
     why = f": {first}" if first else ""
     origin = f" ({one.origin})" if first else ""
     lines = [f"{outcome.word:<9} {one.title}{version}{origin}{why}", *(f"    {m}" for m in more)]
-    sys.stdout.write("\n".join(lines) + "\n")
-    sys.stdout.flush()
+    say("\n".join(lines))

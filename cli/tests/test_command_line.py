@@ -1,0 +1,140 @@
+"""The parser and what is made from it: the page, and the completion of shells."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from weir.definitions.kinds import KINDS
+from weir_cli.__main__ import main, parser
+from weir_cli.commands import COMMANDS
+from weir_cli.commands.jobs import ended_with
+from weir_cli.commands.query import condition, lines_of
+from weir_cli.completing import SHELLS, WRITTEN, words_of
+from weir_cli.exits import MEANINGS, UsageError
+from weir_cli.following import line_of
+from weir_cli.reference import written
+
+PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+
+
+def test_the_page_is_what_the_parser_says() -> None:
+    """After a change of a command: `python -m weir_cli.reference docs/cli.md`."""
+    page = PAGE.read_text(encoding="utf-8")
+    assert written(page) == page
+
+
+def test_every_argument_is_explained() -> None:
+    """Each command, option and exit code has its sentence."""
+    (subparsers,) = (a for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
+    assert len(subparsers.choices) == len(COMMANDS)
+    for name, command in subparsers.choices.items():
+        assert command.description, name
+        assert [a.dest for a in command._actions if not a.help] == [], name
+    assert sorted(MEANINGS) == [0, 1, 2, 3, 4, 130]
+
+
+@pytest.mark.parametrize("shell", sorted(SHELLS))
+def test_completion_knows_every_word(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command and each option is in it, and the shell, where it is there, can read it."""
+    assert main(["completion", shell]) == 0
+    text = capsys.readouterr().out
+    for name, command in words_of(parser()).items():
+        assert name in text
+        for option in command.options:
+            spelled = max(option.names, key=len)
+            assert (spelled[2:] if shell == "fish" else spelled) in text, (name, spelled)
+    found = shutil.which(shell)
+    if found is not None:
+        subprocess.run([found, "-n"], input=text, text=True, check=True)  # noqa: S603
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        (["weir", ""], {"apply", "top", "completion", "--help"}),
+        (["weir", "ro"], {"rollback"}),
+        (["weir", "rollback", "--t"], {"--to"}),
+        (["weir", "rollback", "me"], {"metric/"}),
+        (["weir", "get", "bo"], {"board"}),
+        (["weir", "query", "--kind", "s"], {"sliding"}),
+        (["weir", "query", "--last", ""], set()),
+        (["weir", "completion", "f"], {"fish"}),
+    ],
+)
+def test_bash_offers(typed: list[str], offered: set[str]) -> None:
+    """What a real bash is given to offer, at the last word."""
+    words = " ".join(f"'{word}'" for word in typed)
+    script = (
+        f"{SHELLS['bash'](words_of(parser()))}\nCOMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}\n"
+        '_weir; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)  # noqa: S603, S607
+    found = set(done.stdout.split())
+    assert found == offered if typed[-1] or not offered else offered <= found
+
+
+def test_it_completes_what_is_written_as_a_definition() -> None:
+    """Every kind but those that have routes of their own."""
+    assert set(WRITTEN) == set(KINDS) - {"key", "job"}
+
+
+def test_it_starts_without_what_only_top_needs() -> None:
+    """Loading the schema of definitions, or sockets, takes longer than most commands take."""
+    slow = "numpy", "sqlglot", "pydantic", "websockets"
+    tell = f"import sys, weir_cli.__main__; print([n for n in {slow} if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", tell], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout == "[]\n"
+
+
+def test_conditions() -> None:
+    """The sign that comes first decides; what has none is refused."""
+    assert condition("route=/pay") == ["route", "=", "/pay"]
+    assert condition("route!=/a=b") == ["route", "!=", "/a=b"]
+    assert condition("route~/x=%") == ["route", "like", "/x=%"]
+    assert condition("data.b=") == ["data.b", "=", ""]
+    for wrong in ("route", "=x", ""):
+        with pytest.raises(UsageError, match="must be name=value"):
+            condition(wrong)
+
+
+def test_an_answer_as_a_table() -> None:
+    """A line for each window of each series; what is not known is a dash, never 0."""
+    series = {"k": 0, "by": {"country": None}, "value": [1.5, None], "low": [1.0, None],
+              "high": [2.0, None], "count": [3, None], "state": "fi"}  # fmt: skip
+    answer = {"series": [series], "t_ms": [1_800_000_000_000, 1_800_000_010_000]}
+    assert lines_of(answer) == [
+        "window ends           country  value  low  high  events",
+        "2027-01-15 08:00:00Z  -        1.5    1    2     3       final",
+        "2027-01-15 08:00:10Z  -        -      -    -     -       incomplete",
+    ]
+    assert lines_of({"series": [], "t_ms": []}) == [
+        "no series: no event of this metric in that time"
+    ]
+
+
+def test_how_far_a_job_is() -> None:
+    """A bar while it runs, and its state alone before and after."""
+    job = {"id": "j_1", "job": "audit", "state": "waiting", "progress": None}
+    assert line_of(job) == "audit j_1: waiting"
+    running = {**job, "state": "running", "progress": {"at": 1_500, "of": 3_000}}
+    assert (
+        line_of(running) == f"audit j_1: running {'█' * 15}{'░' * 15} 50%, 1,500 of 3,000 records"
+    )
+    assert line_of({**running, "state": "done"}) == "audit j_1: done"
+    assert line_of({**running, "progress": {"at": 0, "of": 0}}) == "audit j_1: running"
+
+
+def test_what_a_job_ends_with() -> None:
+    """A difference is told apart from a failure."""
+    assert ended_with({"state": "done", "outcome": {"verified": True}}) == 0
+    assert ended_with({"state": "done", "outcome": {"verified": False}}) == 4
+    assert ended_with({"state": "done", "outcome": {"replayed": 3}}) == 0
+    assert ended_with({"state": "failed", "outcome": {"error": "no"}}) == 1
+    assert ended_with({"state": "cancelled", "outcome": None}) == 1
+    assert ended_with({"state": "waiting", "outcome": None}) == 0

@@ -1,0 +1,240 @@
+"""`weir check`, `diff`, `get`, `history` and `rollback` against a real dashboard."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from weir import names
+from weir.definitions.records import Edit, put_record
+from weir_local.testing import TestStack
+
+from .conftest import Command
+
+pytestmark = pytest.mark.stack
+METRIC = "# {note}\nkind: metric\nname: {name}\nevents: {{type: shop.order}}\nunit: {unit}\n"
+
+
+def metric(name: str, unit: str = "ms", note: str = "orders") -> str:
+    """Return the text of a metric."""
+    return METRIC.format(name=name, unit=unit, note=note)
+
+
+def objects(written: str) -> list[dict[str, Any]]:
+    """Return what `--json` wrote: an object a line."""
+    return [json.loads(line) for line in written.splitlines()]
+
+
+def store(weir: Command, name: str, *texts: str) -> None:
+    """Store texts one after the other as versions."""
+    for text in texts:
+        path = weir.write(f"{name}.yaml", text)
+        weir.run("-f", path)
+        path.unlink()
+
+
+class TestCheck:
+    def test_nothing_is_stored(self, weir: Command) -> None:
+        """What would be accepted is told, what would not in the dashboard's words."""
+        weir.write("a.yaml", metric("only_checked"))
+        weir.write("b.yaml", metric("badly_checked").replace("unit", "unti"))
+        written, _ = weir.do("check", "-f", weir.folder, code=1)
+        good, bad = sorted(written.splitlines(), reverse=True)
+        assert bad == "ok        metric/only_checked"
+        assert good.startswith("refused   metric/badly_checked (")
+        assert good.endswith('/unti must be a known member, got "unti"; did you mean "unit"?')
+        _, errors = weir.do("get", "metric/only_checked", code=1)
+        assert errors == "weir: there is no such definition\n"
+
+    def test_json(self, weir: Command) -> None:
+        """An object a line, with the same words."""
+        weir.write("b.yaml", metric("badly_checked").replace("unit", "unti"))
+        (found,) = objects(weir.do("check", "-f", weir.folder, "--json", code=1)[0])
+        assert (found["outcome"], found["name"]) == ("refused", "badly_checked")
+        assert "did you mean" in found["why"][0]
+
+
+class TestDiff:
+    def test_what_apply_would_change(self, weir: Command) -> None:
+        """New, changed, changed in letters alone; exit code 4 while something would change."""
+        store(weir, "x", metric("changes"), metric("same_meaning"))
+        weir.write("changes.yaml", metric("changes", "s"))
+        weir.write("same.yaml", metric("same_meaning", note="another comment"))
+        weir.write("z.yaml", metric("is_new"))
+        written, _ = weir.do("diff", "-f", weir.folder, code=4)
+        assert (
+            "metric/changes: 1 member(s) change\n  /unit: 'ms' -> 's'\n--- version 1\n" in written
+        )
+        assert f"+++ {weir.folder / 'changes.yaml'}\n" in written
+        assert "-unit: ms\n+unit: s\n" in written
+        assert "metric/same_meaning: the same as version 1, but for its letters\n" in written
+        assert "metric/is_new: new\n--- nothing\n" in written
+        _, errors = weir.do("get", "metric/is_new", code=1)
+        assert errors
+
+    def test_once_applied_nothing_differs(self, weir: Command) -> None:
+        """What apply leaves alone, diff calls the same."""
+        weir.write("a.yaml", metric("applied"))
+        weir.run()
+        written, _ = weir.do("diff", "-f", weir.folder)
+        assert written == "metric/applied: the same as version 1\n"
+
+    def test_two_versions(self, weir: Command) -> None:
+        """By number; one that is not there is refused."""
+        store(weir, "x", metric("versions"), metric("versions", "s"), metric("versions", "h"))
+        asked = ("diff", "metric/versions", "--version", "2", "--against", "1")
+        assert "  /unit: 'ms' -> 's'" in weir.do(*asked, code=4)[0]
+        (found,) = objects(weir.do("diff", "metric/versions", "--version", "3", "--json")[0])
+        assert (found["same"], found["old_version"]) == (True, 3)
+        _, errors = weir.do("diff", "metric/versions", "--version", "9", code=1)
+        assert "must have a version 9, got none; the newest is 3" in errors
+
+
+class TestGet:
+    def test_the_text_as_it_was_written(self, weir: Command) -> None:
+        """It can be put into a file and applied again, and nothing changes."""
+        store(weir, "x", metric("to_get"))
+        written, _ = weir.do("get", "metric/to_get")
+        assert written == metric("to_get")
+        weir.write("again.yaml", written)
+        assert weir.run().splitlines() == ["unchanged metric/to_get version 1"]
+
+    def test_lists(self, weir: Command) -> None:
+        """Of a kind, or all; each with who changed it and when."""
+        store(weir, "x", metric("to_list"))
+        for words in (("get",), ("get", "metric")):
+            (line,) = (one for one in weir.do(*words)[0].splitlines() if "/to_list " in one)
+            assert line.split()[:3] == ["metric/to_list", "1", "starting"]
+            assert line.split()[-1].startswith("key:")
+        assert "metric/" not in weir.do("get", "board")[0]
+        assert "to_list" in {one["name"] for one in objects(weir.do("get", "--json")[0])}
+
+    def test_a_terminal_is_not_steered(self, weir: Command) -> None:
+        """Signs that a terminal obeys are written to a file as they are, to a terminal not."""
+        path = weir.write("raw.json", '{"kind": "source", "name": "raw", "title": "a\u009b2J"}')
+        weir.run("-f", path)
+        assert "\u009b" in weir.do("get", "source/raw")[0]
+        assert "\u009b" not in on_a_terminal(weir, "get", "source/raw")
+        assert "\u009b" not in weir.do("get", "source", "--json")[0]
+
+
+def on_a_terminal(weir: Command, *words: str) -> str:
+    """Run a command whose standard output is a terminal; return what it wrote."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "WEIR_DASHBOARD_URL": weir.url, "WEIR_API_KEY": weir.key}
+    command = [sys.executable, "-m", "weir_cli", *words]
+    with subprocess.Popen(command, env=environment, stdout=theirs) as process:  # noqa: S603
+        os.close(theirs)
+        written = b""
+        while True:
+            try:
+                part = os.read(ours, 65_536)
+            except OSError:
+                part = b""  # Linux: the other end is closed
+            if not part:
+                break
+            written += part
+    os.close(ours)
+    assert process.returncode == 0
+    return written.decode()
+
+
+class TestHistory:
+    def test_who_and_when(self, weir: Command) -> None:
+        """Each edit, the newest first, with its text where asked for."""
+        store(weir, "x", metric("edited"), metric("edited", "s"))
+        first, second = weir.do("history", "metric/edited")[0].splitlines()
+        assert first.split()[:4] == ["metric/edited", "version", "2", "written"]
+        assert second.split()[2] == "1"
+        assert "    unit: s\n" in weir.do("history", "metric/edited", "--texts", "-n", "1")[0]
+        found = objects(weir.do("history", "metric/edited", "--json")[0])
+        assert [one["version"] for one in found] == [2, 1]
+
+    def test_everything(self, weir: Command) -> None:
+        """Without a name the changes of all definitions; keys without their text."""
+        store(weir, "x", metric("among_all"))
+        newest, *_ = weir.do("history", "-n", "5")[0].splitlines()
+        assert newest.startswith("metric/among_all")
+        assert all(one["text"] is None for one in objects(weir.do("history", "--json")[0])
+                   if one["kind"] == "key")  # fmt: skip
+
+    def test_what_was_passed_over(self, installation: TestStack, weir: Command) -> None:
+        """A version that somebody wrote past the API is told with its reason."""
+        store(weir, "x", metric("spoilt"))
+        edit = Edit("default", "metric", "spoilt", 1, by="other", at_ms=1_800_000_000_000)
+        producer = Producer({"bootstrap.servers": installation.kafka_bootstrap, "acks": "all"})
+        record = put_record(edit, "kind: metric\nname: spoilt\n")
+        producer.produce(names.DEFINITIONS, record.value, record.key)
+        assert producer.flush(30) == 0
+        installation.wait_until(
+            lambda: installation.api("GET", "/definitions/metric/spoilt").body["refused"], "it read"
+        )
+        told = weir.do("history", "metric/spoilt", "--refused")[0].splitlines()
+        assert told[0].split()[:4] == ["metric/spoilt", "version", "2", "refused"]
+        assert told[1] == "    passed over: /events must be given, got nothing; add events"
+        assert "passed over" in weir.do("history", "metric/spoilt")[0]
+        (line,) = (o for o in weir.do("get", "metric")[0].splitlines() if "/spoilt " in o)
+        assert "version 2 refused" in line
+
+
+class TestRollback:
+    def test_back_and_forth(self, weir: Command) -> None:
+        """A new version with the older text."""
+        store(weir, "x", metric("rolled"), metric("rolled", "s"))
+        written, _ = weir.do("rollback", "metric/rolled", "--to", "1")
+        assert written == "metric/rolled version 3 has the text of version 1\n"
+        assert weir.do("get", "metric/rolled")[0] == metric("rolled")
+        (found,) = objects(weir.do("rollback", "metric/rolled", "--to", "2", "--json")[0])
+        assert (found["version"], found["parsed"]["unit"]) == (4, "s")
+
+    def test_only_from_the_version_that_was_meant(self, weir: Command) -> None:
+        """Somebody else's change in between is not undone unseen."""
+        store(weir, "x", metric("guarded"), metric("guarded", "s"))
+        _, errors = weir.do("rollback", "metric/guarded", "--to", "1", "--from", "1", code=1)
+        assert "is at version 2: you changed version 1" in errors
+        weir.do("rollback", "metric/guarded", "--to", "1", "--from", "2")
+
+    def test_a_deleted_one_comes_back(self, installation: TestStack, weir: Command) -> None:
+        """Its history is still there; one that never was is refused."""
+        store(weir, "x", metric("undeleted"))
+        installation.api("DELETE", "/definitions/metric/undeleted", None, {"If-Match": '"1"'})
+        assert "version 3 has" in weir.do("rollback", "metric/undeleted", "--to", "1")[0]
+        _, errors = weir.do("rollback", "metric/never_was", "--to", "1", code=1)
+        assert "there is none at all" in errors
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("get", "metric/"), "must be written as kind/name, such as metric/orders"),
+        (("rollback", "metric"), "must be written as kind/name"),
+        (("diff",), "must have files (-f) or one KIND/NAME, got neither or both"),
+        (("diff", "metric/a"), "--version must say which version"),
+        (("history", "-n", "0"), "--limit must be between 1 and 500, got 0"),
+        (("query", "orders"), "must have METRIC and AGGREGATE"),
+        (("query", "a", "count", "--where", "region"), "--where must be name=value"),
+        (("query", "-f", "none.json"), "--file must be a query as JSON"),
+        (("jobs", "--cancel"), "--cancel must say which job"),
+    ],
+)
+def test_what_cannot_be_meant(weir: Command, words: tuple[str, ...], told: str) -> None:
+    """Exit code 2, and the error says how it is written."""
+    _, errors = weir.do(*words, code=2)
+    assert told in errors
+
+
+def test_whoever_reads_may_stop(weir: Command) -> None:
+    """A pipe whose reader has gone, as that of `head`, is no error."""
+    store(weir, "x", *(metric(f"many_{n}") for n in range(3)))
+    process = weir.begin("get", "--json")
+    assert process.stdout is not None
+    process.stdout.close()
+    process.stdout = None
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")

@@ -1,0 +1,184 @@
+"""`weir top`: what it knows, what it shows, and both against a real dashboard."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+from weir_cli.screen import lines_of, spark
+from weir_cli.watched import Watched, fold, query_of
+from weir_local.testing import TestStack
+
+from .conftest import Command
+
+NOW_MS = 1_800_000_000_000
+ANSWER: dict[str, Any] = {
+    "metric": {"name": "orders", "unit": "", "resolution_ms": 10_000},
+    "t_ms": [NOW_MS - 20_000, NOW_MS - 10_000, NOW_MS],
+    "series": [
+        {"k": 0, "by": {}, "value": [1.0, 5.0, 2.0], "count": [10, 50, 20], "state": "fpp"}
+    ],
+    "of": 1, "notes": [], "corrections": [], "final_to_ms": NOW_MS - 20_000,
+}  # fmt: skip
+ALERT = {
+    "id": "a1", "rule": "slow", "labels": {"region": "eu\x1b[2J"}, "severity": "high",
+    "state": "firing", "verdict": "provisional", "value": 617.2, "limit": 400.0,
+    "since_ms": NOW_MS - 60_000,
+}  # fmt: skip
+FRAMES: list[dict[str, Any]] = [
+    {"op": "welcome", "now_ms": NOW_MS - 1},
+    {"op": "subscribed", "id": 1, "key": "p1"},
+    {"op": "subscribed", "id": 3, "key": "q1", "query": {"metric": "orders", "aggregate": "rate"}},
+    {"op": "snapshot", "key": "q1", "part": 1, "parts": 1, "answer": ANSWER},
+    {"op": "alert", "key": "a1", "seq": 5, "alert": ALERT},
+    {"op": "alerts", "key": "a1", "seq": 5, "open": ["a1"]},
+    {
+        "op": "pipeline", "key": "p1", "bottleneck": "panes",
+        "parts": [{"name": "panes", "instance": "x", "status": "ok", "busy": 0.84, "in": 1281.0,
+                   "lag_ms": 220}],
+    },
+    {
+        "op": "heartbeat", "now_ms": NOW_MS,
+        "fresh": {"status": "live", "processed_through_ms": NOW_MS - 400, "part": None},
+    },
+    {"op": "of_a_later_release"},
+]  # fmt: skip
+
+
+def folded(frames: list[dict[str, Any]]) -> Watched:
+    """Return what is known after frames."""
+    state = Watched()
+    for frame in frames:
+        state = fold(state, frame)
+    return state
+
+
+class TestWhatIsShown:
+    def test_the_whole_screen(self) -> None:
+        """Freshness, alerts, parts and metrics; the window that is still filling is left out."""
+        assert lines_of(folded(FRAMES), width=120, height=40) == [
+            "weir top  2027-01-15 08:00:00Z  live, counted 0.4 s ago  bottleneck: panes",
+            "",
+            "alert               severity  state               value  limit  since",
+            "slow region=eu�[2J  high      firing provisional  617.2  400    60 s",
+            "",
+            "part   status  busy  in/s   lag",
+            "panes  ok      84%   1,281  0.2 s",
+            "",
+            "metric       value               last 30 steps",
+            "orders rate  5      provisional  ▂█",
+        ]
+
+    def test_what_ended_is_gone(self) -> None:
+        """An alert that ended, or that the list of those that fire does not name."""
+        for last in (
+            {"op": "alert", "key": "a1", "seq": 6, "alert": {**ALERT, "state": "resolved"}},
+            {"op": "alerts", "key": "a1", "seq": 6, "open": []},
+        ):
+            assert "no alert fires" in lines_of(folded([*FRAMES, last]), width=80, height=40)
+
+    def test_a_lost_connection(self) -> None:
+        """What was known stays, under a line that says so; a new connection begins anew."""
+        first, *_ = lines_of(folded(FRAMES), width=80, height=40, lost_s=12.3)
+        assert first == "weir top  no connection for 12 s; trying again"
+        assert folded([*FRAMES, FRAMES[0]]).alerts == {}
+
+    def test_nothing_is_reported_before_all_of_it_is_known(self) -> None:
+        """Each metric that was asked for has answered, or was refused."""
+        state, whole = Watched(asked=2), []
+        for frame in (*FRAMES, {"op": "error", "id": 4, "problem": {}}):
+            state = fold(state, frame)
+            whole.append(state.is_whole)
+        assert whole == [False] * len(FRAMES) + [True]
+        assert fold(state, FRAMES[0]).asked == 1
+
+    def test_a_small_terminal(self) -> None:
+        """Nothing is wider or longer than the terminal, and what is left out is said."""
+        lines = lines_of(folded(FRAMES), width=20, height=4)
+        assert max(map(len, lines)) <= 20
+        assert lines[3:] == ["… 7 more lines"]
+
+    def test_sparks(self) -> None:
+        """From 0 to the largest; a gap where nothing is known."""
+        assert spark([0.0, 1.0, None, 2.0]) == "▁▅ █"
+        assert spark([None, None]) == "  "
+        assert spark([0.0]) == "▁"
+
+    def test_what_is_asked(self) -> None:
+        """The flow where a metric has it, else what it has; steps of whole panes."""
+        metric = {"name": "m", "aggregates": ["avg", "rate"], "resolution_ms": 1_000}
+        assert query_of(metric) == {
+            "metric": "m",
+            "aggregate": "rate",
+            "step": "10s",
+            "range": {"last": "5m"},
+        }
+        hourly = {"name": "m", "aggregates": ["p95"], "resolution_ms": 3_600_000}
+        asked = query_of(hourly)
+        assert asked is not None
+        assert (asked["aggregate"], asked["step"]) == ("p95", "1h")
+        assert query_of({**hourly, "aggregates": ["top(data.a)"]}) is None
+
+
+@pytest.mark.stack
+class TestAgainstADashboard:
+    def test_a_report_where_there_is_no_terminal(self, weir: Command) -> None:
+        """Plain lines, or JSON; it ends after as many as were asked for."""
+        written, _ = weir.do("top", "-n", "1")
+        assert written.startswith("weir top  20")
+        assert "\ndashboard  ok" in written
+        assert "\x1b" not in written
+        (found,) = map(json.loads, weir.do("top", "-n", "1", "--json")[0].splitlines())
+        assert "dashboard" in {part["name"] for part in found["parts"]}
+        assert found["lost_s"] is None
+
+    def test_a_metric_that_is_not_there(self, weir: Command) -> None:
+        """Exit code 2, and what to look at."""
+        _, errors = weir.do("top", "nowhere", code=2)
+        assert "must be one of this tenant's, got nowhere; `weir get metric` lists them" in errors
+
+    def test_a_key_that_does_not_hold(self, weir: Command) -> None:
+        """It is refused at once, not tried for ever."""
+        weir.key = "wk_aaaaaaaa_" + "b" * 43
+        assert "key" in weir.do("top", "-n", "1", code=1)[1]
+
+    def test_on_a_terminal(self, installation: TestStack) -> None:
+        """It draws until Ctrl-C, and leaves the terminal as it was."""
+        ours, theirs = pty.openpty()
+        environment = {
+            **os.environ,
+            "WEIR_DASHBOARD_URL": installation.dashboard_url,
+            "WEIR_API_KEY": installation.key,
+        }
+        command = [sys.executable, "-m", "weir_cli", "top"]
+        process = subprocess.Popen(command, env=environment, stdin=theirs, stdout=theirs)  # noqa: S603
+        os.close(theirs)
+        try:
+            drawn = read_until(ours, b"dashboard  ok")
+            assert drawn.startswith(b"\x1b[?1049h\x1b[?25l\x1b[H")
+            process.send_signal(signal.SIGINT)
+            left = read_until(ours, b"\x1b[?1049l")
+            assert b"\x1b[?25h" in left
+            assert process.wait(30) == 130
+        finally:
+            process.kill()
+            process.wait()
+            os.close(ours)
+
+
+def read_until(terminal: int, wanted: bytes, timeout_s: float = 60.0) -> bytes:
+    """Return what a terminal shows up to some bytes."""
+    seen, deadline = b"", time.monotonic() + timeout_s
+    while wanted not in seen:
+        assert time.monotonic() < deadline, seen
+        if select.select([terminal], [], [], 0.2)[0]:
+            seen += os.read(terminal, 65_536)
+    return seen

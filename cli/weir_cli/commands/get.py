@@ -1,0 +1,75 @@
+"""`weir get [KIND[/NAME]]`: the definitions in force, or the text of one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from weir_cli import exits
+from weir_cli.api import Api, quoted
+from weir_cli.options import Place, add_command, kind_or_place, reached
+from weir_cli.telling import instant, printable, refuse, say, say_json, table
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    says = "list definitions, or print the text of one"
+    command = add_command(commands, "get", says=says, about=__doc__)
+    command.add_argument(
+        "definition", nargs="?", type=kind_or_place, metavar="KIND[/NAME]", help="by default all"
+    )
+    command.set_defaults(run=run)
+
+
+def run(asked: argparse.Namespace) -> int:
+    """Print one definition, or a list of them; return the exit code.
+
+    Raises:
+        UsageError: If address or key cannot be used.
+        UnreachedError: If the dashboard did not answer in time.
+    """
+    api = reached(asked)
+    wanted: Place | None = asked.definition
+    if wanted is not None and wanted.name:
+        return _one(api, wanted, as_json=asked.json)
+    return _list(api, wanted.kind if wanted else None, as_json=asked.json)
+
+
+def _one(api: Api, wanted: Place, *, as_json: bool) -> int:
+    answer = api.call("GET", f"/definitions{quoted(wanted.kind, wanted.name)}")
+    if not answer.is_ok:
+        refuse(answer)
+        return exits.REFUSED
+    if as_json:
+        say_json(answer.body)
+    else:
+        # As it stands in the log, so that it can be written to a file and applied again.
+        text = str(answer.body["text"]).removesuffix("\n") + "\n"
+        sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
+    return exits.DONE
+
+
+def _list(api: Api, kind: str | None, *, as_json: bool) -> int:
+    answer = api.call("GET", "/definitions" + (f"?kind={quoted(kind)[1:]}" if kind else ""))
+    if not answer.is_ok:
+        refuse(answer)
+        return exits.REFUSED
+    items = answer.body["items"]
+    if as_json:
+        for one in items:
+            say_json(one)
+    elif items:
+        rows = [["definition", "version", "state", "changed", "by"]]
+        rows += [
+            [f"{one['kind']}/{one['name']}", str(one["version"]), _state(one),
+             instant(one["at_ms"]), one["by"]]
+            for one in items
+        ]  # fmt: skip
+        say("\n".join(table(rows)))
+    return exits.DONE
+
+
+def _state(one: dict[str, Any]) -> str:
+    newer = one.get("refused")
+    return f"{one['state']}, version {newer['version']} refused" if newer else str(one["state"])

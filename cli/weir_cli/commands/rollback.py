@@ -1,0 +1,70 @@
+"""`weir rollback KIND/NAME --to VERSION`: an older text in force again, as a new version.
+
+Nothing of the history is lost. A metric is counted anew by the version that this makes. It
+is made from the version that was just read; `--from` refuses if that is another one.
+"""
+
+from __future__ import annotations
+
+import argparse
+from http import HTTPStatus
+from typing import Any
+
+from weir_cli import exits
+from weir_cli.api import Api, quoted
+from weir_cli.options import Place, add_command, place, reached
+from weir_cli.telling import complain, refuse, say, say_json
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    says = "put an older version in force again"
+    command = add_command(commands, "rollback", says=says, about=__doc__)
+    command.add_argument("definition", type=place, metavar="KIND/NAME", help="which")
+    command.add_argument("--to", type=int, required=True, metavar="VERSION", help="whose text")
+    command.add_argument(
+        "--from", dest="base", type=int, metavar="VERSION", help="only if this one is in force"
+    )
+    command.set_defaults(run=run)
+
+
+def run(asked: argparse.Namespace) -> int:
+    """Roll one definition back; return the exit code.
+
+    Raises:
+        UsageError: If address or key cannot be used.
+        UnreachedError: If the dashboard did not answer in time.
+    """
+    api, wanted = reached(asked), asked.definition
+    where = f"/definitions{quoted(wanted.kind, wanted.name)}"
+    condition = _condition(api, where, asked.base)
+    if condition is None:
+        return exits.REFUSED
+    answer = api.call("POST", f"{where}/rollback", {"version": asked.to}, condition)
+    if not answer.is_ok:
+        refuse(answer)
+        return exits.REFUSED
+    _tell(wanted, answer.body, asked.to, as_json=asked.json)
+    return exits.DONE
+
+
+def _condition(api: Api, where: str, base: int | None) -> dict[str, str] | None:
+    """Return what the change is made from; None if that cannot be read."""
+    if base is not None:
+        return {"If-Match": f'"{base}"'}
+    seen = api.call("GET", where)
+    if seen.is_ok:
+        return {"If-Match": f'"{seen.body["version"]}"'}
+    if seen.status == HTTPStatus.NOT_FOUND:
+        return {"If-None-Match": "*"}  # it was deleted, or never was: the dashboard says which
+    refuse(seen)
+    return None
+
+
+def _tell(wanted: Place, stored: dict[str, Any], to: int, *, as_json: bool) -> None:
+    if as_json:
+        say_json(stored)
+    else:
+        say(f"{wanted.title} version {stored['version']} has the text of version {to}")
+    if stored.get("refused"):
+        complain(f"a newer version is passed over: {stored['refused']['message']}")

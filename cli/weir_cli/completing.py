@@ -1,0 +1,195 @@
+"""Completion of shells, made from the parser itself: whatever it knows is completed."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+# Keys and jobs have commands and routes of their own. A test compares it with all kinds.
+WRITTEN: Final = ("board", "channel", "metric", "rule", "silence", "source")
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a command.
+
+    Attributes:
+        names: As it is written: `-f`, `--file`.
+        says: What it does, one line.
+        takes: `nothing`, `file` or `text`.
+        choices: What it takes, if that is a closed set.
+    """
+
+    names: tuple[str, ...]
+    says: str
+    takes: str
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command and what may follow it.
+
+    Attributes:
+        says: What it does, one line.
+        options: Its options.
+        words: What its first argument may be, if that is known.
+    """
+
+    says: str
+    options: tuple[Option, ...]
+    words: tuple[str, ...]
+
+
+def words_of(parser: argparse.ArgumentParser) -> dict[str, Command]:
+    """Return every command of a parser, by its name."""
+    (subparsers,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    said = {one.dest: one.help or "" for one in subparsers._choices_actions}
+    return {
+        name: Command(said[name], tuple(_options(command)), _words(command))
+        for name, command in subparsers.choices.items()
+    }
+
+
+def _options(command: argparse.ArgumentParser) -> Sequence[Option]:
+    return [
+        Option(
+            tuple(action.option_strings),
+            (action.help or "").replace("%%", "%"),
+            _takes(action),
+            tuple(map(str, action.choices or ())),
+        )
+        for action in command._actions
+        if action.option_strings
+    ]
+
+
+def _takes(action: argparse.Action) -> str:
+    if action.nargs == 0:
+        return "nothing"
+    return "file" if "FILE" in str(action.metavar) else "text"
+
+
+def _words(command: argparse.ArgumentParser) -> tuple[str, ...]:
+    for action in command._actions:
+        if not action.option_strings:
+            if action.choices:
+                return tuple(map(str, action.choices))
+            if "KIND" in str(action.metavar):
+                ending = "" if str(action.metavar).endswith("]") else "/"
+                return tuple(f"{kind}{ending}" for kind in WRITTEN)
+    return ()
+
+
+# ── bash ────────────────────────────────────────────────────────────────────
+
+
+def bash(commands: Mapping[str, Command]) -> str:
+    """Return a function for bash's `complete`."""
+    cases = "".join(f"    {name})\n{_bash_case(one)}      ;;\n" for name, one in commands.items())
+    return f"""# completion of weir for bash
+_weir() {{
+  local word="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}"
+  COMPREPLY=()
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W "{" ".join(commands)} --help" -- "$word"))
+    return
+  fi
+  case "${{COMP_WORDS[1]}}" in
+{cases}  esac
+}}
+complete -o default -F _weir weir
+"""
+
+
+def _bash_case(command: Command) -> str:
+    lines = ['      case "$before" in']
+    for option in command.options:
+        if option.takes == "nothing":
+            continue
+        given = f'COMPREPLY=($(compgen -W "{" ".join(option.choices)}" -- "$word")); '
+        files = 'COMPREPLY=($(compgen -f -- "$word")); '
+        does = given if option.choices else files if option.takes == "file" else ""
+        lines.append(f"        {'|'.join(option.names)}) {does}return ;;")
+    names = [name for option in command.options for name in option.names]
+    words = " ".join((*names, *command.words))
+    lines += ["      esac", f'      COMPREPLY=($(compgen -W "{words}" -- "$word"))']
+    if any(word.endswith("/") for word in command.words):
+        lines.append("      case ${COMPREPLY[0]} in */) compopt -o nospace 2>/dev/null ;; esac")
+    return "".join(f"{line}\n" for line in lines)
+
+
+# ── zsh ─────────────────────────────────────────────────────────────────────
+
+
+def zsh(commands: Mapping[str, Command]) -> str:
+    """Return a file for zsh's `fpath`."""
+    listed = "".join(f"    {_quoted(f'{n}:{one.says}')}\n" for n, one in commands.items())
+    cases = "".join(f"    {name})\n{_zsh_case(one)}      ;;\n" for name, one in commands.items())
+    return f"""#compdef weir
+_weir() {{
+  local -a commands
+  commands=(
+{listed}  )
+  if (( CURRENT == 2 )); then
+    _describe command commands
+    return
+  fi
+  local command=$words[2]
+  words=("${{(@)words[2,-1]}}")
+  (( CURRENT -= 1 ))
+  case $command in
+{cases}  esac
+}}
+_weir "$@"
+"""
+
+
+def _zsh_case(command: Command) -> str:
+    lines = ["      _arguments -s \\"]
+    for option in command.options:
+        takes = {"nothing": "", "file": ":file:_files", "text": ":value:"}[option.takes]
+        if option.choices:
+            takes = f":value:({' '.join(option.choices)})"
+        said = option.says.replace("[", "(").replace("]", ")").replace(":", ",")
+        lines += [f"        {_quoted(f'{name}[{said}]{takes}')} \\" for name in option.names]
+    words = f"({' '.join(command.words)})" if command.words else "_files"
+    lines.append(f"        {_quoted(f'*:word:{words}')}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+# ── fish ────────────────────────────────────────────────────────────────────
+
+
+def fish(commands: Mapping[str, Command]) -> str:
+    """Return a file for fish's folder of completions."""
+    lines = ["# completion of weir for fish", "complete -c weir -f"]
+    for name, command in commands.items():
+        first = f"complete -c weir -n __fish_use_subcommand -a {name} -d {_quoted(command.says)}"
+        here = f"complete -c weir -n '__fish_seen_subcommand_from {name}'"
+        lines += [first, *(f"{here} {_fish_option(option)}" for option in command.options)]
+        if command.words:
+            lines.append(f"{here} -a {_quoted(' '.join(command.words))}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _fish_option(option: Option) -> str:
+    names = [f"-l {n[2:]}" if n.startswith("--") else f"-s {n[1:]}" for n in option.names]
+    takes = {"nothing": "", "file": "-r -F", "text": "-x"}[option.takes]
+    if option.choices:
+        takes = f"-x -a {_quoted(' '.join(option.choices))}"
+    return " ".join(part for part in (*names, takes, f"-d {_quoted(option.says)}") if part)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+SHELLS: Final[dict[str, Callable[[Mapping[str, Command]], str]]] = {
+    "bash": bash,
+    "zsh": zsh,
+    "fish": fish,
+}
+"""Shell -> what writes its completion."""

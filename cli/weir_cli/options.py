@@ -1,0 +1,149 @@
+"""What commands have in common: how the dashboard is reached, and which definition is meant."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from weir_cli import exits
+from weir_cli.api import Api
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which definition is meant.
+
+    Attributes:
+        kind: Its kind.
+        name: Its name; empty for all of the kind, where a command takes that.
+    """
+
+    kind: str
+    name: str
+
+    @property
+    def title(self) -> str:
+        """Return kind and name as people write them."""
+        return f"{self.kind}/{self.name}"
+
+
+def add_command(commands: Any, name: str, *, says: str, about: str | None) -> Any:
+    """Add a command to the parser, with the options that every command has.
+
+    Args:
+        commands: Where argparse keeps commands.
+        name: Its word.
+        says: One line for the list of commands.
+        about: What stands above its options.
+    """
+    command = commands.add_parser(
+        name,
+        help=says,
+        description=about,
+        epilog=exits.EXPLAINED,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    group = command.add_argument_group("the dashboard")
+    group.add_argument(
+        "--url",
+        default=os.environ.get("WEIR_DASHBOARD_URL"),
+        help="http://host:port; by default WEIR_DASHBOARD_URL",
+    )
+    group.add_argument(
+        "--key-file",
+        metavar="FILE",
+        type=Path,
+        default=os.environ.get("WEIR_API_KEY_FILE") or None,
+        help="file with an API key; by default the one that WEIR_API_KEY_FILE names, else the "
+        "key in WEIR_API_KEY",
+    )
+    group.add_argument(
+        "--wait",
+        metavar="SECONDS",
+        type=float,
+        default=0.0,
+        help="how long to wait for a dashboard that does not answer yet; by default not at all",
+    )
+    command.add_argument(
+        "--json", action="store_true", help="print JSON, one object a line, in place of words"
+    )
+    return command
+
+
+def add_files(command: Any, *, required: bool = True) -> None:
+    """Add `-f`."""
+    command.add_argument(
+        *("-f", "--file"),
+        metavar="FILE|DIR",
+        type=Path,
+        action="extend",
+        nargs="+",
+        required=required,
+        help="YAML or JSON of one or more definitions, or a folder of such files",
+    )
+
+
+def reached(asked: argparse.Namespace) -> Api:
+    """Return the dashboard that the options name; nothing is sent yet.
+
+    Raises:
+        UsageError: If the address or the key cannot be used.
+    """
+    return Api(address(asked.url), key(asked.key_file, os.environ), wait_s=asked.wait)
+
+
+def address(url: str | None) -> str:
+    """Return the dashboard's address.
+
+    Raises:
+        UsageError: If it is none.
+    """
+    parts = urlsplit(url or "")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        msg = f'--url or WEIR_DASHBOARD_URL must be http://host:port, got "{url or ""}"'
+        raise exits.UsageError(msg)
+    return str(url)
+
+
+def key(file: Path | None, environment: Mapping[str, str]) -> str:
+    """Return the API key of a file, else that of the environment.
+
+    Raises:
+        UsageError: If there is none.
+    """
+    try:
+        found = file.read_text().strip() if file else environment.get("WEIR_API_KEY", "")
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"--key-file must be a file with an API key: {error}"
+        raise exits.UsageError(msg) from None
+    if not found:
+        msg = "--key-file, WEIR_API_KEY_FILE or WEIR_API_KEY must give an API key, found none"
+        raise exits.UsageError(msg)
+    return found
+
+
+def place(text: str) -> Place:
+    """Return the definition that is written as `kind/name`.
+
+    Raises:
+        ArgumentTypeError: If it is not written so.
+    """
+    kind, _, name = text.partition("/")
+    if not kind or not name or "/" in name:
+        msg = f'a definition must be written as kind/name, such as metric/orders, got "{text}"'
+        raise argparse.ArgumentTypeError(msg)
+    return Place(kind, name)
+
+
+def kind_or_place(text: str) -> Place:
+    """Return the definition written as `kind/name`, or all of a kind.
+
+    Raises:
+        ArgumentTypeError: If it is neither.
+    """
+    return place(text) if "/" in text else Place(text, "")

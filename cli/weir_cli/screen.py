@@ -1,0 +1,137 @@
+"""What `weir top` shows, as lines of text: pure, the same for a terminal and for a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from weir_cli.telling import instant, printable, table
+from weir_cli.watched import Watched, newest, values
+
+SPARKS: Final = "▁▂▃▄▅▆▇█"
+STATE: Final = {"p": "provisional", "i": "incomplete", "r": "rebuilding", "n": "not kept"}
+
+
+def lines_of(state: Watched, *, width: int, height: int, lost_s: float | None = None) -> list[str]:
+    """Return the screen, the most urgent first.
+
+    Args:
+        state: What is known.
+        width: Columns; longer lines are cut.
+        height: Lines; what does not fit is left out, and said so.
+        lost_s: For how long the connection has been lost; None while it holds.
+    """
+    blocks = [_head(state, lost_s), _alerts(state), _parts(state), _metrics(state)]
+    lines = [line for block in blocks if block for line in (*block, "")][:-1]
+    lines = [_cut(printable(line), width) for line in lines]
+    if len(lines) <= height:
+        return lines
+    more = len(lines) - height + 1
+    return [*lines[: height - 1], _cut(f"… {more} more lines", width)]
+
+
+def told(state: Watched) -> dict[str, Any]:
+    """Return what is shown as JSON."""
+    return {
+        "now_ms": state.now_ms,
+        "fresh": dict(state.fresh),
+        "bottleneck": state.bottleneck,
+        "parts": [dict(part) for part in state.parts],
+        "alerts": [dict(alert) for alert in state.alerts.values()],
+        "metrics": [
+            {
+                "metric": asked["metric"],
+                "aggregate": asked["aggregate"],
+                "value": newest(state.answers[key])[0],
+                "state": newest(state.answers[key])[1],
+            }
+            for key, asked in _answered(state)
+        ],
+    }
+
+
+def spark(found: Sequence[float | None]) -> str:
+    """Return values as a row of bars from 0 to the largest; a gap where nothing is known."""
+    known = [abs(value) for value in found if value is not None]
+    top = max(known, default=0.0) or 1.0
+    steps = len(SPARKS) - 1
+    return "".join(" " if v is None else SPARKS[round(abs(v) / top * steps)] for v in found)
+
+
+def _head(state: Watched, lost_s: float | None) -> list[str]:
+    if lost_s is not None:
+        return [f"weir top  no connection for {lost_s:.0f} s; trying again"]
+    status = state.fresh.get("status", "…")
+    through = state.fresh.get("processed_through_ms")
+    age = f", counted {_ago(state.now_ms - through)} ago" if through else ""
+    part = f" because of {state.fresh['part']}" if state.fresh.get("part") else ""
+    slow = f"  bottleneck: {state.bottleneck}" if state.bottleneck else ""
+    return [f"weir top  {instant(state.now_ms)}  {status}{age}{part}{slow}"]
+
+
+def _alerts(state: Watched) -> list[str]:
+    if not state.alerts:
+        return ["no alert fires"]
+    rows = [["alert", "severity", "state", "value", "limit", "since"]]
+    for one in sorted(state.alerts.values(), key=lambda alert: -alert["since_ms"]):
+        labels = ",".join(f"{name}={value}" for name, value in one["labels"].items())
+        rows.append(
+            [
+                one["rule"] + (f" {labels}" if labels else ""),
+                one["severity"],
+                f"{one['state']} {one['verdict'] or ''}".strip(),
+                _number(one["value"]),
+                _number(one["limit"]),
+                _ago(state.now_ms - one["since_ms"]),
+            ]
+        )
+    return table(rows)
+
+
+def _parts(state: Watched) -> list[str]:
+    rows = [["part", "status", "busy", "in/s", "lag"]]
+    for one in state.parts:
+        busy = "-" if one["busy"] is None else f"{one['busy']:.0%}"
+        lag = "-" if one["lag_ms"] is None else _ago(one["lag_ms"])
+        rows.append([one["name"], one["status"], busy, _number(one["in"]), lag])
+    return table(rows)
+
+
+def _metrics(state: Watched) -> list[str]:
+    answered = _answered(state)
+    if not answered:
+        return []
+    rows = [["metric", "value", "", "last 30 steps"]]
+    for key, asked in answered:
+        answer = state.answers[key]
+        value, letter = newest(answer)
+        unit = f" {answer['metric'].get('unit') or ''}".rstrip()
+        what = f"{asked['metric']} {asked['aggregate']}"
+        rows.append(
+            [what, _number(value) + unit, STATE.get(letter, ""), spark(values(answer)[:-1])]
+        )
+    return table(rows)
+
+
+def _answered(state: Watched) -> list[tuple[str, Mapping[str, Any]]]:
+    known = [(key, asked) for key, asked in state.metrics.items() if state.answers.get(key)]
+    return sorted(known, key=lambda one: str(one[1]["metric"]))
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, list):
+        return " to ".join(_number(one) for one in value)
+    return "-" if value is None else f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
+
+
+def _ago(length_ms: float) -> str:
+    seconds = max(0.0, length_ms / 1000)
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7_200 else f"{seconds / 3600:.0f} h"
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else line[: max(0, width - 1)] + "…"

@@ -1,0 +1,60 @@
+"""What commands write: words for people, JSON for programs, refusals to standard error."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from weir_cli.api import Answer
+
+# Values of dimensions and words of definitions are anybody's: a terminal obeys these signs.
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def printable(text: str) -> str:
+    """Return a text in which nothing makes a terminal do anything."""
+    return _CONTROL.sub("�", text)
+
+
+def say(text: str) -> None:
+    """Write a line, at once, so that a pipe sees it too."""
+    sys.stdout.write(f"{printable(text)}\n")
+    sys.stdout.flush()
+
+
+def say_json(value: Any) -> None:
+    """Write a value as JSON on one line."""
+    text = json.dumps(value, ensure_ascii=False)
+    sys.stdout.write(_CONTROL.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text) + "\n")
+    sys.stdout.flush()
+
+
+def complain(text: str) -> None:
+    """Write a line to standard error."""
+    sys.stderr.write(f"weir: {printable(text)}\n")
+    sys.stderr.flush()
+
+
+def refuse(answer: Answer) -> None:
+    """Write a refusal in the dashboard's words."""
+    first, *more = answer.told()
+    complain(first)
+    for line in more:
+        sys.stderr.write(f"    {printable(line)}\n")
+
+
+def instant(at_ms: int) -> str:
+    """Return an instant as people read it: UTC, in seconds."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def table(rows: list[list[str]]) -> list[str]:
+    """Return rows as lines with columns that stand below each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,126 @@
+"""What `weir top` knows: a fold of the frames of the live socket, without I/O.
+
+A frame says "this is so now"; what it does not mention is as it was. The same frames in
+the same order give the same state, and a snapshot replaces what was known of its query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from weir.definitions.durations import format_duration
+from weir.live import apply
+
+POINTS: Final = 30
+LEAST_STEP_MS: Final = 10_000
+FIRES: Final = ("firing", "recovering")
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Everything that is shown.
+
+    Attributes:
+        asked: How many metrics were asked for and not refused.
+        now_ms: The server's clock, at the newest frame that tells it; 0 before the first.
+        fresh: How old the numbers are (`fresh` of a heartbeat).
+        bottleneck: The part that holds up the flow, if one does.
+        parts: Each process, by name and instance.
+        alerts: Alert id -> the alert as it is now; those that fire.
+        metrics: Key of a subscription -> what is asked.
+        answers: Key of a subscription -> its newest answer.
+    """
+
+    asked: int = 0
+    now_ms: int = 0
+    fresh: Mapping[str, Any] = field(default_factory=dict)
+    bottleneck: str | None = None
+    parts: tuple[Mapping[str, Any], ...] = ()
+    alerts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    answers: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything that was asked for has been told once."""
+        answered = sum(key in self.answers for key in self.metrics)
+        return bool(self.now_ms and self.fresh and self.parts) and answered >= self.asked
+
+
+def query_of(metric: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what is asked of a metric: its flow, over the last thirty steps.
+
+    Args:
+        metric: It, as `GET /metrics` tells it.
+    """
+    named = [name for name in metric["aggregates"] if not name.startswith(("top", "theta"))]
+    wanted = next((name for name in ("rate", "count") if name in named), None)
+    aggregate = wanted or next(iter(named), None)
+    if aggregate is None:
+        return None
+    step_ms = max(metric["resolution_ms"], LEAST_STEP_MS)
+    return {
+        "metric": metric["name"],
+        "aggregate": aggregate,
+        "step": format_duration(step_ms),
+        "range": {"last": format_duration(POINTS * step_ms)},
+    }
+
+
+def fold(state: Watched, frame: Mapping[str, Any]) -> Watched:
+    """Return what is known after a frame; one of a kind that is not known changes nothing."""
+    match frame["op"]:
+        case "welcome":
+            # What a new connection does not tell again is not known any more.
+            return Watched(asked=state.asked, now_ms=frame["now_ms"])
+        case "heartbeat":
+            return replace(state, now_ms=frame["now_ms"], fresh=frame["fresh"])
+        case "pipeline":
+            return replace(state, bottleneck=frame["bottleneck"], parts=tuple(frame["parts"]))
+        case "subscribed" if "query" in frame:
+            return replace(state, metrics={**state.metrics, frame["key"]: frame["query"]})
+        case "snapshot" | "delta":
+            return replace(state, answers={**state.answers, frame["key"]: _answer(state, frame)})
+        case "error" if frame["id"] is not None:
+            # Of one metric, such as one that was deleted meanwhile; the others are told.
+            return replace(state, asked=state.asked - 1)
+        case "alert":
+            return replace(state, alerts=_alerts(state, frame["alert"]))
+        case "alerts":
+            still = {a: state.alerts[a] for a in frame["open"] if a in state.alerts}
+            return replace(state, alerts=still)
+    return state
+
+
+def _alerts(state: Watched, alert: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    others = {a: one for a, one in state.alerts.items() if a != alert["id"]}
+    return {**others, alert["id"]: alert} if alert["state"] in FIRES else others
+
+
+def _answer(state: Watched, frame: Mapping[str, Any]) -> Any:
+    before = state.answers.get(frame["key"])
+    if frame["op"] == "delta":
+        # A delta follows a snapshot, on the same connection.
+        return apply(before, frame) if before is not None else before  # type: ignore[arg-type]
+    if frame["part"] == 1 or before is None:
+        return frame["answer"]
+    return {**before, "series": [*before["series"], *frame["answer"]["series"]]}
+
+
+def newest(answer: Mapping[str, Any]) -> tuple[float | None, str]:
+    """Return the newest value of an answer's first series, and its state as a letter.
+
+    The last window of a live answer is still being filled: the one before it is told.
+    """
+    if not answer["series"]:
+        return None, ""
+    series = answer["series"][0]
+    at = max(0, len(series["value"]) - 2)
+    return series["value"][at], series["state"][at]
+
+
+def values(answer: Mapping[str, Any]) -> list[float | None]:
+    """Return the values of an answer's first series, the oldest first."""
+    return list(answer["series"][0]["value"]) if answer["series"] else []
