@@ -175,7 +175,7 @@ def main() -> None:
             ):
                 stack.define(kind, name, text)
             progress = "/definitions/metric/crossings/progress"
-            stack.wait_until(lambda: stack.api("GET", progress).body["active"])
+            stack.wait_until(lambda: stack.api("GET", progress).body["serving"])
             # Windows that began before the metric was counted say nothing.
             time.sleep(5)
             figures = measure(stack, receiver, options)

@@ -53,6 +53,12 @@ def tree_cpu_s(pids: Iterable[int]) -> float:
     return total
 
 
+def own_cpu_s(pid: int) -> float:
+    """Return the CPU seconds used so far by one process, without its children."""
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
+
+
 def _cpu_s(process: psutil.Process) -> float:
     try:
         times = process.cpu_times()

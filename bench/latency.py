@@ -387,7 +387,7 @@ def main() -> None:
             ):
                 stack.define(kind, name, text)
             progress = "/definitions/metric/probes/progress"
-            stack.wait_until(lambda: stack.api("GET", progress).body["active"])
+            stack.wait_until(lambda: stack.api("GET", progress).body["serving"])
             figures = measure(stack, options)
         finally:
             stack.stop()

@@ -2,28 +2,42 @@
 
 Seeded trials on five shapes of data, each merged from 1, 100 and 10,000 parts. Each
 percentile is read from a sketch of the size that a metric asking for it gets, and
-compared with the nearest rank of all values; distinct counts with the true number. The
-benchmark fails if a share is below 99 %.
+compared with the nearest rank of all values; distinct counts, and what two sets have in
+common, with the true numbers; each text of a top list with how often it came, and what is
+not listed with the bound for that. The benchmark fails if a share is below 99 %.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import datasketches as ds
 import harness
 import numpy as np
-from weir.sketches import Bounded, hll_estimate, kll_k, kll_quantile, merge_hll, merge_kll
+from weir.frequent import TOP_LG_K, Texts, merge_top, texts_union, top_of
+from weir.sets import THETA_LG_K, Theta, merge_theta, only_left, opened, overlap, set_size
+from weir.sketches import (
+    HLL_LG_K,
+    Bounded,
+    hll_estimate,
+    kll_k,
+    kll_quantile,
+    merge_hll,
+    merge_kll,
+)
 
 VALUES = 20_000
-# Trials by how many parts are merged: 10,000 parts cost 60 times as much as one.
-TRIALS = {1: 1000, 100: 1000, 10_000: 100}
+# Trials by how many parts are merged, of each shape: 10,000 parts cost five times as much as one.
+TRIALS = {1: 250, 100: 250, 10_000: 100}
 PERCENTILES = (0.5, 0.95, 0.99)
+LISTED = 10
 REACH = 0.99
-Sample = Callable[[np.random.Generator], np.ndarray]
+Values = np.ndarray
+Sample = Callable[[np.random.Generator], Values]
 
 SAMPLES: dict[str, Sample] = {
     "uniform": lambda rng: rng.uniform(size=VALUES),
@@ -34,45 +48,113 @@ SAMPLES: dict[str, Sample] = {
 }
 
 
-def percentiles_within(sample: Sample, parts: int, trials: int) -> dict[str, Any]:
-    """Return the share of trials within the bounds, and how wide they are, by percentile."""
-    held = dict.fromkeys(PERCENTILES, 0)
-    size = 0
+class Tally:
+    """What trials of one shape and one number of parts came to."""
+
+    def __init__(self) -> None:
+        self.held: Counter[str] = Counter()
+        self.trials: Counter[str] = Counter()
+        self.bytes: Counter[str] = Counter()
+
+    def note(self, name: str, held: bool, size: int) -> None:
+        """Count one trial."""
+        self.held[name] += held
+        self.trials[name] += 1
+        self.bytes[name] = max(self.bytes[name], size)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the share within the bounds and the largest sketch, by what was asked."""
+        return {
+            name: {"within": self.held[name] / of, "bytes": self.bytes[name]}
+            for name, of in self.trials.items()
+        }
+
+
+def measured(sample: Sample, parts: int, trials: int) -> Tally:
+    """Return what seeded trials came to."""
+    tally = Tally()
     for seed in range(trials):
         values = sample(np.random.default_rng(seed))
-        ordered = np.sort(values)
-        for k in sorted({kll_k([q]) for q in PERCENTILES}):
-            merged = merge_kll(_kll(chunk, k) for chunk in np.array_split(values, parts)) or b""
-            size = max(size, len(merged))
-            for q in (q for q in PERCENTILES if kll_k([q]) == k):
-                exact = ordered[math.ceil(q * VALUES - 1e-9) - 1]
-                held[q] += _holds(kll_quantile(merged, q), exact)
-    return {"bytes": size, **{f"p{100 * q:g}": count / trials for q, count in held.items()}}
+        chunks = np.array_split(values, parts)
+        try_percentiles(values, chunks, tally)
+        try_distinct(values, chunks, tally)
+        try_sets(values, parts, tally)
+        try_top(values, chunks, tally)
+    return tally
 
 
-def distinct_within(parts: int, trials: int) -> dict[str, Any]:
-    """Return the share of trials within the bounds; a third of the values repeat."""
-    held = 0
-    for seed in range(trials):
-        rng = np.random.default_rng(seed)
-        values = rng.integers(0, 2**62, size=VALUES)
-        values[: VALUES // 3] = values[-(VALUES // 3) :]
-        merged = merge_hll(_hll(chunk) for chunk in np.array_split(values, parts)) or b""
-        held += _holds(hll_estimate(merged), len(np.unique(values)))
-    return {"distinct": held / trials}
+def try_percentiles(values: Values, chunks: Iterable[Values], tally: Tally) -> None:
+    """Compare each percentile with the nearest rank of all values."""
+    ordered = np.sort(values)
+    for k in sorted({kll_k([q]) for q in PERCENTILES}):
+        merged = merge_kll(_kll(chunk, k) for chunk in chunks) or b""
+        for q in (q for q in PERCENTILES if kll_k([q]) == k):
+            exact = ordered[math.ceil(q * VALUES - 1e-9) - 1]
+            tally.note(f"p{100 * q:g}", _holds(kll_quantile(merged, q), exact), len(merged))
 
 
-def _kll(values: np.ndarray, k: int) -> bytes:
+def try_distinct(values: Values, chunks: Iterable[Values], tally: Tally) -> None:
+    """Compare the distinct count with how many different values there are."""
+    merged = merge_hll(_hll(chunk) for chunk in chunks) or b""
+    tally.note("distinct", _holds(hll_estimate(merged), len(np.unique(values))), len(merged))
+
+
+def try_sets(values: Values, parts: int, tally: Tally) -> None:
+    """Compare a set, and what two of which half is common have in common, with the truth."""
+    third = VALUES // 3
+    halves = values[: 2 * third], values[third:]
+    one, other = (_set(half, parts) for half in halves)
+    size = len(one.sketch)
+    tally.note("theta", _holds(set_size(opened(one)), len(np.unique(halves[0]))), size)
+    common = set_size(overlap(opened(one), opened(other)))
+    tally.note("overlap", _holds(common, len(np.intersect1d(*halves))), size)
+    left = set_size(only_left(opened(one), opened(other)))
+    tally.note("only_left", _holds(left, len(np.setdiff1d(*halves))), size)
+
+
+def try_top(values: Values, chunks: Iterable[Values], tally: Tally) -> None:
+    """Compare every listed text, and the most frequent one that is not, with a plain count."""
+    counts = Counter(values.tolist())
+    merged = merge_top(_top(chunk) for chunk in chunks) or Texts(0, b"")
+    top = top_of(texts_union([merged]), LISTED)
+    held = all(item.low <= counts.pop(float(item.text)) <= item.high for item in top.items)
+    held = held and max(counts.values(), default=0) <= top.unlisted
+    tally.note("top", held, len(merged.sketch))
+
+
+def _kll(values: Values, k: int) -> bytes:
     sketch = ds.kll_doubles_sketch(k)
     sketch.update(values)
     return bytes(sketch.serialize())
 
 
-def _hll(values: np.ndarray) -> bytes:
-    sketch = ds.hll_sketch(12, ds.HLL_8)
+def _hll(values: Values) -> bytes:
+    sketch = ds.hll_sketch(HLL_LG_K, ds.HLL_8)
     for value in values.tolist():
         sketch.update(value)
     return bytes(sketch.serialize_compact())
+
+
+def _set(values: Values, parts: int) -> Theta:
+    made = []
+    for chunk in np.array_split(values, parts):
+        sketch = ds.update_theta_sketch(THETA_LG_K)
+        for value in chunk.tolist():
+            sketch.update(value)
+        if not sketch.is_empty():
+            made.append(Theta(THETA_LG_K, bytes(sketch.compact().serialize())))
+    merged = merge_theta(made)
+    if merged is None:
+        msg = "a set must be made of at least one value"
+        raise AssertionError(msg)
+    return merged
+
+
+def _top(values: Values) -> Texts:
+    sketch = ds.frequent_strings_sketch(TOP_LG_K)
+    for value, count in Counter(values.tolist()).items():
+        sketch.update(repr(value), count)
+    return Texts(len(values), bytes(sketch.serialize()))
 
 
 def _holds(bounded: Bounded, exact: float) -> bool:
@@ -88,14 +170,17 @@ def main() -> None:
     shares: list[float] = []
     for parts, of in TRIALS.items():
         trials = max(1, round(of * share))
-        found = {name: percentiles_within(s, parts, trials) for name, s in SAMPLES.items()}
-        found["distinct"] = distinct_within(parts, trials)
+        found = {name: measured(s, parts, trials).to_dict() for name, s in SAMPLES.items()}
         figures[f"{parts} parts, {trials} trials"] = found
-        shares += [v for one in found.values() for n, v in one.items() if n != "bytes"]
+        shares += [one["within"] for shape in found.values() for one in shape.values()]
     got = f"{100 * min(shares):.1f} % at worst, {100 * sum(shares) / len(shares):.2f} % on average"
     what = "share of trials within the printed bound"
     figures["bars"] = [{"id": "P12", "what": what, "reach": "≥ 99 %", "got": got}]
-    settings = {"values": VALUES, "k": {f"p{100 * q:g}": kll_k([q]) for q in PERCENTILES}}
+    settings = {
+        "values": VALUES,
+        "k": {f"p{100 * q:g}": kll_k([q]) for q in PERCENTILES},
+        "lg_k": {"distinct": HLL_LG_K, "theta": THETA_LG_K, "top": TOP_LG_K},
+    }
     path = harness.write("sketches", settings=settings, figures=figures)
     print(path.read_text())  # noqa: T201  what the command is for
     if min(shares) < REACH:

@@ -1,0 +1,296 @@
+"""Contestants over one topic, in alternating rounds: the engine, and who is measured beside it.
+
+CPU is that of the whole tree: driver, JVM, Python workers, broker, Redis. A round's work is
+measured; what came out of it is checked afterwards, and ends the benchmark if it is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import harness
+import msgspec
+import redis
+from pyspark.sql import DataFrame, SparkSession
+from weir import names, rows
+from weir.commit import Fence, Mark
+from weir.sketches import distinct_in, hll_union, kll_union, quantile_in
+from weir.topics import Topic
+from weir_analytics.panes.activation import keeps_of
+from weir_analytics.panes.batch import Batch
+from weir_analytics.panes.checkpoint import starting_offsets
+from weir_analytics.panes.plan import Counted, Plan, make_plan
+from weir_analytics.panes.plans import run
+from weir_analytics.panes.session import open_session, source_options
+from weir_analytics.panes.versions import Version
+from weir_analytics.settings import Settings
+from weir_local.kafka import Broker
+from weir_local.redis import RedisServer
+from weir_local.repository import SPARK_JARS
+from workload import PARTITIONS, PERCENTILE, Drawn, Truth, Wanted, check, fill
+
+FINEST_S = 10
+
+
+@dataclass(frozen=True)
+class Log:
+    """One filled topic, and what the metrics over it must come to."""
+
+    topic: str
+    ends: Mapping[int, int]
+
+    @property
+    def total(self) -> int:
+        """How many events it holds."""
+        return sum(self.ends.values())
+
+    def slices(self, size: int) -> Iterator[tuple[dict[int, int], dict[int, int]]]:
+        """Yield it in ranges of about `size` records."""
+        at = dict.fromkeys(self.ends, 0)
+        while at != self.ends:
+            end = {p: min(n, at[p] + size // PARTITIONS) for p, n in self.ends.items()}
+            yield at, end
+            at = end
+
+    def first(self, count: int) -> Log:
+        """Return its first events as if they were all."""
+        return Log(self.topic, dict.fromkeys(self.ends, count // PARTITIONS))
+
+
+@dataclass
+class Bench:
+    """The servers and the session of the engine."""
+
+    spark: SparkSession
+    settings: Settings
+    broker: Broker
+    redis_pid: int
+    _client: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._client = redis.Redis.from_url(self.settings.redis_url)
+
+    def fill(self, topic: str, events: Sequence[Drawn] | Iterator[Drawn]) -> Log:
+        """Write events to a new topic."""
+        self.broker.create_topics([Topic(topic, PARTITIONS)])
+        return Log(topic, fill(self.broker.bootstrap, topic, events))
+
+    def read(self, log: Log, start: dict[int, int], end: dict[int, int]) -> DataFrame:
+        """Return a range of a topic."""
+        options = source_options(self.settings, starting_offsets(log.topic, start))
+        options |= {"subscribe": log.topic, "endingOffsets": starting_offsets(log.topic, end)}
+        return self.spark.read.format("kafka").options(**options).load()
+
+    def cpu_s(self) -> float:
+        """Return the CPU seconds of all processes so far."""
+        return harness.tree_cpu_s([os.getpid(), self.redis_pid])
+
+    def begin(self, log: Log) -> None:
+        """Empty Redis and the dedup runs, and set the marks to the beginning of a log."""
+        self._client.flushall()
+        shutil.rmtree(self.settings.dedup_dir, ignore_errors=True)
+        fence = Fence(1, "definitions")
+        self._client.set(names.fence_key(0), msgspec.json.encode(fence))
+        start = dict.fromkeys(log.ends, 0)
+        mark = Mark(epoch=1, batch=-1, topic_id=log.topic, end=start, shards=1)
+        self._client.set(names.mark_key(0), msgspec.json.encode(mark))
+
+    def count(self, log: Log, plan: Plan, size: int) -> None:
+        """Count every event of a log into an empty Redis, as the driver does."""
+        self.begin(log)
+        for number, (at, end) in enumerate(log.slices(size)):
+            run(self.spark, self.read(log, at, end), plan, self.batch(log, number, at, end))
+
+    def batch(self, log: Log, number: int, at: dict[int, int], end: dict[int, int]) -> Batch:
+        """Return what the tasks of a batch are told."""
+        settings = self.settings
+        batch = Batch(
+            topic=log.topic,
+            topic_id=log.topic,
+            definitions_id="definitions",
+            epoch=1,
+            fence=1,
+            number=number,
+            start=at,
+            end=end,
+            shards=1,
+            horizon_ms=settings.horizon_ms,
+            kafka_bootstrap=settings.kafka_bootstrap,
+            redis_url=settings.redis_url,
+            dedup_dir=str(settings.dedup_dir),
+        )
+        return replace(batch, single=batch.records <= settings.small_batch)
+
+    def counted(self) -> int:
+        """Return how many events the ledger accounts for."""
+        return sum(row.n for row in _rows(self._client, -1, 60))
+
+    def totals(self, one: Wanted) -> dict[str, float]:
+        """Return what the finest panes of a metric add up to."""
+        return totals(self._client, one)
+
+
+@contextmanager
+def bench(folder: Path, *, heap: str = "2g") -> Iterator[Bench]:
+    """Start broker, Redis and session in a folder; end all of them afterwards."""
+    broker, server = Broker(folder / "kafka"), RedisServer(folder / "redis")
+    try:
+        broker.start()
+        server.start()
+        settings = Settings(
+            kafka_bootstrap=broker.bootstrap,
+            redis_url=server.url,
+            state_dir=folder / "state",
+            jars_dir=SPARK_JARS,
+            driver_memory=heap,
+        )
+        spark = open_session(settings)
+        yield Bench(spark, settings, broker, server.part.pid() or 0)
+        spark.stop()
+    finally:
+        server.kill()
+        broker.kill()
+
+
+def plan_of(metrics: Sequence[Wanted]) -> Plan:
+    """Return the engine's plan of some metrics; of version n + 1 is metric n."""
+    found: list[Counted] = []
+    for one in metrics:
+        metric = one.metric()
+        version = Version(
+            one.number + 1, "default", metric.name, keeps_of(metric), max_series=metric.max_series
+        )
+        found.append(Counted(version, metric))
+    return make_plan(found, 400 * 86_400_000)
+
+
+def totals(client: Any, one: Wanted, vid: int | None = None) -> dict[str, float]:
+    """Return what the finest panes of a metric in Redis add up to."""
+    found = list(_rows(client, one.number + 1 if vid is None else vid, FINEST_S))
+    added: dict[str, float] = {
+        "count": sum(row.n for row in found),
+        "sum": sum(row.sum or 0.0 for row in found),
+        "min": min(row.min for row in found if row.min is not None),
+        "max": max(row.max for row in found if row.max is not None),
+    }
+    if one.sketches:
+        union = kll_union([row.kll for row in found if row.kll])
+        added["distinct"] = distinct_in(hll_union([r.hll for r in found if r.hll])).value
+        added["p95"] = quantile_in(union, PERCENTILE).value
+    return added
+
+
+def _rows(client: Any, vid: int, res_s: int) -> Iterator[rows.Row]:
+    for key in client.keys(f"{names.shard_prefix(0)}p:{vid}:{res_s}:*"):
+        yield from map(rows.decode, client.hgetall(key).values())
+
+
+# ── rounds ──────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a run took: seconds by the wall, and CPU seconds of all processes, for some events."""
+
+    events: int
+    wall_s: float
+    cpu_s: float
+
+
+class Contestant(Protocol):
+    """Somebody who counts a log."""
+
+    def run(self) -> Spent:
+        """Count all of it; return what that took."""
+        ...
+
+    def check(self) -> None:
+        """End the benchmark if what came out of the last run is wrong."""
+        ...
+
+
+def spent(events: int, work: Callable[[], None], cpu_s: Callable[[], float]) -> Spent:
+    """Return what some work took."""
+    used_s, began_s = cpu_s(), time.monotonic()
+    work()
+    return Spent(events, time.monotonic() - began_s, cpu_s() - used_s)
+
+
+@dataclass
+class Engine:
+    """The engine, with dedup, ledger, sketches and Redis, over one log."""
+
+    bench: Bench
+    log: Log
+    metrics: Sequence[Wanted]
+    truths: Sequence[Truth]
+    size: int
+    plan: Plan = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.plan = plan_of(self.metrics)
+
+    def run(self) -> Spent:
+        """Count the log."""
+        return spent(
+            self.log.total,
+            lambda: self.bench.count(self.log, self.plan, self.size),
+            self.bench.cpu_s,
+        )
+
+    def check(self) -> None:
+        """Compare ledger and all totals of each metric with the recount."""
+        accounted = self.bench.counted()
+        if accounted != self.log.total:
+            msg = f"the engine must account for {self.log.total} events, got {accounted}"
+            raise SystemExit(msg)
+        said = [self.bench.totals(one) for one in self.metrics]
+        check("engine", said, self.truths, self.metrics)
+
+
+def rounds(contestants: Mapping[str, Contestant], count: int) -> dict[str, Any]:
+    """Run the contestants in turn; return the median of each, with least and most."""
+    for one in contestants.values():
+        one.run()  # the first of a JVM compiles
+        one.check()
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in contestants}
+    for number in range(count):
+        for name, one in contestants.items():
+            took = one.run()
+            one.check()
+            per_cpu_s = took.events / took.cpu_s
+            found[name].append({"per_s": took.events / took.wall_s, "per_cpu_s": per_cpu_s})
+            tell(f"round {number + 1}", name, per_cpu_s)
+    return {name: _summary(runs) for name, runs in found.items()}
+
+
+def tell(what: str, name: str, per_cpu_s: float) -> None:
+    """Say how it goes: a whole run takes minutes."""
+    sys.stderr.write(f"  {what}: {name} {per_cpu_s:,.0f} events a CPU-second\n")
+
+
+def _summary(runs: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    return {
+        kind: {
+            "median": round(statistics.median(run[kind] for run in runs)),
+            "min": round(min(run[kind] for run in runs)),
+            "max": round(max(run[kind] for run in runs)),
+        }
+        for kind in runs[0]
+    }
+
+
+def ratio(found: Mapping[str, Any], one: str, other: str) -> float:
+    """Return how many times the events a CPU-second of another one makes, by the medians."""
+    return round(
+        float(found[one]["per_cpu_s"]["median"]) / float(found[other]["per_cpu_s"]["median"]), 3
+    )

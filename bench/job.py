@@ -1,0 +1,154 @@
+"""The real panes job beside its own broker and Redis, and what it has counted so far."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import marks
+import redis
+from confluent_kafka import Producer
+from weir import names, rows
+from weir.definitions.records import Edit, put_record
+from weir.kafka import Kafka
+from weir.topics import Sizes, topics
+from weir_analytics.panes.definitions_log import DefinitionsLog
+from weir_local.kafka import Broker
+from weir_local.redis import RedisServer
+from weir_local.repository import SPARK_JARS
+from workload import PARTITIONS, Wanted
+
+HERE = Path(__file__).parent
+END_S = 60.0
+POLL_S = 0.2
+SHOWN_LINES = 8
+
+
+@dataclass
+class Job:
+    """One job that runs.
+
+    Attributes:
+        pid: Of the first process of its tree.
+        file: Where its marks are, if it was started with them.
+        log: What it says.
+    """
+
+    broker: Broker
+    server: RedisServer
+    pid: int
+    file: Path
+    log: Path
+    redis: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.redis = redis.Redis.from_url(self.server.url)
+
+    def vids(self, metrics: Sequence[Wanted]) -> list[int]:
+        """Return the ids of the metrics' versions."""
+        log = DefinitionsLog(Kafka(self.broker.bootstrap))
+        log.read_to(log.end())
+        log.close()
+        found = (log.fold.get("default", "metric", f"m{one.number}") for one in metrics)
+        return [one.vid for one in found if one is not None]
+
+    def accounted(self) -> int:
+        """Return how many events the ledger accounts for."""
+        keys = self.redis.keys(f"{names.shard_prefix(0)}p:-1:*")
+        found = (packed for key in keys for packed in self.redis.hgetall(key).values())
+        return sum(rows.decode(packed).n for packed in found)
+
+    def await_accounted(self, sent: int, timeout_s: float = END_S) -> None:
+        """Return when the ledger has every event.
+
+        Raises:
+            SystemExit: If it has more, or not all in time; with what the job said last.
+        """
+        deadline = time.monotonic() + timeout_s
+        while (got := self.accounted()) != sent:
+            if got > sent or time.monotonic() > deadline:
+                said = "\n".join(self.log.read_text("utf-8", "replace").splitlines()[-SHOWN_LINES:])
+                msg = f"the ledger must account for {sent} events, got {got}; the job said:\n{said}"
+                raise SystemExit(msg)
+            time.sleep(POLL_S)
+
+
+@contextmanager
+def job(folder: Path, metrics: Sequence[Wanted], *, marked: bool = False) -> Iterator[Job]:
+    """Start everything, with metrics defined before the first event; end it afterwards.
+
+    Args:
+        folder: Where everything goes.
+        metrics: What is counted.
+        marked: Whether the steps of the job are marked, as `marks.py` says.
+    """
+    broker, server = Broker(folder / "kafka"), RedisServer(folder / "redis")
+    try:
+        broker.start()
+        server.start()
+        broker.create_topics(topics(Sizes(events_partitions=PARTITIONS)))
+        define(broker, metrics)
+        with running(broker, server, folder, marked=marked) as process:
+            yield Job(broker, server, process.pid, folder / "marks", folder / "job.log")
+    finally:
+        server.kill()
+        broker.kill()
+
+
+@contextmanager
+def running(
+    broker: Broker, server: RedisServer, folder: Path, *, marked: bool
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the panes job; end it afterwards."""
+    told = {
+        "KAFKA_BOOTSTRAP": broker.bootstrap,
+        "REDIS_URL": server.url,
+        "STATE_DIR": str(folder / "state"),
+        "JARS_DIR": str(SPARK_JARS),
+        "OPS_PORT": "0",
+        "INSTANCE": "bench",
+    }
+    environment = os.environ | {f"WEIR_ANALYTICS_{name}": value for name, value in told.items()}
+    environment[marks.FILE] = str(folder / "marks")
+    path = [str(HERE), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+    program = [str(HERE / "marked_panes.py")] if marked else ["-m", "weir_analytics.panes"]
+    with (folder / "job.log").open("wb") as log:
+        process = subprocess.Popen(  # noqa: S603  our own program
+            [sys.executable, *program],
+            env=environment,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # its session: JVM and workers with it
+        process.wait()
+
+
+def define(broker: Broker, metrics: Sequence[Wanted]) -> None:
+    """Write the metrics as definitions."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for one in metrics:
+        text = one.metric().model_dump_json(exclude_unset=True, by_alias=True)
+        record = put_record(Edit("default", "metric", f"m{one.number}", None, "bench", 0), text)
+        producer.produce(names.DEFINITIONS, record.value, record.key)
+    producer.flush(END_S)

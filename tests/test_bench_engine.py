@@ -1,0 +1,154 @@
+"""What the benchmarks of the engine are checked by: a recount, phases that add up, a fair peer."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import cpu
+import flink_peer
+import flink_sql
+import marks
+import phases
+import pytest
+from weir.event import placed
+from weir.sketches import HLL_LG_K
+from workload import Drawn, Truth, check, draw, record_of, recount, wanted
+
+
+def event(number: int, **said: Any) -> Drawn:
+    """Return an event; what is not said is the same for all."""
+    usual = Drawn(number, "type.0", "r1", "/api/1", "prod", 200, 1.5, 70, "u1")
+    return usual._replace(**said)
+
+
+class TestRecount:
+    """The recount that ends a benchmark if a contestant counts wrongly."""
+
+    def test_a_filtered_metric_takes_what_passes(self) -> None:
+        """Metric 3 wants events of its type, of production and with a status below 500."""
+        ours = {"type": "type.3"}
+        events = [
+            event(0, **ours),
+            event(1, **ours, env="test"),
+            event(2, **ours, status=500),
+            event(3, **ours, latency_ms=2.5),
+            event(4),
+        ]
+        found = recount(events, wanted(4, sketches=True))
+        assert found[3].values == [1.5, 2.5]
+        assert found[3].users == {"u1"}
+        assert found[0].values == [70.0]
+        assert found[1].values == []
+
+    @pytest.mark.parametrize(
+        ("name", "wrong", "complaint"),
+        [
+            ("count", 99, "count must be 100, got 99"),
+            ("sum", 5050.1, "sum must be 5050"),
+            ("max", 101.0, "least and most"),
+            ("distinct", 94.0, "distinct must be about 100, got 94.0"),
+            ("p95", 90.0, "p95 must be of rank 0.95"),
+        ],
+    )
+    def test_each_total_is_looked_at(self, name: str, wrong: float, complaint: str) -> None:
+        """One that is off ends the benchmark, and the text names the metric."""
+        truth = Truth([float(n) for n in range(1, 101)], {f"u{n}" for n in range(100)})
+        said = {
+            "count": 100,
+            "sum": 5050.0,
+            "min": 1.0,
+            "max": 100.0,
+            "distinct": 97.0,
+            "p95": 95.0,
+        }
+        metric = wanted(1, sketches=True)
+        check("engine", [said], [truth], metric)
+        with pytest.raises(SystemExit, match=f"engine, metric m0: .*{re.escape(complaint)}"):
+            check("engine", [said | {name: wrong}], [truth], metric)
+
+    def test_events_are_those_of_their_seed(self) -> None:
+        """Two draws are the same; of ten combinations all ten are met, and no more."""
+        events = list(draw(500, 10))
+        assert events == list(draw(500, 10))
+        assert len({(one.region, one.route, one.status) for one in events}) == 10
+
+    def test_a_record_is_as_ingest_writes_it(self) -> None:
+        """Its time stands at the fixed place, and its data are the fields as drawn."""
+        drawn = next(draw(1, 200))
+        value = record_of(drawn, 1_700_000_000_123).value
+        assert placed(value).time_ms == 1_700_000_000_123
+        data = json.loads(value)["data"]
+        assert (data["region"], data["bytes"], data["user"]) == (
+            drawn.region,
+            drawn.bytes,
+            drawn.user,
+        )
+
+
+class TestPeer:
+    """What Flink is asked."""
+
+    def test_every_metric_is_one_query_of_one_job(self) -> None:
+        """As many inserts as metrics, each over its own type, those with sketches with both."""
+        metrics = wanted(20, sketches=True)
+        statements = flink_sql.script("host:1", "t", {0: 5, 1: 7}, metrics).split("\n\n")
+        inserts = [one for one in statements if one.startswith("INSERT")]
+        assert len(inserts) == len(metrics)
+        for one, insert in zip(metrics, inserts, strict=True):
+            assert f"`type` = '{one.type}'" in insert
+            assert ("hll(" in insert, "kll(" in insert) == (one.sketches, one.sketches)
+            assert ("data.status < 500" in insert) == one.filtered
+        assert "'partition:0,offset:5;partition:1,offset:7'" in "".join(statements)
+
+    def test_its_sketches_are_as_large_as_ours(self) -> None:
+        """The same k and lgK: a smaller sketch would be cheaper."""
+        metric = wanted(1, sketches=True)[0].metric()
+        folder = flink_peer.JAVA / "dev" / "weir" / "bench"
+        assert f"int K = {metric.kll_k};" in (folder / "Kll.java").read_text()
+        assert f"int LG_K = {HLL_LG_K};" in (folder / "Hll.java").read_text()
+
+    def test_every_jar_is_locked(self) -> None:
+        """Each line of the lock is a SHA-256 and a jar; Flink and its connector are among them."""
+        lines = [line.split() for line in flink_peer.LOCK.read_text().splitlines()]
+        locked = {line[1]: line[0] for line in lines if line[0] != "#"}
+        assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in locked.values())
+        pom = (Path(flink_peer.HERE) / "pom.xml").read_text()
+        for name, version in re.findall(r"<artifactId>(.+)</artifactId>\s+<version>(.+)</", pom)[
+            1:
+        ]:
+            if name != "maven-dependency-plugin":
+                number = version.replace("${flink}", re.findall("<flink>(.+)</flink>", pom)[0])
+                assert f"{name}-{number}.jar" in locked
+
+
+class TestProfile:
+    """Where CPU and time are said to go."""
+
+    def test_a_sample_is_of_what_ran(self) -> None:
+        """The sign nearest to the leaf decides, though the aggregate pulled it all."""
+        task = "[t];a/Executor$TaskRunner.run;b/ObjectAggregationIterator.processInputs"
+        assert cpu.phase_of(f"{task};c/JacksonParser.parse;java/lang/String.hash") == "parse JSON"
+        assert cpu.phase_of(f"{task};java/util/HashMap.get") == "aggregate"
+        assert cpu.phase_of("[t];java/lang/Thread.run") == "rest of the JVM"
+
+    def test_phases_add_up_to_the_batch(self) -> None:
+        """Nothing between the first instant of a batch and its last is left out or told twice."""
+        steps = [
+            marks.Mark(end=40, wall=10, cpu=1, step="read"),
+            marks.Mark(end=55, wall=5, cpu=1, step="dispose"),
+            marks.Mark(end=60, wall=2, cpu=1, step="runs"),
+            marks.Mark(end=85, wall=5, cpu=1, step="take"),
+            marks.Mark(end=88, wall=2, cpu=1, step="merge"),
+            marks.Mark(end=99, wall=9, cpu=1, step="commit"),
+            marks.Mark(end=110, wall=90, cpu=1, step="job"),
+            marks.Mark(end=125, wall=5, cpu=1, step="record"),
+        ]
+        batch = marks.Mark(end=130, wall=130, cpu=9, step="batch")
+        found = phases.phases_of(batch, steps)
+        assert found is not None
+        assert sum(found.values()) == pytest.approx(130 / 1e6)
+        assert found["parse, match, aggregate"] == pytest.approx(20 / 1e6)
+        assert phases.phases_of(batch, steps[:-1]) is None
