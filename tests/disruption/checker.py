@@ -1,0 +1,164 @@
+"""What must hold after every fault, and while it lasts (RELIABILITY 1 and 3).
+
+The numbers are held against the recount (`recount.py`), which knows nothing of Weir. For an
+event that is missing it is said where it stopped.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from account import Account, LogRecord, account_for, epoch_ms, read_log
+from disruption.rig import PACE, Rig
+from equality import AGGREGATES, PANE_MS, SPEC
+from load import GROUPS, TYPE, Load
+from recount import Api, compare, compare_ledger, pane_query, panes_of
+
+RECOVERY_S = 120.0 * PACE
+LOOK_S = 0.5
+
+
+@dataclass
+class Reader:
+    """A thread that reads the served counts during a fault and keeps what must not be (I6).
+
+    A pane's count never falls within an epoch, and all of them together are never more than
+    what was sent. Where Redis itself goes back, nobody knows until the driver has found out
+    and begun an epoch: then counts may fall.
+
+    Attributes:
+        may_fall: Whether the fault takes Redis back in time.
+        looks: How often it has read.
+        wrong: What must not be.
+    """
+
+    rig: Rig
+    load: Load
+    may_fall: bool = False
+    looks: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._seen: dict[Any, int] = {}
+        self._epoch = 0
+        self._from_ms = epoch_ms(self.load.events(0)[0]["time"]) // PANE_MS * PANE_MS
+
+    def __enter__(self) -> Reader:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(60)
+
+    def _run(self) -> None:
+        api = Api(self.rig.dashboard_url, self.rig.key)
+        while not self._stop.wait(LOOK_S):
+            try:
+                self._look(api)
+            except (OSError, ValueError):
+                continue  # the dashboard or Redis is what the fault has taken away
+
+    def _look(self, api: Api) -> None:
+        span = (self._from_ms, self._from_ms + 3_600_000)
+        body = pane_counts(span)
+        answer = api.call("POST", "/query", body)
+        sent = self.load.sent
+        found = {
+            (series["by"]["group"], end_ms): count
+            for series in answer["series"]
+            for end_ms, count in zip(answer["t_ms"], series["count"], strict=True)
+            if count is not None  # not known, which is not 0
+        }
+        self.looks += 1
+        if answer["epoch"] == self._epoch and not self.may_fall:
+            for key, count in self._seen.items():
+                if found.get(key, count) < count:
+                    self.wrong.append(f"pane {key} fell from {count} to {found[key]}")
+        if (total := sum(found.values())) > sent:
+            self.wrong.append(f"{total} events are served, {sent} were sent")
+        self._epoch, self._seen = answer["epoch"], found
+
+
+def pane_counts(span: tuple[int, int]) -> dict[str, Any]:
+    """Return the query for the counts of all panes of the load."""
+    return pane_query(SPEC, "count", PANE_MS, span)
+
+
+def assert_holds(
+    rig: Rig,
+    load: Load,
+    reader: Reader | None,
+    *,
+    errors: Iterable[str],
+    recovery_s: float = RECOVERY_S,
+) -> None:
+    """Assert I1 to I6, I16, and that nothing was logged as an error but what is listed.
+
+    Args:
+        rig: The stack, healed; the load has ended.
+        load: What was sent to it.
+        reader: What was read meanwhile.
+        errors: Events that this fault may log as errors.
+        recovery_s: How long the numbers may take to be right.
+    """
+    account = await_equal_ledgers(rig, time.monotonic(), recovery_s)
+    records = read_log(rig.kafka_bootstrap)
+    events = [event for event in account.counted if event["type"] == TYPE]
+    assert_stored(rig, load, records, events)
+    api = Api(rig.dashboard_url, rig.key)
+    result = compare(api, panes_of(events, SPEC, PANE_MS), SPEC, AGGREGATES, PANE_MS)
+    assert result.mismatches == []
+    assert result.points >= GROUPS
+    if reader is not None:
+        assert reader.wrong == []
+        assert reader.looks > 0
+    listed = set(errors)
+    assert [found for found in rig.errors() if found[1] not in listed] == []
+
+
+def await_equal_ledgers(rig: Rig, began_s: float, timeout_s: float = RECOVERY_S) -> Account:
+    """Return the account of the log once the served ledger equals it (I4, I16)."""
+    api = Api(rig.dashboard_url, rig.key)
+    while True:
+        account = account_for(read_log(rig.kafka_bootstrap))
+        try:
+            differences = compare_ledger(api, account).mismatches
+        except OSError as error:
+            differences = [str(error)]
+        if not differences:
+            return account
+        if time.monotonic() - began_s > timeout_s:
+            msg = f"ledger and log must agree {timeout_s:g} s after healing: {differences[:5]}"
+            raise AssertionError(msg)
+        time.sleep(0.5)
+
+
+def assert_stored(
+    rig: Rig, load: Load, records: list[LogRecord], events: list[dict[str, Any]]
+) -> None:
+    """Assert that what was acknowledged is counted once, and nothing else (I1 to I3)."""
+    numbers = [event["data"]["n"] for event in events]
+    unique = set(numbers)
+    assert len(unique) == len(numbers)
+    if missing := sorted(set(range(load.acknowledged)) - unique):
+        msg = f"event {missing[0]}: {where_it_stopped(rig, records, missing[0])}"
+        raise AssertionError(msg)
+    assert unique <= set(range(load.sent)), "the log holds events that were not sent"
+
+
+def where_it_stopped(rig: Rig, records: list[LogRecord], number: int) -> str:
+    """Return how far an event that is not counted has come."""
+    needle = f'"id":"{rig.seed}-{number}"'.encode()
+    found = [one for one in records if one.value and needle in one.value.replace(b" ", b"")]
+    if not found:
+        return "acknowledged, and not in the log"
+    if any("weir-reason" in one.headers for one in found):
+        return f"quarantined, at {found[0].partition}:{found[0].offset}"
+    return f"in the log at {[(one.partition, one.offset) for one in found]}, not counted"

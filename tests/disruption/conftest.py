@@ -1,0 +1,37 @@
+"""The seed of a run, and how a red one is repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+
+import pytest
+from disruption.rig import seed_of_run
+from disruption.scene import Scene, scene
+
+SEED = seed_of_run()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say under a failure what repeats it."""
+    report = yield
+    if report.failed:
+        words = f"WEIR_SEED={SEED} .venv/bin/python -m pytest '{item.nodeid}'"
+        report.sections.append(("to repeat it", f"seed {SEED}: {words}"))
+    return report
+
+
+@pytest.fixture(scope="session")
+def seed() -> int:
+    """Return `WEIR_SEED`, else a seed of this run; a failure prints it."""
+    return SEED
+
+
+@pytest.fixture(scope="session")
+def here(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Scene]:
+    """Return one stack under load for all short tests: each leaves every part running."""
+    with scene(tmp_path_factory.mktemp("short"), seed, links=("panes-redis",)) as found:
+        found.define_alarm()
+        yield found

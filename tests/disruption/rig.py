@@ -1,0 +1,216 @@
+"""A stack that can be broken: failpoints, mutants, a proxy in each link, and its log lines."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from disruption.proxy import Proxy
+from weir_local import ports
+from weir_local.kafka import Broker
+from weir_local.process import Part, PartError
+from weir_local.stack import CORE
+from weir_local.testing import READY_TIMEOUT_S, TestStack
+
+HERE = Path(__file__).parent
+# How much longer everything may take where others use the same cores; 1 on a free machine.
+PACE = float(os.environ.get("WEIR_PACE") or 1)
+SERVICES = ("ingest", "panes", "alerts", "dashboard")
+# How the settings of each service that name a store begin.
+PREFIX = {name: f"WEIR_{name.upper()}_" for name in SERVICES} | {"panes": "WEIR_ANALYTICS_"}
+
+
+class LinkedBroker(Broker):
+    """One broker with a listener for each link, which names that link's proxy to clients.
+
+    Attributes:
+        links: By link, where the broker listens and where its proxy does.
+    """
+
+    def __init__(self, folder: Path, links: dict[str, tuple[int, int]], **where: int) -> None:
+        self.links = links
+        super().__init__(folder, **where)
+
+    def _server_settings(self) -> dict[str, str]:
+        told = super()._server_settings()
+        own = "".join(f",{name}://{ports.HOST}:{own}" for name, (own, _) in self.links.items())
+        shown = "".join(f",{name}://{ports.HOST}:{via}" for name, (_, via) in self.links.items())
+        protocols = "".join(f",{name}:PLAINTEXT" for name in self.links)
+        return {
+            **told,
+            "listeners": told["listeners"] + own,
+            "advertised.listeners": told["advertised.listeners"] + shown,
+            "listener.security.protocol.map": told["listener.security.protocol.map"] + protocols,
+            "inter.broker.listener.name": "PLAINTEXT",
+        }
+
+
+class Rig(TestStack):
+    """A stack of which any part and any link can be made to fail.
+
+    Attributes:
+        seed: By which everything that is random here is chosen.
+        chance: Where it comes from.
+        links: The proxies by link, such as "panes-kafka" or "panes-redis".
+        faults: Folder in which the processes note what they did to themselves.
+    """
+
+    __test__ = False
+
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        *,
+        links: Iterable[str] = (),
+        settings: dict[str, dict[str, str]] | None = None,
+    ) -> None:
+        """Prepare a stack; nothing is started yet.
+
+        Args:
+            folder: Where everything of it is kept.
+            seed: Of this run.
+            links: The links that get a proxy: a service, "-", "kafka" or "redis".
+            settings: By service, environment that its process gets besides.
+        """
+        super().__init__(folder)
+        self.seed, self.chance = seed, random.Random(seed)  # noqa: S311
+        self.faults = folder / "faults"
+        self.faults.mkdir()
+        self.links: dict[str, Proxy] = {}
+        for part, more in (settings or {}).items():
+            self._tell(part, more)
+        self._link(tuple(links))
+
+    def _link(self, links: tuple[str, ...]) -> None:
+        of_kafka: dict[str, tuple[int, int]] = {}
+        for link in links:
+            part, _, store = link.partition("-")
+            own = ports.free_port() if store == "kafka" else self.home.ports["redis"]
+            proxy = self.links[link] = Proxy((ports.HOST, own), seed=self.seed)
+            via = f"{ports.HOST}:{proxy.port}"
+            if store == "kafka":
+                of_kafka[f"LINK{len(of_kafka)}"] = (own, proxy.port)
+                self._tell(part, {f"{PREFIX[part]}KAFKA_BOOTSTRAP": via})
+            else:
+                self._tell(part, {f"{PREFIX[part]}REDIS_URL": f"redis://{via}/0"})
+        if of_kafka:
+            known = self.home.ports
+            broker = LinkedBroker(
+                self.home.folder / "kafka",
+                of_kafka,
+                port=known["kafka"],
+                controller_port=known["kafka controller"],
+            )
+            self.stack.broker, self.stack.parts["kafka"] = broker, broker.part
+
+    def _tell(self, part: str, more: dict[str, str]) -> None:
+        found = self.part(part)
+        found.env = {**found.env, **more}
+
+    def part(self, name: str) -> Part:
+        """Return a part's process."""
+        return self.stack.parts[name]
+
+    def start(self, names: tuple[str, ...] = CORE) -> None:
+        """Start the parts and return when all are ready."""
+        try:
+            super().start(names)
+        except PartError:
+            if PACE == 1:
+                raise
+            ready = self.stack.is_ready
+            self.wait_until(lambda: all(map(ready, names)), "all ready", PACE * READY_TIMEOUT_S)
+
+    def restart(self, name: str, timeout_s: float = PACE * READY_TIMEOUT_S) -> None:
+        """Start a part again and return when it is ready."""
+        super().restart(name, timeout_s)
+
+    # ── faults ──────────────────────────────────────────────────────────────
+
+    def arm(self, part: str, fail: str = "", mutant: str = "", **more: str) -> None:
+        """Have a part's next process carry out an order, or be a mutant; "" disarms.
+
+        Args:
+            part: One of the services.
+            fail: `<point>:kill|raise|sleep@n`.
+            mutant: A module of `tests/disruption/mutants`.
+            more: Environment besides, such as that of a library that moves its clock.
+        """
+        self._tell(
+            part,
+            {
+                "PYTHONPATH": str(HERE),
+                "WEIR_FAULTS_DIR": str(self.faults),
+                "WEIR_FAIL": fail,
+                "WEIR_MUTANT": mutant,
+                **more,
+            },
+        )
+
+    def has_bitten(self, fail: str) -> bool:
+        """Return whether an order was carried out: its point was reached."""
+        return (self.faults / fail.replace(":", ".").replace("@", ".")).exists()
+
+    def forget(self, fail: str) -> None:
+        """Let an order be carried out once more."""
+        (self.faults / fail.replace(":", ".").replace("@", ".")).unlink(missing_ok=True)
+
+    def await_end(self, name: str, timeout_s: float = 60.0) -> None:
+        """Return once a part's process is gone, and sweep up what it left of its session."""
+        self.wait_until(lambda: self.part(name).pid() is None, f"the end of {name}", timeout_s)
+        self.kill(name)
+
+    def revive(self) -> list[str]:
+        """Start what has ended, as a keeper does; return what that was."""
+        ended = [name for name in SERVICES if self.part(name).pid() is None]
+        for name in ended:
+            self.restart(name)
+        return ended
+
+    def stop(self) -> None:
+        """Stop every part and every proxy."""
+        for proxy in self.links.values():
+            proxy.heal()
+        super().stop()
+        for proxy in self.links.values():
+            proxy.close()
+
+    # ── looking ─────────────────────────────────────────────────────────────
+
+    def fresh(self) -> dict[str, Any]:
+        """Return what the dashboard says of freshness."""
+        found: dict[str, Any] = self.api("GET", "/status").body["fresh"]
+        return found
+
+    def lines(self, part: str, event: str = "", level: str = "") -> list[dict[str, Any]]:
+        """Return the JSON lines of a part's log, of one event and one level only if asked."""
+        found = []
+        for text in self.log(part).splitlines():
+            with contextlib.suppress(ValueError):
+                line = json.loads(text)
+                if isinstance(line, dict):
+                    found.append(line)
+        return [
+            line
+            for line in found
+            if event in ("", line.get("event")) and level in ("", line.get("level"))
+        ]
+
+    def errors(self) -> Iterator[tuple[str, str]]:
+        """Yield part and event of each line that a service logged as an error."""
+        for part in SERVICES:
+            for level in ("error", "critical"):
+                for line in self.lines(part, level=level):
+                    yield part, str(line.get("event"))
+
+
+def seed_of_run() -> int:
+    """Return `WEIR_SEED`, else a new seed."""
+    return int(os.environ.get("WEIR_SEED") or time.time_ns() // 1_000_000 % 1_000_000)

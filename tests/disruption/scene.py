@@ -1,0 +1,160 @@
+"""A rig under load, with a rule that fires as long as the load flows, and who is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import redis
+from alerts_job import SECRET, Receiver
+from disruption.checker import Reader, assert_holds
+from disruption.rig import PACE, Rig
+from equality import await_load, begin
+from load import TYPE, Load
+from weir.clock import SystemClock
+
+FIRST_RESULT_S = 60.0 * PACE
+# A driver is up within ten seconds where nothing else runs; CI has two busy cores.
+PATIENCE_S = 300.0 * PACE
+# A keeper would bring a part back: its way down, and what others say of it, is no news.
+OF_ANY_FAULT = frozenset({"verdict"})
+ALARM = f"""
+kind: metric
+name: alarm
+events: {{type: {TYPE}}}
+aggregates: [count]
+resolution: 1s
+keep: {{1s: 6h}}
+allowed_lateness: 3s
+"""
+RULE = """
+kind: rule
+name: alarm
+metric: alarm
+aggregate: count
+window: {length: 5s, step: 1s}
+above: 3
+recover: 1
+message: "the load flows"
+route: {channels: [alarm]}
+"""
+
+
+@dataclass
+class Scene:
+    """A rig, its load, and the receiver of the rule's messages."""
+
+    rig: Rig
+    load: Load
+    receiver: Receiver
+
+    def define_alarm(self) -> None:
+        """Define the rule that fires while the load flows, its metric and its channel."""
+        rig = self.rig
+        (rig.home.secrets / "test_hook").write_text(SECRET)
+        rig.define("metric", "alarm", ALARM)
+        hook = f'{{url: "{self.receiver.url}", secret: "secret://test_hook"}}'
+        rig.define(
+            "channel", "alarm", f"kind: channel\nname: alarm\nwebhook: {hook}\nfollow: all\n"
+        )
+        rig.define("rule", "alarm", RULE)
+
+    @contextmanager
+    def watched(
+        self, errors: Iterable[str] = (), *, redis_goes_back: bool = False
+    ) -> Iterator[Reader]:
+        """Read during a fault; afterwards heal, drain, and check everything.
+
+        Args:
+            errors: Events that this fault may log as errors.
+            redis_goes_back: Whether the fault takes Redis back in time.
+        """
+        logged = list(self.rig.errors())
+        with Reader(self.rig, self.load, redis_goes_back) as reader:
+            yield reader
+            self.heal()
+            await_new_result(self.rig)
+        self.load.pause()
+        known = {event for _, event in logged}
+        assert_holds(self.rig, self.load, reader, errors={*errors, *OF_ANY_FAULT, *known})
+        self.load.resume()
+
+    def heal(self) -> None:
+        """Disarm everything, let everything pass, and start what has ended."""
+        for part in ("ingest", "panes", "alerts", "dashboard"):
+            self.rig.arm(part)
+        for link in self.rig.links.values():
+            link.heal()
+        for store in ("redis", "kafka"):
+            if self.rig.part(store).pid() is None:
+                self.rig.restart(store)
+        self.rig.revive()
+
+    def more(self, events: int) -> None:
+        """Wait until so many more events have been acknowledged."""
+        await_load(self.rig, self.load, self.load.acknowledged + events)
+
+    def wipe(self) -> None:
+        """Empty Redis."""
+        client = redis.Redis.from_url(self.rig.redis_url)
+        client.flushall()
+        client.close()
+
+    def crash(self, part: str, fail: str) -> None:
+        """Have a part die at a point, and assert that it did.
+
+        A part that runs is stopped first: an order is read at the start.
+        """
+        self.rig.kill(part)
+        self.rig.arm(part, fail)
+        self.rig.stack.launch(part)
+        self.rig.await_end(part, PATIENCE_S)
+        assert self.rig.has_bitten(fail), f"{part} ended, and not at {fail}"
+
+
+@contextmanager
+def scene(
+    folder: Path,
+    seed: int,
+    *,
+    links: Iterable[str] = (),
+    settings: dict[str, dict[str, str]] | None = None,
+    load: dict[str, float] | None = None,
+) -> Iterator[Scene]:
+    """Yield a running stack under load; all of it ends with the block."""
+    quiet = {"WEIR_ALERTS_OWN_RULES": "false"}
+    shards = {"WEIR_ANALYTICS_SHARDS": "2"}
+    given = settings or {}
+    settings = {
+        **given,
+        "panes": shards | given.get("panes", {}),
+        "alerts": quiet | given.get("alerts", {}),
+    }
+    rig = Rig(folder, seed, links=links, settings=settings)
+    receiver = Receiver()
+    try:
+        rig.start()
+        running = begin(rig, seed)
+        for name, value in {"batch": 20, "bad": 1, **(load or {})}.items():
+            setattr(running, name, value)
+        with running:
+            yield Scene(rig, running, receiver)
+    finally:
+        rig.stop()
+        receiver.close()
+
+
+def await_new_result(rig: Rig, timeout_s: float = FIRST_RESULT_S) -> None:
+    """Wait until what is received from now on is counted.
+
+    Raises:
+        TimeoutError: If it is not in time.
+    """
+    now_ms = SystemClock().now_ms()
+
+    def is_past() -> bool:
+        return int(rig.fresh()["processed_through_ms"] or 0) > now_ms
+
+    rig.wait_until(is_past, "a new result", timeout_s)

@@ -1,0 +1,93 @@
+"""Each part killed at each crash point (RELIABILITY 2.5): the numbers equal the recount.
+
+One stack for all points: what one leaves behind is what the next begins with.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from disruption.scene import Scene
+
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(1200)]
+
+# C3 is on the way up; the others are reached with each batch.
+ENGINE = ("C3", "C4", "C5", "C6", "C7", "C8", "C9")
+
+
+def test_ingest_dies_around_the_acknowledgement(here: Scene) -> None:
+    """C1, C2: sent, or stored, and nobody was told: the client sends again, counted once."""
+    with here.watched():
+        for point in ("C1", "C2"):
+            here.crash("ingest", f"{point}:kill@{here.rig.chance.randint(1, 5)}")
+            here.rig.arm("ingest")
+            here.rig.restart("ingest")
+            here.more(200)
+
+
+@pytest.mark.disruption  # starts a driver for each point
+def test_the_engine_dies_at_every_point_of_a_batch(here: Scene) -> None:
+    """C3 to C9: whoever starts next finds what is committed, and counts the rest once."""
+    with here.watched():
+        for point in ENGINE:
+            at = 1 if point == "C3" else here.rig.chance.randint(2, 4)
+            here.crash("panes", f"{point}:kill@{at}")
+
+
+@pytest.mark.disruption  # starts a driver for each point
+def test_the_engine_dies_and_redis_loses_its_tail(here: Scene) -> None:
+    """C10: the marks are behind the checkpoint; the driver levels them from the log."""
+    with here.watched(redis_goes_back=True):
+        aof = newest_aof(here.rig.home.folder / "redis")
+        kept_bytes = aof.stat().st_size
+        here.crash("panes", "C10:kill@4")
+        here.rig.kill("redis")
+        with aof.open("r+b") as file:
+            file.truncate(kept_bytes)
+        here.rig.restart("redis")
+        before = len(here.rig.lines("panes", "reconciled"))
+        here.rig.arm("panes")
+        here.rig.restart("panes")
+        verdicts = [line["verdict"] for line in here.rig.lines("panes", "reconciled")[before:]]
+        assert verdicts[0] == "behind"
+
+
+@pytest.mark.disruption  # starts a driver for each point
+def test_the_engine_dies_in_the_middle_of_a_rebuild(here: Scene) -> None:
+    """C11: the shards are counted again in slices; whoever starts next goes on at the next one."""
+    with here.watched(redis_goes_back=True):
+        here.rig.kill("panes")
+        here.wipe()
+        here.crash("panes", "C11:kill@1")
+
+
+def test_alerts_die_around_a_message(here: Scene) -> None:
+    """C12: due and not sent, then sent and not noted: it is sent (again), under one key."""
+    here.rig.wait_until(lambda: here.receiver.bodies, "the alarm", 60)
+    here.load.pause()
+    here.rig.wait_until(
+        lambda: here.receiver.bodies[-1]["kind"] == "resolved", "the end of the alarm", 90
+    )
+    told = len(here.receiver.bodies)
+    here.rig.kill("alerts")
+    here.rig.arm("alerts", "C12-stored:kill@1")
+    here.rig.stack.launch("alerts")
+    here.load.resume()
+    here.rig.await_end("alerts", 90)
+    assert here.rig.has_bitten("C12-stored:kill@1")
+    assert len(here.receiver.bodies) == told
+    with here.watched():
+        here.crash("alerts", "C12-sent:kill@1")
+        assert [body["kind"] for body in here.receiver.bodies[told:]] == ["firing"]
+        here.heal()
+        here.rig.wait_until(lambda: len(here.receiver.bodies) > told + 1, "the message again", 60)
+    again = here.receiver.bodies[told : told + 2]
+    assert [body["kind"] for body in again] == ["firing", "firing"]
+    assert len({body["dedup_key"] for body in again}) == 1
+
+
+def newest_aof(folder: Path) -> Path:
+    """Return the file that Redis appends to: its name has changed with Redis 7."""
+    found = sorted(folder.rglob("*.incr.aof")) or sorted(folder.rglob("*.aof"))
+    return max(found, key=lambda path: path.stat().st_mtime_ns)

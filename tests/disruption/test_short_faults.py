@@ -1,0 +1,121 @@
+"""Faults D2, D5, D9 and D15 of RELIABILITY 3, without mutants.
+
+They share a stack with the crash points; each asserts that its fault has bitten.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from disruption.proxy import Conditions
+from disruption.scene import FIRST_RESULT_S, PATIENCE_S, Scene, await_new_result
+
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(1200)]
+
+PARTS = ("ingest", "panes", "alerts", "dashboard", "redis", "kafka")
+
+
+@pytest.mark.disruption  # starts parts several times
+def test_any_process_dies(here: Scene) -> None:
+    """D2: each part is killed under load, at a moment of its own."""
+    parts = here.rig.chance.sample(PARTS, len(PARTS))
+    with here.watched():
+        for part in parts:
+            here.more(here.rig.chance.randrange(20, 200))
+            here.rig.kill(part)
+            here.heal()
+            await_new_result(here.rig, FIRST_RESULT_S)
+
+
+@pytest.mark.parametrize("when", ["idle", pytest.param("in a batch", marks=pytest.mark.disruption)])
+def test_redis_is_wiped(here: Scene, when: str) -> None:
+    """D5: the shards are counted again from the log, unasked; no alert comes of it."""
+    told = settle_alarm(here)
+    before = len(here.rig.lines("panes", "reconciled"))
+    with here.watched(redis_goes_back=True):
+        if when == "idle":
+            here.load.pause()
+            await_new_result(here.rig)
+        here.wipe()
+        here.load.resume()
+        verdicts = here.rig.wait_until(
+            lambda: verdicts_from(here, before), "what the driver makes of it", PATIENCE_S
+        )
+        assert verdicts[-1] == "lost"
+        await_new_result(here.rig, FIRST_RESULT_S)
+        here.more(100)
+        if when != "idle":  # without a load the alarm ends, rightly
+            assert [body["kind"] for body in here.receiver.bodies[told:]] == []
+
+
+def test_redis_is_slow_and_loses_a_reply(here: Scene) -> None:
+    """D9: 300 ± 200 ms an answer, and the reply to a commit is lost: nothing counts twice."""
+    link = here.rig.links["panes-redis"]
+    lost = link.lost
+    with here.watched():
+        link.now = Conditions(delay_s=0.15, jitter_s=0.1)
+        here.more(100)
+        for count in (1, 2):
+            link.now.lose_reply_to = b"EXEC"
+            link.await_lost(lost + count, PATIENCE_S)
+            here.more(100)
+
+
+@pytest.mark.disruption  # starts parts several times
+def test_the_checkpoint_is_lost_truncated_or_old(here: Scene) -> None:
+    """D15: the marks say where to go on: nothing is lost, nothing counts twice."""
+    folder = here.rig.home.folder / "panes" / "checkpoint"
+    kept = folder.with_name("kept")
+    shutil.copytree(folder, kept, ignore_dangling_symlinks=True)
+    faults: tuple[Callable[[], None], ...] = (
+        lambda: shutil.rmtree(folder),
+        lambda: cut_newest(folder / "offsets"),
+        lambda: put_back(folder, kept),
+    )
+    with here.watched():
+        for fault in faults:
+            here.more(200)
+            here.rig.kill("panes")
+            before = len(here.rig.lines("panes", "reconciled"))
+            fault()
+            here.rig.restart("panes")
+            assert verdicts_from(here, before)[-1] in ("rewind", "behind")
+            await_new_result(here.rig)
+
+
+def settle_alarm(here: Scene) -> int:
+    """Wait until the alarm fires for good; return how many messages there were until then."""
+    here.load.resume()
+    here.rig.wait_until(lambda: is_firing(here), "the alarm", FIRST_RESULT_S)
+    return len(here.receiver.bodies)
+
+
+def is_firing(here: Scene) -> bool:
+    """Return whether the last word on the alarm is that it fires, for good."""
+    last = here.receiver.bodies[-1:]
+    return (
+        bool(last)
+        and last[0]["kind"] in ("firing", "confirmed")
+        and (last[0]["verdict"] == "confirmed")
+    )
+
+
+def verdicts_from(here: Scene, count: int) -> list[str]:
+    """Return the verdicts of the starts after the first `count`."""
+    return [line["verdict"] for line in here.rig.lines("panes", "reconciled")[count:]]
+
+
+def cut_newest(folder: Path) -> None:
+    """Cut the newest file of a folder in half, as a full disk or a power cut leaves it."""
+    newest = max((p for p in folder.iterdir() if p.name.isdigit()), key=lambda p: int(p.name))
+    text = newest.read_bytes()
+    newest.write_bytes(text[: len(text) // 2])
+
+
+def put_back(folder: Path, kept: Path) -> None:
+    """Put an old copy in a folder's place."""
+    shutil.rmtree(folder)
+    shutil.copytree(kept, folder)

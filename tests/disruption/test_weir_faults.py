@@ -1,0 +1,261 @@
+"""The tools that break things: failpoints, mutants, and the proxy in a link."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from disruption.proxy import Proxy
+from disruption.weir_faults import Order, mutation, read_order
+from weir_local.repository import ROOT
+from weir_local.waiting import wait_until
+
+HERE = Path(__file__).parent
+POINTS = [f"C{n}" for n in range(1, 12)] + ["C12-stored", "C12-sent"]
+PROGRAM = """
+from weir_service.failpoints import failpoint
+for n in range(3):
+    failpoint("C7")
+    print("passed", n, flush=True)
+"""
+
+
+def run(folder: Path, fail: str, program: str = PROGRAM) -> subprocess.CompletedProcess[str]:
+    """Run a program with an order, in a session of its own."""
+    return subprocess.run(  # noqa: S603  our own interpreter
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(HERE), "WEIR_FAIL": fail, "WEIR_FAULTS_DIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+    )
+
+
+class TestFailpoints:
+    def test_kill_at_the_nth_time_and_only_once(self, tmp_path: Path) -> None:
+        """The process dies there, leaves a note, and its successor passes."""
+        died, passed = run(tmp_path, "C7:kill@2"), run(tmp_path, "C7:kill@2")
+
+        assert (died.returncode, died.stdout) == (-9, "passed 0\n")
+        assert [path.name for path in tmp_path.iterdir()] == ["C7.kill.2"]
+        assert passed.stdout == "passed 0\npassed 1\npassed 2\n"
+
+    def test_kill_ends_the_whole_session(self, tmp_path: Path) -> None:
+        """A driver is three processes: whoever reaches the point takes the others along."""
+        program = f"""
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", {PROGRAM!r}])
+child.wait()
+print("survived")
+"""
+        died = run(tmp_path, "C7:kill@1", program)
+
+        assert (died.returncode, died.stdout) == (-9, "")
+
+    def test_raise(self, tmp_path: Path) -> None:
+        """An error that nobody knows comes out of the point."""
+        assert "OrderedError: ordered at C7" in run(tmp_path, "C7:raise@1").stderr
+
+    def test_another_point_is_passed(self, tmp_path: Path) -> None:
+        """An order is for one point."""
+        assert run(tmp_path, "C8:kill@1").returncode == 0
+
+    def test_an_order_is_read_whole(self) -> None:
+        """A misspelled order is an error, not a test that proves nothing."""
+        assert read_order("C12-sent:sleep@3") == Order("C12-sent", "sleep", 3)
+        assert read_order("") is None
+        with pytest.raises(ValueError, match=r'kill\|raise\|sleep@n, got "C7:stop@1"'):
+            read_order("C7:stop@1")
+
+    @pytest.mark.parametrize("point", POINTS)
+    def test_every_crash_point_is_in_the_code(self, point: str) -> None:
+        """A point that is gone would be a test that waits in vain."""
+        text = f'failpoint("{point}")'
+        sources = [*ROOT.glob("services/*/weir_*/**/*.py"), *ROOT.glob("libs/*/weir_*/**/*.py")]
+        assert any(text in path.read_text("utf-8") for path in sources)
+
+    def test_no_image_and_no_requirement_has_them(self) -> None:
+        """What breaks Weir on purpose is nowhere but in the tests."""
+        found = [*ROOT.glob("services/*/Dockerfile*"), *ROOT.glob("**/requirements*.txt")]
+        assert len(found) > 3
+        for path in found:
+            text = path.read_text("utf-8")
+            assert "weir_faults" not in text
+            assert not re.search(r"^(COPY|ADD) .*\btests\b", text, re.MULTILINE)
+        assert importlib.util.find_spec("weir_faults") is None
+
+
+class TestMutants:
+    def test_a_mutant_is_there_before_anybody_imports_its_target(self, tmp_path: Path) -> None:
+        """Also who imports the name itself, and not the module, gets the mutant."""
+        (tmp_path / "mutants").mkdir()
+        (tmp_path / "mutants" / "half.py").write_text(
+            'TARGET = "weir.series:shard_of"\n'
+            "def mutate(original):\n    return lambda *_: 'mutant'\n"
+        )
+        program = "from weir.series import shard_of; print(shard_of(b'x', 2))"
+        done = subprocess.run(  # noqa: S603  our own interpreter
+            [sys.executable, "-c", program],
+            env={"PYTHONPATH": f"{tmp_path}:{HERE}", "WEIR_MUTANT": "half"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout == "mutant\n"
+
+    def test_a_name_that_is_gone_is_an_error(self) -> None:
+        """Not a mutant that changes nothing."""
+        with pytest.raises(AttributeError):
+            mutation.replace(mutation, "gone", lambda original: original)
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, int]]:
+    """Return the address of a server that sends back what it gets."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve(connection: socket.socket) -> None:
+        with connection:
+            try:
+                while piece := connection.recv(65_536):
+                    connection.sendall(piece)
+            except OSError:
+                return
+
+    def accept() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=serve, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    yield listener.getsockname()
+    listener.close()
+
+
+@pytest.fixture
+def proxy(server: tuple[str, int]) -> Iterator[Proxy]:
+    """Return a proxy before it."""
+    proxy = Proxy(server)
+    yield proxy
+    proxy.close()
+
+
+def connect(proxy: Proxy) -> socket.socket:
+    """Return a connection through the proxy whose reads do not wait for ever."""
+    found = socket.create_connection(("127.0.0.1", proxy.port))
+    found.settimeout(5)
+    return found
+
+
+def ask(connection: socket.socket, text: bytes) -> bytes:
+    """Send bytes and return as many."""
+    connection.sendall(text)
+    got = b""
+    while len(got) < len(text):
+        piece = connection.recv(65_536)
+        if not piece:
+            break
+        got += piece
+    return got
+
+
+class TestProxy:
+    def test_it_carries_bytes_unchanged(self, proxy: Proxy) -> None:
+        """In both directions, however many."""
+        text = bytes(range(256)) * 4_000
+        with connect(proxy) as connection:
+            assert ask(connection, b"x") == b"x"
+            sender = threading.Thread(target=connection.sendall, args=(text,))
+            sender.start()
+            got = b""
+            while len(got) < len(text):
+                got += connection.recv(65_536)
+            sender.join()
+        assert got == text
+
+    def test_delay(self, proxy: Proxy) -> None:
+        """Each direction takes its time."""
+        proxy.now.delay_s = 0.1
+        with connect(proxy) as connection:
+            began = time.monotonic()
+            assert ask(connection, b"x") == b"x"
+        assert time.monotonic() - began >= 0.2
+
+    def test_rate(self, proxy: Proxy) -> None:
+        """So many bytes a second in each direction."""
+        proxy.now.bytes_per_s = 10_000
+        with connect(proxy) as connection:
+            began = time.monotonic()
+            ask(connection, b"x" * 2_000)
+        assert time.monotonic() - began >= 0.4
+
+    def test_silence_keeps_connections_open(self, proxy: Proxy) -> None:
+        """Nothing passes while it lasts; all of it does afterwards."""
+        with connect(proxy) as connection:
+            assert ask(connection, b"x") == b"x"
+            proxy.now.silent = frozenset({"up"})
+            connection.sendall(b"later")
+            connection.settimeout(0.3)
+            with pytest.raises(TimeoutError):
+                connection.recv(10)
+            proxy.heal()
+            connection.settimeout(5)
+            assert connection.recv(10) == b"later"
+
+    def test_one_reply_is_lost(self, proxy: Proxy) -> None:
+        """The request arrives; its answer does not, and the connection ends. The next lives."""
+        proxy.now.lose_reply_to = b"EXEC"
+        with connect(proxy) as connection:
+            assert ask(connection, b"GET") == b"GET"
+            connection.sendall(b"..EX")
+            assert connection.recv(10) == b"..EX"
+            connection.sendall(b"EC..")
+            with pytest.raises(ConnectionResetError):
+                connection.recv(10)
+        assert proxy.lost == 1
+        with connect(proxy) as connection:
+            assert ask(connection, b"EXEC") == b"EXEC"
+
+    def test_reset_and_cut(self, proxy: Proxy) -> None:
+        """Open connections are reset at once, or after so many bytes of replies."""
+        with connect(proxy) as connection:
+            assert ask(connection, b"x") == b"x"
+            assert proxy.reset() == 1
+            with pytest.raises(ConnectionResetError):
+                ask(connection, b"x")
+        proxy.now.cut_after = 3
+        with connect(proxy) as connection:
+            assert ask(connection, b"xx") == b"xx"
+            with pytest.raises(ConnectionResetError):
+                ask(connection, b"x")
+
+    def test_nobody_behind_it(self, free_port: int) -> None:
+        """A part that is down refuses through the proxy as well."""
+        proxy = Proxy(("127.0.0.1", free_port))
+        with connect(proxy) as connection, pytest.raises(ConnectionResetError):
+            connection.recv(1)
+        proxy.close()
+
+    def test_a_closed_proxy_leaves_no_connection(self, server: tuple[str, int]) -> None:
+        """Nor a port that is taken."""
+        proxy = Proxy(server)
+        with connect(proxy) as connection:
+            assert ask(connection, b"x") == b"x"
+            wait_until(lambda: proxy.connections == 1, timeout_s=5, what="the connection")
+            proxy.close()
+            with pytest.raises(ConnectionError):
+                ask(connection, b"x")
+        again = Proxy(server, proxy.port)
+        again.close()
