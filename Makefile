@@ -20,8 +20,9 @@ READY := $(VENV)/python -c 'import weir_local' 2>/dev/null || { echo "weir: this
 export WEIR_HOME WEIR_PORT_BASE
 
 .PHONY: help setup demo up down status logs link reset \
-	test test-unit test-disruption lint chart chart-tools bench-latency bench-alerts bench-engine bench-rest \
-	bench-query bench-rows bench-sketches bench-flink bench-growth bench-cpu bench-phases bench-rebuild \
+	test test-unit test-disruption lint chart chart-tools class-archives bench-latency bench-alerts \
+	bench-engine bench-rest bench-query bench-rows bench-sketches bench-flink bench-growth bench-cpu \
+	bench-phases bench-rebuild \
 	images-offline lock
 
 help: ## this list
@@ -57,7 +58,7 @@ reset: ## stop and remove all events, numbers and keys (YES=1 does not ask)
 	@$(READY)
 	@$(LOCAL) reset $(if $(YES),--yes)
 
-test: setup chart-tools ## everything CI runs but the disruption tests: lint, pages, Python
+test: setup chart-tools class-archives ## everything CI runs but the disruption tests: lint, pages, Python
 	@WEIR_BEGAN_S=$(BEGAN_S) $(VENV)/python -m weir_local.checks
 
 test-unit: setup ## the tests of core and services that need no server, in seconds
@@ -74,6 +75,9 @@ chart: setup ## write the chart's schema and golden files anew
 
 chart-tools: setup ## install what checks the chart: Helm, built once in minutes, and two more
 	@PYTHONPATH=infra/chart $(VENV)/python -m weir_chart.tools
+
+class-archives: setup ## have the classes of Kafka and Spark mapped, which starts them faster
+	@$(VENV)/python -m weir_local.class_archives
 
 bench-latency: setup ## time from a POST to the pane and to the screen
 	@$(VENV)/python bench/latency.py

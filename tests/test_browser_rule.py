@@ -90,6 +90,9 @@ def test_a_limit_is_dragged_typed_and_moved_by_keys(waits: TestStack) -> None:
         assert 300 < float(moved) < 400
         expect(handle).to_have_attribute("aria-valuenow", moved)
 
+        # Those of the limit before are replaced under the mouse.
+        own = page.locator("[data-testid=sweep] li[aria-current=true]")
+        expect(own).to_contain_text(moved, timeout=15_000)
         taken = limit_tried(page, 1).last
         expect(taken).to_have_attribute("title", "take this limit")
         taken.click()

@@ -91,6 +91,10 @@ ELSEWHERE = tuple(f"--ignore={path}" for path in (*CHART, *DISRUPTION))
 SLOWEST = ("--durations=12", "--durations-min=15")
 
 
+# A file at a time in each of two processes, and all that share the stack in one (conftest.py).
+SIDE_BY_SIDE = ("--numprocesses=2", "--dist=loadgroup", "--no-loadscope-reorder")
+
+
 def _pytest(name: str, *options: str) -> Check:
     return Check(name, (str(BIN / "python"), "-m", "pytest", "-q", *SLOWEST, *options))
 
@@ -129,7 +133,11 @@ STAGES = (
     Stage(
         "contract, end to end, browser",
         12,
-        (_pytest("pytest, servers", *ELSEWHERE, f"-m=not disruption and ({SERVERS})"),),
+        (
+            _pytest(
+                "pytest, servers", *SIDE_BY_SIDE, *ELSEWHERE, f"-m=not disruption and ({SERVERS})"
+            ),
+        ),
     ),
     Stage("chart and images", 8, (_pytest("pytest, chart", *CHART, "-m=not disruption"),)),
     Stage(

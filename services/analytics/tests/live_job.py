@@ -29,7 +29,7 @@ from weir.batches import BatchRecord, Opening, decode
 from weir.definitions.records import Edit, delete_record, put_record
 from weir.kafka import Kafka
 from weir_analytics.panes.definitions_log import DefinitionsLog
-from weir_local.repository import SPARK_JARS
+from weir_local.repository import SPARK_CLASSES, SPARK_JARS
 
 EVENT: list[tuple[str, str | bytes | None]] = [
     ("content-type", b"application/cloudevents+json; charset=UTF-8")
@@ -72,6 +72,7 @@ class Job:
             "REDIS_URL": self.redis_url,
             "STATE_DIR": str(self.folder / "state"),
             "JARS_DIR": str(SPARK_JARS),
+            "CLASS_ARCHIVE": str(SPARK_CLASSES),
             "OPS_PORT": "0",
             "DRIVER_MEMORY": "512m",
             "INSTANCE": self.name,

@@ -88,7 +88,12 @@ def test_what_spark_did_not_tell_is_named(name: str) -> None:
 
 def start(told: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
     """Start the program as Spark starts it in a pod."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
+    # A JVM writes what JDK_JAVA_OPTIONS tell it into its output, which is lines of JSON alone.
+    clean = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith("SPARK_") and key != "JDK_JAVA_OPTIONS"
+    }
     with log.open("wb") as out:
         return subprocess.Popen(
             [sys.executable, "-m", "weir_analytics.executor"],

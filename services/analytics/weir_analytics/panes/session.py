@@ -39,6 +39,8 @@ _IDLE_RULES = tuple(
 # HotSpot interprets methods above 8,000 bytes unless told; with 20 metrics Spark makes
 # some, and an event cost 22 µs of its tasks with them interpreted, 15 compiled.
 _JVM = "-XX:+UseParallelGC -Xss4m -XX:-DontCompileHugeMethods"
+# An archive of other jars or another Java is left unused; that is no news.
+_QUIET = "-Xlog:cds*=off -Xlog:class+path=off"
 # At the same path in every executor: driver and executors are of one image, or one machine.
 EXECUTOR_LOGS = (
     f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
@@ -79,7 +81,7 @@ def session_config(settings: Settings) -> Mapping[str, str]:
         "spark.driver.extraClassPath": connector,
         "spark.executor.extraClassPath": connector,
         "spark.driver.memory": settings.driver_memory,
-        "spark.driver.extraJavaOptions": _JVM,
+        "spark.driver.extraJavaOptions": _driver_jvm(settings.class_archive),
         "spark.executor.extraJavaOptions": f"{_JVM} {EXECUTOR_LOGS}",
         "spark.driver.host": settings.driver_name,
         "spark.driver.bindAddress": settings.driver_address,
@@ -115,6 +117,16 @@ def session_config(settings: Settings) -> Mapping[str, str]:
         "spark.sql.streaming.numRecentProgressUpdates": "5",
         "spark.cleaner.periodicGC.interval": "10min",
     }
+
+
+def _driver_jvm(archive: Path | None) -> str:
+    """Return the options of the driver's JVM.
+
+    With its classes mapped from an archive a start costs it a third less CPU.
+    """
+    if archive is None or not archive.exists():
+        return _JVM
+    return f'{_JVM} "-XX:SharedArchiveFile={archive}" {_QUIET}'
 
 
 def open_session(settings: Settings) -> SparkSession:
