@@ -34,6 +34,7 @@ from weir_analytics.jobs.replay import ReplayTask
 from weir_analytics.jobs.schedule import Schedule
 from weir_analytics.jobs.task import PASSING, NotNowError, Outcome, RefusedError, Task
 from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.fold_memo import FoldMemo
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.shard_wire import open_client
 from weir_analytics.settings import Settings
@@ -68,8 +69,7 @@ class Jobs:
     settings: Settings
     clock: Clock
     _now: _UnderWay | None = None
-    _asked: JobAsked | None = None
-    _looked_at: tuple[Definitions | None, int] = (None, -1)
+    _next: FoldMemo[JobAsked | None] = field(default_factory=lambda: FoldMemo(_first_open))
     _tell_at_s: float = 0.0
     _wait_until_s: float = 0.0
     _pause_s: float = FIRST_PAUSE_S
@@ -91,7 +91,7 @@ class Jobs:
         """
         if self.clock.monotonic_s() < self._wait_until_s:
             return False
-        asked = self._next(cycle.stores.definitions.fold)
+        asked = self._next.of(cycle.stores.definitions.fold)
         try:
             if asked is None:
                 self._drop()
@@ -104,13 +104,6 @@ class Jobs:
         else:
             self._pause_s = FIRST_PAUSE_S
         return True
-
-    def _next(self, fold: Definitions) -> JobAsked | None:
-        """Return the job whose turn it is; looked for again only where something was written."""
-        if (fold, fold.next_offset) != self._looked_at:
-            self._looked_at = (fold, fold.next_offset)
-            self._asked = next(iter(open_jobs(fold)), None)
-        return self._asked
 
     def _slice(self, cycle: Cycle, asked: JobAsked) -> None:
         try:
@@ -198,6 +191,11 @@ class Jobs:
         if self._now is not None:
             self._now.task.close()
             self._now = None
+
+
+def _first_open(fold: Definitions) -> JobAsked | None:
+    """Return the job whose turn it is."""
+    return next(iter(open_jobs(fold)), None)
 
 
 def _place(cycle: Cycle, asked: JobAsked) -> tuple[int, int]:

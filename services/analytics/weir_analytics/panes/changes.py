@@ -6,7 +6,7 @@ range is planned. `activation.py` decides; this asks the log and writes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
@@ -14,8 +14,9 @@ from weir import names
 from weir.clock import Clock
 from weir.commit import Verdict, not_after
 from weir.commit_recovery import incomplete_before_ms
+from weir.definitions.fold import Definitions
 from weir.definitions.history import Definition, Lane
-from weir.definitions.jobs import JobReport, JobState, job_record
+from weir.definitions.jobs import JobAsked, JobReport, JobState, job_record
 from weir.definitions.records import (
     Counting,
     activation_record,
@@ -32,6 +33,7 @@ from weir_analytics.panes.activation import (
     to_stop,
 )
 from weir_analytics.panes.batch import Offsets
+from weir_analytics.panes.fold_memo import FoldMemo
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.open_lanes import backfill, first_received_ms, log_bounds
 from weir_analytics.panes.recovery import VerdictError
@@ -46,15 +48,29 @@ NO_KEY: Final = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Changes:
-    """The records of one driver's life between two start records."""
+    """The records of one driver's life between two start records.
+
+    What follows from the definitions alone is not looked for with each batch, but where
+    something was written since; what lanes have filled is.
+    """
 
     stores: Stores
     settings: Settings
     footing: Footing
     book: LaneBook
     clock: Clock
+    _to_stop: FoldMemo[list[Definition]] = field(init=False)
+    _to_start: FoldMemo[list[Definition]] = field(init=False)
+    _to_erase: FoldMemo[list[JobAsked]] = field(init=False)
+    _unfilled: FoldMemo[list[tuple[Offsets, tuple[int, ...]]]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._to_stop = FoldMemo(to_stop)
+        self._to_start = FoldMemo(Definitions.metrics_to_start)
+        self._to_erase = FoldMemo(to_erase)
+        self._unfilled = FoldMemo(lambda fold: lanes_to_open(fold, self.footing.events_id))
 
     def record(self, end: Offsets, *, had_events: bool) -> None:
         """Record which versions count from here on, stop here, and serve from here on.
@@ -70,9 +86,9 @@ class Changes:
             VerdictError: FENCED if a newer driver has started.
         """
         fold = self.stores.definitions.fold
-        for definition in to_stop(fold):
+        for definition in self._to_stop.of(fold):
             self._append(counting(definition, end, self.footing.events_id), definition, "stop")
-        for definition in fold.metrics_to_start():
+        for definition in self._to_start.of(fold):
             after = predecessor(fold, definition)
             whole = after is None and not had_events
             begin = counting(
@@ -95,7 +111,7 @@ class Changes:
     def _erase(self, end: Offsets) -> None:
         """Record from where erasures hold that were asked for; the job goes on from there."""
         definitions = self.stores.definitions
-        for asked in to_erase(definitions.fold):
+        for asked in self._to_erase.of(definitions.fold):
             facts = {
                 "topic_id": self.footing.events_id,
                 "offsets": {str(p): n for p, n in sorted(end.items())},
@@ -112,7 +128,7 @@ class Changes:
     def _open_lanes(self) -> None:
         """Open a lane for versions that are counted from the middle of the log on."""
         definitions, settings = self.stores.definitions, self.settings
-        waiting = lanes_to_open(definitions.fold, self.footing.events_id)
+        waiting = self._unfilled.of(definitions.fold)
         if not waiting:
             return
         bounds = log_bounds(settings.kafka, names.EVENTS, self.footing.events_id)

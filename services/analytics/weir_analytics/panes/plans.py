@@ -15,6 +15,7 @@ from weir_analytics.panes.activation import counted, filling
 from weir_analytics.panes.batch import PROPERTY, Batch, Offsets
 from weir_analytics.panes.dataflow import dataflow, small_dataflow
 from weir_analytics.panes.erased import Erased
+from weir_analytics.panes.fold_memo import FoldMemo
 from weir_analytics.panes.plan import KEPT, Counted, Plan, make_plan
 from weir_analytics.panes.versions import PROPERTY as VERSIONS_PROPERTY
 from weir_analytics.panes.versions import versions_to_json
@@ -54,8 +55,7 @@ class Plans:
     warm: Callable[[Plan], None]
     hash_key: bytes = field(default=b"", repr=False)
     made: dict[tuple[object, ...], Plan] = field(default_factory=dict)
-    _known: list[Erasure] = field(default_factory=list)
-    _known_at: int = -1
+    _erasures: FoldMemo[list[Erasure]] = field(default_factory=lambda: FoldMemo(erasures))
 
     def for_range(self, start: Offsets, end: Offsets, through_s: int) -> Plan:
         """Return the plan for a range of the log."""
@@ -70,21 +70,15 @@ class Plans:
             if covered is not False:
                 versions.append(one)
                 guarded = guarded or covered is None
-        found = self._erasures()
+        found = self._erasures.of(self.definitions)
         held = {(e.tenant, e.hash) for e in found if e.holds(end, self.topic_id)}
         return Counting(tuple(versions), guarded, frozenset(held))
 
     def filling(self, vids: Iterable[int]) -> Counting:
         """Return what a backfill counts: some versions, without anybody who was ever erased."""
-        erased = frozenset((one.tenant, one.hash) for one in self._erasures())
+        found = self._erasures.of(self.definitions)
+        erased = frozenset((one.tenant, one.hash) for one in found)
         return Counting(tuple(filling(self.definitions, vids)), False, erased)
-
-    def _erasures(self) -> list[Erasure]:
-        """Return the erasures; looked for again only where something was written."""
-        if self._known_at != self.definitions.next_offset:
-            self._known_at = self.definitions.next_offset
-            self._known = erasures(self.definitions)
-        return self._known
 
     def plan_of(self, counting: Counting) -> Plan:
         """Return the plan that counts some versions; it is made if there is none yet."""
