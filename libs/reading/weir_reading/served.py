@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import takewhile
 
 from weir.commit import not_after
 from weir.definitions.history import Activation, Definition
+from weir.definitions.serving import serving
 from weir.definitions.signals import SIGNALS
 from weir.query.answer import unit_of
 from weir.query.facts import Served, Version
@@ -46,20 +47,18 @@ def served(catalog: Catalog, tenant: str, name: str) -> Served | None:
     An edit changes nothing until it has taken over: the version before it serves. A metric
     of which no version serves yet is shown by the newest one, as being rebuilt.
     """
-    current = catalog.folded.get(tenant, "metric", name)
+    fold = catalog.folded
+    current = fold.get(tenant, "metric", name)
     if current is None:
         return None
-    history = _since_deleted(catalog.folded.history(tenant, "metric", name))
-    counted = [one for one in history if one.vid in catalog.folded.activations]
-    serving = (one for one in counted if _serves(catalog, one.vid))
-    at: Definition | None = next(serving, counted[0] if counted else current)
-    chain: list[Version] = []
-    while at is not None and at.metric is not None and len(chain) < len(history):
-        activation = catalog.folded.activations.get(at.vid)
-        chain.append(_version(catalog, at, activation))
-        before = activation.after if activation is not None and activation.serves else None
-        at = catalog.folded.by_vid(before) if before is not None else None
-    return Served(tuple(reversed(chain))) if chain else None
+    chain = (
+        serving(fold, tenant, name, serves=lambda activation: _serves(catalog, activation))
+        or serving(fold, tenant, name, serves=lambda _: True)
+        or [current]
+    )
+    readable = takewhile(lambda one: one.metric is not None, chain)
+    versions = [_version(catalog, one, fold.activations.get(one.vid)) for one in readable]
+    return Served(tuple(reversed(versions))) if versions else None
 
 
 def shown(catalog: Catalog, tenant: str, name: str) -> Definition | None:
@@ -68,14 +67,8 @@ def shown(catalog: Catalog, tenant: str, name: str) -> Definition | None:
     return catalog.folded.by_vid(found.newest.vid) if found is not None else None
 
 
-def _since_deleted(history: Sequence[Definition]) -> list[Definition]:
-    """Return the versions of the metric's present life, the newest first."""
-    return list(takewhile(lambda one: not one.deleted, history))
-
-
-def _serves(catalog: Catalog, vid: int) -> bool:
+def _serves(catalog: Catalog, activation: Activation) -> bool:
     """Tell whether a version serves, at the batch that readers have come to."""
-    activation = catalog.folded.activations[vid]
     if activation.takeover is None or catalog.reached is None:
         return activation.serves
     return not_after(activation.takeover.offsets, catalog.reached)
@@ -85,7 +78,7 @@ def _version(catalog: Catalog, definition: Definition, activation: Activation | 
     if definition.metric is None:
         msg = f"version {definition.vid} must be a metric that this release can read"
         raise ValueError(msg)
-    waits = activation is not None and not _serves(catalog, definition.vid)
+    waits = activation is not None and not _serves(catalog, activation)
     return Version(
         vid=definition.vid,
         number=definition.version,

@@ -19,9 +19,13 @@ from weir.definitions.records import (
     Counting,
     DriverStart,
     Edit,
+    OpenLane,
+    TakeOver,
     activation_record,
+    lane_record,
     put_record,
     start_record,
+    takeover_record,
 )
 from weir.event import identity_digest
 from weir.frequent import Texts
@@ -38,6 +42,7 @@ from weir_analytics.jobs.sample import PaneAt, chain_of, draw, panes_of
 from weir_analytics.jobs.schedule import due_tenants
 
 HOUR_MS = 3_600_000
+LOG = "events"
 TEXT = """
 kind: metric
 name: amount
@@ -217,10 +222,24 @@ def two_versions() -> Definitions:
     )
 
 
+def filled(*more: tuple[bytes, bytes]) -> Definitions:
+    """Return a metric that was activated in a log, and filled from offset 3 of it."""
+    begun = Counting(1, "default", "amount", 1, {0: 50}, fills=True, topic_id=LOG)
+    lane = OpenLane("backfill", LOG, {0: 3}, {0: 50, 1: 20}, (1,))
+    return folded(
+        start_record(DriverStart("i", 2, "start"), at_ms=0),
+        put_record(Edit("default", "metric", "amount", None, "test", 0), TEXT),
+        activation_record(begun, op="start", fence=0, at_ms=0),
+        lane_record(lane, fence=0, at_ms=0),
+        takeover_record(TakeOver(1, None, {0: 55}, None, topic_id=LOG), fence=0, at_ms=0),
+        *more,
+    )
+
+
 class TestSample:
     def test_a_pane_belongs_to_the_version_that_serves_it(self) -> None:
         """Before the cut it is the predecessor's, from there on the successor's."""
-        chain = chain_of(two_versions(), "default", "amount")
+        chain = chain_of(two_versions(), "default", "amount", LOG)
         at = [1_195_000, 1_200_000]
         panes = panes_of(chain, at, since_ms=0, through_ms=1_300_000)
         assert panes == [
@@ -233,7 +252,7 @@ class TestSample:
 
     def test_what_the_log_or_the_store_no_longer_has_is_left_out(self) -> None:
         """Both edges: the first whole pane is in, one that expires is out."""
-        chain = chain_of(two_versions(), "default", "amount")
+        chain = chain_of(two_versions(), "default", "amount", LOG)
         assert panes_of(chain, [1_190_000], since_ms=1_190_000, through_ms=1_200_000) == [
             PaneAt(1, 10, 1_190)
         ]
@@ -244,6 +263,34 @@ class TestSample:
         assert PaneAt(1, 10, 1_190) in panes_of(
             chain, [1_195_000], since_ms=0, through_ms=over_ms - 1
         )
+
+    def test_a_version_that_a_lane_filled_is_counted_from_where_that_began(self) -> None:
+        """The offsets of its activation say from where live counting did."""
+        begins = [dict(version.begin) for version in chain_of(filled(), "default", "amount", LOG)]
+        assert begins == [{0: 3, 1: 0}]
+
+    def test_a_lane_of_another_log_has_filled_nothing(self) -> None:
+        """Its offsets are not of this one, whichever versions it names."""
+        lane = OpenLane("backfill", "other", {0: 0}, {0: 50, 2: 20}, (1,))
+        fold = filled(lane_record(lane, fence=0, at_ms=0))
+        begins = [dict(version.begin) for version in chain_of(fold, "default", "amount", LOG)]
+        assert begins == [{0: 3, 1: 0}]
+
+    def test_offsets_of_a_log_that_was_given_up_mean_nothing(self) -> None:
+        """After `adopt` of a log made anew all of it is counted, so all of it is recounted."""
+        begins = [dict(version.begin) for version in chain_of(filled(), "default", "amount", "new")]
+        assert begins == [{}]
+
+    def test_what_had_ended_in_a_log_that_was_given_up_counts_nothing(self) -> None:
+        """A version that was stopped there is not counted in the one that took its place."""
+        stop = Counting(1, "default", "amount", 1, {0: 60}, topic_id=LOG)
+        fold = filled(activation_record(stop, op="stop", fence=0, at_ms=0))
+
+        def ends(topic_id: str) -> list[object]:
+            return [version.finish for version in chain_of(fold, "default", "amount", topic_id)]
+
+        assert ends(LOG) == [{0: 60}]
+        assert ends("new") == [{}]
 
     def test_a_seed_draws_the_same(self) -> None:
         """So an audit that begins again after a crash looks at the same panes."""

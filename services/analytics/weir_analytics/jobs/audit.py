@@ -129,7 +129,7 @@ class AuditTask:
     def _look(self, cycle: Cycle, name: str) -> None:
         """Take what is served of a metric, unless its panes are being counted back."""
         fold = cycle.stores.definitions.fold
-        chain = chain_of(fold, self._asked.tenant, name)
+        chain = chain_of(fold, self._asked.tenant, name, cycle.footing.events_id)
         panes = panes_of(
             chain, self._instants, since_ms=self._since_ms, through_ms=cycle.through_ms
         )

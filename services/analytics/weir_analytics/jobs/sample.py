@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Activation, Definition
 from weir.definitions.metric import Metric
+from weir.definitions.serving import serving
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class Audited:
         version: Its number.
         metric: What it counts.
         begin: Partition -> first offset counted; one that is missing is counted from 0.
-        finish: Partition -> offset before which counting ended; None while it goes on.
+        finish: Partition -> offset before which counting ended, 0 of one that is missing; None
+            while it goes on.
         cut: Resolution in seconds -> start in seconds of its first own pane.
     """
 
@@ -45,47 +47,61 @@ class PaneAt:
     start_s: int
 
 
-def chain_of(fold: Definitions, tenant: str, name: str) -> list[Audited]:
-    """Return the versions that serve the panes of a metric, the newest first."""
-    versions = fold.history(tenant, "metric", name)
-    serving = [v for v in versions if (a := fold.activations.get(v.vid)) and a.serves]
-    chain: list[Audited] = []
-    at: Definition | None = serving[0] if serving else None
-    while at is not None and at.metric is not None and len(chain) < len(versions):
-        activation = fold.activations[at.vid]
-        chain.append(_audited(fold, at, at.metric, activation))
-        before = activation.after
+def chain_of(fold: Definitions, tenant: str, name: str, topic_id: str) -> list[Audited]:
+    """Return the versions that serve the panes of a metric, the newest first.
 
-        at = fold.by_vid(before) if before is not None else None
+    Args:
+        fold: The definitions.
+        tenant: Whose.
+        name: The metric.
+        topic_id: Kafka's id of the log that is counted.
+    """
+    chain: list[Audited] = []
+    for version in serving(fold, tenant, name):
+        if version.metric is None:
+            break  # what lies before is served by no version that is known here
+        chain.append(_audited(fold, version, version.metric, topic_id))
     return chain
 
 
-def _audited(
-    fold: Definitions, version: Definition, metric: Metric, activation: Activation
-) -> Audited:
+def _audited(fold: Definitions, version: Definition, metric: Metric, topic_id: str) -> Audited:
+    activation = fold.activations[version.vid]
     return Audited(
         vid=version.vid,
         tenant=version.tenant,
         name=version.name,
         version=version.version,
         metric=metric,
-        begin=counted_from(fold, activation),
-        finish=activation.finish,
+        begin=counted_from(fold, activation, topic_id),
+        finish=counted_to(activation, topic_id),
         cut=activation.cut or {},
     )
 
 
-def counted_from(fold: Definitions, activation: Activation) -> dict[int, int]:
-    """Return the first offsets that a version has counted: its lane's, if one filled it."""
+def counted_from(fold: Definitions, activation: Activation, topic_id: str) -> dict[int, int]:
+    """Return the first offsets that a version has counted: its lane's, if one filled it.
+
+    What was activated in another log, which was given up, counts all of this one.
+    """
+    if not activation.is_of(topic_id):
+        return {}
     begin = dict(activation.begin)
     if not activation.fills:
         return begin
     for lane in fold.lanes.values():
-        if activation.vid in lane.vids:
+        if lane.topic_id == topic_id and activation.vid in lane.vids:
             for partition in lane.end:
                 start = lane.start.get(partition, 0)
                 begin[partition] = min(begin.get(partition, 0), start)
     return begin
+
+
+def counted_to(activation: Activation, topic_id: str) -> Mapping[int, int] | None:
+    """Return the offsets before which counting a version ended; None while it goes on.
+
+    What had ended in another log counts nothing of this one.
+    """
+    return activation.finish if activation.finish is None or activation.is_of(topic_id) else {}
 
 
 def draw(seed: int, from_ms: int, to_ms: int, count: int) -> list[int]:

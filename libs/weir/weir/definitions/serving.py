@@ -1,0 +1,40 @@
+"""Which versions of a metric serve its panes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import takewhile
+
+from weir.definitions.fold import Definitions
+from weir.definitions.history import Activation, Definition
+
+
+def serving(
+    definitions: Definitions,
+    tenant: str,
+    name: str,
+    *,
+    serves: Callable[[Activation], bool] = lambda activation: activation.serves,
+) -> list[Definition]:
+    """Return the versions that serve the panes of a metric, the newest first.
+
+    The newest one that serves, and those that it left panes to. A deletion ends a metric's
+    life: no version from before it serves. Some may be unreadable to this release.
+
+    Args:
+        definitions: The fold.
+        tenant: Whose.
+        name: The metric.
+        serves: Whether the newest version may be one that is counted like this.
+    """
+    history = definitions.history(tenant, "metric", name)
+    life = {one.vid: one for one in takewhile(lambda one: not one.deleted, history)}
+    activations = definitions.activations
+    known = (vid for vid in life if vid in activations)
+    at = next((vid for vid in known if serves(activations[vid])), None)
+    found: list[Definition] = []
+    # Records decide who follows whom: they may go round.
+    while at in activations and at in life and len(found) < len(life):
+        found.append(life[at])
+        at = activations[at].after if activations[at].serves else None
+    return found
