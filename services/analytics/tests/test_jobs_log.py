@@ -27,8 +27,9 @@ from weir_analytics.jobs.recount import Part, Recount, Terms
 from weir_analytics.jobs.replay import PutBack, ReplayTask
 from weir_analytics.jobs.runner import Jobs
 from weir_analytics.jobs.sample import Audited, PaneAt
-from weir_analytics.jobs.walk import Walk, ends_of
+from weir_analytics.jobs.walk import Walk
 from weir_analytics.panes.definitions_log import DefinitionsLog
+from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.quarantine import Copy, Origin, QuarantineWriter
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.start import Footing, Stores, take_over
@@ -152,7 +153,7 @@ class TestReplay:
         assert run.end(run.facts())["replayed"] == COPIES
         later = Run(log)
         facts = later.facts()
-        low, high = ends_of(log.settings.kafka, names.EVENTS)
+        low, high = LogOffsets(log.settings.kafka, names.EVENTS).ends()
         assert facts["begin"] == {str(p): n for p, n in high.items()}
         assert high != low
         assert later.end(facts) == {
@@ -245,7 +246,7 @@ def recounted(log: Log, now_ms: int, begin: Mapping[int, int]) -> dict[tuple[int
     version = Audited(0, "default", "amount", 1, definition.metric, begin, None, {})
     minute_s = now_ms // 60_000 * 60
     panes = frozenset(PaneAt(0, 60, minute_s + at) for at in (-180, -120, -60, 0, 60))
-    low, high = ends_of(log.settings.kafka, names.EVENTS)
+    low, high = LogOffsets(log.settings.kafka, names.EVENTS).ends()
     again = Recount([Part(version, panes, high)], Terms(HORIZON_MS, 400 * 86_400_000))
     for take in (again.look_for, again.count):
         walk = Walk(log.settings.kafka, names.EVENTS, low, high)

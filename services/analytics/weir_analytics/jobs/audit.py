@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import structlog
 from weir import names
-from weir.commit_recovery import incomplete_before_ms
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Definition
 from weir.definitions.job import Audit
@@ -25,10 +24,10 @@ from weir_analytics.jobs.compare import Difference, compare
 from weir_analytics.jobs.recount import Part, Recount, Terms
 from weir_analytics.jobs.sample import Audited, chain_of, draw, panes_of
 from weir_analytics.jobs.task import NotNowError, Outcome, Progress, RefusedError
-from weir_analytics.jobs.walk import Walk, ends_of, offsets_at
+from weir_analytics.jobs.walk import Walk
 from weir_analytics.jobs.was_served import Look, Reader, Seen
 from weir_analytics.panes.cycle import Cycle
-from weir_analytics.panes.history import LogPartition, read_range
+from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.settings import Settings
 
 LOG = structlog.get_logger()
@@ -50,6 +49,7 @@ class AuditTask:
         self._recount: Recount | None = None
         self._walks: list[Walk] = []
         self._reader = Reader(settings)
+        self._log = LogOffsets(settings.kafka, names.EVENTS)
         self._facts: Mapping[str, Any] = {}
         self._since_ms = 0
         self._begin: Mapping[int, int] = {}
@@ -86,14 +86,18 @@ class AuditTask:
 
     def begin(self, cycle: Cycle, facts: Mapping[str, Any]) -> None:
         """Draw the sample."""
-        settings = self._settings
         self._facts = facts
         self._left = list(facts["metrics"])
         self._instants = draw(
             int(facts["seed"]), int(facts["from_ms"]), int(facts["to_ms"]), self._wanted.sample
         )
         start = cycle.stores.definitions.fold.start()
-        self._since_ms = max(start.incomplete_before_ms if start else 0, whole_since_ms(settings))
+        said_ms = start.incomplete_before_ms if start else 0
+        low, high = self._log.ends()
+        left_ms = self._log.complete_from_ms(
+            low, high, self._settings.horizon_ms, cycle.clock.now_ms()
+        )
+        self._since_ms = max(said_ms, left_ms)
 
     def step(self, cycle: Cycle, is_over: Callable[[], bool]) -> Outcome | None:
         """Look at one metric more, or read on in the log; compare at the end of it.
@@ -149,8 +153,9 @@ class AuditTask:
         end = {p: max(s.end.get(p, 0) for s in self._seen) for s in self._seen for p in s.end}
         first_ms = 1000 * min(pane.start_s for pane in panes)
         begin_ms = first_ms - LEAD_MS - settings.horizon_ms - MARGIN_MS
-        begin = offsets_at(settings.kafka, names.EVENTS, begin_ms, end)
-        self._begin = begin
+        begin = self._log.at(begin_ms, end)
+        # Where nothing is read, nothing can be missing.
+        self._begin = {p: n for p, n in begin.items() if n < end[p]}
         self._walks = [Walk(settings.kafka, names.EVENTS, begin, end) for _ in range(2)]
         parts = [
             Part(version, frozenset(p for p in seen.panes if p.vid == version.vid), seen.end)
@@ -165,7 +170,7 @@ class AuditTask:
 
     def _check_whole(self) -> None:
         """Refuse to compare if retention has overtaken the reading."""
-        low, _high = ends_of(self._settings.kafka, names.EVENTS)
+        low = self._log.start()
         lost = [p for p, first in self._begin.items() if low.get(p, 0) > first]
         if lost:
             msg = (
@@ -236,18 +241,3 @@ class AuditTask:
         looked_at = {seen.name: seen.chain[0].vid for seen in self._seen if seen.chain}
         history = fold.history(self._asked.tenant, "metric", name)
         return not history or history[0].vid != looked_at.get(name)
-
-
-def whole_since_ms(settings: Settings) -> int:
-    """Return from which start on the log holds all events of a pane; 0 if it lost none.
-
-    Raises:
-        KafkaException: If the log does not answer.
-    """
-    low, high = ends_of(settings.kafka, names.EVENTS)
-    first_ms = 0
-    for partition, start in low.items():
-        if 0 < start < high[partition]:
-            log = LogPartition(settings.kafka, names.EVENTS, partition)
-            first_ms = max(first_ms, next(read_range(log, start, start + 1))[0].timestamp()[1])
-    return incomplete_before_ms(first_ms, settings.horizon_ms, low)

@@ -30,9 +30,10 @@ from weir.definitions.jobs import JobState
 
 from weir_analytics.jobs.mended import Whole, is_wanted, mended, whole_of
 from weir_analytics.jobs.task import Outcome, Progress
-from weir_analytics.jobs.walk import Walk, ends_of, offsets_at
+from weir_analytics.jobs.walk import Walk
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.history import headers_of
+from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.stored import StoredWriter
 from weir_analytics.settings import Settings
 
@@ -66,12 +67,13 @@ class ReplayTask:
     def facts(self, cycle: Cycle) -> Mapping[str, Any]:
         """Return what is to be looked at, and where the log ended before."""
         kafka = self._settings.kafka
-        low, high = ends_of(kafka, names.QUARANTINE)
+        copies = LogOffsets(kafka, names.QUARANTINE)
+        low, high = copies.ends()
         if self._wanted.since is not None:
             # A copy is appended after its record was received.
-            since = offsets_at(kafka, names.QUARANTINE, self._wanted.since, high)
+            since = copies.at(self._wanted.since, high)
             low = {p: max(n, since[p]) for p, n in low.items()}
-        _first, end = ends_of(kafka, names.EVENTS)
+        _first, end = LogOffsets(kafka, names.EVENTS).ends()
         begin = unfinished(cycle.stores.definitions.fold, self._asked.tenant, end)
         return {"low": _named(low), "high": _named(high), "begin": _named(begin)}
 
@@ -80,8 +82,8 @@ class ReplayTask:
         del cycle
         kafka = self._settings.kafka
         low, high, begin = (_numbered(facts[name]) for name in ("low", "high", "begin"))
-        _low, noted = ends_of(kafka, names.QUARANTINE)
-        _first, end = ends_of(kafka, names.EVENTS)
+        _low, noted = LogOffsets(kafka, names.QUARANTINE).ends()
+        _first, end = LogOffsets(kafka, names.EVENTS).ends()
         self._walks = [
             (Walk(kafka, names.EVENTS, begin, end), self._find_put_back),
             (Walk(kafka, names.QUARANTINE, low, noted), self._find_noted),

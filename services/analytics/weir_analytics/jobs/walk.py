@@ -11,7 +11,6 @@ from weir.kafka import Kafka
 from weir_analytics.jobs.task import Progress
 
 CHUNK: Final = 2_000
-TIMEOUT_S: Final = 15.0
 WAIT_S: Final = 0.05
 # What the client library may hold between two slices.
 PREFETCH_KB: Final = 8 * 1024
@@ -106,41 +105,3 @@ class Walk:
         if before < end <= offset:
             # Nothing more is fetched of it for nothing.
             self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
-
-
-def ends_of(kafka: Kafka, topic: str) -> tuple[dict[int, int], dict[int, int]]:
-    """Return the first offset of each partition of a topic, and the one after its last.
-
-    Raises:
-        KafkaException: If no broker answered.
-    """
-    consumer = _asking(kafka)
-    try:
-        partitions = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions
-        found = {
-            p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=TIMEOUT_S)
-            for p in partitions
-        }
-    finally:
-        consumer.close()
-    return {p: low for p, (low, _) in found.items()}, {p: high for p, (_, high) in found.items()}
-
-
-def offsets_at(kafka: Kafka, topic: str, at_ms: int, end: Bounds) -> dict[int, int]:
-    """Return the first offset of each partition that was appended at or after an instant.
-
-    Raises:
-        KafkaException: If no broker answered.
-    """
-    consumer = _asking(kafka)
-    try:
-        asked = [TopicPartition(topic, p, max(0, at_ms)) for p in end]
-        found = consumer.offsets_for_times(asked, timeout=TIMEOUT_S)
-    finally:
-        consumer.close()
-    return {t.partition: t.offset if t.offset >= 0 else end[t.partition] for t in found}
-
-
-def _asking(kafka: Kafka) -> Consumer:
-    options = kafka.client_options() | {"group.id": "weir-panes-jobs", "log_level": 0}
-    return Consumer(options | {"enable.auto.commit": False})

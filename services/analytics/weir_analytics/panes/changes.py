@@ -13,7 +13,6 @@ import structlog
 from weir import names
 from weir.clock import Clock
 from weir.commit import Verdict, not_after
-from weir.commit_recovery import incomplete_before_ms
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Definition, Lane
 from weir.definitions.jobs import JobAsked, JobReport, JobState, job_record
@@ -35,7 +34,8 @@ from weir_analytics.panes.activation import (
 from weir_analytics.panes.batch import Offsets
 from weir_analytics.panes.fold_memo import FoldMemo
 from weir_analytics.panes.lane_book import LaneBook
-from weir_analytics.panes.open_lanes import backfill, first_received_ms, log_bounds
+from weir_analytics.panes.log_offsets import LogOffsets
+from weir_analytics.panes.open_lanes import backfill
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.start import Footing, Stores
 from weir_analytics.settings import Settings
@@ -131,11 +131,12 @@ class Changes:
         waiting = self._unfilled.of(definitions.fold)
         if not waiting:
             return
-        bounds = log_bounds(settings.kafka, names.EVENTS, self.footing.events_id)
+        log = LogOffsets(settings.kafka, names.EVENTS)
+        bounds = log.bounds(self.footing.events_id)
         for begin, vids in waiting:
             now_ms = self.clock.now_ms()
             lane = backfill(
-                settings.kafka,
+                log,
                 bounds,
                 begin,
                 vids,
@@ -164,12 +165,12 @@ class Changes:
         Retention may have overtaken the lane, also in an earlier life of the driver; what it
         took since the lane passed there is left out too, which loses nothing that is known.
         """
-        settings, horizon_ms = self.settings, self.settings.horizon_ms
-        bounds = log_bounds(settings.kafka, names.EVENTS, self.footing.events_id)
-        if not_after(bounds.start, lane.start):
+        log, horizon_ms = LogOffsets(self.settings.kafka, names.EVENTS), self.settings.horizon_ms
+        start, end = log.ends()
+        if not_after(start, lane.start):
             return lane.complete_from_ms
-        first_ms = first_received_ms(settings.kafka, bounds.start, bounds.end, self.clock.now_ms())
-        return max(lane.complete_from_ms, incomplete_before_ms(first_ms, horizon_ms, bounds.start))
+        left_ms = log.complete_from_ms(start, end, horizon_ms, self.clock.now_ms())
+        return max(lane.complete_from_ms, left_ms)
 
     def _append(self, record: Counting, definition: Definition, op: str) -> None:
         definitions, fence = self.stores.definitions, self.footing.fence.fence

@@ -13,18 +13,18 @@ from typing import Final
 
 import structlog
 from pyspark.sql import DataFrame
+from weir import names
 from weir.clock import Clock
 from weir.commit import Offsets, Verdict, furthest, not_after
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Lane
 from weir.lanes import Slice, filled_by
-from weir.names import LIVE_LANE
 
 from weir_analytics.failpoints import failpoint
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.between import Pace
 from weir_analytics.panes.cycle import Cycle
-from weir_analytics.panes.open_lanes import log_start
+from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.plans import Counting, Plans
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.states import forget_lanes
@@ -94,7 +94,7 @@ class Filler:
         if lanes != self._open:
             self._open = lanes
             dedup_dir, topic_id = cycle.settings.dedup_dir, cycle.footing.events_id
-            forget_lanes(dedup_dir, topic_id, {LIVE_LANE, *lanes})
+            forget_lanes(dedup_dir, topic_id, {names.LIVE_LANE, *lanes})
 
     def _counting(self, definitions: Definitions, found: Slice, through_s: int) -> Counting:
         if found.lane.kind == "rebuild":
@@ -125,7 +125,7 @@ class Filler:
         now_s = self.clock.monotonic_s()
         if now_s >= self._look_at_s:
             self._look_at_s = now_s + LOOK_AT_LOG_S
-            self._log_start = log_start(cycle.settings.kafka)
+            self._log_start = LogOffsets(cycle.settings.kafka, names.EVENTS).start()
         return {p: n for p, n in self._log_start.items() if p in lane.end}
 
     def _tell(self, done: Slice, took_s: float) -> None:

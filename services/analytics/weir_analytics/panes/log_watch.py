@@ -13,7 +13,6 @@ from collections.abc import Mapping
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigEntry, ConfigResource
 from confluent_kafka.admin._listoffsets import ListOffsetsResultInfo, OffsetSpec
 from confluent_kafka.admin._resource import ResourceType
@@ -22,6 +21,7 @@ from weir.clock import Clock
 from weir.kafka import Kafka
 
 from weir_analytics.panes.log_left import LogLeft, PartitionLog, Retention, log_left
+from weir_analytics.panes.log_offsets import LATEST, LogOffsets
 from weir_analytics.panes.vitals import Vitals
 
 LOG = structlog.get_logger()
@@ -76,7 +76,7 @@ class LogWatch:
 
     def __init__(self, kafka: Kafka, clock: Clock, topic: str = names.EVENTS) -> None:
         self._kafka, self._clock, self._topic = kafka, clock, topic
-        self._admin = AdminClient({**kafka.client_options(), "log_level": 2})
+        self._log = LogOffsets(kafka, topic, timeout_s=TIMEOUT_S)
 
     def run(self, vitals: Vitals, stop: threading.Event) -> None:
         """Tell and look until told to stop; an absent broker is waited for."""
@@ -104,9 +104,9 @@ class LogWatch:
         """
         now_ms = self._clock.now_ms()
         partitions = sorted(counted)
-        ends = self._offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
-        oldest = self._offsets(partitions, OffsetSpec.for_timestamp(0))
-        of_today = self._offsets(partitions, OffsetSpec.for_timestamp(now_ms - DAY_MS))
+        ends = self._log.places(LATEST, partitions)
+        oldest = self._log.places(OffsetSpec.for_timestamp(0), partitions)
+        of_today = self._log.places(OffsetSpec.for_timestamp(now_ms - DAY_MS), partitions)
         logs = []
         for p in partitions:
             end, first = ends[p].offset, oldest[p]
@@ -124,14 +124,9 @@ class LogWatch:
             )
         return log_left(logs, self._retention(), now_ms)
 
-    def _offsets(self, partitions: list[int], spec: OffsetSpec) -> dict[int, ListOffsetsResultInfo]:
-        asked = {TopicPartition(self._topic, p): spec for p in partitions}
-        found = self._admin.list_offsets(asked, request_timeout=TIMEOUT_S)
-        return {place.partition: future.result(TIMEOUT_S) for place, future in found.items()}
-
     def _retention(self) -> Retention:
         asked = ConfigResource(ResourceType.TOPIC, self._topic)
-        answers = self._admin.describe_configs([asked], request_timeout=TIMEOUT_S)
+        answers = self._log.admin.describe_configs([asked], request_timeout=TIMEOUT_S)
         config: dict[str, ConfigEntry] = answers[asked].result(TIMEOUT_S)
         ms, size = (int(config[name].value or -1) for name in ("retention.ms", "retention.bytes"))
         return Retention(ms if ms >= 0 else None, size if size >= 0 else None)

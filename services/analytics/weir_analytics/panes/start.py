@@ -16,7 +16,7 @@ from weir.batches import FIELD, BatchRecord, Opening, decode
 from weir.clock import Clock
 from weir.commit import Fence, Mark, Verdict
 from weir.commit_found import Found, Level, LogBounds, Recovery
-from weir.commit_recovery import activation_floor, incomplete_before_ms, reconcile
+from weir.commit_recovery import activation_floor, reconcile
 from weir.definitions.history import Lane, Start
 from weir.definitions.records import DriverStart, OpenLane, lane_record, start_record
 
@@ -24,13 +24,8 @@ from weir_analytics.jobs.adopting import adopted
 from weir_analytics.panes import checkpoint
 from weir_analytics.panes.batch import Offsets
 from weir_analytics.panes.definitions_log import DefinitionsLog, topic_id
-from weir_analytics.panes.open_lanes import (
-    bridge,
-    first_received_ms,
-    log_bounds,
-    near,
-    rebuilds,
-)
+from weir_analytics.panes.log_offsets import LogOffsets
+from weir_analytics.panes.open_lanes import bridge, near, rebuilds
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.shard_wire import open_client
 from weir_analytics.panes.stream import BatchStream
@@ -99,9 +94,10 @@ def take_over(stores: Stores, settings: Settings, clock: Clock) -> Footing:
     events_id = topic_id(settings.kafka, names.EVENTS)
     definitions_id = topic_id(settings.kafka, names.DEFINITIONS)
     first_ever = stores.definitions.fold.start() is None
-    start = _Start(stores, settings, clock, definitions_id)
+    log = LogOffsets(settings.kafka, names.EVENTS)
+    start = _Start(stores, settings, clock, definitions_id, log)
     fence = start.append("start", stores.definitions.fold.epoch(), 0)
-    bounds = log_bounds(settings.kafka, names.EVENTS, events_id)
+    bounds = log.bounds(events_id)
     marks = stores.shards.read_marks()
     found = Found(
         marks=marks,
@@ -110,7 +106,7 @@ def take_over(stores: Stores, settings: Settings, clock: Clock) -> Footing:
         epoch=start.epoch,
         last_record=stores.stream.last_record(),
         first_ever=first_ever,
-        near=near(settings.kafka, bounds, [mark.end for mark in marks if mark is not None]),
+        near=near(log, bounds, [mark.end for mark in marks if mark is not None]),
     )
     recovery = adopted(found, reconcile(found), stores.definitions, fence=fence.fence, clock=clock)
     LOG.info("reconciled", verdict=recovery.verdict.value, reason=recovery.reason)
@@ -162,6 +158,7 @@ class _Start:
     settings: Settings
     clock: Clock
     definitions_id: str
+    log: LogOffsets
 
     @property
     def epoch(self) -> int:
@@ -228,7 +225,7 @@ class _Start:
         if not recovery.rebuild:
             return []
         target, now_ms = dict(recovery.target or {}), self.clock.now_ms()
-        return rebuilds(self.settings.kafka, bounds, target, recovery.rebuild, now_ms)
+        return rebuilds(self.log, bounds, target, recovery.rebuild, now_ms)
 
     def _open_lanes(self, wanted: Sequence[OpenLane], fence: Fence) -> list[Lane]:
         """Append the records of lanes, and read them back.
@@ -250,10 +247,8 @@ class _Start:
     def _incomplete_before_ms(self, recovery: Recovery, bounds: LogBounds) -> int:
         if not recovery.gaps:
             return 0
-        first_ms = first_received_ms(
-            self.settings.kafka, bounds.start, bounds.end, self.clock.now_ms()
-        )
-        return incomplete_before_ms(first_ms, self.settings.horizon_ms, bounds.start)
+        horizon_ms, now_ms = self.settings.horizon_ms, self.clock.now_ms()
+        return self.log.complete_from_ms(bounds.start, bounds.end, horizon_ms, now_ms)
 
 
 def processed_through(settings: Settings) -> int:

@@ -15,19 +15,18 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from weir import names
 from weir.clock import Clock
 from weir.kafka import Kafka
+
+from weir_analytics.panes.log_offsets import LATEST, LogOffsets
 
 QUIET_S = 0.5
 # Once nothing but ticks has come for a minute, every second one is left out.
 IDLE_AFTER_S = 60.0
 IDLE_FACTOR = 2
 TIMEOUT_S = 5.0
-_LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 
 @dataclass
@@ -99,7 +98,7 @@ class Ticker:
     """Looks at the ends of `weir.events` twice a second and ticks what is quiet."""
 
     def __init__(self, kafka: Kafka, clock: Clock, *, tick_s: float, topic: str) -> None:
-        self._admin = AdminClient({**kafka.client_options(), "log_level": 0})
+        self._log = LogOffsets(kafka, topic, timeout_s=TIMEOUT_S)
         self._producer = Producer(
             {
                 **kafka.client_options(),
@@ -131,8 +130,7 @@ class Ticker:
 
     def step(self) -> list[int]:
         """Look once; return the partitions that were ticked, acknowledged."""
-        partitions = self._partitions()
-        ends, leaderless = self._ends(partitions)
+        ends, leaderless = self._ends()
         due = self._quiet.observe(ends, self._clock.monotonic_s())
         for partition in due:
             sent_ms = str(self._clock.now_ms()).encode()
@@ -154,17 +152,12 @@ class Ticker:
         _, appended_ms = message.timestamp()
         self.seen.clock_ahead_ms = appended_ms - self._clock.now_ms()
 
-    def _partitions(self) -> list[int]:
-        topics = self._admin.list_topics(self._topic, timeout=TIMEOUT_S).topics
-        return sorted(topics[self._topic].partitions)
-
-    def _ends(self, partitions: list[int]) -> tuple[dict[int, int], tuple[int, ...]]:
-        asked = {TopicPartition(self._topic, p): _LATEST for p in partitions}
+    def _ends(self) -> tuple[dict[int, int], tuple[int, ...]]:
         ends: dict[int, int] = {}
         silent: list[int] = []
-        for place, future in self._admin.list_offsets(asked, request_timeout=TIMEOUT_S).items():
+        for partition, future in self._log.ask(LATEST, self._log.partitions()).items():
             try:
-                ends[place.partition] = future.result().offset
+                ends[partition] = future.result().offset
             except KafkaException:
-                silent.append(place.partition)
+                silent.append(partition)
         return ends, tuple(silent)

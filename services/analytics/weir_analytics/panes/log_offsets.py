@@ -1,0 +1,147 @@
+"""Questions to Kafka about a topic's offsets: both its ends, a time's place, what it has lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from typing import Final
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import ListOffsetsResultInfo, OffsetSpec
+from weir.commit import Offsets
+from weir.commit_found import LogBounds
+from weir.commit_recovery import incomplete_before_ms
+from weir.kafka import Kafka
+
+from weir_analytics.panes.history import LogPartition, read_range
+
+TIMEOUT_S: Final = 15.0
+EARLIEST: Final[OffsetSpec] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+LATEST: Final[OffsetSpec] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+
+class LogOffsets:
+    """One topic. Every question is asked anew: nothing is remembered.
+
+    Attributes:
+        admin: The client that asks.
+    """
+
+    def __init__(self, kafka: Kafka, topic: str, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._kafka, self._topic, self._timeout_s = kafka, topic, timeout_s
+        self.admin = AdminClient({**kafka.client_options(), "log_level": 0})
+
+    def partitions(self) -> list[int]:
+        """Return the partitions that the topic has.
+
+        Raises:
+            KafkaException: If no broker answered.
+        """
+        topics = self.admin.list_topics(self._topic, timeout=self._timeout_s).topics
+        return sorted(topics[self._topic].partitions)
+
+    def start(self) -> dict[int, int]:
+        """Return the first offset of each partition that is still there.
+
+        Raises:
+            KafkaException: If a partition has no leader, or no broker answered.
+        """
+        return self._offsets(EARLIEST, self.partitions())
+
+    def ends(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Return the first offset of each partition that is still there, and the next one's.
+
+        Raises:
+            KafkaException: If a partition has no leader, or no broker answered.
+        """
+        partitions = self.partitions()
+        return self._offsets(EARLIEST, partitions), self._offsets(LATEST, partitions)
+
+    def bounds(self, topic_id: str) -> LogBounds:
+        """Return both ends, as those of the log of some id.
+
+        Raises:
+            KafkaException: If a partition has no leader, or no broker answered.
+        """
+        return LogBounds(topic_id, *self.ends())
+
+    def at(self, at_ms: int, end: Offsets) -> dict[int, int]:
+        """Return the first offset of each partition that was appended at or after an instant.
+
+        Args:
+            at_ms: The instant.
+            end: The partitions that are asked for; where nothing was appended since, and
+                beyond it, this is the answer.
+
+        Raises:
+            KafkaException: If a partition has no leader, or no broker answered.
+        """
+        found = self._offsets(OffsetSpec.for_timestamp(max(0, at_ms)), end)
+        return {p: end[p] if n < 0 else min(n, end[p]) for p, n in found.items()}
+
+    def received_ms(self, partition: int, offset: int) -> int:
+        """Return when a record was appended.
+
+        Raises:
+            KafkaException: If the log does not hold it, or does not answer.
+        """
+        log = LogPartition(self._kafka, self._topic, partition)
+        return next(read_range(log, offset, offset + 1))[0].timestamp()[1]
+
+    def first_received_ms(self, start: Offsets, end: Offsets, now_ms: int) -> int:
+        """Return the instant from which no partition lacks a record; 0 if none ever lost one.
+
+        Args:
+            start: Where counting begins: offsets that the log still has.
+            end: Where the log ends.
+            now_ms: The present, from which on a partition counts of which nothing is left.
+
+        Raises:
+            KafkaException: If the log does not answer.
+        """
+        first: list[int] = []
+        for partition, offset in start.items():
+            if 0 < offset < end[partition]:
+                first.append(self.received_ms(partition, offset))
+            elif offset:
+                first.append(now_ms)
+        return max(first, default=0)
+
+    def complete_from_ms(self, start: Offsets, end: Offsets, horizon_ms: int, now_ms: int) -> int:
+        """Return the event time from which the log holds all of a pane; 0 if it never lost any.
+
+        Args:
+            start: Where counting begins: offsets that the log still has.
+            end: Where the log ends.
+            horizon_ms: The dedup horizon.
+            now_ms: The present.
+
+        Raises:
+            KafkaException: If the log does not answer.
+        """
+        first_ms = self.first_received_ms(start, end, now_ms)
+        return incomplete_before_ms(first_ms, horizon_ms, start)
+
+    def places(
+        self, spec: OffsetSpec, partitions: Iterable[int]
+    ) -> dict[int, ListOffsetsResultInfo]:
+        """Return an offset of each of some partitions, with the time of its record.
+
+        Raises:
+            KafkaException: If a partition has no leader, or no broker answered.
+        """
+        return {p: future.result() for p, future in self.ask(spec, partitions).items()}
+
+    def ask(
+        self, spec: OffsetSpec, partitions: Iterable[int]
+    ) -> Mapping[int, Future[ListOffsetsResultInfo]]:
+        """Ask for an offset of each of some partitions; each answers, or fails, by itself."""
+        asked = {TopicPartition(self._topic, partition): spec for partition in partitions}
+        if not asked:
+            return {}
+        futures = self.admin.list_offsets(asked, request_timeout=self._timeout_s)
+        return {place.partition: future for place, future in futures.items()}
+
+    def _offsets(self, spec: OffsetSpec, partitions: Iterable[int]) -> dict[int, int]:
+        return {p: int(found.offset) for p, found in self.places(spec, partitions).items()}
