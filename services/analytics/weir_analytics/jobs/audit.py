@@ -17,10 +17,10 @@ from weir import names
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Definition
 from weir.definitions.job import Audit
-from weir.definitions.records import Edit, put_record
 from weir.erasure import erasures
 
 from weir_analytics.jobs.compare import Difference, compare
+from weir_analytics.jobs.count_again import count_again
 from weir_analytics.jobs.recount import Part, Recount, Terms
 from weir_analytics.jobs.sample import Audited, chain_of, draw, panes_of
 from weir_analytics.jobs.task import NotNowError, Outcome, Progress, RefusedError
@@ -223,17 +223,12 @@ class AuditTask:
 
     def _mend(self, cycle: Cycle, differ: set[str]) -> list[str]:
         """Count metrics that differ again: the same text, as a new version over the log."""
-        definitions, tenant = cycle.stores.definitions, self._asked.tenant
-        mended = []
+        fold, mended = cycle.stores.definitions.fold, []
         for name in sorted(differ):
-            current = definitions.fold.get(tenant, "metric", name)
-            if current is None or self._has_moved(definitions.fold, name):
-                continue
-            by, at_ms = f"job:{self._asked.name}", cycle.clock.now_ms()
-            edit = Edit(tenant, "metric", name, current.version, by, at_ms)
-            definitions.append(put_record(edit, current.text))
-            LOG.info("metric_counted_again", tenant=tenant, name=name)
-            mended.append(name)
+            current = fold.get(self._asked.tenant, "metric", name)
+            if current is not None and not self._has_moved(fold, name):
+                count_again(cycle, current, self._asked)
+                mended.append(name)
         return mended
 
     def _has_moved(self, fold: Definitions, name: str) -> bool:

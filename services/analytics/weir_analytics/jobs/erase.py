@@ -10,16 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import structlog
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Definition
 from weir.definitions.jobs import JobAsked
-from weir.definitions.records import Edit, put_record
 
+from weir_analytics.jobs.count_again import count_again
 from weir_analytics.jobs.task import NotNowError, Outcome, Progress, RefusedError
 from weir_analytics.panes.cycle import Cycle
-
-LOG = structlog.get_logger()
 
 
 class EraseTask:
@@ -61,7 +58,7 @@ class EraseTask:
         mine = definitions.fold.current(self._asked.definition.tenant, "metric")
         for metric in mine:
             if metric.vid < self._asked.definition.vid:
-                self._count_again(cycle, metric)
+                count_again(cycle, metric, self._asked.definition)
         served = [one for one in mine if is_served_without(definitions.fold, one, self._vid)]
         self._progress = Progress(len(served), max(1, len(mine)))
         if len(served) < len(mine):
@@ -75,12 +72,6 @@ class EraseTask:
     @property
     def _vid(self) -> int:
         return self._asked.definition.vid
-
-    def _count_again(self, cycle: Cycle, metric: Definition) -> None:
-        by, at_ms = f"job:{self._asked.definition.name}", cycle.clock.now_ms()
-        edit = Edit(metric.tenant, "metric", metric.name, metric.version, by, at_ms)
-        cycle.stores.definitions.append(put_record(edit, metric.text))
-        LOG.info("metric_counted_again", tenant=metric.tenant, name=metric.name)
 
 
 def is_served_without(fold: Definitions, metric: Definition, vid: int) -> bool:

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import structlog
 from redis.exceptions import RedisError
 from weir import names
 from weir.clock import Clock
-from weir.commit import Verdict
 from weir.definitions.fold import Definitions
 from weir.definitions.job import Adopt, Audit, Erase, Replay
 from weir.definitions.jobs import JobAsked, JobReport, JobState, job_record
@@ -157,14 +156,9 @@ class Jobs:
         LOG.info("job_ended", job=asked.definition.name, state=state.value)
 
     def _append(self, cycle: Cycle, report: JobReport) -> None:
-        definitions, fence = cycle.stores.definitions, cycle.footing.fence.fence
-        report = JobReport(
-            report.vid, report.state, self.clock.now_ms(), report.facts, report.outcome
-        )
-        definitions.append(job_record(report, fence=fence))
-        if definitions.fold.fence() != fence:
-            msg = f"fence must be {fence}, the newest is {definitions.fold.fence()}"
-            raise VerdictError(Verdict.FENCED, msg)
+        fence = cycle.footing.fence.fence
+        record = job_record(replace(report, at_ms=self.clock.now_ms()), fence=fence)
+        cycle.stores.definitions.append_fenced(record, fence)
 
     def _tell(self, asked: JobAsked, state: JobState, outcome: Outcome) -> None:
         """Tell who follows the job how far it is; without Redis nobody is told."""

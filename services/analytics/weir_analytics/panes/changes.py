@@ -7,17 +7,18 @@ range is planned. `activation.py` decides; this asks the log and writes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 import structlog
 from weir import names
 from weir.clock import Clock
-from weir.commit import Verdict, not_after
+from weir.commit import not_after
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Definition, Lane
 from weir.definitions.jobs import JobAsked, JobReport, JobState, job_record
 from weir.definitions.records import (
     Counting,
+    NewRecord,
     activation_record,
     lane_record,
     takeover_record,
@@ -36,7 +37,6 @@ from weir_analytics.panes.fold_memo import FoldMemo
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.open_lanes import backfill
-from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.start import Footing, Stores
 from weir_analytics.settings import Settings
 
@@ -87,7 +87,7 @@ class Changes:
         """
         fold = self.stores.definitions.fold
         for definition in self._to_stop.of(fold):
-            self._append(counting(definition, end, self.footing.events_id), definition, "stop")
+            self._activate(counting(definition, end, self.footing.events_id), "stop")
         for definition in self._to_start.of(fold):
             after = predecessor(fold, definition)
             whole = after is None and not had_events
@@ -99,7 +99,7 @@ class Changes:
                 from_start=whole,
                 fills=not whole,
             )
-            self._append(begin, definition, "start")
+            self._activate(begin, "start")
         self._erase(end)
         self._open_lanes()
         complete_from_ms: dict[int, int] = {}
@@ -108,10 +108,14 @@ class Changes:
                 complete_from_ms[lane.offset] = self._complete_from_ms(lane)
             self._take_over(vid, end, complete_from_ms[lane.offset])
 
+    def _activate(self, said: Counting, op: Literal["start", "stop"]) -> None:
+        fence, at_ms = self.footing.fence.fence, self.clock.now_ms()
+        offset = self._append(activation_record(said, op=op, fence=fence, at_ms=at_ms))
+        LOG.info("version_" + op, vid=said.vid, name=said.name, offset=offset)
+
     def _erase(self, end: Offsets) -> None:
         """Record from where erasures hold that were asked for; the job goes on from there."""
-        definitions = self.stores.definitions
-        for asked in self._to_erase.of(definitions.fold):
+        for asked in self._to_erase.of(self.stores.definitions.fold):
             facts = {
                 "topic_id": self.footing.events_id,
                 "offsets": {str(p): n for p, n in sorted(end.items())},
@@ -121,14 +125,13 @@ class Changes:
             if not self.settings.hash_key:
                 told = {"error": NO_KEY}
                 report = JobReport(vid, JobState.FAILED, now_ms, outcome=told)
-            definitions.append(job_record(report, fence=self.footing.fence.fence))
-            self.check_fence()
+            self._append(job_record(report, fence=self.footing.fence.fence))
             LOG.info("erasure", job=asked.definition.name, state=report.state.value)
 
     def _open_lanes(self) -> None:
         """Open a lane for versions that are counted from the middle of the log on."""
-        definitions, settings = self.stores.definitions, self.settings
-        waiting = self._unfilled.of(definitions.fold)
+        settings = self.settings
+        waiting = self._unfilled.of(self.stores.definitions.fold)
         if not waiting:
             return
         log = LogOffsets(settings.kafka, names.EVENTS)
@@ -144,19 +147,17 @@ class Changes:
                 now_ms=now_ms,
             )
             record = lane_record(lane, fence=self.footing.fence.fence, at_ms=now_ms)
-            offset = definitions.append(record)
-            self.check_fence()
+            offset = self._append(record)
             LOG.info("lane_opened", lane=offset, versions=list(vids))
 
     def _take_over(self, vid: int, end: Offsets, complete_from_ms: int) -> None:
         """Record that a version serves: the lane that fills it is done in every shard."""
-        definitions = self.stores.definitions
-        taken = takeover(definitions.fold, vid, end, complete_from_ms, self.footing.events_id)
+        fold, fence = self.stores.definitions.fold, self.footing.fence.fence
+        taken = takeover(fold, vid, end, complete_from_ms, self.footing.events_id)
         if taken is None:
             return
-        record = takeover_record(taken, fence=self.footing.fence.fence, at_ms=self.clock.now_ms())
-        offset = definitions.append(record)
-        self.check_fence()
+        record = takeover_record(taken, fence=fence, at_ms=self.clock.now_ms())
+        offset = self._append(record)
         LOG.info("version_took_over", vid=vid, after=taken.after, offset=offset)
 
     def _complete_from_ms(self, lane: Lane) -> int:
@@ -172,26 +173,5 @@ class Changes:
         left_ms = log.complete_from_ms(start, end, horizon_ms, self.clock.now_ms())
         return max(lane.complete_from_ms, left_ms)
 
-    def _append(self, record: Counting, definition: Definition, op: str) -> None:
-        definitions, fence = self.stores.definitions, self.footing.fence.fence
-        offset = definitions.append(
-            activation_record(
-                record,
-                op="stop" if op == "stop" else "start",
-                fence=fence,
-                at_ms=self.clock.now_ms(),
-            )
-        )
-        self.check_fence()
-        LOG.info("version_" + op, vid=definition.vid, name=definition.name, offset=offset)
-
-    def check_fence(self) -> None:
-        """Do nothing while no newer start record is in the log.
-
-        Raises:
-            VerdictError: FENCED if there is one: every reader ignores us from there on.
-        """
-        fence, newest = self.footing.fence.fence, self.stores.definitions.fold.fence()
-        if newest != fence:
-            msg = f"fence must be {fence}, the newest start record is {newest}: another driver runs"
-            raise VerdictError(Verdict.FENCED, msg)
+    def _append(self, record: NewRecord) -> int:
+        return self.stores.definitions.append_fenced(record, self.footing.fence.fence)

@@ -101,7 +101,7 @@ class Cycle:
         self.received_ms.update(outcome.received_ms)
         self.through_ms = processed_through(self.received_ms, batch.end, self.through_ms)
         self.stores.definitions.poll()
-        self._changes.check_fence()
+        self.stores.definitions.check_fence(self.footing.fence.fence)
         if not_after(self.footing.may_activate_from, batch.end):
             self._changes.record(batch.end, had_events=self._had_events)
         record = self._record(batch, outcome)

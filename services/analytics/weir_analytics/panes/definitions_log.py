@@ -21,11 +21,14 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 from weir import names
+from weir.commit import Verdict
 from weir.definitions.fold import Definitions
 from weir.definitions.records import NewRecord
 from weir.kafka import Kafka, refusal
 from weir_reading.follower import Record
 from weir_reading.passed_over import PassedOver
+
+from weir_analytics.panes.recovery import VerdictError
 
 LOG = structlog.get_logger()
 
@@ -115,6 +118,33 @@ class DefinitionsLog:
             raise TimeoutError(msg)
         self.read_to(stored[0] + 1)
         return stored[0]
+
+    def append_fenced(self, record: NewRecord, fence: int) -> int:
+        """Append a driver's own record, read it back, and return its offset.
+
+        Args:
+            record: What the driver says.
+            fence: Its fence.
+
+        Raises:
+            VerdictError: FENCED if a newer driver has started: every reader ignores the record.
+            KafkaException: If it was not stored in time; it may be there all the same.
+            TimeoutError: The same, or it could not be read.
+        """
+        offset = self.append(record)
+        self.check_fence(fence)
+        return offset
+
+    def check_fence(self, fence: int) -> None:
+        """Do nothing while no newer start record was read than a driver's own.
+
+        Raises:
+            VerdictError: FENCED if there is one: every reader ignores the driver from there on.
+        """
+        newest = self.fold.fence()
+        if newest != fence:
+            msg = f"fence must be {fence}, the newest start record is {newest}: another driver runs"
+            raise VerdictError(Verdict.FENCED, msg)
 
     def _take(self, messages: list[Message]) -> None:
         for message in messages:

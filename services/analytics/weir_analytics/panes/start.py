@@ -234,15 +234,9 @@ class _Start:
             VerdictError: FENCED if a newer driver has started: every reader ignores them.
         """
         definitions, now_ms = self.stores.definitions, self.clock.now_ms()
-        offsets = [
-            definitions.append(lane_record(lane, fence=fence.fence, at_ms=now_ms))
-            for lane in wanted
-        ]
-        lanes = definitions.fold.lanes
-        if definitions.fold.fence() != fence.fence or any(n not in lanes for n in offsets):
-            msg = f"fence must be {fence.fence}, the newest start record is another: give way"
-            raise VerdictError(Verdict.FENCED, msg)
-        return [lanes[offset] for offset in offsets]
+        records = (lane_record(lane, fence=fence.fence, at_ms=now_ms) for lane in wanted)
+        offsets = [definitions.append_fenced(record, fence.fence) for record in records]
+        return [definitions.fold.lanes[offset] for offset in offsets]
 
     def _incomplete_before_ms(self, recovery: Recovery, bounds: LogBounds) -> int:
         if not recovery.gaps:
