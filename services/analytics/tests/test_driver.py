@@ -1,4 +1,4 @@
-"""The driver around its stream, without Spark: who waits for whom when it ends."""
+"""The driver around its stream, without Spark: what comes before it, and how it ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from weir_analytics.panes.driver import Driver
+from weir.commit_found import Level
+from weir_analytics.panes.driver import Driver, _slices
 from weir_analytics.panes.turns import GivenUpError
 
 from .conftest import settings_for
@@ -53,3 +54,25 @@ class TestEnd:
 
         assert not query.thread.is_alive()
         assert query.asked == ["refused"]
+
+
+class TestLevel:
+    def test_pieces_follow_each_other_without_a_gap(self) -> None:
+        """All of the range and nothing else; a partition that is done leaves others its part."""
+        level = Level(0, {0: 5, 1: 2}, {0: 7, 1: 40, 2: 3}, {})
+        pieces = list(_slices(level, 12))
+
+        assert pieces == [
+            ({0: 5, 1: 2, 2: 0}, {0: 7, 1: 6, 2: 3}),
+            ({0: 7, 1: 6, 2: 3}, {0: 7, 1: 18, 2: 3}),
+            ({0: 7, 1: 18, 2: 3}, {0: 7, 1: 30, 2: 3}),
+            ({0: 7, 1: 30, 2: 3}, {0: 7, 1: 40, 2: 3}),
+        ]
+
+    def test_what_a_shard_has_is_not_counted_again(self) -> None:
+        """Nothing to do at its end; and a piece has at least one record of each partition."""
+        assert list(_slices(Level(0, {0: 7}, {0: 7}, {}), 12)) == []
+        assert list(_slices(Level(0, {0: 5, 1: 0}, {0: 7, 1: 1}, {}), 1)) == [
+            ({0: 5, 1: 0}, {0: 6, 1: 1}),
+            ({0: 6, 1: 1}, {0: 7, 1: 1}),
+        ]

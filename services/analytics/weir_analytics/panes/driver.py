@@ -9,7 +9,7 @@ driver has taken over, when the state is of another log, or when a part of it di
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -24,6 +24,7 @@ from weir.clock import Clock
 from weir.commit import Verdict
 from weir.commit_found import Level
 from weir.definitions.fold import Definitions
+from weir.lanes import advance
 
 from weir_analytics.failpoints import failpoint
 from weir_analytics.jobs.runner import Jobs
@@ -315,16 +316,14 @@ def _told(error: BaseException) -> BaseException:
     return error if known else StreamEndedError(_first_line(error))
 
 
-def _slices(level: Level, most: int) -> list[tuple[dict[int, int], dict[int, int]]]:
-    """Return a level's range in pieces of at most about `most` records, in order."""
-    at, end = dict(level.from_offsets), dict(level.to_offsets)
-    step = max(1, most // max(1, len(end)))
-    pieces: list[tuple[dict[int, int], dict[int, int]]] = []
-    while any(at.get(p, 0) < n for p, n in end.items()):
-        upto = {p: min(n, at.get(p, 0) + step) for p, n in end.items()}
-        pieces.append(({p: at.get(p, 0) for p in end}, upto))
+def _slices(level: Level, most: int) -> Iterator[tuple[dict[int, int], dict[int, int]]]:
+    """Yield a level's range in pieces of at most about `most` records, in order."""
+    end = level.to_offsets
+    at = {p: level.from_offsets.get(p, 0) for p in end}
+    while any(at[p] < n for p, n in end.items()):
+        upto = advance(at, end, most)
+        yield at, upto
         at = upto
-    return pieces
 
 
 def _first_line(error: BaseException) -> str:
