@@ -8,6 +8,7 @@ may be newer than the revision it names, never older.
 from __future__ import annotations
 
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import Any
 
 from redis.asyncio import Redis
@@ -15,6 +16,7 @@ from weir.batches import BatchRecord
 from weir.clock import Clock
 from weir.query import Evaluator, Facts, PaneKey, Plan, Query, canonical, parse_query, plan
 from weir.query.facts import PaneRows
+from weir_reading.facts import facts_of
 from weir_reading.panes import Panes
 from weir_reading.served import served
 from weir_reading.threads import in_thread
@@ -68,19 +70,14 @@ class Queries:
 
     def facts(self) -> Facts:
         """Return how far counting has come now."""
-        fresh = self._observer.fresh()
-        return Facts(
-            epoch=self._observer.batches.epoch,
-            rev=self._observer.batches.rev,
-            processed_through_ms=self._observer.batches.processed_through_ms,
+        fresh, batches = self._observer.fresh(), self._observer.batches
+        known = facts_of(
+            self._catalog,
+            batches,
+            processed_through_ms=batches.processed_through_ms,
             now_ms=self._clock.now_ms(),
-            incomplete_before_ms=max(
-                self._catalog.incomplete_before_ms, self._observer.batches.incomplete_before_ms
-            ),
-            status=fresh.status,
-            fresh=fresh.body(),
-            rebuilding=self._observer.batches.rebuilding,
         )
+        return replace(known, status=fresh.status, fresh=fresh.body())
 
     def plan(self, tenant: str, query: Query, facts: Facts) -> Plan:
         """Return how a query is answered with the definitions of now."""

@@ -21,6 +21,7 @@ from weir.query import Facts, PaneKey
 from weir.query.facts import Served
 from weir_reading.batches import Batches
 from weir_reading.catalog import Catalog
+from weir_reading.facts import facts_of
 from weir_reading.panes import Panes
 from weir_reading.threads import in_thread
 
@@ -180,16 +181,9 @@ class Evaluator:
         ]
 
     def _facts(self, through_ms: int) -> Facts:
-        return Facts(
-            epoch=self._batches.epoch,
-            rev=self._batches.rev,
-            processed_through_ms=through_ms,
-            # What is kept is decided by the events' own time, so that a replay decides alike.
-            now_ms=through_ms,
-            incomplete_before_ms=max(
-                self._catalog.incomplete_before_ms, self._batches.incomplete_before_ms
-            ),
-            rebuilding=self._batches.rebuilding,
+        # What is kept is decided by the events' own time, so that a replay decides alike.
+        return facts_of(
+            self._catalog, self._batches, processed_through_ms=through_ms, now_ms=through_ms
         )
 
 
