@@ -1,11 +1,13 @@
-"""How a refusal is told: in the dashboard's words, with the place in an expression."""
+"""How answers are told: lists as tables or JSON, refusals with the place in an expression."""
 
 from __future__ import annotations
 
 import pytest
 from weir.definitions.check import check
 from weir.problems import ProblemError
+from weir_cli import exits
 from weir_cli.api import Answer
+from weir_cli.telling import say_list
 
 
 def test_each_place_in_an_expression_is_pointed_at() -> None:
@@ -31,3 +33,42 @@ def test_what_has_no_place_is_one_line() -> None:
     assert Answer(409, {"message": "it changed", "errors": [{"pointer": "/x"}]}).told() == [
         "it changed"
     ]
+
+
+COLUMNS = ("name", "state")
+
+
+def row(one: dict[str, str]) -> list[str]:
+    """Return an item's row."""
+    return [one["name"], one["state"]]
+
+
+class TestList:
+    @pytest.mark.parametrize(
+        ("items", "as_json", "written"),
+        [
+            ([{"name": "orders", "state": "on"}], False, "name    state\norders  on\n"),
+            ([{"name": "a", "state": "on"}], True, '{"name": "a", "state": "on"}\n'),
+            ([], False, ""),
+            ([], True, ""),
+        ],
+    )
+    def test_a_table_or_an_object_a_line(
+        self,
+        items: list[dict[str, str]],
+        as_json: bool,
+        written: str,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        """Nothing at all of no items: a program that reads lines finds none."""
+        answer = Answer(200, {"items": items})
+
+        assert say_list(answer, COLUMNS, row, as_json=as_json) == exits.DONE
+        assert capsys.readouterr() == (written, "")
+
+    def test_a_refusal_is_told(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """In the dashboard's words, to standard error."""
+        answer = Answer(403, {"message": "the key must have the scope read"})
+
+        assert say_list(answer, COLUMNS, row, as_json=True) == exits.REFUSED
+        assert capsys.readouterr() == ("", "weir: the key must have the scope read\n")

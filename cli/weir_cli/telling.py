@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from weir_cli import exits
 from weir_cli.api import Answer
 
 # Values of dimensions and words of definitions are anybody's: a terminal obeys these signs.
@@ -44,6 +46,33 @@ def refuse(answer: Answer) -> None:
     complain(first)
     for line in more:
         sys.stderr.write(f"    {printable(line)}\n")
+
+
+def say_list(
+    answer: Answer,
+    columns: Sequence[str],
+    row: Callable[[dict[str, Any]], list[str]],
+    *,
+    as_json: bool,
+) -> int:
+    """Write the items of an answer, or why there are none; return the exit code.
+
+    Args:
+        answer: The dashboard's.
+        columns: What stands above a table; nothing is written of no items.
+        row: Returns an item's row of it.
+        as_json: Write JSON, an object a line, in place of a table.
+    """
+    if not answer.is_ok:
+        refuse(answer)
+        return exits.REFUSED
+    items = answer.body["items"]
+    if as_json:
+        for one in items:
+            say_json(one)
+    elif items:
+        say("\n".join(table([list(columns), *map(row, items)])))
+    return exits.DONE
 
 
 def instant(at_ms: int) -> str:

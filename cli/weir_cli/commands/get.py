@@ -9,7 +9,7 @@ from typing import Any
 from weir_cli import exits
 from weir_cli.api import Api, quoted
 from weir_cli.options import Place, add_command, kind_or_place, reached
-from weir_cli.telling import instant, printable, refuse, say, say_json, table
+from weir_cli.telling import instant, printable, refuse, say_json, say_list
 
 
 def add(commands: Any) -> None:
@@ -52,22 +52,13 @@ def _one(api: Api, wanted: Place, *, as_json: bool) -> int:
 
 def _list(api: Api, kind: str | None, *, as_json: bool) -> int:
     answer = api.call("GET", "/definitions" + (f"?kind={quoted(kind)[1:]}" if kind else ""))
-    if not answer.is_ok:
-        refuse(answer)
-        return exits.REFUSED
-    items = answer.body["items"]
-    if as_json:
-        for one in items:
-            say_json(one)
-    elif items:
-        rows = [["definition", "version", "state", "changed", "by"]]
-        rows += [
-            [f"{one['kind']}/{one['name']}", str(one["version"]), _state(one),
-             instant(one["at_ms"]), one["by"]]
-            for one in items
-        ]  # fmt: skip
-        say("\n".join(table(rows)))
-    return exits.DONE
+    columns = ("definition", "version", "state", "changed", "by")
+    return say_list(answer, columns, _row, as_json=as_json)
+
+
+def _row(one: dict[str, Any]) -> list[str]:
+    name, version = f"{one['kind']}/{one['name']}", str(one["version"])
+    return [name, version, _state(one), instant(one["at_ms"]), one["by"]]
 
 
 def _state(one: dict[str, Any]) -> str:

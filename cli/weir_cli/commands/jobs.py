@@ -17,7 +17,7 @@ from weir_cli import exits
 from weir_cli.api import Answer, Api, quoted
 from weir_cli.following import Progress, follow
 from weir_cli.options import add_command, reached
-from weir_cli.telling import complain, instant, refuse, say, say_json, table
+from weir_cli.telling import complain, instant, refuse, say, say_json, say_list
 
 
 def _add_job(commands: Any, name: str, says: str, about: str) -> Any:
@@ -124,7 +124,8 @@ def run_jobs(asked: argparse.Namespace) -> int:
         if asked.cancel:
             msg = "--cancel must say which job, got no ID; `weir jobs` lists them"
             raise exits.UsageError(msg)
-        return _list(reached(asked), as_json=asked.json)
+        columns = ("id", "job", "state", "asked", "by")
+        return say_list(reached(asked).call("GET", "/jobs"), columns, _row, as_json=asked.json)
     api = reached(asked)
     if asked.cancel:
         answer = api.call("DELETE", f"/jobs{quoted(asked.id)}")
@@ -161,20 +162,8 @@ def ended_with(job: dict[str, Any]) -> int:
     return exits.DIFFERENT if outcome.get("verified") is False else exits.DONE
 
 
-def _list(api: Api, *, as_json: bool) -> int:
-    answer = api.call("GET", "/jobs")
-    if not answer.is_ok:
-        refuse(answer)
-        return exits.REFUSED
-    items = answer.body["items"]
-    if as_json:
-        for one in items:
-            say_json(one)
-    elif items:
-        rows = [["id", "job", "state", "asked", "by"]]
-        rows += [[o["id"], o["job"], o["state"], instant(o["at_ms"]), o["by"]] for o in items]
-        say("\n".join(table(rows)))
-    return exits.DONE
+def _row(job: dict[str, Any]) -> list[str]:
+    return [job["id"], job["job"], job["state"], instant(job["at_ms"]), job["by"]]
 
 
 def _tell(job: dict[str, Any], *, as_json: bool) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Query, Response
 from weir.definitions.check import check
 from weir.definitions.diff import differences, text_diff
 from weir.definitions.history import Definition
 from weir.definitions.in_force import refusal
 from weir.problems import ProblemError, Reason
 
+from weir_dashboard.api.conditions import Condition
 from weir_dashboard.api.definition_models import (
     DefinitionDiff,
     DiffQuery,
@@ -25,7 +26,6 @@ from weir_dashboard.api.definitions import (
     change_of,
     check_beside,
     check_route,
-    expected_of,
     told,
 )
 from weir_dashboard.api.models import Page
@@ -107,11 +107,9 @@ async def rollback(
     here: Here,
     caller: Who,
     response: Response,
-    if_match: Annotated[str | None, Header()] = None,
-    if_none_match: Annotated[str | None, Header()] = None,
+    expected: Condition,
 ) -> StoredDefinition:
     """Put an older version's text in force again, as a new version."""
-    expected = expected_of(if_match, if_none_match)
     old = _version(here, caller, (kind, name), body.version)
     now = here.catalog.folded.get(caller.tenant, kind, name)
     if now is not None and now.text == old.text:

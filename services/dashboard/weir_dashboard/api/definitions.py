@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Header, Response
+from fastapi import APIRouter, Response
 from weir.alerts.watch import check_rule
 from weir.definitions.base import DefinitionModel
 from weir.definitions.check import check
 from weir.definitions.history import Definition
 from weir.definitions.in_force import refusal
 from weir.definitions.rule import Rule
-from weir.problems import ProblemError, Reason, echo
+from weir.problems import ProblemError, Reason
 from weir_reading.served import Metrics
 
+from weir_dashboard.api.conditions import Condition, IfMatch
 from weir_dashboard.api.definition_models import (
     Change,
     DefinitionText,
@@ -28,11 +28,9 @@ from weir_dashboard.api.definition_models import (
 from weir_dashboard.api.models import Page, ProblemPlace
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
-from weir_dashboard.definitions.writer import Expected
 
 # Written by routes of their own, which know what must not be seen or chosen.
 OWN_ROUTES = frozenset({"job", "key", "member"})
-ETAG = re.compile(r'(?:W/)?"(\d{1,18})"')
 router = APIRouter(tags=["definitions"])
 
 
@@ -117,11 +115,9 @@ async def put_definition(
     here: Here,
     caller: Who,
     response: Response,
-    if_match: Annotated[str | None, Header()] = None,
-    if_none_match: Annotated[str | None, Header()] = None,
+    expected: Condition,
 ) -> StoredDefinition:
     """Store a definition as its next version, if the version it changes is the current one."""
-    expected = expected_of(if_match, if_none_match)
     check_route(kind)
     model = check(kind, name, body.text).model
     check_beside(here, caller, model)
@@ -135,37 +131,14 @@ async def put_definition(
 
 @router.delete("/definitions/{kind}/{name}")
 async def delete_definition(
-    kind: str,
-    name: str,
-    here: Here,
-    caller: Who,
-    if_match: Annotated[str | None, Header()] = None,
+    kind: str, name: str, here: Here, caller: Who, expected: IfMatch
 ) -> Change:
     """End a definition; its history stays, and so do the panes until they expire."""
     check_route(kind)
-    expected = expected_of(if_match, None)
     version = await here.writer.delete(
         (caller.tenant, kind, name), by=caller.name, expected=expected
     )
     return change_of(version)
-
-
-def expected_of(if_match: str | None, if_none_match: str | None) -> Expected:
-    """Return what the conditions of a request say is there.
-
-    Raises:
-        ProblemError: 422 if a condition is no version of ours.
-    """
-    if if_none_match is not None and if_none_match.strip() == "*":
-        return Expected(absent=True)
-    given = if_match if if_match is not None else if_none_match
-    if given is None:
-        return Expected()
-    found = ETAG.fullmatch(given.strip())
-    if found is None:
-        msg = f'a condition must be a version in quotes, such as "3", got {echo(given)}'
-        raise ProblemError(422, Reason.REQUEST_INVALID, msg)
-    return Expected(version=int(found[1]))
 
 
 def change_of(version: Definition) -> Change:
