@@ -26,40 +26,38 @@ def test_ingest_dies_around_the_acknowledgement(here: Scene) -> None:
             here.more(200)
 
 
-@pytest.mark.disruption  # starts a driver for each point
-def test_the_engine_dies_at_every_point_of_a_batch(here: Scene) -> None:
-    """C3 to C9: whoever starts next finds what is committed, and counts the rest once."""
-    with here.watched():
+def test_the_engine_dies_at_every_point(here: Scene) -> None:
+    """C3 to C11: whoever starts next finds what is committed, and counts the rest once."""
+    with here.watched() as reader:
         for point in ENGINE:
             at = 1 if point == "C3" else here.rig.chance.randint(2, 4)
             here.crash("panes", f"{point}:kill@{at}")
+        reader.may_fall = True
+        die_and_lose_the_tail_of_redis(here)
+        die_in_the_middle_of_a_rebuild(here)
 
 
-@pytest.mark.disruption  # starts a driver for each point
-def test_the_engine_dies_and_redis_loses_its_tail(here: Scene) -> None:
+def die_and_lose_the_tail_of_redis(here: Scene) -> None:
     """C10: the marks are behind the checkpoint; the driver levels them from the log."""
-    with here.watched(redis_goes_back=True):
-        aof = newest_aof(here.rig.home.folder / "redis")
-        kept_bytes = aof.stat().st_size
-        here.crash("panes", "C10:kill@4")
-        here.rig.kill("redis")
-        with aof.open("r+b") as file:
-            file.truncate(kept_bytes)
-        here.rig.restart("redis")
-        before = len(here.rig.lines("panes", "reconciled"))
-        here.rig.arm("panes")
-        here.rig.restart("panes")
-        verdicts = [line["verdict"] for line in here.rig.lines("panes", "reconciled")[before:]]
-        assert verdicts[0] == "behind"
+    aof = newest_aof(here.rig.home.folder / "redis")
+    kept_bytes = aof.stat().st_size
+    here.crash("panes", "C10:kill@4")
+    here.rig.kill("redis")
+    with aof.open("r+b") as file:
+        file.truncate(kept_bytes)
+    here.rig.restart("redis")
+    before = len(here.rig.lines("panes", "reconciled"))
+    here.rig.arm("panes")
+    here.rig.restart("panes")
+    verdicts = [line["verdict"] for line in here.rig.lines("panes", "reconciled")[before:]]
+    assert verdicts[0] == "behind"
 
 
-@pytest.mark.disruption  # starts a driver for each point
-def test_the_engine_dies_in_the_middle_of_a_rebuild(here: Scene) -> None:
+def die_in_the_middle_of_a_rebuild(here: Scene) -> None:
     """C11: the shards are counted again in slices; whoever starts next goes on at the next one."""
-    with here.watched(redis_goes_back=True):
-        here.rig.kill("panes")
-        here.wipe()
-        here.crash("panes", "C11:kill@1")
+    here.rig.kill("panes")
+    here.wipe()
+    here.crash("panes", "C11:kill@1")
 
 
 def test_alerts_die_around_a_message(here: Scene) -> None:

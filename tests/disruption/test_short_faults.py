@@ -18,7 +18,6 @@ pytestmark = [pytest.mark.stack, pytest.mark.timeout(1200)]
 PARTS = ("ingest", "panes", "alerts", "dashboard", "redis", "kafka")
 
 
-@pytest.mark.disruption  # starts parts several times
 def test_any_process_dies(here: Scene) -> None:
     """D2: each part is killed under load, at a moment of its own."""
     parts = here.rig.chance.sample(PARTS, len(PARTS))
@@ -30,7 +29,7 @@ def test_any_process_dies(here: Scene) -> None:
             await_new_result(here.rig, FIRST_RESULT_S)
 
 
-@pytest.mark.parametrize("when", ["idle", pytest.param("in a batch", marks=pytest.mark.disruption)])
+@pytest.mark.parametrize("when", ["idle", "in a batch"])
 def test_redis_is_wiped(here: Scene, when: str) -> None:
     """D5: the shards are counted again from the log, unasked; no alert comes of it."""
     told = settle_alarm(here)
@@ -64,7 +63,6 @@ def test_redis_is_slow_and_loses_a_reply(here: Scene) -> None:
             here.more(100)
 
 
-@pytest.mark.disruption  # starts parts several times
 def test_the_checkpoint_is_lost_truncated_or_old(here: Scene) -> None:
     """D15: the marks say where to go on: nothing is lost, nothing counts twice."""
     folder = here.rig.home.folder / "panes" / "checkpoint"
