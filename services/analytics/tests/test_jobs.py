@@ -266,7 +266,7 @@ class TestErase:
         assert b"user-1" not in told
 
     def test_what_was_erased_stays_so_when_it_is_counted_again(
-        self, world: World, jobs: Jobs
+        self, world: World, jobs: Jobs, job: Job
     ) -> None:
         """After a loss of Redis the log is counted again: as before, without the subject."""
         del jobs
@@ -276,7 +276,8 @@ class TestErase:
         wait_for(lambda: (world.fold().epoch() or 0) > epoch, "a new epoch")
         world.wait_counted()
 
-        assert count_of(world, "amount", "=about") == 36
+        found = count_of(world, "amount", "=about")
+        assert found == 36, (world.records(), world.fold().lanes, job.lines("slice"))
         assert world.ledger()["erased"] == erased
 
     def test_an_audit_counts_without_them_too(self, jobs: Jobs) -> None:
