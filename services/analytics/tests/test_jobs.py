@@ -12,10 +12,8 @@ from weir import names, rows
 from weir.definitions.jobs import JobAsked, JobState, job_named
 from weir.definitions.records import Edit, put_record
 from weir.erasure import subject_hash
-from weir_local.redis import RedisServer
-from weir_local.testing import running_broker
 
-from .live_job import METRIC, Job, World, assert_equal_to_the_log, wait_for
+from .live_job import METRIC, Job, World, assert_equal_to_the_log, running_world, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
 
@@ -69,11 +67,8 @@ class Jobs:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Return a log and a store of this module's own."""
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    server.start()
-    with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
-        yield World(broker.bootstrap, server.url, shards=2)
-    server.kill()
+    with running_world(tmp_path_factory.mktemp("world")) as world:
+        yield world
 
 
 @pytest.fixture(scope="module")
@@ -218,6 +213,19 @@ class TestAudit:
         assert again["verified"] is True
         assert again["metrics"][0]["version"] == 2
         assert_equal_to_the_log(world)
+
+    def test_panes_that_are_gone_are_noticed(self, world: World, jobs: Jobs) -> None:
+        """Of an hour in which little happened a few instants find what happened."""
+        vid = world.wait_serving("further")
+        prefixes = [names.pane_key(shard, vid, 10, 0)[:-1] for shard in range(2)]
+        for key in [key for prefix in prefixes for key in world.redis.keys(prefix + "*")]:
+            world.redis.delete(key)
+        outcome = jobs.run(job="audit", metrics=["further"], last="12h", sample=6, mend=True)
+
+        assert outcome["verified"] is False
+        assert outcome["metrics"][0]["events"] > 0
+        assert outcome["mended"] == ["further"]
+        world.wait_serving("further")
 
     def test_a_metric_that_is_not_there_is_refused(self, jobs: Jobs) -> None:
         """The job fails, and says what was required."""

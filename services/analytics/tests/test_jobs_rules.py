@@ -38,7 +38,7 @@ from weir_analytics.jobs.mended import Whole, is_wanted, mended, whole_of
 from weir_analytics.jobs.open_jobs import open_jobs
 from weir_analytics.jobs.recount import Exact
 from weir_analytics.jobs.runner import shortened
-from weir_analytics.jobs.sample import PaneAt, chain_of, draw, panes_of
+from weir_analytics.jobs.sample import PaneAt, chain_of, draw, draw_places, panes_of
 from weir_analytics.jobs.schedule import due_tenants
 
 HOUR_MS = 3_600_000
@@ -291,6 +291,16 @@ class TestSample:
 
         assert ends(LOG) == [{0: 60}]
         assert ends("new") == [{}]
+
+    def test_places_of_the_log_are_drawn_by_how_many_records_there_are(self) -> None:
+        """An empty partition has none, and a seed draws the same."""
+        start, end = {0: 10, 1: 5}, {0: 20, 1: 5, 2: 1_000}
+        drawn = draw_places(7, start, end, 400)
+        assert drawn == draw_places(7, start, end, 400) != draw_places(8, start, end, 400)
+        assert all(start.get(p, 0) <= n < end[p] for p, n in drawn)
+        assert 0 < sum(p == 0 for p, _n in drawn) < 20
+        assert {p for p, _n in drawn} == {0, 2}
+        assert draw_places(7, end, end, 5) == []
 
     def test_a_seed_draws_the_same(self) -> None:
         """So an audit that begins again after a crash looks at the same panes."""

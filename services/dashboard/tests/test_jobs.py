@@ -91,11 +91,12 @@ class TestJobs:
             for ok, panes in ((True, 40), (None, 0)):
                 made = http.post("/jobs", json={"job": "audit"}).json()
                 found = {"metric": name, "version": 1, "verified": ok, "panes": panes}
-                found |= {"series": 9, "rev": 3}
+                found |= {"series": 9, "events": 500, "rev": 3}
                 driver.say(made["id"], JobState.DONE, metrics=[found], from_ms=1, to_ms=2)
             told = http.get(f"/metrics/{name}").json()["verified"]
         assert (told["ok"], told["at_ms"], told["panes"], told["rev"]) == (True, 7, 40, 3)
         assert (told["from_ms"], told["to_ms"], told["version"]) == (1, 2, 1)
+        assert told["events"] == 500
 
     def test_a_request_that_is_repeated_is_one_job(self, running: Any) -> None:
         """The same Idempotency-Key is the same job; with another body it is refused."""

@@ -26,8 +26,8 @@ class Audit(Model):
     Attributes:
         metrics: Which; empty: every one of the tenant.
         last: How far back from processed-through the instants are drawn.
-        sample: How many instants are drawn; the pane of each resolution that holds one is
-            recounted, with all its series.
+        sample: How many instants are drawn, up to half of them those of events of the log; the
+            pane of each resolution that holds one is recounted, with all its series.
         seed: What the draw is made with; None: the number of the job's own record.
         mend: Count a metric that differs again, as a new version over the log.
     """

@@ -21,8 +21,9 @@ from weir.erasure import erasures
 
 from weir_analytics.jobs.compare import Difference, compare
 from weir_analytics.jobs.count_again import count_again
+from weir_analytics.jobs.event_times import event_times
 from weir_analytics.jobs.recount import Part, Recount, Terms
-from weir_analytics.jobs.sample import Audited, chain_of, draw, panes_of
+from weir_analytics.jobs.sample import Audited, chain_of, draw, draw_places, panes_of
 from weir_analytics.jobs.task import NotNowError, Outcome, Progress, RefusedError
 from weir_analytics.jobs.walk import Walk
 from weir_analytics.jobs.was_served import Look, Reader, Seen
@@ -36,6 +37,8 @@ LOG = structlog.get_logger()
 LEAD_MS: Final = 23 * 3_600_000
 MARGIN_MS: Final = 1_000
 TOLD_DIFFERENCES: Final = 1_000
+# Instants of events, each a read of the log before anything else goes on.
+MOST_OF_EVENTS: Final = 16
 
 
 class AuditTask:
@@ -62,7 +65,10 @@ class AuditTask:
         return Progress(sum(p.at for p in found), sum(p.of for p in found) or 1)
 
     def facts(self, cycle: Cycle) -> Mapping[str, Any]:
-        """Return the span and the seed, which decide the sample.
+        """Return the span, the seed and the instants of events, which decide the sample.
+
+        Of instants drawn by the clock few may lie where anything happened, and a pane that
+        is gone shows only there: so up to half of them are those of events of the log.
 
         Raises:
             RefusedError: If a metric is not there.
@@ -77,19 +83,30 @@ class AuditTask:
             msg = "something must have been counted, got nothing; ask again when it has"
             raise RefusedError(msg)
         seed = self._asked.vid if self._wanted.seed is None else self._wanted.seed
+        from_ms = cycle.through_ms - self._wanted.last
+        low, high = self._log.ends()
+        begin = {p: max(n, low[p]) for p, n in self._log.at(from_ms, high).items()}
+        wanted = min(self._wanted.sample // 2, MOST_OF_EVENTS)
+        places = draw_places(seed, begin, high, wanted)
+        times = event_times(self._settings.kafka, names.EVENTS, places, tenant)
         return {
             "metrics": list(self._wanted.metrics) or known,
-            "from_ms": cycle.through_ms - self._wanted.last,
+            "from_ms": from_ms,
             "to_ms": cycle.through_ms,
             "seed": seed,
+            "event_times": [at_ms for at_ms in times if from_ms <= at_ms < cycle.through_ms],
         }
 
     def begin(self, cycle: Cycle, facts: Mapping[str, Any]) -> None:
         """Draw the sample."""
         self._facts = facts
         self._left = list(facts["metrics"])
-        self._instants = draw(
-            int(facts["seed"]), int(facts["from_ms"]), int(facts["to_ms"]), self._wanted.sample
+        times = [int(at_ms) for at_ms in facts.get("event_times", ())]
+        self._instants = times + draw(
+            int(facts["seed"]),
+            int(facts["from_ms"]),
+            int(facts["to_ms"]),
+            self._wanted.sample - len(times),
         )
         start = cycle.stores.definitions.fold.start()
         said_ms = start.incomplete_before_ms if start else 0
@@ -188,7 +205,7 @@ class AuditTask:
             LOG.error("metric_differs", tenant=self._asked.tenant, name=name, differences=found)
         mended = self._mend(cycle, {d.metric for d in different}) if self._wanted.mend else []
         return {
-            "verified": not different if any(m["panes"] for m in metrics) else None,
+            "verified": not different if any(m["verified"] is not None for m in metrics) else None,
             "seed": self._facts["seed"],
             "from_ms": self._facts["from_ms"],
             "to_ms": self._facts["to_ms"],
@@ -201,20 +218,22 @@ class AuditTask:
     def _compared(self, seen: Seen) -> tuple[dict[str, Any], list[Difference]]:
         versions: dict[int, Audited] = {version.vid: version for version in seen.chain}
         found: list[Difference] = []
-        series = 0
+        series = events = 0
         for pane, served in seen.panes.items():
             counted = self._recount.panes[pane] if self._recount is not None else {}
             version = versions[pane.vid]
             series += len({text for shard in served for text in shard} | counted.keys())
+            events += sum(exact.n for exact in counted.values())
             found += compare(version.metric, version.version, pane, served, counted)
         metric = {
             "metric": seen.name,
             "version": seen.chain[0].version if seen.chain else None,
             "vid": seen.chain[0].vid if seen.chain else None,
-            # Without a pane nothing was looked at, so nothing is verified.
-            "verified": not found if seen.panes else None,
+            # Where nothing happened, and nothing is served, nothing is verified.
+            "verified": not found if found or events else None,
             "panes": len(seen.panes),
             "series": series,
+            "events": events,
             "left_out": seen.left_out,
             "epoch": seen.epoch,
             "rev": seen.rev,

@@ -110,6 +110,25 @@ def draw(seed: int, from_ms: int, to_ms: int, count: int) -> list[int]:
     return [chance.randrange(from_ms, max(to_ms, from_ms + 1)) for _ in range(count)]
 
 
+def draw_places(
+    seed: int, start: Mapping[int, int], end: Mapping[int, int], count: int
+) -> list[tuple[int, int]]:
+    """Return partitions and offsets of a range of the log, each record as likely as any other.
+
+    Args:
+        seed: The same one draws the same from the same range.
+        start: First offset of each partition; 0 if it is not there.
+        end: One past the last offset of each partition.
+        count: How many; none of an empty range.
+    """
+    widths = {p: max(0, n - start.get(p, 0)) for p, n in sorted(end.items())}
+    if not any(widths.values()):
+        return []
+    chance = random.Random(seed)  # noqa: S311  a sample, no secret
+    drawn = chance.choices(list(widths), list(widths.values()), k=count)
+    return [(p, start.get(p, 0) + chance.randrange(widths[p])) for p in drawn]
+
+
 def panes_of(
     chain: Sequence[Audited], instants_ms: Iterable[int], *, since_ms: int, through_ms: int
 ) -> list[PaneAt]:

@@ -35,8 +35,8 @@ export const metricWords = {
     capped: "capped",
     verified: (at: string) => `verified ${at}`,
     differs: (at: string) => `differed from the log ${at}`,
-    audited: (panes: number, version: number, from: string, to: string) =>
-      `${panes} panes of version ${version} between ${from} and ${to} were counted again from the log`,
+    audited: (panes: number, events: string, version: number, from: string, to: string) =>
+      `${panes} panes of version ${version} between ${from} and ${to}, with ${events} events in them, were counted again from the log`,
     from: "from",
     where: "where",
     value: "value",

@@ -103,6 +103,7 @@ def _verified(here: Context, caller: Caller, name: str) -> Verified | None:
         version=told["version"],
         panes=told["panes"],
         series=told["series"],
+        events=told.get("events", 0),
         rev=told["rev"],
     )
 

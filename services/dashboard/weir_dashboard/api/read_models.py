@@ -82,7 +82,8 @@ class Verified(Told):
     """The newest audit that compared a metric: a sample of its panes, counted again.
 
     `ok` is whether everything was as the log says; `at_ms` is when it ended, `from_ms` and
-    `to_ms` the span of the sample, `rev` the revision that was compared.
+    `to_ms` the span of the sample, `events` how many the log has in it, `rev` the revision that
+    was compared.
     """
 
     job: str
@@ -93,6 +94,7 @@ class Verified(Told):
     version: int
     panes: int
     series: int
+    events: int
     rev: int
 
 

@@ -2927,11 +2927,14 @@ export interface components {
          * @description The newest audit that compared a metric: a sample of its panes, counted again.
          *
          *     `ok` is whether everything was as the log says; `at_ms` is when it ended, `from_ms` and
-         *     `to_ms` the span of the sample, `rev` the revision that was compared.
+         *     `to_ms` the span of the sample, `events` how many the log has in it, `rev` the revision that
+         *     was compared.
          */
         Verified: {
             /** At Ms */
             at_ms: number;
+            /** Events */
+            events: number;
             /** From Ms */
             from_ms: number;
             /** Job */
