@@ -30,7 +30,7 @@ from weir_local import ports
 from weir_local.client import ApiClient
 from weir_local.process import Part
 from weir_local.redis import RedisServer
-from weir_local.repository import SPARK_CLASSES, SPARK_JARS
+from weir_local.repository import SPARK_JARS
 from weir_local.services import Service
 from weir_local.waiting import wait_until
 from weir_reading.follower import Follower
@@ -193,11 +193,7 @@ class Clients:
 def start_all(site: Site) -> tuple[Clients, list[Service]]:
     """Start every service; return clients of them once they are ready."""
     port, web_port = ports.free_port(), ports.free_port()
-    engine = {
-        "jars_dir": SPARK_JARS,
-        "class_archive": SPARK_CLASSES,
-        "state_dir": site.folder / "panes",
-    }
+    engine = {"jars_dir": SPARK_JARS, "state_dir": site.folder / "panes"}
     running = [
         site.start("ingest", "weir_ingest", site.secrets("ingest"), port=port),
         site.start("dashboard", "weir_dashboard", site.secrets("dashboard"), port=web_port),

@@ -26,7 +26,7 @@ from chart.manifests import Workload, named, of_kind, selects, workloads
 from weir_chart import tools
 from weir_chart.render import NAMESPACE, Object
 from weir_local.process import Part
-from weir_local.repository import SPARK_CLASSES, SPARK_JARS, WEB_BUILD
+from weir_local.repository import SPARK_JARS, WEB_BUILD
 from weir_local.waiting import wait_until
 
 PROGRAMS = {
@@ -37,7 +37,6 @@ PROGRAMS = {
 }
 IMAGE = {
     "WEIR_ANALYTICS_JARS_DIR": str(SPARK_JARS),
-    "WEIR_ANALYTICS_CLASS_ARCHIVE": str(SPARK_CLASSES),
     "WEIR_DASHBOARD_WEB_DIR": str(WEB_BUILD),
     **{name: os.environ[name] for name in ("PATH", "JAVA_HOME") if name in os.environ},
 }

@@ -28,7 +28,7 @@ from weir_local.bootstrap import (
 from weir_local.client import ApiError
 from weir_local.console import complain, in_words, say
 from weir_local.process import PartError, session_members
-from weir_local.repository import KAFKA_CLASSES, ROOT, SPARK_CLASSES
+from weir_local.repository import KAFKA_CLASSES, ROOT, SPARK_CLASSES, TOOLS
 from weir_local.testing import TestStack
 from weir_local.waiting import wait_until
 
@@ -57,15 +57,14 @@ def write(log: Path) -> None:
         SetupError: If it did not come that far; what it said is in the log.
     """
     for archive in (KAFKA_CLASSES, SPARK_CLASSES):
-        archive.parent.mkdir(parents=True, exist_ok=True)
         archive.unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory(dir=KAFKA_CLASSES.parent) as folder:
+    with tempfile.TemporaryDirectory(dir=TOOLS) as folder:
         stack = TestStack(Path(folder))
         try:
             _arm(stack)
             stack.start()
             _count(stack)
-            _end_driver(stack)
+            _end(stack)
         except (PartError, ApiError, TimeoutError) as error:
             log.write_text("\n".join(stack.log(name) for name in ("kafka", "panes")))
             msg = f"{error}; all of it is in {log}"
@@ -108,14 +107,16 @@ def _count(stack: TestStack) -> None:
     stack.wait_until(is_counted, "events counted", 60)
 
 
-def _end_driver(stack: TestStack) -> None:
-    """Wait for the driver's JVM too, which writes after the process that started it is gone."""
+def _end(stack: TestStack) -> None:
+    """Give both JVMs the time to write; the driver's does after what started it is gone."""
     leader = stack.stack.parts["panes"].pid()
     if leader is not None:
         os.kill(leader, signal.SIGTERM)
         wait_until(
             lambda: not session_members(leader), timeout_s=END_S, what="the archive of the driver"
         )
+    stack.stack.stop(("ingest", "alerts", "dashboard"))
+    stack.stack.parts["kafka"].stop(END_S)
 
 
 def steps() -> tuple[Step, ...]:

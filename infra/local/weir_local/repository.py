@@ -8,8 +8,9 @@ ROOT = Path(__file__).resolve().parents[3]
 TOOLS = ROOT / ".tools"
 KAFKA_JARS = TOOLS / "jars" / "kafka"
 SPARK_JARS = TOOLS / "jars" / "spark"
-KAFKA_CLASSES = TOOLS / "classes" / "kafka.jsa"
-SPARK_CLASSES = TOOLS / "classes" / "spark.jsa"
+# Written by `class_archives.py`; the panes job finds its own beside the jars that it is given.
+KAFKA_CLASSES = KAFKA_JARS / "kafka.jsa"
+SPARK_CLASSES = SPARK_JARS / "spark.jsa"
 KAFKA_LOGGING = ROOT / "infra" / "local" / "kafka" / "log4j2.properties"
 DEFINITIONS = ROOT / "infra" / "local" / "definitions"
 ACCESS_LOG = ROOT / "data" / "web-access.log.gz"

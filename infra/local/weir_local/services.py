@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from weir_local import ports
 from weir_local.process import Part
-from weir_local.repository import SPARK_CLASSES, SPARK_JARS, WEB_BUILD
+from weir_local.repository import SPARK_JARS, WEB_BUILD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -127,7 +127,6 @@ def _panes(home: Home) -> dict[str, str]:
         "WEIR_ANALYTICS_SECRETS_DIR": str(home.secrets),
         "WEIR_ANALYTICS_STATE_DIR": str(home.folder / "panes"),
         "WEIR_ANALYTICS_JARS_DIR": str(SPARK_JARS),
-        "WEIR_ANALYTICS_CLASS_ARCHIVE": str(SPARK_CLASSES),
     }
 
 

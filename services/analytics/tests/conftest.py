@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from weir_analytics.panes.session import open_session
 from weir_analytics.settings import Settings
-from weir_local.repository import SPARK_CLASSES, SPARK_JARS
+from weir_local.repository import SPARK_JARS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,7 +22,6 @@ def settings_for(folder: Path, kafka: str = "127.0.0.1:1", redis_url: str = "") 
         redis_url=redis_url or "redis://127.0.0.1:1/0",
         state_dir=folder,
         jars_dir=SPARK_JARS,
-        class_archive=SPARK_CLASSES,
         ops_port=0,
         driver_memory="512m",
     )

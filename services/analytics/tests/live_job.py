@@ -13,7 +13,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,7 +30,9 @@ from weir.batches import BatchRecord, Opening, decode
 from weir.definitions.records import Edit, delete_record, put_record
 from weir.kafka import Kafka
 from weir_analytics.panes.definitions_log import DefinitionsLog
-from weir_local.repository import SPARK_CLASSES, SPARK_JARS
+from weir_local.redis import RedisServer
+from weir_local.repository import SPARK_JARS
+from weir_local.testing import running_broker
 
 EVENT: list[tuple[str, str | bytes | None]] = [
     ("content-type", b"application/cloudevents+json; charset=UTF-8")
@@ -72,7 +75,6 @@ class Job:
             "REDIS_URL": self.redis_url,
             "STATE_DIR": str(self.folder / "state"),
             "JARS_DIR": str(SPARK_JARS),
-            "CLASS_ARCHIVE": str(SPARK_CLASSES),
             "OPS_PORT": "0",
             "DRIVER_MEMORY": "512m",
             "INSTANCE": self.name,
@@ -309,6 +311,18 @@ class World:
         for (_start, _zero, series), (n, _sum) in self.panes(-1, 60).items():
             tally[series.rpartition("|=")[2]] += n
         return tally
+
+
+@contextmanager
+def running_world(folder: Path) -> Iterator[World]:
+    """Yield a log and a store of a test's own, others' have other tests' records; they end here."""
+    server = RedisServer(folder / "redis")
+    try:
+        server.start()
+        with running_broker(folder / "kafka") as broker:
+            yield World(broker.bootstrap, server.url, shards=2)
+    finally:
+        server.kill()
 
 
 def recount(log: list[Any], res_s: int) -> tuple[Panes, Counter[str]]:

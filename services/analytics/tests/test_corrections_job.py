@@ -10,10 +10,8 @@ import pytest
 from weir import names
 from weir.batches import BatchRecord
 from weir.corrections import CorrectionRecord, decode
-from weir_local.redis import RedisServer
-from weir_local.testing import running_broker
 
-from .live_job import METRIC, Job, Panes, World, assert_equal_to_the_log, wait_for
+from .live_job import METRIC, Job, Panes, World, assert_equal_to_the_log, running_world, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
 
@@ -24,11 +22,8 @@ PROMPT = METRIC.replace("name: amount", "name: prompt") + "allowed_lateness: 1s\
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Return a log and a store of this module's own."""
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    server.start()
-    with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
-        yield World(broker.bootstrap, server.url, shards=2)
-    server.kill()
+    with running_world(tmp_path_factory.mktemp("world")) as world:
+        yield world
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,8 @@ from pathlib import Path
 import psutil
 import pyspark
 import pytest
-from weir_local.redis import RedisServer
-from weir_local.testing import running_broker
 
-from .live_job import METRIC, Job, World, assert_equal_to_the_log, wait_for
+from .live_job import METRIC, Job, World, assert_equal_to_the_log, running_world, wait_for
 
 SETTINGS = {"MASTER": "local-cluster[2,1,1024]", "SHARDS": "2"}
 # Every batch is spread: none is small enough for a single task.
@@ -32,11 +30,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     """Return a log and a store of this test's own."""
-    server = RedisServer(tmp_path / "redis")
-    server.start()
-    with running_broker(tmp_path / "kafka") as broker:
-        yield World(broker.bootstrap, server.url, shards=2)
-    server.kill()
+    with running_world(tmp_path) as world:
+        yield world
 
 
 @pytest.fixture(params=[SHARED, APART], ids=["one disk", "a disk each"])

@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 from weir import names
 from weir.batches import BatchRecord, Opening
-from weir_local.redis import RedisServer
-from weir_local.testing import running_broker
 
-from .live_job import METRIC, Job, World, assert_equal_to_the_log, recount, wait_for
+from .live_job import METRIC, Job, World, assert_equal_to_the_log, recount, running_world, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
 
@@ -27,11 +25,8 @@ SETTINGS = {"SHARDS": "2", "SMALL_BATCH": "200"}
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Return a log and a store of this module's own: others' have other tests' records."""
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    server.start()
-    with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
-        yield World(broker.bootstrap, server.url, shards=2)
-    server.kill()
+    with running_world(tmp_path_factory.mktemp("world")) as world:
+        yield world
 
 
 @pytest.fixture(scope="module")

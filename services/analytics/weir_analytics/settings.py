@@ -31,10 +31,6 @@ class Settings(ServiceSettings):
 
     state_dir: Path = Field(description="Folder of the checkpoint and of the dedup runs.")
     jars_dir: Path = Field(description="Folder of the four jars of Spark's Kafka connector.")
-    class_archive: Path | None = Field(
-        default=None,
-        description="Archive of the driver's classes, which its JVM maps if it is there and fits.",
-    )
     master: str = Field(
         default="local[2,4]",
         description="Spark master; the 4 is tries of a task: with one, a killed worker stops all.",
