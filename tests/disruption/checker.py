@@ -20,6 +20,7 @@ from recount import Api, compare, compare_ledger, pane_query, panes_of
 
 RECOVERY_S = 120.0 * PACE
 LOOK_S = 0.5
+TENANT = "default"
 
 
 @dataclass
@@ -127,7 +128,7 @@ def await_equal_ledgers(rig: Rig, began_s: float, timeout_s: float = RECOVERY_S)
     """Return the account of the log once the served ledger equals it (I4, I16)."""
     api = Api(rig.dashboard_url, rig.key)
     while True:
-        account = account_for(read_log(rig.kafka_bootstrap))
+        account = account_for(read_log(rig.kafka_bootstrap), tenant=TENANT)
         try:
             differences = compare_ledger(api, account).mismatches
         except OSError as error:
