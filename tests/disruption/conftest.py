@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 
 import pytest
+from disruption.faults import NOT_TRIED
 from disruption.rig import seed_of_run
 from disruption.scene import Scene, scene
 
@@ -21,6 +22,18 @@ def pytest_runtest_makereport(
         words = f"WEIR_SEED={SEED} .venv/bin/python -m pytest '{item.nodeid}'"
         report.sections.append(("to repeat it", f"seed {SEED}: {words}"))
     return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which faults could not be tried."""
+    for line in NOT_TRIED:
+        terminalreporter.write_line(f"not tried: {line}", red=True)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End non-zero if a fault could not be tried."""
+    if NOT_TRIED and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,8 @@
 
 It carries bytes in both directions and changes none. What it can do to them: delay with
 jitter, a bounded rate, silence (in one direction or in both; connections stay open), resets,
-the loss of one reply, of a share of them, and an end after so many bytes of replies.
+the loss of one reply, of a share of them, an end after so many bytes of replies, and bytes
+that vanish, as behind a router that has forgotten a connection.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ class Conditions:
         jitter_s: At most that much more, or less, at random; order is kept.
         bytes_per_s: Most bytes a second in each direction; 0: no bound.
         silent: Directions in which nothing passes: "up" (to the server), "down".
+        swallowed: Directions in which what is sent vanishes. A connection that has lost
+            bytes carries none in that direction any more, also when the link is healed.
         lose_reply_to: The reply to the next request that holds these bytes is lost, and
             the connection with it; once.
         lose_share: Share of the replies that are lost so.
@@ -43,6 +46,7 @@ class Conditions:
     jitter_s: float = 0.0
     bytes_per_s: int = 0
     silent: frozenset[str] = frozenset()
+    swallowed: frozenset[str] = frozenset()
     lose_reply_to: bytes = b""
     lose_share: float = 0.0
     cut_after: int = 0
@@ -56,6 +60,7 @@ class _Connection:
         loses: Whether the reply that comes next is lost.
         asked: Whether something was sent since the last reply.
         replied: Bytes of replies.
+        dead: Directions that have lost bytes.
     """
 
     front: asyncio.StreamWriter
@@ -64,6 +69,7 @@ class _Connection:
     asked: bool = False
     replied: int = 0
     tail: bytes = b""
+    dead: set[str] = field(default_factory=set)
 
     def reset(self) -> None:
         """End both sides at once, as a crash of the other end does."""
@@ -80,6 +86,7 @@ class Proxy:
         port: Where it listens.
         now: How the link is.
         lost: How many replies were lost.
+        swallowed: How many directions of connections have lost bytes for good.
         carried: Bytes carried in both directions.
     """
 
@@ -88,6 +95,7 @@ class Proxy:
     seed: int = 0
     now: Conditions = field(default_factory=Conditions)
     lost: int = 0
+    swallowed: int = 0
     carried: int = 0
     _open: set[_Connection] = field(default_factory=set)
 
@@ -158,12 +166,16 @@ class Proxy:
     async def _up(self, reader: asyncio.StreamReader, to: _Connection) -> None:
         while piece := await reader.read(CHUNK):
             await self._passage("up", len(piece))
+            if self._vanishes("up", to):
+                continue
             self._note_request(piece, to)
             to.back.write(piece)
             await to.back.drain()
 
     async def _down(self, reader: asyncio.StreamReader, to: _Connection) -> None:
         while piece := await reader.read(CHUNK):
+            if self._vanishes("down", to):
+                continue
             if to.asked and not to.loses:
                 to.loses = self._chance.random() < self.now.lose_share
             if to.loses:
@@ -181,6 +193,12 @@ class Proxy:
                 return
             to.front.write(piece)
             await to.front.drain()
+
+    def _vanishes(self, direction: str, of: _Connection) -> bool:
+        if direction in self.now.swallowed and direction not in of.dead:
+            of.dead.add(direction)
+            self.swallowed += 1
+        return direction in of.dead
 
     def _note_request(self, piece: bytes, to: _Connection) -> None:
         to.asked = True

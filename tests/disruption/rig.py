@@ -7,7 +7,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,7 @@ class Rig(TestStack):
         chance: Where it comes from.
         links: The proxies by link, such as "panes-kafka" or "panes-redis".
         faults: Folder in which the processes note what they did to themselves.
+        mutants: By service, the module of `tests/disruption/mutants` that it runs with.
     """
 
     __test__ = False
@@ -70,6 +71,7 @@ class Rig(TestStack):
         *,
         links: Iterable[str] = (),
         settings: dict[str, dict[str, str]] | None = None,
+        mutants: Mapping[str, str] | None = None,
     ) -> None:
         """Prepare a stack; nothing is started yet.
 
@@ -78,6 +80,7 @@ class Rig(TestStack):
             seed: Of this run.
             links: The links that get a proxy: a service, "-", "kafka" or "redis".
             settings: By service, environment that its process gets besides.
+            mutants: By service, a mutant; it stays one when it is started again.
         """
         super().__init__(folder)
         self.seed, self.chance = seed, random.Random(seed)  # noqa: S311
@@ -86,6 +89,9 @@ class Rig(TestStack):
         self.links: dict[str, Proxy] = {}
         for part, more in (settings or {}).items():
             self._tell(part, more)
+        self.mutants = {part: name for part, name in (mutants or {}).items() if name}
+        for part in self.mutants:
+            self.arm(part)
         self._link(tuple(links))
 
     def _link(self, links: tuple[str, ...]) -> None:
@@ -134,13 +140,12 @@ class Rig(TestStack):
 
     # ── faults ──────────────────────────────────────────────────────────────
 
-    def arm(self, part: str, fail: str = "", mutant: str = "", **more: str) -> None:
-        """Have a part's next process carry out an order, or be a mutant; "" disarms.
+    def arm(self, part: str, fail: str = "", **more: str) -> None:
+        """Have a part's next process carry out an order; "" disarms. A mutant stays one.
 
         Args:
             part: One of the services.
             fail: `<point>:kill|raise|sleep@n`.
-            mutant: A module of `tests/disruption/mutants`.
             more: Environment besides, such as that of a library that moves its clock.
         """
         self._tell(
@@ -149,7 +154,7 @@ class Rig(TestStack):
                 "PYTHONPATH": str(HERE),
                 "WEIR_FAULTS_DIR": str(self.faults),
                 "WEIR_FAIL": fail,
-                "WEIR_MUTANT": mutant,
+                "WEIR_MUTANT": self.mutants.get(part, ""),
                 **more,
             },
         )

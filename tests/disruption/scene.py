@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import redis
 from alerts_job import SECRET, Receiver
-from disruption.checker import Reader, assert_holds
+from disruption.checker import RECOVERY_S, Reader, assert_holds
 from disruption.rig import PACE, Rig
 from equality import await_load, begin
 from load import TYPE, Load
@@ -63,22 +63,27 @@ class Scene:
 
     @contextmanager
     def watched(
-        self, errors: Iterable[str] = (), *, redis_goes_back: bool = False
+        self,
+        errors: Iterable[str] = (),
+        *,
+        redis_goes_back: bool = False,
+        recovery_s: float = RECOVERY_S,
     ) -> Iterator[Reader]:
         """Read during a fault; afterwards heal, drain, and check everything.
 
         Args:
             errors: Events that this fault may log as errors.
             redis_goes_back: Whether the fault takes Redis back in time.
+            recovery_s: How long a new result, and then equal numbers, may take.
         """
         logged = list(self.rig.errors())
         with Reader(self.rig, self.load, redis_goes_back) as reader:
             yield reader
             self.heal()
-            await_new_result(self.rig)
+            await_new_result(self.rig, recovery_s)
         self.load.pause()
-        known = {event for _, event in logged}
-        assert_holds(self.rig, self.load, reader, errors={*errors, *OF_ANY_FAULT, *known})
+        known = {*errors, *OF_ANY_FAULT, *(event for _, event in logged)}
+        assert_holds(self.rig, self.load, reader, errors=known, recovery_s=recovery_s)
         self.load.resume()
 
     def heal(self) -> None:
@@ -122,8 +127,20 @@ def scene(
     links: Iterable[str] = (),
     settings: dict[str, dict[str, str]] | None = None,
     load: dict[str, float] | None = None,
+    kind: type[Load] = Load,
+    mutants: Mapping[str, str] | None = None,
 ) -> Iterator[Scene]:
-    """Yield a running stack under load; all of it ends with the block."""
+    """Yield a running stack under load; all of it ends with the block.
+
+    Args:
+        folder: Where everything of it is kept.
+        seed: Of this run.
+        links: The links that get a proxy.
+        settings: By service, environment that its process gets besides.
+        load: What differs from the usual load, by attribute.
+        kind: The load's class.
+        mutants: By service, a mutant; "" for none.
+    """
     quiet = {"WEIR_ALERTS_OWN_RULES": "false"}
     shards = {"WEIR_ANALYTICS_SHARDS": "2"}
     given = settings or {}
@@ -132,11 +149,12 @@ def scene(
         "panes": shards | given.get("panes", {}),
         "alerts": quiet | given.get("alerts", {}),
     }
-    rig = Rig(folder, seed, links=links, settings=settings)
+    rig = Rig(folder, seed, links=links, settings=settings, mutants=mutants)
     receiver = Receiver()
     try:
         rig.start()
-        running = begin(rig, seed)
+        begin(rig, seed)
+        running = kind(rig.ingest_url, rig.key, str(seed))
         for name, value in {"batch": 20, "bad": 1, **(load or {})}.items():
             setattr(running, name, value)
         with running:
@@ -154,7 +172,9 @@ def await_new_result(rig: Rig, timeout_s: float = FIRST_RESULT_S) -> None:
     """
     now_ms = SystemClock().now_ms()
 
-    def is_past() -> bool:
-        return int(rig.fresh()["processed_through_ms"] or 0) > now_ms
+    rig.wait_until(lambda: processed_through_ms(rig) > now_ms, "a new result", timeout_s)
 
-    rig.wait_until(is_past, "a new result", timeout_s)
+
+def processed_through_ms(rig: Rig) -> int:
+    """Return up to when everything that was received is counted; 0 if nobody knows."""
+    return int(rig.fresh()["processed_through_ms"] or 0)

@@ -20,6 +20,7 @@ from weir_local.waiting import wait_until
 
 HERE = Path(__file__).parent
 POINTS = [f"C{n}" for n in range(1, 12)] + ["C12-stored", "C12-sent"]
+MUTANTS = sorted(path.stem for path in (HERE / "mutants").glob("*.py"))
 PROGRAM = """
 from weir_service.failpoints import failpoint
 for n in range(3):
@@ -111,6 +112,49 @@ class TestMutants:
             check=True,
         )
         assert done.stdout == "mutant\n"
+
+    def test_a_mutant_may_import_what_it_replaces_a_part_of(self, tmp_path: Path) -> None:
+        """It is imported after its target: else it would replace nothing, unseen."""
+        (tmp_path / "mutants").mkdir()
+        (tmp_path / "mutants" / "half.py").write_text(
+            'from weir.series import OTHER\nTARGET = "weir.series:shard_of"\n'
+            "def mutate(original):\n    return lambda *_: OTHER\n"
+        )
+        program = "from weir.series import OTHER, shard_of; print(shard_of(b'x', 2) == OTHER)"
+        done = subprocess.run(  # noqa: S603  our own interpreter
+            [sys.executable, "-c", program],
+            env={"PYTHONPATH": f"{tmp_path}:{HERE}", "WEIR_MUTANT": "half"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout == "True\n"
+
+    @pytest.mark.parametrize("name", MUTANTS)
+    def test_every_mutant_replaces_something(self, name: str) -> None:
+        """Its target is in the code: else it would be a test that proves nothing."""
+        program = (
+            "import importlib, sys; sys.path.insert(0, sys.argv[1])\n"
+            "from weir_faults.mutation import target_of\n"
+            "module, _, path = target_of(sys.argv[2]).partition(':')\n"
+            "found = importlib.import_module(module)\n"
+            "for step in path.split('.'): found = getattr(found, step)\n"
+            "print(found.__module__)"
+        )
+        done = subprocess.run(  # noqa: S603  our own interpreter
+            [sys.executable, "-c", program, str(HERE), name],
+            env={"PYTHONPATH": str(HERE), "WEIR_MUTANT": name},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout.startswith(f"mutants.{name}"), done.stderr
+
+    def test_a_mutant_that_is_not_there_is_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Not a process that runs as if nothing were."""
+        monkeypatch.syspath_prepend(str(HERE))
+        with pytest.raises(ValueError, match='with a TARGET, got "weir_faults"'):
+            mutation.target_of("weir_faults")
 
     def test_a_name_that_is_gone_is_an_error(self) -> None:
         """Not a mutant that changes nothing."""
@@ -213,6 +257,22 @@ class TestProxy:
             proxy.heal()
             connection.settimeout(5)
             assert connection.recv(10) == b"later"
+
+    @pytest.mark.parametrize("direction", ["up", "down"])
+    def test_what_is_swallowed_never_comes(self, proxy: Proxy, direction: str) -> None:
+        """A connection that has lost bytes stays dead; one opened later lives."""
+        with connect(proxy) as connection:
+            assert ask(connection, b"x") == b"x"
+            proxy.now.swallowed = frozenset({direction})
+            connection.sendall(b"gone")
+            wait_until(lambda: proxy.swallowed == 1, timeout_s=5, what="the loss")
+            proxy.heal()
+            connection.sendall(b"gone too")
+            connection.settimeout(0.3)
+            with pytest.raises(TimeoutError):
+                connection.recv(10)
+        with connect(proxy) as connection:
+            assert ask(connection, b"x") == b"x"
 
     def test_one_reply_is_lost(self, proxy: Proxy) -> None:
         """The request arrives; its answer does not, and the connection ends. The next lives."""

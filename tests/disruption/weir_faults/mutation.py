@@ -7,19 +7,42 @@ A mutant is a module of `tests/disruption/mutants` with `TARGET`, such as
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 
 def install(name: str) -> None:
-    """Have a mutant's target replaced as soon as its module is imported."""
-    mutant = importlib.import_module(f"mutants.{name}")
-    sys.meta_path.insert(0, _Finder(mutant.TARGET, mutant.mutate))
+    """Have a mutant's target replaced as soon as its module is imported.
+
+    The mutant itself is imported only then: it may import what it replaces a part of.
+
+    Raises:
+        ValueError: If there is no such mutant, or it names no target.
+    """
+    sys.meta_path.insert(0, _Finder(target_of(name), f"mutants.{name}"))
+
+
+def target_of(name: str) -> str:
+    """Return what a mutant replaces, without importing it.
+
+    Raises:
+        ValueError: If there is no such mutant, or it names no target.
+    """
+    spec = importlib.util.find_spec(f"mutants.{name}")
+    text = Path(spec.origin).read_text("utf-8") if spec is not None and spec.origin else ""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TARGET":
+            return str(ast.literal_eval(node.value))
+    msg = f'mutant must be a module of tests/disruption/mutants with a TARGET, got "{name}"'
+    raise ValueError(msg)
 
 
 def replace(module: ModuleType, path: str, mutate: Callable[[Any], Any]) -> None:
@@ -36,9 +59,9 @@ def replace(module: ModuleType, path: str, mutate: Callable[[Any], Any]) -> None
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    def __init__(self, target: str, mutate: Callable[[Any], Any]) -> None:
+    def __init__(self, target: str, mutant: str) -> None:
         self._module, _, self._path = target.partition(":")
-        self._mutate = mutate
+        self._mutant = mutant
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -52,7 +75,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
             def exec_module(module: ModuleType) -> None:
                 load(module)
-                replace(module, self._path, self._mutate)
+                replace(module, self._path, importlib.import_module(self._mutant).mutate)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

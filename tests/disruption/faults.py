@@ -1,0 +1,149 @@
+"""What tests of faults share: bite, mutants, a second driver, what the machine lacks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from disruption.checker import RECOVERY_S
+from disruption.rig import PACE, Rig
+from disruption.scene import Scene, scene
+from weir_local import ports
+from weir_local.process import Part
+
+# A mutant has shown what it does by then; Weir itself is given as long as it may take.
+RED_S = 45.0 * PACE
+# What `needs` has left out, for the end of the run.
+NOT_TRIED: list[str] = []
+
+
+class NotBittenError(Exception):
+    """A fault did not reach what it was to break: the outcome is unknown, not passed."""
+
+
+class MutantLivesError(Exception):
+    """A mutant passed: the test proves nothing."""
+
+
+def bites(happened: object, what: str) -> None:
+    """Do nothing if a fault has bitten.
+
+    Raises:
+        NotBittenError: If not.
+    """
+    if not happened:
+        msg = f"the fault must be felt, but {what} was not seen: unknown, not passed"
+        raise NotBittenError(msg)
+
+
+def with_mutant(name: str) -> pytest.MarkDecorator:
+    """Run a test on Weir, where it must pass, and on a mutant, where it must turn red."""
+    return pytest.mark.parametrize("mutant", ["", name], ids=["weir", name])
+
+
+@contextmanager
+def judged(mutant: str, *also: type[Exception]) -> Iterator[None]:
+    """Let a block pass on Weir; on a mutant, it must find something wrong.
+
+    Args:
+        mutant: Its name; "" for Weir itself.
+        also: Errors that are red too, such as a TimeoutError where a mutant hangs.
+
+    Raises:
+        MutantLivesError: If a mutant passed.
+    """
+    if not mutant:
+        yield
+        return
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, (AssertionError, *also)):
+            raise
+        print(f"{mutant} is red: {str(error)[:400]}")  # noqa: T201
+        return
+    msg = f"the mutant {mutant} must turn the test red, and passed"
+    raise MutantLivesError(msg)
+
+
+def recovery_s(mutant: str, usual_s: float) -> float:
+    """Return how long the numbers may take to be right: a mutant's never will be."""
+    return RED_S if mutant else usual_s
+
+
+@contextmanager
+def broken(
+    folder: Path,
+    seed: int,
+    mutant: str,
+    *,
+    part: str = "panes",
+    red: tuple[type[Exception], ...] = (),
+    errors: tuple[str, ...] = (),
+    redis_goes_back: bool = False,
+    **told: Any,
+) -> Iterator[Scene]:
+    """Yield a stack of a test's own, of which one part may be a mutant, and check it after.
+
+    Args:
+        folder: Where everything of it is kept.
+        seed: Of this run.
+        mutant: Its name; "" for none.
+        part: The service that it is in.
+        red: Errors that are red besides.
+        errors: Events that this fault may log as errors.
+        redis_goes_back: Whether the fault takes Redis back in time.
+        told: What `scene` is told besides.
+    """
+    with (
+        scene(folder, seed, mutants={part: mutant}, **told) as here,
+        judged(mutant, *red),
+        here.watched(
+            errors,
+            redis_goes_back=redis_goes_back,
+            recovery_s=recovery_s(mutant, RECOVERY_S),
+        ),
+    ):
+        yield here
+
+
+@contextmanager
+def second_driver(rig: Rig) -> Iterator[Part]:
+    """Yield another panes driver of the same stack, not started, with a state of its own."""
+    first = rig.part("panes")
+    env = {
+        **first.env,
+        "WEIR_ANALYTICS_STATE_DIR": str(rig.home.folder / "panes2"),
+        "WEIR_ANALYTICS_OPS_PORT": str(ports.free_port()),
+        "WEIR_FAIL": "",
+    }
+    second = Part("panes2", first.argv, rig.home.run, env)
+    rig.stack.parts["panes2"] = second
+    try:
+        yield second
+    finally:
+        second.kill()
+        del rig.stack.parts["panes2"]
+
+
+def needs(**tools: Callable[[], object]) -> None:
+    """Skip a test where the machine lacks something, and say what.
+
+    What was not tried has not passed: the run tells all of it at its end, and ends non-zero.
+    """
+    missing = [name.replace("_", " ") for name, is_there in tools.items() if not is_there()]
+    if missing:
+        test = os.environ.get("PYTEST_CURRENT_TEST", "").split(" ")[0]
+        NOT_TRIED.append(f"{test}: the machine lacks {', '.join(missing)}")
+        pytest.skip(f"the machine lacks {', '.join(missing)}")
+
+
+def root() -> bool:
+    """Return whether this is Linux, and this process may mount."""
+    return sys.platform == "linux" and os.geteuid() == 0 and shutil.which("mount") is not None
