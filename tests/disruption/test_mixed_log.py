@@ -1,0 +1,161 @@
+"""Millions of mixed events of two tenants, three kills and an empty Redis: difference 0.
+
+`WEIR_EVENTS=120000` for a try.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from pathlib import Path
+
+import pytest
+import redis
+from account import records_of
+from disruption.faults import bites
+from disruption.mixed import (
+    LATEST_MS,
+    PANE_MS,
+    SPEC,
+    MixedLoad,
+    Recount,
+    await_end,
+    compare_totals,
+    recount,
+)
+from disruption.rig import PACE, Rig
+from disruption.scene import await_new_result
+from disruption.tenants import define_mixed, key_for
+from recount import Api, compare_ledger
+
+EVENTS = int(os.environ.get("WEIR_EVENTS") or 2_000_000)
+# What a busy machine with two cores counts at least, twice: live, and again after the wipe.
+SLOWEST_PER_S = 1_500
+WHOLE_S = PACE * (600 + EVENTS / SLOWEST_PER_S)
+TENANTS = ("default", "acme")
+# Parts of the load after which something happens.
+FAULTS = ((0.2, "panes"), (0.4, "wipe"), (0.6, "kafka"), (0.8, "ingest"))
+FEW = 100_000  # lines; below it there are fewer panes than the soak asks for
+
+pytestmark = [
+    pytest.mark.stack,
+    pytest.mark.disruption,
+    pytest.mark.timeout(int(2 * WHOLE_S)),
+]
+
+
+def test_a_mixed_log_with_kills_and_a_wipe_has_no_difference(tmp_path: Path, seed: int) -> None:
+    """Good, late, repeated and bad lines of two tenants: ledger and every pane are exact."""
+    rig = Rig(
+        tmp_path,
+        seed,
+        settings={
+            "panes": {"WEIR_ANALYTICS_SHARDS": "2"},
+            "alerts": {"WEIR_ALERTS_OWN_RULES": "false"},
+        },
+    )
+    try:
+        rig.start()
+        keys = {"default": rig.key, "acme": key_for(rig, "acme")}
+        for key in keys.values():
+            define_mixed(rig, key)
+        loads = [
+            MixedLoad(rig.ingest_url, keys[tenant], seed, tenant, EVENTS // 2) for tenant in TENANTS
+        ]
+        break_under(rig, loads)
+        assert_no_difference(rig, loads)
+    finally:
+        rig.stop()
+
+
+def break_under(rig: Rig, loads: list[MixedLoad]) -> None:
+    """Send everything; meanwhile kill three parts and empty Redis."""
+    for load in loads:
+        load.upto = 0.0
+        load.start()
+    try:
+        for at, (part_of_load, fault) in enumerate(FAULTS, 1):
+            # What may be sent while it lasts: a log that is complete before would prove nothing.
+            upto = FAULTS[at][0] if at < len(FAULTS) else 1.0
+            allow(loads, upto)
+            await_end(loads, part_of_load, WHOLE_S)
+            strike(rig, fault)
+        await_end(loads, 1.0, WHOLE_S)
+    finally:
+        for load in loads:
+            load.stop()
+    rig.revive()
+    bites(any(load.unanswered for load in loads), "a request without an answer")
+    rig.wait_until(
+        lambda: "lost" in [line["verdict"] for line in rig.lines("panes", "reconciled")][1:],
+        "the wipe found out",
+        60 * PACE,
+    )
+
+
+def allow(loads: list[MixedLoad], upto: float) -> None:
+    """Let so large a part of the lines be sent."""
+    for load in loads:
+        load.upto = upto
+
+
+def strike(rig: Rig, fault: str) -> None:
+    """Kill a part and start it again, or empty Redis once there is something to lose."""
+    if fault == "wipe":
+        await_new_result(rig, WHOLE_S)
+        wipe(rig)
+        return
+    rig.kill(fault)
+    rig.restart(fault)
+    rig.revive()
+
+
+def wipe(rig: Rig) -> None:
+    """Empty Redis."""
+    client = redis.Redis.from_url(rig.redis_url)
+    client.flushall()
+    client.close()
+
+
+def assert_no_difference(rig: Rig, loads: list[MixedLoad]) -> None:
+    """Assert that the log holds all that was accepted, and that what is served equals it."""
+    await_new_result(rig, WHOLE_S)
+    found = recount(records_of(rig.kafka_bootstrap))
+    compared = sum(compare_served(rig, load, found[load.tenant]) for load in loads)
+    for load in loads:
+        assert_log_holds(load, found[load.tenant])
+    if min(load.lines for load in loads) >= FEW:
+        assert compared >= 10_000
+    told = {load.tenant: dict(found[load.tenant].account.totals) for load in loads}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    print(f"{EVENTS} lines: {told}; {compared} values equal; recount {peak} MB")  # noqa: T201
+
+
+def compare_served(rig: Rig, load: MixedLoad, counted: Recount) -> int:
+    """Return how many values were compared once ledger and panes equal the recount."""
+    api = Api(rig.dashboard_url, load.key)
+    deadline_s = time.monotonic() + WHOLE_S
+    while True:
+        ledger = compare_ledger(api, counted.account)
+        if not ledger.mismatches or time.monotonic() > deadline_s:
+            break
+        time.sleep(1)
+    assert ledger.mismatches == []
+    panes = compare_totals(api, counted.panes, SPEC, PANE_MS)
+    assert panes.mismatches == []
+    return panes.points
+
+
+def assert_log_holds(load: MixedLoad, counted: Recount) -> None:
+    """Assert that each event counts once, and that every line is in the log."""
+    assert counted.seen[: load.events] == b"\x01" * load.events
+    assert not any(counted.seen[load.events :])
+    assert counted.log_records >= load.sent
+    totals = counted.account.totals
+    assert totals["counted"] >= load.events
+    assert totals["duplicate"] >= load.kinds["again"]
+    assert totals["quarantined"] >= load.kinds["bad"]
+    oldest = min(start for start, _group in counted.panes)
+    newest = max(start for start, _group in counted.panes)
+    assert newest - oldest > LATEST_MS - 10 * PANE_MS
