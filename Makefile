@@ -20,9 +20,9 @@ READY := $(VENV)/python -c 'import weir_local' 2>/dev/null || { echo "weir: this
 export WEIR_HOME WEIR_PORT_BASE
 
 .PHONY: help setup demo up down status logs link reset \
-	test test-unit test-disruption lint chart chart-tools class-archives bench-latency bench-alerts \
+	test test-unit test-disruption soak lint chart chart-tools class-archives bench-latency bench-alerts \
 	bench-engine bench-rest bench-query bench-rows bench-sketches bench-flink bench-growth bench-cpu \
-	bench-phases bench-rebuild \
+	bench-phases bench-rebuild bench-tenants \
 	images-offline lock
 
 help: ## this list
@@ -64,8 +64,11 @@ test: setup chart-tools class-archives ## everything CI runs but the disruption 
 test-unit: setup ## the tests of core and services that need no server, in seconds
 	@$(PYTEST) -q -n 2 --dist worksteal libs services cli -m "not kafka and not redis and not spark and not stack and not browser and not disruption and not thorough"
 
-test-disruption: setup ## break parts on purpose and compare with a recount; minutes
+test-disruption: setup ## break parts on purpose and compare with a recount; two hours
 	@$(PYTEST) -q -m disruption
+
+soak: setup ## half load, random faults, edits, restarts (MINUTES=30); fails by itself
+	@PYTHONPATH=tests:tests/shared $(VENV)/python -m disruption.soak $(or $(MINUTES),30)
 
 lint: setup ## formats, lint rules, types, spelling
 	@$(VENV)/python -m weir_local.checks --lint
@@ -102,6 +105,9 @@ bench-phases: setup ## what each phase of a small batch takes at 1,000 events/s
 
 bench-rebuild: setup ## counting everything again after a loss, beside live counting
 	@$(VENV)/python bench/rebuild.py
+
+bench-tenants: setup ## what one tenant sees beside another that sends a million series
+	@$(VENV)/python bench/tenants.py
 
 bench-rest: setup ## cold start, and what the stack uses at rest and at 1,000 events/s
 	@$(VENV)/python bench/rest.py

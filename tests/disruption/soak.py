@@ -1,0 +1,424 @@
+"""`make soak MINUTES=n`: half load, random faults, edits and restarts; fails by itself.
+
+One JSON line a minute, then one with every row of RELIABILITY 7, each with what was seen and
+whether it passes. The seed is in the first line, and `WEIR_SEED` repeats it. `WEIR_SOAK_RATE`
+is the load in events a second; `WEIR_SOAK_KEEP=1` leaves the folder for a look.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from account import MINUTE_MS, Account, dispositions, records_of
+from confluent_kafka import Consumer, TopicPartition
+from disruption.checker import Reader
+from disruption.mixed import Totals, compare_totals
+from disruption.proxy import Conditions
+from disruption.rig import PACE, SERVICES, Rig, seed_of_run
+from disruption.scene import Scene, await_new_result, scene
+from disruption.soak_summary import Row, Seen, as_json, passes, quantile, rows
+from disruption.soak_watch import Frames, Revisions, Spans, metrics, sample
+from load import TYPE, Load
+from recount import Api, MetricSpec, compare_ledger
+from weir import names
+from weir.alerts.records import Look
+from weir.alerts.records import Reader as AlertReader
+from weir.clock import SystemClock
+
+# About half of what two cores carry while they also run the brokers and this script.
+RATE = int(os.environ.get("WEIR_SOAK_RATE") or 500)
+EVERY_S = 0.1
+CELLS = 40
+PANE_MS = 1_000
+KEEP_MS = 6 * 3_600_000
+# Redis keeps a pane for a day beyond its `keep`; the dedup horizon of an hour is shorter.
+FULL_MIN = 60 * (6 + 24 + 1)
+EDIT_EVERY_S, RESTART_EVERY_S = 180.0, 600.0
+CALM_S = (20.0, 45.0)
+SETTLE_S = 5.0
+RECOVERY_S = 120.0 * PACE
+SPEC = MetricSpec("soak", TYPE, ("cell",), value=lambda event: float(event["data"]["n"]))
+AGGREGATES = ("[count, sum, min, max]", "[count, sum, min, max, avg]")
+DEFINITION = f"""
+kind: metric
+name: soak
+events: {{type: {TYPE}}}
+value: data.n
+by: [data.cell]
+aggregates: %s
+resolution: 1s
+keep: {{1s: 6h}}
+max_series: 100
+"""
+
+
+class SoakLoad(Load):
+    """A load that also counts its items, those that cannot be used among them.
+
+    Attributes:
+        items, accepted, resent: Items sent at least once, answered 2xx, sent once more.
+    """
+
+    items = accepted = resent = 0
+
+    def events(self, first: int) -> list[dict[str, Any]]:
+        """Return the batch that begins with event `first`; each has a cell besides."""
+        batch = super().events(first)
+        for event in batch:
+            event["data"]["cell"] = f"c{event['data']['n'] % CELLS}"
+        return batch
+
+    def _until_stored(self, batch: list[dict[str, Any]]) -> bool:
+        self.items += len(batch)
+        before = len(self.refusals)
+        is_stored = super()._until_stored(batch)
+        self.resent += len(batch) * (len(self.refusals) - before)
+        self.accepted += len(batch) if is_stored else 0
+        return is_stored
+
+
+class Soak:
+    """One soak.
+
+    Attributes:
+        here: The stack under load.
+        minutes: How long.
+        spans: When something was broken.
+    """
+
+    def __init__(self, here: Scene, minutes: float, seed: int) -> None:
+        self.here, self.minutes = here, minutes
+        self.chance = random.Random(seed)  # noqa: S311
+        self.spans = Spans()
+        self.seen = Seen(minutes, PACE)
+        self.faults: Counter[str] = Counter()
+        self.edits = self.restarts = 0
+        self._version = 1
+
+    def run(self) -> list[Row]:
+        """Break things until the time is over, then hold everything against the recount."""
+        here, rig = self.here, self.here.rig
+        define(here, self._version)
+        with (
+            Reader(rig, here.load) as self.reader,
+            Revisions(rig, here.load, self.spans) as revisions,
+            Frames(rig, here.load, self.spans) as frames,
+        ):
+            assert isinstance(revisions, Revisions)
+            assert isinstance(frames, Frames)
+            self.revisions, self.frames = revisions, frames
+            self._go_on()
+            self._heal("end")
+        here.load.pause()
+        self.judge()
+        return rows(self.seen)
+
+    def _go_on(self) -> None:
+        """Do what is due, in turn: a fault after each calm time, an edit, a restart, a line."""
+        began_s = time.monotonic()
+        due: list[tuple[float, Callable[[], None], Callable[[], float]]] = [
+            (60.0, self.tell_minute, lambda: 60.0),
+            (self.chance.uniform(*CALM_S), self.fault, lambda: self.chance.uniform(*CALM_S)),
+            (EDIT_EVERY_S, self.edit, lambda: EDIT_EVERY_S),
+            (RESTART_EVERY_S, self.restart, lambda: RESTART_EVERY_S),
+        ]
+        while (now_s := time.monotonic() - began_s) < self.minutes * 60:
+            for n, (at_s, act, wait_s) in enumerate(due):
+                if now_s >= at_s:
+                    act()
+                    # A line is of each minute; what breaks waits until it was calm again.
+                    next_s = at_s if act == self.tell_minute else time.monotonic() - began_s
+                    due[n] = (next_s + wait_s(), act, wait_s)
+            time.sleep(0.2)
+        self.tell_minute()
+
+    # ── what happens ────────────────────────────────────────────────────────
+
+    def fault(self) -> None:
+        """Break something at random, heal it, and wait for a new result."""
+        faults = [self.kill, self.wipe, self.slow_redis, self.lose_reply, self.silence_kafka]
+        what = self.chance.choices(faults, weights=[5, 1, 1, 1, 1])[0]
+        what()
+
+    def kill(self) -> None:
+        """Kill a part."""
+        part = self.chance.choice((*SERVICES, "redis", "kafka"))
+        # Redis may lose its last second.
+        with self._broken(f"kill {part}", may_fall=part == "redis"):
+            self.here.rig.kill(part)
+
+    def wipe(self) -> None:
+        """Empty Redis."""
+        with self._broken("wipe", may_fall=True):
+            self.here.wipe()
+
+    def slow_redis(self) -> None:
+        """Have each answer of Redis take 300 ± 200 ms, for twenty seconds."""
+        with self._broken("slow redis"):
+            self.here.rig.links["panes-redis"].now = Conditions(delay_s=0.15, jitter_s=0.1)
+            time.sleep(20)
+
+    def lose_reply(self) -> None:
+        """Lose the reply to a commit."""
+        link = self.here.rig.links["panes-redis"]
+        with self._broken("lose reply"):
+            lost = link.lost
+            link.now.lose_reply_to = b"EXEC"
+            link.await_lost(lost + 1, 60 * PACE)
+
+    def silence_kafka(self) -> None:
+        """Let nothing pass between ingest and Kafka for ten seconds."""
+        with self._broken("silent kafka"):
+            link = self.here.rig.links["ingest-kafka"]
+            link.now = Conditions(silent=frozenset({"up", "down"}))
+            time.sleep(10)
+
+    def edit(self) -> None:
+        """Make a new version of the metric, which is counted from the log and takes over."""
+        self.edits += 1
+        self.spans.begin("edit")
+        self._version = define(self.here, self._version + 1)
+        self.spans.end(30.0)
+
+    def restart(self) -> None:
+        """Stop the driver as an orchestrator does, and start it."""
+        self.restarts += 1
+        self.spans.begin("restart")
+        rig = self.here.rig
+        rig.part("panes").stop(timeout_s=60)
+        self._heal("restart")
+        self.spans.end(SETTLE_S)
+
+    @contextlib.contextmanager
+    def _broken(self, what: str, *, may_fall: bool = False) -> Iterator[None]:
+        self.faults[what] += 1
+        self.spans.begin(what)
+        self.reader.may_fall = may_fall
+        try:
+            yield
+            self._heal(what)
+        finally:
+            self.reader.may_fall = False
+            self.spans.end(SETTLE_S)
+
+    def _heal(self, what: str) -> None:
+        try:
+            self.here.heal()
+            await_new_result(self.here.rig, RECOVERY_S)
+        except TimeoutError as error:
+            self.seen.wrong.append(f"after {what}: {error}")
+
+    # ── what is told ────────────────────────────────────────────────────────
+
+    def tell_minute(self) -> None:
+        """Print one JSON line of how it is now."""
+        here, seen = self.here, self.seen
+        minute = len(seen.samples) + 1
+        seen.samples.append(sample(here.rig, minute))
+        load = here.load
+        assert isinstance(load, SoakLoad)
+        told = {
+            "minute": minute,
+            "sent": load.items,
+            "accepted": load.accepted,
+            "refused": len(load.refusals),
+            "revision_p50_s": told_s(quantile([a for _, a in self.revisions.ages], 0.5)),
+            "revision_p99_s": told_s(quantile([a for _, a in self.revisions.ages], 0.99)),
+            "frame_p50_s": told_s(quantile([a for _, a in self.frames.ages], 0.5)),
+            "lag": lag(here.rig),
+            "rss_mb": {k: round(v / 1e6) for k, v in seen.samples[-1].rss.items()},
+            **{k: round(v, 1) for k, v in seen.samples[-1].flat.items()},
+            "messages": len(here.receiver.bodies),
+            "faults": dict(self.faults),
+            "edits": self.edits,
+            "restarts": self.restarts,
+        }
+        say(told)
+
+    # ── what is judged ──────────────────────────────────────────────────────
+
+    def judge(self) -> None:
+        """Hold everything against the recount."""
+        seen, here = self.seen, self.here
+        load = here.load
+        assert isinstance(load, SoakLoad)
+        seen.sent, seen.accepted, seen.refused = load.items, load.accepted, len(load.refusals)
+        seen.unknown, seen.resent = load.items - load.accepted, load.resent
+        self._judge_numbers()
+        seen.wrong += self.reader.wrong
+        seen.fresh_s, seen.frame_s = self.revisions.calm_s(), self.frames.calm_s()
+        seen.frame_gap_s = self.frames.gap_s()
+        self._judge_engine()
+        self._judge_alerts()
+        seen.keep_min = FULL_MIN
+
+    def _judge_numbers(self) -> None:
+        seen, rig = self.seen, self.here.rig
+        account = Account()
+        panes: dict[tuple[int, str], Totals] = defaultdict(Totals)
+        kinds: Counter[str] = Counter()
+        numbers: set[int] = set()
+        with contextlib.suppress(TimeoutError):
+            await_new_result(rig, RECOVERY_S)
+        for record, disposition, event in dispositions(records_of(rig.kafka_bootstrap)):
+            seen.in_log += 1
+            account.minutes[record.received_ms - record.received_ms % MINUTE_MS][disposition] += 1
+            if disposition == "quarantined":
+                kinds[bytes(record.headers.get("weir-reason", b"none")).decode()] += 1
+            if disposition == "counted" and event is not None and event["type"] == TYPE:
+                at_ms = event["_time_ms"]
+                numbers.add(event["data"]["n"])
+                panes[at_ms - at_ms % PANE_MS, event["data"]["cell"]].add(event["data"]["n"])
+        seen.dispositions, seen.quarantined = dict(account.totals), dict(kinds)
+        if missing := set(range(self.here.load.acknowledged)) - numbers:
+            seen.mismatches.append(f"{len(missing)} are not in the log, such as {min(missing)}")
+        oldest_ms = SystemClock().now_ms() - KEEP_MS + 300_000
+        kept = {key: totals for key, totals in panes.items() if key[0] >= oldest_ms}
+        api = Api(rig.dashboard_url, rig.key)
+        deadline_s = time.monotonic() + RECOVERY_S
+        while True:
+            ledger = compare_ledger(api, account).mismatches
+            compared = compare_totals(api, kept, SPEC, PANE_MS)
+            if not (ledger or compared.mismatches) or time.monotonic() > deadline_s:
+                break
+            time.sleep(1)
+        seen.difference, seen.compared = ledger, compared.points
+        seen.mismatches += compared.mismatches
+
+    def _judge_engine(self) -> None:
+        seen, rig = self.seen, self.here.rig
+        seen.batch_ms = [line["ms"] for line in rig.lines("panes", "batch")]
+        verdicts = [*rig.lines("panes", "reconciled"), *rig.lines("panes", "verdict")]
+        seen.verdicts = dict(Counter(line["verdict"] for line in verdicts))
+        # The first start of all finds no mark.
+        for line in sorted(verdicts, key=lambda one: str(one["at"]))[1:]:
+            at_ms = instant_ms(line["at"])
+            of_fault = self.spans.covers(at_ms, at_ms) and not self.spans.covers(
+                at_ms, at_ms, "restart"
+            )
+            if line["verdict"] != "ok" and not of_fault:
+                seen.unexpected.append(f"{line['at']} {line['verdict']}")
+        for part in SERVICES:
+            for level in ("error", "critical"):
+                for line in rig.lines(part, level=level):
+                    at_ms = instant_ms(line["at"])
+                    if not self.spans.covers(at_ms, at_ms):
+                        seen.errors.append(f"{part} {line.get('event')} {line['at']}")
+        with contextlib.suppress(TimeoutError):
+            rig.wait_until(lambda: lag(rig) == 0, "no lag", 30 * PACE)
+        seen.lag = lag(rig)
+
+    def _judge_alerts(self) -> None:
+        """Compare the messages that are due with those that came; the load ends before."""
+        seen, here = self.seen, self.here
+        with contextlib.suppress(TimeoutError):
+            here.rig.wait_until(
+                lambda: here.receiver.bodies and here.receiver.bodies[-1]["kind"] == "resolved",
+                "the end of the alarm",
+                120 * PACE,
+            )
+        deadline_s = time.monotonic() + 60 * PACE
+        while True:
+            due = due_messages(here.rig.kafka_bootstrap, "alarm")
+            came = [body["id"] for body in here.receiver.bodies]
+            if due.keys() <= set(came) or time.monotonic() > deadline_s:
+                break
+            time.sleep(1)
+        first = dict(zip(reversed(came), reversed(here.receiver.at_ms), strict=True))
+        seen.due, seen.delivered = len(due), len(due.keys() & set(came))
+        seen.repeated = len(came) - len(set(came))
+        late = [first[one] - at_ms for one, at_ms in due.items() if one in first]
+        seen.latest_s = max(late, default=0) / 1000
+
+
+def lag(rig: Rig) -> int:
+    """Return how many records are not counted; -1 if the driver does not say."""
+    return round(metrics(rig, "panes").get("weir_panes_lag_records", -1))
+
+
+def define(here: Scene, version: int) -> int:
+    """Put a version of the metric; return its number."""
+    text = DEFINITION % AGGREGATES[version % len(AGGREGATES)]
+    rig = here.rig
+    if version == 1:
+        rig.define("metric", "soak", text)
+        path = "/definitions/metric/soak/progress"
+        rig.wait_until(lambda: rig.api("GET", path).body["serving"], "the metric", 60 * PACE)
+        return 1
+    current = rig.api("GET", "/definitions/metric/soak").headers["etag"]
+    rig.api("PUT", "/definitions/metric/soak", {"text": text}, {"If-Match": current})
+    return version
+
+
+def due_messages(bootstrap: str, channel: str) -> dict[str, int]:
+    """Return the messages that `weir.alerts` says a channel must get, with when they were made."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "soak"})
+    place = TopicPartition(names.ALERTS, 0, 0)
+    _, end = consumer.get_watermark_offsets(place, timeout=10)
+    consumer.assign([place])
+    reader, found = AlertReader(), dict[str, int]()
+    while reader.next_offset < end:
+        message = consumer.poll(10)
+        if message is None:
+            break
+        record = reader.take(message.offset() or 0, message.value() or b"")
+        for one in record.messages if isinstance(record, Look) else ():
+            if channel in one.channels:
+                found.setdefault(one.notification.id, message.timestamp()[1])
+    consumer.close()
+    return found
+
+
+def instant_ms(text: str) -> float:
+    """Return the time of a log line, ms since the epoch."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000
+
+
+def told_s(value: float) -> float | None:
+    """Return seconds as they are told; None where nothing was seen."""
+    return None if value == float("inf") else round(value, 2)
+
+
+def say(line: dict[str, Any]) -> None:
+    """Print one JSON line."""
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+def main(arguments: list[str]) -> int:
+    """Soak for so many minutes; return 1 if a row of the summary does not pass."""
+    minutes = float(arguments[0]) if arguments else 10.0
+    seed = seed_of_run()
+    folder = Path(tempfile.mkdtemp(prefix="weir-soak-"))
+    say({"seed": seed, "minutes": minutes, "events_per_s": RATE, "folder": str(folder)})
+    links = ("panes-redis", "ingest-kafka")
+    with scene(
+        folder, seed, links=links, load={"batch": int(RATE * EVERY_S)}, kind=SoakLoad
+    ) as here:
+        here.define_alarm()
+        found = Soak(here, minutes, seed).run()
+    say(as_json(found))
+    for row in found:
+        word = {True: "passes", False: "FAILS", None: "not told"}[row.passes]
+        sys.stdout.write(f"{word:<9}{row.figure}\n")
+    if passes(found) and not os.environ.get("WEIR_SOAK_KEEP"):
+        shutil.rmtree(folder, ignore_errors=True)
+        return 0
+    sys.stdout.write(f"to repeat it: WEIR_SEED={seed} make soak MINUTES={minutes:g}; {folder}\n")
+    return 0 if passes(found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

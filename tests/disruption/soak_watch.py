@@ -1,0 +1,253 @@
+"""What a soak watches while it runs: frames, ages, and what every part uses."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+import urllib.request
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import psutil
+import redis
+from disruption.rig import SERVICES, Rig
+from disruption.soak_summary import Sample
+from load import Load
+from recount import Api
+from weir.clock import SystemClock
+
+LOOK_S = 0.1
+STEP_MS = 10_000
+QUERY = {
+    "metric": "load",
+    "aggregate": "count",
+    "window": {"kind": "tumbling", "length": "10s"},
+    "step": "10s",
+    "by": [],
+    "range": {"last": "3h"},
+}
+FLAT = {
+    "dedup_bytes": "weir_panes_dedup_bytes",
+    "checkpoint_files": "weir_panes_checkpoint_files_count",
+    "panes_threads": "weir_panes_threads_count",
+    "panes_files": "weir_panes_open_files_count",
+}
+
+
+@dataclass
+class Spans:
+    """When something was broken on purpose, by the wall clock in ms.
+
+    Attributes:
+        found: Begin, end (infinity while it lasts) and what it was.
+    """
+
+    found: list[tuple[float, float, str]] = field(default_factory=list)
+
+    def begin(self, what: str) -> None:
+        """Note that something breaks now."""
+        self.found.append((SystemClock().now_ms(), float("inf"), what))
+
+    def end(self, settle_s: float = 0.0) -> None:
+        """Note that all is well again from so many seconds after now."""
+        began_ms, _, what = self.found[-1]
+        self.found[-1] = (began_ms, SystemClock().now_ms() + settle_s * 1000, what)
+
+    def covers(self, from_ms: float, to_ms: float, what: str = "") -> bool:
+        """Return whether anything (of this name) was broken within a time."""
+        return any(
+            began <= to_ms and from_ms <= ended and what in ("", name)
+            for began, ended, name in self.found
+        )
+
+
+@dataclass
+class Watch:
+    """Something that is looked at by a thread of its own until it is stopped."""
+
+    rig: Rig
+    load: Load
+    spans: Spans
+
+    def __post_init__(self) -> None:
+        self.stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopped.set()
+        self._thread.join(30)
+
+    def _run(self) -> None:
+        raise NotImplementedError
+
+
+@dataclass
+class Revisions(Watch):
+    """How long it takes until what was acknowledged is counted.
+
+    Attributes:
+        ages: When it was acknowledged, and how many seconds it took.
+    """
+
+    ages: list[tuple[float, float]] = field(default_factory=list)
+
+    def calm_s(self) -> list[float]:
+        """Return the ages while nothing was broken."""
+        return [age for at, age in self.ages if not self.spans.covers(at, at + age * 1000)]
+
+    def _run(self) -> None:
+        api = Api(self.rig.dashboard_url, self.rig.key)
+        clock = SystemClock()
+        while not self.stopped.is_set():
+            acknowledged_ms, through_ms = clock.now_ms(), 0
+            while through_ms <= acknowledged_ms and not self.stopped.wait(LOOK_S):
+                with contextlib.suppress(OSError, ValueError):
+                    fresh = api.call("GET", "/status")["fresh"]
+                    through_ms = fresh["processed_through_ms"] or 0
+            if through_ms > acknowledged_ms:
+                self.ages.append((acknowledged_ms, (clock.now_ms() - acknowledged_ms) / 1000))
+
+
+@dataclass
+class Frames(Watch):
+    """A client of the live socket: how old its counts are, and how long it hears nothing.
+
+    Attributes:
+        ages: When it was acknowledged, and how many seconds it took to a frame that has it.
+        gaps: Begin and end of the times without a frame, in ms, from two seconds on.
+        count: How many frames came.
+    """
+
+    ages: list[tuple[float, float]] = field(default_factory=list)
+    gaps: list[tuple[float, float]] = field(default_factory=list)
+    count: int = 0
+
+    def calm_s(self) -> list[float]:
+        """Return the ages while nothing was broken."""
+        return [age for at, age in self.ages if not self.spans.covers(at, at + age * 1000)]
+
+    def gap_s(self) -> float:
+        """Return the longest time without a frame while the dashboard was not broken."""
+        found = [
+            (end - begin) / 1000
+            for begin, end in self.gaps
+            if not self.spans.covers(begin, end, "kill dashboard")
+        ]
+        return max(found, default=0.0)
+
+    def _run(self) -> None:
+        from websockets.exceptions import WebSocketException
+
+        self._counts: dict[int, int] = {}
+        self._due: deque[tuple[float, int]] = deque(maxlen=100_000)
+        self._last_ms = float(SystemClock().now_ms())
+        while not self.stopped.is_set():
+            try:
+                self._follow()
+            except (OSError, TimeoutError, WebSocketException):
+                self.stopped.wait(0.5)
+
+    def _follow(self) -> None:
+        from websockets.sync.client import connect
+
+        url = self.rig.dashboard_url.replace("http", "ws") + "/api/v1/live"
+        with connect(
+            url,
+            subprotocols=["weir.v1"],  # type: ignore[list-item]
+            open_timeout=5,
+            close_timeout=1,
+            max_size=None,
+        ) as socket:
+            socket.send(json.dumps({"op": "hello", "v": 1, "auth": self.rig.key}))
+            socket.send(json.dumps({"op": "subscribe", "id": 1, "to": "query", "query": QUERY}))
+            while not self.stopped.is_set():
+                self._note_due()
+                try:
+                    text = socket.recv(timeout=0.25)
+                except TimeoutError:
+                    continue
+                self._take(json.loads(text))
+
+    def _note_due(self) -> None:
+        now_ms, acknowledged = SystemClock().now_ms(), self.load.acknowledged
+        if acknowledged and (not self._due or self._due[-1][1] < acknowledged):
+            self._due.append((now_ms, acknowledged))
+
+    def _take(self, frame: dict[str, Any]) -> None:
+        now_ms = SystemClock().now_ms()
+        if now_ms - self._last_ms > 2_000:
+            self.gaps.append((self._last_ms, now_ms))
+        self._last_ms = now_ms
+        self.count += 1
+        told = frame.get("answer") if frame.get("op") == "snapshot" else frame
+        if frame.get("op") not in ("snapshot", "delta") or told is None:
+            return
+        for series in told.get("series", ()):
+            for at_ms, count in zip(told["t_ms"], series["count"], strict=True):
+                self._counts[at_ms] = count or 0
+        total = sum(self._counts.values())
+        while self._due and self._due[0][1] <= total:
+            due_ms, _ = self._due.popleft()
+            self.ages.append((due_ms, (now_ms - due_ms) / 1000))
+
+
+def sample(rig: Rig, minute: float) -> Sample:
+    """Return what every part uses now; what is down uses nothing."""
+    rss = {name: rig.part(name).memory_bytes() for name in (*SERVICES, "redis", "kafka")}
+    flat: dict[str, float] = {}
+    with contextlib.suppress(redis.RedisError):
+        client = redis.Redis.from_url(rig.redis_url, socket_timeout=5)
+        memory, keys = client.info("memory"), client.dbsize()
+        client.close()
+        flat["redis_bytes"], flat["redis_keys"] = float(memory["used_memory"]), float(keys)
+        flat["bytes_per_key"] = flat["redis_bytes"] / max(1.0, flat["redis_keys"])
+    told = metrics(rig, "panes")
+    flat |= {name: told[metric] for name, metric in FLAT.items() if metric in told}
+    flat["sockets"], flat["threads"] = _sockets_and_threads(rig)
+    return Sample(round(minute, 2), rss, flat)
+
+
+def _sockets_and_threads(rig: Rig) -> tuple[float, float]:
+    sockets = threads = 0
+    for name in SERVICES:
+        pid = rig.part(name).pid()
+        if pid is None:
+            continue
+        for process in _session(pid):
+            with contextlib.suppress(psutil.Error):
+                sockets += len(process.net_connections())
+                threads += process.num_threads()
+    return sockets, threads
+
+
+def _session(leader: int) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(OSError):
+            if os.getsid(process.pid) == leader:
+                found.append(process)
+    return found
+
+
+def metrics(rig: Rig, part: str) -> dict[str, float]:
+    """Return a part's own metrics without labels; none while it does not answer."""
+    url = f"http://127.0.0.1:{rig.home.ports[f'{part} ops']}/metrics"
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            lines = answer.read().decode().splitlines()
+    except OSError:
+        return {}
+    found: dict[str, float] = {}
+    for line in lines:
+        name, _, value = line.partition(" ")
+        if not name.startswith("#") and "{" not in name:
+            with contextlib.suppress(ValueError):
+                found[name] = float(value)
+    return found

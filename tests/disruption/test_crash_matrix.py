@@ -1,0 +1,94 @@
+"""Each crash point, killed, broken by an error, and held up, three times over (RELIABILITY 2.5).
+
+One stack for all: what one leaves behind is what the next begins with. The kills of a first
+turn are in every run of `make test` (`test_crash_points.py`).
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from disruption.scene import (
+    FIRST_RESULT_S,
+    PATIENCE_S,
+    Scene,
+    await_new_result,
+    processed_through_ms,
+)
+from weir.clock import SystemClock
+
+pytestmark = [pytest.mark.stack, pytest.mark.disruption, pytest.mark.timeout(3600)]
+
+TURNS = 3
+INGEST = ("C1", "C2")
+# C3 is on the way up, C11 in a rebuild; the others are reached with each batch.
+ENGINE = ("C3", "C4", "C5", "C6", "C7", "C8", "C9", "C10", "C11")
+ALERTS = ("C12-stored", "C12-sent")
+ONCE = ("C3", "C11", *ALERTS)
+# An error that no code knows ends a thread, or the process: that is told.
+OF_RAISE = ("thread_died", "cannot_go_on", "delivery_broke_off")
+
+
+@pytest.mark.parametrize("turn", range(TURNS))
+@pytest.mark.parametrize("action", ["kill", "raise", "sleep"])
+def test_every_crash_point(here: Scene, seed: int, action: str, turn: int) -> None:
+    """C1 to C12: whatever happens there, the numbers equal the recount."""
+    chance = random.Random(f"{seed}-{action}-{turn}")  # noqa: S311
+    with here.watched(OF_RAISE if action == "raise" else (), redis_goes_back=True):
+        for part, points in (("ingest", INGEST), ("panes", ENGINE), ("alerts", ALERTS)):
+            for point in chance.sample(points, len(points)):
+                at = 1 if point in ONCE else chance.randint(1, 4)
+                strike(here, part, f"{point}:{action}@{at}")
+            here.heal()
+            await_recovery(here)
+        here.more(100)
+
+
+def strike(here: Scene, part: str, fail: str) -> None:
+    """Have a part reach a point, and assert that it did what was ordered there."""
+    rig = here.rig
+    rig.forget(fail)
+    if part == "alerts":
+        await_end_of_alarm(here)
+    rig.kill(part)
+    if fail.startswith("C11"):
+        here.wipe()
+    rig.arm(part, fail)
+    rig.stack.launch(part)
+    here.load.resume()
+    rig.wait_until(lambda: rig.has_bitten(fail), f"{part} at {fail}", PATIENCE_S)
+    if ":kill@" in fail:
+        rig.await_end(part, PATIENCE_S)
+        return
+    # Nobody starts it with the order again, where an error has ended it.
+    rig.arm(part)
+    if part == "panes":
+        await_recovery(here)
+
+
+def await_end_of_alarm(here: Scene) -> None:
+    """Let the alarm end: what makes it fire again reaches the points of a message."""
+    here.heal()
+    here.load.resume()
+    here.rig.wait_until(
+        lambda: here.receiver.bodies and here.receiver.bodies[-1]["kind"] != "resolved",
+        "the alarm",
+        FIRST_RESULT_S,
+    )
+    here.load.pause()
+    here.rig.wait_until(
+        lambda: here.receiver.bodies[-1]["kind"] == "resolved", "the end of the alarm", 90
+    )
+
+
+def await_recovery(here: Scene) -> None:
+    """Wait for a new result, and start again what an error has ended, as a keeper does."""
+    rig, now_ms = here.rig, SystemClock().now_ms()
+
+    def is_past() -> bool:
+        rig.revive()
+        return processed_through_ms(rig) > now_ms
+
+    rig.wait_until(is_past, "a new result", PATIENCE_S)
+    await_new_result(rig)

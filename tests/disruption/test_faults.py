@@ -1,0 +1,280 @@
+"""Faults of the engine (RELIABILITY 3): each bites, each passes, each has a mutant that is red.
+
+D2, D3, D4, D5, D9, D15, D20: processes, fences, marks, checkpoints. The log's and the stores'
+own faults are in `test_faults_of_stores.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from account import records_of
+from disruption.faults import NotBittenError, bites, broken, judged, second_driver, with_mutant
+from disruption.mixed import MixedLoad, recount
+from disruption.proxy import Conditions
+from disruption.rig import PACE, Rig
+from disruption.scene import FIRST_RESULT_S, PATIENCE_S, Scene, await_new_result
+from disruption.tenants import key_for
+from load import TYPE
+from weir_local.process import Part
+
+pytestmark = [pytest.mark.stack, pytest.mark.disruption, pytest.mark.timeout(3600)]
+
+# RELIABILITY 3 asks for 50 of each; that takes hours.
+KILLS = int(os.environ.get("WEIR_KILLS") or 2)
+STARTS = int(os.environ.get("WEIR_STARTS") or 3)
+PARTS = ("ingest", "panes", "alerts", "dashboard", "redis", "kafka")
+
+
+@with_mutant("adds_without_mark")
+def test_any_process_dies_again_and_again(tmp_path: Path, seed: int, mutant: str) -> None:
+    """D2: each part is killed several times, once between the shards and their record."""
+    with broken(tmp_path, seed, mutant) as here:
+        here.more(200)
+        here.crash("panes", "C8:kill@3")
+        here.heal()
+        await_new_result(here.rig, FIRST_RESULT_S)
+        bites(here.rig.has_bitten("C8:kill@3"), "a batch that came again")
+        if not mutant:
+            kill_at_random(here)
+
+
+def kill_at_random(here: Scene) -> None:
+    """Kill each part so many times, in an order of the seed's, each at a moment of its own."""
+    for part in here.rig.chance.sample(PARTS * KILLS, len(PARTS) * KILLS):
+        here.more(here.rig.chance.randrange(20, 200))
+        here.rig.kill(part)
+        here.heal()
+        await_new_result(here.rig, FIRST_RESULT_S)
+
+
+@with_mutant("no_fence_no_token")
+def test_a_paused_driver_wakes_up(tmp_path: Path, seed: int, mutant: str) -> None:
+    """D3: stopped between two shards, overtaken, and let go on: it writes nothing more."""
+    with broken(tmp_path, seed, mutant) as here, second_driver(here.rig) as second:
+        first = here.rig.part("panes")
+        stop_between_shards(here)
+        second.start()
+        await_batches(here.rig, "panes2", 2)
+        bites(first.pid(), "the first one, stopped")
+        first.send(signal.SIGCONT)
+        await_fenced(here.rig, "panes")
+        assert second.pid() is not None, "the second must go on"
+
+
+def stop_between_shards(here: Scene) -> None:
+    """Stop the driver with one shard of a batch committed and the other not."""
+    rig = here.rig
+    rig.kill("panes")
+    rig.arm("panes", "C6:sleep@1")
+    rig.stack.launch("panes")
+    rig.wait_until(lambda: rig.has_bitten("C6:sleep@1"), "the first shard", PATIENCE_S)
+    rig.part("panes").send(signal.SIGSTOP)
+
+
+@with_mutant("fenced_goes_on")
+def test_two_drivers_start_at_once(tmp_path: Path, seed: int, mutant: str) -> None:
+    """D4: one of the two ends, FENCED; the other counts."""
+    with broken(tmp_path, seed, mutant) as here, second_driver(here.rig) as second:
+        first = here.rig.part("panes")
+        for _ in range(1 if mutant else STARTS):
+            first.kill()
+            second.kill()
+            for one in here.rig.chance.sample((first, second), 2):
+                one.start()
+            survivor = await_one_left(here.rig, first, second)
+            await_batches(here.rig, survivor.name, 2)
+
+
+def await_one_left(rig: Rig, first: Part, second: Part) -> Part:
+    """Return the driver that is left once the other was fenced."""
+    before = len(fences(rig))
+
+    def is_fenced() -> bool:
+        return len(fences(rig)) > before and (first.pid() is None or second.pid() is None)
+
+    try:
+        rig.wait_until(is_fenced, "one of two drivers fenced", PATIENCE_S / 3)
+    except TimeoutError as error:
+        started = len(rig.lines("panes", "reconciled")) + len(rig.lines("panes2", "reconciled"))
+        bites(started >= 2, "two starts")
+        raise AssertionError(str(error)) from error
+    left = [one for one in (first, second) if one.pid() is not None]
+    assert len(left) == 1
+    return left[0]
+
+
+def fences(rig: Rig) -> list[str]:
+    """Return the verdicts FENCED of both drivers."""
+    lines = [*rig.lines("panes", "verdict"), *rig.lines("panes2", "verdict")]
+    return [line["verdict"] for line in lines if line["verdict"] == "fenced"]
+
+
+def await_fenced(rig: Rig, part: str) -> None:
+    """Assert that a driver ends because a newer one has started."""
+    try:
+        rig.wait_until(lambda: rig.part(part).pid() is None, f"the end of {part}", PATIENCE_S / 3)
+    except TimeoutError as error:
+        told = [line["verdict"] for line in rig.lines(part, "verdict")]
+        msg = f"{part} must end, fenced, got verdicts {told}"
+        raise AssertionError(msg) from error
+    assert rig.lines(part, "verdict")[-1]["verdict"] == "fenced"
+
+
+def await_batches(rig: Rig, part: str, count: int) -> None:
+    """Wait until a driver has recorded so many more batches."""
+    before = len(rig.lines(part, "batch")) if rig.part(part).log_path.exists() else 0
+    rig.wait_until(
+        lambda: (
+            rig.part(part).log_path.exists() and len(rig.lines(part, "batch")) >= before + count
+        ),
+        f"{count} batches of {part}",
+        PATIENCE_S,
+    )
+
+
+@with_mutant("missing_mark_starts_here")
+def test_redis_is_emptied(tmp_path: Path, seed: int, mutant: str) -> None:
+    """D5: everything is counted again, unasked, and meanwhile said to be incomplete."""
+    with broken(tmp_path, seed, mutant, redis_goes_back=True) as here:
+        here.more(1_000)
+        await_new_result(here.rig)  # until then there is little to lose
+        before = len(here.rig.lines("panes", "reconciled"))
+        here.wipe()
+        here.rig.wait_until(
+            lambda: here.rig.lines("panes", "reconciled")[before:], "the loss", PATIENCE_S
+        )
+        verdict = here.rig.lines("panes", "reconciled")[-1]["verdict"]
+        bites(verdict == "lost", "the verdict LOST")
+        await_new_result(here.rig, FIRST_RESULT_S)
+
+
+@with_mutant("sent_again_unread")
+def test_redis_is_slow_and_replies_are_lost(tmp_path: Path, seed: int, mutant: str) -> None:
+    """D9: what was applied and not answered is not applied again."""
+    with broken(tmp_path, seed, mutant, links=("panes-redis",)) as here:
+        link = here.rig.links["panes-redis"]
+        link.now = Conditions(delay_s=0.15, jitter_s=0.1)
+        here.more(100)
+        for count in (1, 2, 3):
+            link.now.lose_reply_to = b"EXEC"
+            link.await_lost(count, PATIENCE_S)
+            here.more(50)
+        bites(link.lost >= 3, "three lost replies")
+
+
+@with_mutant("skips_known_batches")
+def test_the_checkpoint_is_gone(tmp_path: Path, seed: int, mutant: str) -> None:
+    """D15: a new one begins at batch 0, and every event counts."""
+    with broken(tmp_path, seed, mutant) as here:
+        here.more(500)
+        here.rig.kill("panes")
+        before = len(here.rig.lines("panes", "reconciled"))
+        shutil.rmtree(here.rig.home.folder / "panes" / "checkpoint")
+        here.rig.restart("panes")
+        found = [line["verdict"] for line in here.rig.lines("panes", "reconciled")[before:]]
+        bites(set(found) & {"rewind", "behind"}, "a driver without a checkpoint")
+        here.more(500)
+
+
+FLOOD = f"""
+kind: metric
+name: flood
+events: {{type: {TYPE}}}
+by: [data.n]
+aggregates: [count]
+resolution: 10s
+max_series: 50
+"""
+MOST = 2_000
+BOUNDED = {"WEIR_ANALYTICS_MAX_RECORDS": str(MOST)}
+
+
+@with_mutant("no_bound_of_a_batch")
+def test_a_burst_after_an_outage(tmp_path: Path, seed: int, mutant: str) -> None:
+    """D20: what waited is counted in bounded batches; a flood of keys keeps its totals."""
+    with broken(tmp_path, seed, mutant, settings={"panes": BOUNDED}) as here:
+        rig = here.rig
+        rig.define("metric", "flood", FLOOD)
+        here.more(200)
+        await_new_result(rig)
+        rig.kill("panes")
+        here.load.batch, usual = 500, here.load.batch
+        here.more(10_000)
+        here.load.batch = usual
+        before = len(rig.lines("panes", "batch"))
+        rig.restart("panes")
+        await_new_result(rig, PATIENCE_S)
+        lines = rig.lines("panes", "batch")[before:]
+        sizes = [line["received"] + line["ticks"] for line in lines]
+        bites(sum(sizes) >= 10_000, "ten thousand events that waited")
+        assert max(sizes) <= MOST + 4, "a batch must be bounded"
+        if not mutant:
+            assert_totals_of_flood(here)
+
+
+def assert_totals_of_flood(here: Scene) -> None:
+    """Assert that a metric with a series for each event is capped, and its totals exact."""
+    here.load.pause()
+    await_new_result(here.rig)
+    here.rig.wait_until(
+        lambda: here.rig.api("GET", "/definitions/metric/flood/progress").body["serving"],
+        "the metric",
+        PATIENCE_S,
+    )
+    assert here.rig.api("GET", "/metrics/flood").body["capped"]
+    here.rig.wait_until(lambda: total(here, "flood") == total(here, "load"), "equal totals")
+    assert total(here, "flood") >= here.load.acknowledged
+
+
+def total(here: Scene, metric: str) -> int:
+    """Return how many events a metric holds of the last hour."""
+    asked = {
+        "metric": metric,
+        "aggregate": "count",
+        "window": {"kind": "tumbling", "length": "10s"},
+        "step": "10s",
+        "by": [],
+        "range": {"last": "1h"},
+    }
+    return sum(
+        count or 0 for series in here.rig.query(asked)["series"] for count in series["count"]
+    )
+
+
+def test_a_tenant_beyond_its_quota(tmp_path: Path, seed: int) -> None:
+    """D20: it gets 429 before the log; the numbers of the others stay fresh."""
+    settings = {"ingest": {"WEIR_INGEST_QUOTA_EVENTS_PER_S": "400"}}
+    with broken(tmp_path, seed, "", settings=settings) as here:
+        rig = here.rig
+        flood = MixedLoad(rig.ingest_url, key_for(rig, "acme"), seed, "acme", 20_000, batch=500)
+        here.more(200)
+        await_new_result(rig)
+        ages_s: list[float] = []
+
+        def is_over() -> bool:
+            status = rig.api("GET", "/status").body
+            through_ms = status["fresh"]["processed_through_ms"]
+            ages_s.append((status["now_ms"] - through_ms) / 1000)
+            return flood.unanswered >= 20
+
+        refused = len(here.load.refusals)
+        flood.start()
+        rig.wait_until(is_over, "a flood that is refused", 60 * PACE)
+        flood.stop()
+        bites(flood.unanswered, "429")
+        assert {one.status for one in here.load.refusals[refused:]} == set()
+        assert max(ages_s) < 10 * PACE
+        # What was refused is not in the log: of each request all or nothing.
+        found = recount(records_of(rig.kafka_bootstrap))["acme"]
+        assert found.log_records == flood.sent
+
+
+def test_what_has_not_bitten_is_not_passed() -> None:
+    """Neither on Weir, nor on a mutant, where it would look like a red test."""
+    with pytest.raises(NotBittenError, match="unknown, not passed"), judged("a mutant"):
+        bites([], "a verdict")
