@@ -115,13 +115,14 @@ def assert_holds(
     assert_stored(rig, load, records, events)
     api = Api(rig.dashboard_url, rig.key)
     result = compare(api, panes_of(events, SPEC, PANE_MS), SPEC, AGGREGATES, PANE_MS)
-    assert result.mismatches == []
+    # Not a test module, so pytest shows no values by itself.
+    assert result.mismatches == [], f"panes must equal the recount: {result.mismatches[:3]}"
     assert result.points >= GROUPS
     if reader is not None:
-        assert reader.wrong == []
-        assert reader.looks > 0
-    listed = set(errors)
-    assert [found for found in rig.errors() if found[1] not in listed] == []
+        assert reader.wrong == [], f"what was served during the fault: {reader.wrong[:3]}"
+        assert reader.looks > 0, "the numbers could not be read during the fault"
+    unlisted = {found for found in rig.errors() if found[1] not in set(errors)}
+    assert not unlisted, f"errors must be listed by the fault: {sorted(unlisted)}"
 
 
 def await_equal_ledgers(rig: Rig, began_s: float, timeout_s: float = RECOVERY_S) -> Account:

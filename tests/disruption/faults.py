@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,7 +67,8 @@ def judged(mutant: str, *also: type[Exception]) -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, (AssertionError, *also)):
             raise
-        print(f"{mutant} is red: {str(error)[:400]}")  # noqa: T201
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        print(f"{mutant} is red: {where.line}: {str(error)[:400]}")  # noqa: T201
         return
     msg = f"the mutant {mutant} must turn the test red, and passed"
     raise MutantLivesError(msg)
