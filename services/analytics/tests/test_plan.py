@@ -11,6 +11,8 @@ import pytest
 import redis
 from weir import names, rows
 from weir.definitions.metric import Metric
+from weir.rows import Row
+from weir.series import OTHER
 from weir.sketches import distinct_in, hll_union
 from weir_analytics.panes.accounts import LEDGER, TYPES, USE
 from weir_analytics.panes.outcome import outcome_of
@@ -47,7 +49,7 @@ def metric(**members: Any) -> Metric:
     return Metric.model_validate(given | members)
 
 
-def plan_of(*metrics: Metric, guarded: bool = False, **spans: Any) -> Plan:
+def plan_of(*metrics: Metric, guarded: bool = False, shards: int = 1, **spans: Any) -> Plan:
     """Return the plan of metrics of tenant `acme`, with ids from 1 on."""
     found = [
         Counted(
@@ -63,7 +65,7 @@ def plan_of(*metrics: Metric, guarded: bool = False, **spans: Any) -> Plan:
         )
         for vid, m in enumerate(metrics, 1)
     ]
-    return make_plan(found, BEYOND_MS, guarded=guarded)
+    return make_plan(found, BEYOND_MS, guarded=guarded, shards=shards)
 
 
 def panes_in(url: str, shards: int = 1) -> Panes:
@@ -76,7 +78,8 @@ def panes_in(url: str, shards: int = 1) -> Panes:
             texts = client.hgetall(names.names_key(shard, vid))
             pane = found.setdefault((vid, res_s, start_s), {})
             for short, packed in client.hgetall(key).items():
-                pane["*" if short == b"\0\0" else texts[short].decode()] = rows.decode(packed)
+                series = OTHER if short == b"\0\0" else texts[short].decode()
+                pane[series] = rows.merge(pane.get(series, Row(0)), rows.decode(packed))
     client.close()
     return found
 

@@ -11,22 +11,26 @@ import redis
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.errors import PySparkException
+from weir.series import OTHER
 from weir_analytics.panes.batch import PROPERTY, Batch
 from weir_analytics.panes.checkpoint import starting_offsets
+from weir_analytics.panes.commit_job import Bound
+from weir_analytics.panes.crowded import Crowded
 from weir_analytics.panes.dataflow import small_dataflow
 from weir_analytics.panes.decode import classify
 from weir_analytics.panes.dispose import dispose
 from weir_analytics.panes.kinds import Fate
+from weir_analytics.panes.outcome import outcome_of
 from weir_analytics.panes.plans import run
 from weir_analytics.panes.session import source_options
 from weir_analytics.panes.small import disposed_range
 from weir_analytics.panes.writer import Report
 
 from .conftest import settings_for
-from .log_frames import EVENT, SAMPLED, TICK, batch_of, event, open_shards
+from .log_frames import EVENT, NOW_MS, SAMPLED, TICK, batch_of, event, open_shards
 from .raw_headers import RawProducer
 from .test_dispose import PLACES
-from .test_plan import metric, panes_in, plan_of
+from .test_plan import Panes, metric, panes_in, plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -229,9 +233,7 @@ class TestSmallDataflow:
         plan = plan_of(metric(value="data.x", aggregates=["count", "sum"]))
         told: dict[str, list[Any]] = {}
         for way in ("spark", "task"):
-            wiped: Any = redis.Redis.from_url(redis_url)
-            wiped.flushall()
-            wiped.close()
+            wipe(redis_url)
             open_shards(redis_url, ways.batch(way, {}, {}, shards=2))
             reports: list[Report] = []
             at = dict.fromkeys(end, 0)
@@ -251,6 +253,68 @@ class TestSmallDataflow:
         assert told["task"] == told["spark"]
         assert told["task"][3] == {"ok"}
 
+    def test_what_is_known_of_full_panes_changes_none(
+        self, spark: SparkSession, kafka: str, tmp_path: Path, new_topic: Any, redis_url: str
+    ) -> None:
+        """Batches that know the bounds of the one before end in the same panes, in both ways.
+
+        Of 320 series 16 have rows of their own, over one shard and over three.
+        """
+        topic, end = flood_of(new_topic, kafka)
+        ways = Ways(spark, kafka, topic, tmp_path)
+        flooded = metric(
+            value="data.x",
+            by=["data.u"],
+            aggregates=["sum", "p50", "distinct(data.u)"],
+            max_series=16,
+        )
+        for shards in (1, 3):
+            plan = plan_of(flooded, shards=shards)
+            found = {}
+            for way, knows in (("spark", False), ("spark", True), ("task", True)):
+                wipe(redis_url)
+                folder = f"{way}-{knows}-{shards}"
+                open_shards(redis_url, ways.batch(folder, {}, {}, shards=shards))
+                crowded, at = Crowded(shards), dict.fromkeys(end, 0)
+                steps = ({0: 100, 1: 90, 2: 0}, {0: 150, 1: 160, 2: 90}, end)
+                for number, upto in enumerate(steps):
+                    known = {"shards": shards, "number": number, "redis_url": redis_url}
+                    batch = ways.batch(folder, at, upto, **known)
+                    bounds = crowded.bounds() if knows else ()
+                    batch = replace(batch, bounds=bounds, single=way == "task")
+                    log = ways.log(at, upto) if way == "spark" else None
+                    reports = list(map(Report.from_json, run(spark, log, plan, batch)))
+                    crowded.take(outcome_of(reports, {}).bounds)
+                    assert bool(bounds) == (knows and number > 0)
+                    at = upto
+                found[folder] = panes_in(redis_url, shards)
+            first, *others = found.values()
+            metric_panes = {place: of for place, of in first.items() if place[0] == 1}
+            assert all(OTHER in of and len(of) <= 17 for of in metric_panes.values())
+            finest = [
+                row
+                for (_, res_s, _), of in metric_panes.items()
+                if res_s == 10
+                for row in of.values()
+            ]
+            assert sum(row.n for row in finest) == 480
+            assert [exact(one) for one in others] == [exact(first)] * 2
+
+    def test_series_beyond_a_bound_are_counted_as_other(
+        self, spark: SparkSession, kafka: str, tmp_path: Path, new_topic: Any, redis_url: str
+    ) -> None:
+        """A bound that nobody is below leaves no other row: who has none is not told by Redis."""
+        topic, end = flood_of(new_topic, kafka)
+        ways = Ways(spark, kafka, topic, tmp_path)
+        plan = plan_of(metric(by=["data.u"], keep={"10s": "1h"}))
+        wipe(redis_url)
+        batch = ways.batch("task", dict.fromkeys(end, 0), end, redis_url=redis_url)
+        open_shards(redis_url, batch)
+        start_s = NOW_MS // 10_000 * 10
+        run(spark, None, plan, replace(batch, bounds=(Bound(1, start_s, "0" * 32),)))
+
+        assert list(panes_in(redis_url)[1, 10, start_s]) == [OTHER]
+
     @pytest.mark.parametrize("wanted", [[], ["count"], ["sum", "p50", "p99", "distinct(data.u)"]])
     def test_a_kept_frame_shuffles_nothing(self, spark: SparkSession, wanted: list[str]) -> None:
         """Spark keeps a planned shuffle's output: the next batch would get the last one's."""
@@ -261,6 +325,34 @@ class TestSmallDataflow:
 
             assert "MapInArrow" in planned
             assert "Exchange" not in planned
+
+
+def flood_of(new_topic: Callable[..., str], kafka: str) -> tuple[str, Offsets]:
+    """Return a topic in which each event of a partition has a series of its own, and its ends."""
+    topic = new_topic("flood", PARTITIONS, {"message.timestamp.type": "LogAppendTime"})
+    producer = Producer({"bootstrap.servers": kafka})
+    for partition in range(PARTITIONS):
+        for i in range(160):
+            number = 80 * partition + i  # every second series comes in two partitions
+            value = event(f"{partition}-{i}", x=i, u=f"u{number}")
+            producer.produce(topic, value, b"k", partition, headers=[*EVENT])
+    assert producer.flush(30) == 0
+    return topic, dict.fromkeys(range(PARTITIONS), 160)
+
+
+def wipe(redis_url: str) -> None:
+    """Empty Redis."""
+    client: Any = redis.Redis.from_url(redis_url)
+    client.flushall()
+    client.close()
+
+
+def exact(panes: Panes) -> dict[Any, Any]:
+    """Return of panes what does not depend on how they were merged: all but the sketches."""
+    return {
+        place: {series: (row.n, row.sum, row.min, row.max) for series, row in of.items()}
+        for place, of in panes.items()
+    }
 
 
 def connections() -> set[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import pairwise
 
 from hypothesis import given, settings
@@ -24,7 +25,7 @@ Arrivals = list[tuple[int, float]]
 
 def read(pane: dict[str, bytes], arriving: dict[str, Row], limit: int) -> PaneRead:
     """Return of a stored pane what the reader would."""
-    stored = {series: pane[series] for series in arriving if series in pane}
+    stored = {s: pane[s] for s in arriving if s in pane and s != OTHER}
     found = PaneRead(len(pane), pane.get(OTHER), stored)
     if may_be_capped(found, arriving, limit):
         found.own = frozenset(pane) - {OTHER}
@@ -40,16 +41,26 @@ def apply(pane: dict[str, bytes], change: PaneChange) -> None:
         del pane[series]
 
 
-def store(arrivals: Arrivals, cuts: list[int], limit: int) -> dict[str, Row]:
-    """Return the rows after merging arrivals in commits that end at the cuts."""
+def store(
+    arrivals: Arrivals, cuts: list[int], limit: int, *, bounded: bool = False
+) -> dict[str, Row]:
+    """Return the rows after merging arrivals in commits that end at the cuts.
+
+    If `bounded`, series beyond the bound of an earlier commit come as `other`.
+    """
+    bound: str | None = None
     pane: dict[str, bytes] = {}
     edges = sorted({0, len(arrivals), *(cut % (len(arrivals) + 1) for cut in cuts)})
     for begin, end in pairwise(edges):
         arriving: dict[str, Row] = {}
         for number, value in arrivals[begin:end]:
             series, row = f"={number}", Row(1, value, value, value)
+            if bounded and bound is not None and series_digest(series).hex() > bound:
+                series = OTHER
             arriving[series] = rows.merge(arriving[series], row) if series in arriving else row
-        apply(pane, merge_pane(read(pane, arriving, limit), arriving, limit))
+        change = merge_pane(read(pane, arriving, limit), arriving, limit)
+        apply(pane, change)
+        bound = change.bound or bound
     return {series: rows.decode(packed) for series, packed in pane.items()}
 
 
@@ -75,6 +86,17 @@ def test_any_order_and_any_split_end_in_the_same_rows(
     assert (OTHER in found) == (len(everyone) > limit)
     assert sum(row.n for row in found.values()) == len(arrivals)
     assert sum(row.sum or 0 for row in found.values()) == sum(value for _, value in arrivals)
+
+
+@given(seed=st.integers(0, 2**32), limit=st.integers(1, 8))
+@settings(max_examples=200, deadline=None)
+def test_what_is_known_of_a_full_pane_changes_no_row(seed: int, limit: int) -> None:
+    """Whoever is beyond the bound of any earlier commit may come as `other`."""
+    chance = random.Random(seed)  # noqa: S311  the same arrivals for a seed
+    arrivals = [(chance.randrange(13), float(chance.randrange(-50, 50))) for _ in range(40)]
+    cuts = [chance.randrange(41) for _ in range(chance.randrange(1, 30))]
+
+    assert store(arrivals, cuts, limit, bounded=True) == store(arrivals, [], limit)
 
 
 @given(seed=st.integers(0, 2**32), cuts=st.lists(st.integers(0, 400), max_size=6))

@@ -20,6 +20,8 @@ from weir.kafka import Kafka, SaslMechanism, SecurityProtocol
 from weir.names import LIVE_LANE
 from weir_service.settings import read_kafka
 
+from weir_analytics.panes.commit_job import Bound
+
 PROPERTY = "weir.batch"
 Offsets = Mapping[int, int]
 
@@ -42,6 +44,8 @@ class Batch:
             that was final by then is a correction. None: nothing is.
         single: One task reads the range itself and commits everything (`small.py`); else
             Spark's source reads it, and task i commits shard i.
+        bounds: Beyond which digests series of full panes are `other`; a driver that knows none
+            makes the same panes.
         trim_outbox: By shard, the last outbox entry that a batch record holds.
         secrets_dir: Where a worker reads the passwords of Redis and Kafka; they are never sent
             along.
@@ -69,6 +73,7 @@ class Batch:
     accounts: bool = True
     final_through_ms: int | None = None
     single: bool = True
+    bounds: tuple[Bound, ...] = ()
     trim_outbox: Mapping[int, int] = field(default_factory=dict)
     secrets_dir: str | None = None
 
@@ -101,6 +106,7 @@ class Batch:
             fields[name] = {int(p): offset for p, offset in fields[name].items()}
         only = fields["only"]
         fields["only"] = None if only is None else tuple(only)
+        fields["bounds"] = tuple(Bound(*one) for one in fields["bounds"])
         return cls(**fields)
 
 

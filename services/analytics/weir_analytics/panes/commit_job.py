@@ -27,6 +27,20 @@ class Pane(NamedTuple):
     start_s: int
 
 
+class Bound(NamedTuple):
+    """The largest digest, in hexadecimal, that has a row in every full pane over one start.
+
+    Attributes:
+        vid: The version.
+        start_s: Start of the finest pane.
+        digest: Of a series.
+    """
+
+    vid: int
+    start_s: int
+    digest: str
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """What a range of the log adds to one pane of one series."""
@@ -150,10 +164,12 @@ class Committed:
         verdict: OK, or DONE if it was applied before; else it was not applied.
         changed: The panes changed. Empty unless OK: after DONE the outbox tells.
         corrections: What changed in final panes; the same.
+        bounds: Of finest panes that are full.
         work: What it cost.
     """
 
     verdict: Verdict
     changed: tuple[Pane, ...] = ()
     corrections: tuple[Correction, ...] = ()
+    bounds: tuple[Bound, ...] = ()
     work: Work = field(default_factory=Work)

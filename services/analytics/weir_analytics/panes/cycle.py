@@ -24,6 +24,7 @@ from weir_analytics.panes.activation import ended
 from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.changes import Changes
 from weir_analytics.panes.corrections import Arrival, publish
+from weir_analytics.panes.crowded import Crowded
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.outcome import Outcome, outcome_of, processed_through
 from weir_analytics.panes.plan import Plan
@@ -73,6 +74,7 @@ class Cycle:
     through_ms: int = field(init=False)
     _had_events: bool = field(init=False)
     _changes: Changes = field(init=False)
+    _crowded: Crowded = field(init=False)
     _trim: Mapping[int, int] = field(default_factory=dict)
     _forget_at_s: float = 0.0
     _corrections: int = 0
@@ -80,6 +82,7 @@ class Cycle:
     def __post_init__(self) -> None:
         self._had_events = not self.footing.empty
         self._changes = Changes(self.stores, self.settings, self.footing, self.book, self.clock)
+        self._crowded = Crowded(self.settings.shards)
         self.through_ms = self.footing.through_ms
         self.received_ms = received_before(self.range_of(self.footing.target, {}, -1))
 
@@ -93,10 +96,14 @@ class Cycle:
         planned = checkpoint.planned(self.settings.checkpoint_dir, number, names.EVENTS)
         batch = self.range_of(planned.from_offsets, planned.to_offsets, number)
         batch = replace(
-            batch, final_through_ms=self.through_ms or None, trim_outbox=dict(self._trim)
+            batch,
+            final_through_ms=self.through_ms or None,
+            trim_outbox=dict(self._trim),
+            bounds=self._crowded.bounds(),
         )
         failpoint("C4")
         outcome = self.count(log, batch)
+        self._crowded.take(outcome.bounds)
         self._had_events = self._had_events or outcome.received > 0
         self.received_ms.update(outcome.received_ms)
         self.through_ms = processed_through(self.received_ms, batch.end, self.through_ms)

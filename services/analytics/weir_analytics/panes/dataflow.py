@@ -18,11 +18,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark import RDD
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from weir_analytics.panes.accounts import spread
 from weir_analytics.panes.batch import Batch
+from weir_analytics.panes.crowded import shard_column
 from weir_analytics.panes.decode import classify
 from weir_analytics.panes.dispose import dispose
 from weir_analytics.panes.plan import KEPT, Plan, settle
@@ -42,18 +44,24 @@ def dataflow(log: DataFrame, plan: Plan, batch: Batch) -> DataFrame:
     records = classify(log)
     # partition, offset, at_ms, kind, identity, given, headers, value
     disposed = dispose(records)
-    # partition, offset, kind, fate, received_ms, seen, tenant, source, value
+    # partition, offset, kind, fate, received_ms, seen, tenant, source, bounds, value
     return route(panes_of(disposed, plan), batch.shards).mapInArrow(write, REPORT)
     # report: one row a task
 
 
-@lru_cache(KEPT)
 def small_dataflow(spark: SparkSession, plan: Plan) -> DataFrame:
-    """Connect the steps of all small batches of a plan, in one task and without a shuffle.
-
-    To be collected once a batch, under the batch's local property.
-    """
+    """Connect the steps of all small batches of a plan, in one task and without a shuffle."""
     return panes_of(disposed_range(spark), plan).mapInArrow(write, REPORT)
+
+
+@lru_cache(KEPT)
+def small_rows(spark: SparkSession, plan: Plan) -> RDD[Row]:
+    """Return the reports of whichever small batch is running, to be collected once a batch.
+
+    Under the batch's local property. As rows and not as a frame: collecting a frame writes
+    its Java code anew each time, though it was compiled long ago.
+    """
+    return small_dataflow(spark, plan).rdd
 
 
 def panes_of(disposed: DataFrame, plan: Plan) -> DataFrame:
@@ -72,7 +80,7 @@ def explode(events: DataFrame, plan: Plan) -> DataFrame:
     """Leave a row for the account of each record, and one for each metric it matches."""
     # The array is made in a projection of its own: a generator that makes it itself is
     # evaluated without generated code as soon as that grows beyond one stage.
-    place = ("partition", "offset", "kind")
+    place = ("partition", "offset", "kind", "bounds")
     rows = events.select(*place, plan.rows.alias("rows"))
     # `outer`, although no array is empty: before a plain `explode` the optimizer puts a
     # filter "is not empty", which makes the array, and parses the event, once more.
@@ -87,6 +95,4 @@ def aggregate(rows: DataFrame, plan: Plan) -> DataFrame:
 
 def route(panes: DataFrame, shards: int) -> DataFrame:
     """Bring the rows of shard i to task i."""
-    head = F.substring(F.md5(F.col("series").cast("binary")), 1, 8)
-    shard = F.conv(head, 16, 10).cast("bigint") % shards
-    return panes.repartitionById(shards, shard.cast("int"))
+    return panes.repartitionById(shards, shard_column(F.col("series"), shards).cast("int"))

@@ -16,7 +16,7 @@ a cache that a repeated batch writes again with the same content.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -32,7 +32,9 @@ from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE, owner
 from weir.problems import Reason
 
 from weir_analytics.failpoints import failpoint
+from weir_analytics.panes import crowded
 from weir_analytics.panes.batch import Batch, current_batch
+from weir_analytics.panes.commit_job import Bound
 from weir_analytics.panes.dedup import PartitionState
 from weir_analytics.panes.kinds import Fate, Kind
 from weir_analytics.panes.quarantine import (
@@ -46,7 +48,10 @@ from weir_analytics.panes.quarantine import (
 from weir_analytics.panes.runs import tidy, write_run
 from weir_analytics.panes.states import dedup_folder, state_before
 
-RESULT = "fate tinyint, received_ms bigint, seen bigint, tenant string, source string, value binary"
+RESULT = (
+    "fate tinyint, received_ms bigint, seen bigint, tenant string, source string, value binary,"
+    f" bounds {crowded.TYPE}"
+)
 _TYPE = pa.struct(
     [
         ("fate", pa.int8()),
@@ -55,6 +60,7 @@ _TYPE = pa.struct(
         ("tenant", pa.string()),
         ("source", pa.string()),
         ("value", pa.binary()),
+        ("bounds", crowded.ARROW_TYPE),
     ]
 )
 
@@ -66,8 +72,9 @@ Rows = npt.NDArray[np.intp]
 def dispose(records: DataFrame) -> DataFrame:
     """Give every record its fate and R.
 
-    Leaves: partition, offset, kind, fate, received_ms, seen, tenant, source, value
-    (null but of events; of a foreign event what ingest would have written).
+    Leaves: partition, offset, kind, fate, received_ms, seen, tenant, source, bounds (of full
+    panes, the same on every record), value (null but of events; of a foreign event what
+    ingest would have written).
     """
     return records.select(*_told()).select(*_disposed())
 
@@ -80,8 +87,8 @@ def _told() -> tuple[Column, ...]:
 
 @cache
 def _disposed() -> tuple[Column, ...]:
-    told = ("told.fate", "told.received_ms", "told.seen", "told.tenant", "told.source")
-    kept = (F.col(name) for name in ("partition", "offset", "kind", *told))
+    told = ("fate", "received_ms", "seen", "tenant", "source", "bounds")
+    kept = (F.col(name) for name in ("partition", "offset", "kind", *(f"told.{n}" for n in told)))
     is_event = F.col("told.fate") <= int(Fate.DUPLICATE)
     return (*kept, F.when(is_event, F.coalesce("told.value", "value")).alias("value"))
 
@@ -126,7 +133,7 @@ class DisposeTask:
             quarantine_writer(self._batch.kafka).flush()
             self._copies = 0
             failpoint("C5")
-        return rows.result()
+        return rows.result(self._batch.bounds)
 
     def finish(self) -> None:
         """Write the run of each partition, and keep the number of files small."""
@@ -256,7 +263,7 @@ class _Slice:
         self.high[at], self.low[at] = np.frombuffer(digest, ">u8")
         self.usable[at] = True
 
-    def result(self) -> pa.Array:
+    def result(self, bounds: Sequence[Bound]) -> pa.Array:
         """Return the answer in the shape of `RESULT`."""
         size = len(self.partition)
         return pa.StructArray.from_arrays(
@@ -267,6 +274,7 @@ class _Slice:
                 _sparse(self._tenants, size, pa.string()),
                 _sparse(self._sources, size, pa.string()),
                 _sparse(self._values, size, pa.binary()),
+                crowded.bounds_column(bounds, size),
             ],
             fields=list(_TYPE),
         )

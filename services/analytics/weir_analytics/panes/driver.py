@@ -136,7 +136,10 @@ class Driver:
         """Run empty batches: the first of a JVM take seconds, most of it compiling."""
         self.vitals.doing = "warming up"
         fold = DefinitionsLog(self.settings.kafka)
-        plans = Plans(fold.fold, "", self.settings.beyond_ms, self._warm, made=self._plans)
+        settings = self.settings
+        plans = Plans(
+            fold.fold, "", settings.beyond_ms, self._warm, settings.shards, made=self._plans
+        )
         plan = plans.for_range({}, {}, 0)
         for _ in range(WARM_UPS):
             self._warm(plan)
@@ -190,8 +193,8 @@ class Driver:
         self, fold: Definitions, footing: Footing, made: dict[tuple[object, ...], Plan]
     ) -> Plans:
         settings = self.settings
-        key = settings.hash_key
-        return Plans(fold, footing.events_id, settings.beyond_ms, self._warm, key, made)
+        key, shards = settings.hash_key, settings.shards
+        return Plans(fold, footing.events_id, settings.beyond_ms, self._warm, shards, key, made)
 
     def _on_batch(self, cycle: Cycle, frame: DataFrame, number: int) -> None:
         with self._turns.live(lambda: self.stop.is_set() or self._ending.is_set()):

@@ -11,6 +11,7 @@ from weir.commit import Verdict
 from weir.series import decode_series
 
 from weir_analytics.panes.batch import Offsets
+from weir_analytics.panes.commit_job import Bound
 from weir_analytics.panes.kinds import DISPOSITIONS
 from weir_analytics.panes.writer import Report
 
@@ -38,6 +39,7 @@ class Outcome:
         events: Events by disposition.
         late: (tenant, source, type, start of the finest pane, events) of events that may
             be late.
+        bounds: (shard, bound) of panes that are full.
     """
 
     verdict: Verdict
@@ -48,6 +50,7 @@ class Outcome:
     events: Mapping[str, int]
     work: Mapping[str, float] = field(default_factory=dict)
     late: tuple[tuple[str, str, str, int, int], ...] = ()
+    bounds: tuple[tuple[int, Bound], ...] = ()
 
     @property
     def received(self) -> int:
@@ -82,6 +85,7 @@ def outcome_of(reports: Sequence[Report], metric_names: Mapping[int, str]) -> Ou
         events=events,
         work=dict(work),
         late=tuple(row for report in reports for row in report.late),
+        bounds=tuple((s, Bound(vid, at, end)) for r in reports for s, vid, at, end in r.bounds),
     )
 
 

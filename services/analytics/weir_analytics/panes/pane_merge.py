@@ -2,7 +2,8 @@
 
 `max_series` is a function of the series alone: in each pane and shard the series with
 the smallest digests have a row of their own, all others are the row `other`. So any
-order and any split of the parts ends in the same rows, and totals stay exact.
+order and any split of the parts ends in the same rows, and totals stay exact. A part
+may come as `other` itself, of series that can have no row (`crowded.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from weir.corrections import Figures
 from weir.rows import Row
 from weir.series import OTHER, series_digest
 
-from weir_analytics.panes.commit_job import CommitJob, Correction, Limits, Pane, Part
+from weir_analytics.panes.commit_job import Bound, CommitJob, Correction, Limits, Pane, Part
 
 Grouped = dict[Pane, dict[str, Row]]
 
@@ -39,10 +40,15 @@ class PaneRead:
 
 @dataclass(slots=True)
 class PaneChange:
-    """What a commit does to one pane: rows to set by series, and rows to delete."""
+    """What a commit does to one pane: rows to set by series, and rows to delete.
+
+    `bound` is the largest digest, in hexadecimal, that has a row of its own, if the pane is
+    known to be full.
+    """
 
     rows: dict[str, bytes] = field(default_factory=dict)
     evicted: tuple[str, ...] = ()
+    bound: str | None = None
     corrections: list[Correction] = field(default_factory=list)
 
 
@@ -78,15 +84,15 @@ def own_limit(max_series: int, shards: int) -> int:
 
 def may_be_capped(read: PaneRead, arriving: Collection[str], limit: int) -> bool:
     """Return whether all series of the pane must be known before parts are merged."""
+    new = sum(series not in read.stored and series != OTHER for series in arriving)
     if read.other is not None:
-        return any(series not in read.stored for series in arriving)
-    new = sum(series not in read.stored for series in arriving)
+        return new > 0
     return new > 0 and read.length + new > limit
 
 
 def own_series(own: Collection[str], arriving: Collection[str], limit: int) -> frozenset[str]:
     """Return the series that have a row of their own: those of the smallest digests."""
-    everyone = {*own, *arriving}
+    everyone = {*own, *arriving} - {OTHER}
     if len(everyone) <= limit:
         return frozenset(everyone)
     return frozenset(sorted(everyone, key=series_digest)[:limit])
@@ -109,7 +115,8 @@ def merge_pane(read: PaneRead, arriving: Mapping[str, Row], limit: int) -> PaneC
         limit: How many series may have a row of their own here.
     """
     if read.own is None:
-        merged = {s: rows.merge_packed(read.stored.get(s), row) for s, row in arriving.items()}
+        stored = read.stored if read.other is None else {**read.stored, OTHER: read.other}
+        merged = {s: rows.merge_packed(stored.get(s), row) for s, row in arriving.items()}
         return PaneChange(merged)
     return _merge_capped(read, arriving, limit)
 
@@ -128,7 +135,25 @@ def _merge_capped(read: PaneRead, arriving: Mapping[str, Row], limit: int) -> Pa
     if rest:
         rest += [] if read.other is None else [rows.decode(read.other)]
         merged[OTHER] = rows.encode(rows.merge_all(rest))
-    return PaneChange(merged, evicted)
+    bound = max(map(series_digest, own)).hex() if len(own) == limit else None
+    return PaneChange(merged, evicted, bound)
+
+
+def bounds_of(changes: Mapping[Pane, PaneChange], limits: Mapping[int, Limits]) -> Iterable[Bound]:
+    """Yield a bound for each finest pane of a metric that is full, with all panes around it.
+
+    An event is counted in a pane of each resolution; who is beyond the largest bound has a
+    row in none of them.
+    """
+    for pane, change in changes.items():
+        lengths = limits[pane.vid].keep_s
+        if pane.vid < 0 or change.bound is None or pane.res_s != min(lengths):
+            continue
+        starts = ((res_s, pane.start_s - pane.start_s % res_s) for res_s in lengths)
+        around = [changes.get(Pane(pane.vid, *one)) for one in starts]
+        full = [one.bound for one in around if one is not None and one.bound is not None]
+        if len(full) == len(around):
+            yield Bound(pane.vid, pane.start_s, max(full))
 
 
 def is_final(pane: Pane, job: CommitJob) -> bool:
@@ -158,5 +183,5 @@ def series_by_version(grouped: Mapping[Pane, Mapping[str, Row]]) -> dict[int, Se
     """Return all series of the parts by version, each once, in a fixed order."""
     found: dict[int, dict[str, None]] = {}
     for pane, arriving in grouped.items():
-        found.setdefault(pane.vid, {}).update(dict.fromkeys(arriving))
+        found.setdefault(pane.vid, {}).update(dict.fromkeys(s for s in arriving if s != OTHER))
     return {vid: list(texts) for vid, texts in found.items()}

@@ -31,6 +31,7 @@ from weir_analytics.panes.compile import (
     series_of,
 )
 from weir_analytics.panes.compile_views import View
+from weir_analytics.panes.crowded import counted_as
 from weir_analytics.panes.erased import SUBJECT, Erased
 from weir_analytics.panes.kinds import Fate, Kind, Use
 from weir_analytics.panes.measures import Measured, aggregates
@@ -86,6 +87,7 @@ class Plan:
         ordered: Whether events carry their identity, for whoever asks which is the last.
         erased: Whether an event is about somebody who was erased; None while nobody is.
         beyond_ms: Events older than this when received are beyond the horizon.
+        shards: How many shards there are.
     """
 
     versions: tuple[Version, ...]
@@ -101,6 +103,7 @@ class Plan:
     ordered: bool
     erased: Column | None
     beyond_ms: int
+    shards: int
     keys: tuple[str, ...] = KEYS
 
 
@@ -110,6 +113,7 @@ def make_plan(
     *,
     guarded: bool = False,
     erased: Erased | None = None,
+    shards: int = 1,
 ) -> Plan:
     """Return the columns for some versions.
 
@@ -120,6 +124,7 @@ def make_plan(
             a range that straddles the start or end of a version needs it: such a
             batch is run again after a crash, levelled or recounted.
         erased: Whose events count no more; None: nobody's.
+        shards: How many shards there are.
     """
     schema = EventSchema.of(one.metric for one in counted)
     if erased is not None:
@@ -148,6 +153,7 @@ def make_plan(
         ordered=measured.ordered,
         erased=about,
         beyond_ms=beyond_ms,
+        shards=shards,
     )
 
 
@@ -286,7 +292,7 @@ def _settled(plan: Plan) -> tuple[Column, ...]:
         F.when(~is_metric, F.col("text"))
         .when(wrong, place)
         .when(forgotten, F.lit(""))
-        .otherwise(series_of(F.col("text")))
+        .otherwise(counted_as(series_of(F.col("text")), F.col("bounds"), plan.shards))
     )
     start = F.when(wrong, F.col("offset")).when(forgotten, 0).otherwise(F.col("start_s"))
     return (

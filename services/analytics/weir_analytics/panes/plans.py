@@ -13,7 +13,7 @@ from weir.erasure import Erasure, erasures
 
 from weir_analytics.panes.activation import counted, filling
 from weir_analytics.panes.batch import PROPERTY, Batch, Offsets
-from weir_analytics.panes.dataflow import dataflow, small_dataflow
+from weir_analytics.panes.dataflow import dataflow, small_rows
 from weir_analytics.panes.erased import Erased
 from weir_analytics.panes.fold_memo import FoldMemo
 from weir_analytics.panes.plan import KEPT, Counted, Plan, make_plan
@@ -45,6 +45,7 @@ class Plans:
         topic_id: Kafka's id of the log that is counted.
         beyond_ms: Events older than this when received are beyond the horizon.
         warm: Called with a new plan before the first batch that uses it.
+        shards: How many shards there are.
         hash_key: The installation's key: by it the erased are known.
         made: Plans by what they count; outlives a driver's lives.
     """
@@ -53,6 +54,7 @@ class Plans:
     topic_id: str
     beyond_ms: int
     warm: Callable[[Plan], None]
+    shards: int = 1
     hash_key: bytes = field(default=b"", repr=False)
     made: dict[tuple[object, ...], Plan] = field(default_factory=dict)
     _erasures: FoldMemo[list[Erasure]] = field(default_factory=lambda: FoldMemo(erasures))
@@ -87,7 +89,9 @@ class Plans:
         found = self.made.get(key)
         if found is None:
             gone = Erased(erased, self.hash_key) if erased else None
-            found = make_plan(list(versions), self.beyond_ms, guarded=guarded, erased=gone)
+            found = make_plan(
+                versions, self.beyond_ms, guarded=guarded, erased=gone, shards=self.shards
+            )
             LOG.info("plan_made", versions=[one.version.vid for one in versions], guarded=guarded)
             self.warm(found)
             while len(self.made) >= KEPT:
@@ -112,8 +116,8 @@ def run(spark: SparkSession, log: DataFrame | None, plan: Plan, batch: Batch) ->
     context.setLocalProperty(PROPERTY, batch.to_json())
     context.setLocalProperty(VERSIONS_PROPERTY, versions_to_json(plan.versions))
     if batch.single:
-        frame = small_dataflow(spark, plan)
-    elif log is not None:
+        return [row.report for row in small_rows(spark, plan).collect()]
+    if log is not None:
         frame = dataflow(log, plan, batch)
     else:
         msg = f"a batch of {batch.records} records must come with its frame, got none"

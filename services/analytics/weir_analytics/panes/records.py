@@ -24,7 +24,9 @@ def parse(disposed: DataFrame, plan: Plan) -> DataFrame:
     return disposed.select(*_parsed(plan)).select(*_viewed(plan))
 
 
-_DISPOSED = ("partition", "offset", "kind", "fate", "received_ms", "seen", "tenant", "source")
+_DISPOSED = (
+    *("partition", "offset", "kind", "fate", "received_ms", "seen", "tenant", "source", "bounds"),
+)
 
 
 @lru_cache(KEPT)
@@ -79,7 +81,7 @@ def _judged(plan: Plan) -> tuple[Column, ...]:
         judged = F.when(
             is_event & (fate == int(Fate.COUNTED)) & plan.erased, int(Fate.ERASED)
         ).otherwise(judged)
-    kept = ("partition", "offset", "kind", "received_ms", "seen", "time_ms")
+    kept = ("partition", "offset", "kind", "bounds", "received_ms", "seen", "time_ms")
     return (
         *map(F.col, (*kept, *_carried(plan))),
         *(F.col(VIEW + name) for name in plan.views),

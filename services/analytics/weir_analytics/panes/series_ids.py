@@ -61,7 +61,7 @@ class SeriesIds:
 
     def of(self, vid: int) -> Mapping[str, bytes]:
         """Return the ids of a version's series that were looked up and have one."""
-        return self._ids[vid]
+        return self._ids.get(vid, {})
 
     # ── looking up ──────────────────────────────────────────────────────────
     def unknown(self, wanted: Mapping[int, Iterable[str]]) -> dict[int, list[str]]:

@@ -21,6 +21,7 @@ from confluent_kafka import Message
 from pyspark.sql import DataFrame, SparkSession
 from weir.event import placed
 
+from weir_analytics.panes import crowded
 from weir_analytics.panes.batch import current_batch
 from weir_analytics.panes.dispose import DisposeTask
 from weir_analytics.panes.history import headers_of, read_ranges
@@ -29,7 +30,7 @@ from weir_analytics.panes.states import kind_of
 
 DISPOSED: Final = (
     "partition int, offset bigint, kind tinyint, fate tinyint, received_ms bigint, seen bigint,"
-    " tenant string, source string, value binary"
+    f" tenant string, source string, bounds {crowded.TYPE}, value binary"
 )
 
 

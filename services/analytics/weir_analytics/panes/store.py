@@ -40,6 +40,7 @@ from weir_analytics.panes.commit_job import (
 from weir_analytics.panes.pane_merge import (
     Grouped,
     PaneChange,
+    bounds_of,
     corrections_of,
     group_parts,
     is_final,
@@ -199,7 +200,8 @@ class ShardStore:
             rows=sum(len(change.rows) for change in changes.values()),
             evicted=sum(len(change.evicted) for change in changes.values()),
         )
-        return Committed(Verdict.OK, tuple(changes), tuple(entry.corrections), work)
+        bounds = tuple(bounds_of(changes, job.limits))
+        return Committed(Verdict.OK, tuple(changes), tuple(entry.corrections), bounds, work)
 
     def _pane_writes(self, job: CommitJob, pane: Pane, change: PaneChange) -> list[Command]:
         key = names.pane_key(job.shard, *pane)

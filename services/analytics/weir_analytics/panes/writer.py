@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,13 @@ import pyarrow as pa
 from pyspark import TaskContext
 from weir import names
 from weir.commit import Fence
-from weir.series import series_digest, shard_of
 from weir_service.settings import read_secret
 
 from weir_analytics.failpoints import failpoint
 from weir_analytics.panes.accounts import LEDGER, USE
 from weir_analytics.panes.batch import Batch, current_batch
 from weir_analytics.panes.commit_job import CommitJob, Committed, Limits, Part
+from weir_analytics.panes.crowded import placed
 from weir_analytics.panes.history import read_records
 from weir_analytics.panes.inbox import Inbox, Unusable
 from weir_analytics.panes.quarantine import Copy, Origin, event_owner, quarantine_writer
@@ -53,6 +53,7 @@ class Report:
             not use.
         late: (tenant, source, type, start of the finest pane, events) of events that may
             be late.
+        bounds: (shard, version, start of the finest pane, digest) of panes that are full.
         work: Sums over the shards: rows written, times in ms, copies and groups of late
             events left out.
     """
@@ -63,6 +64,7 @@ class Report:
     fates: list[tuple[int, int, str, str | None]] = field(default_factory=list)
     codes: list[tuple[int, int, int, str]] = field(default_factory=list)
     late: list[tuple[str, str, str, int, int]] = field(default_factory=list)
+    bounds: list[tuple[int, int, int, str]] = field(default_factory=list)
     work: dict[str, float] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -74,13 +76,14 @@ class Report:
         """Read what `to_json` wrote."""
         fields: dict[str, Any] = json.loads(text)
         fields["verdicts"] = {int(s): v for s, v in fields["verdicts"].items()}
-        for name in ("ledger", "progress", "fates", "codes", "late"):
+        for name in ("ledger", "progress", "fates", "codes", "late", "bounds"):
             fields[name] = [tuple(row) for row in fields[name]]
         return cls(**fields)
 
     def note(self, shard: int, done: Committed) -> None:
         """Add how one shard's commit ended."""
         self.verdicts[shard] = done.verdict.value
+        self.bounds += ((shard, *bound) for bound in done.bounds)
         for name, amount in asdict(done.work).items():
             self.work[name] = self.work.get(name, 0) + amount
 
@@ -153,9 +156,9 @@ def by_shard(parts: Iterable[Part], batch: Batch) -> dict[int, list[Part]]:
         mine = tuple(shard for shard in mine if shard == own)
     found: dict[int, list[Part]] = {shard: [] for shard in mine}
     for part in parts:
-        shard = shard_of(series_digest(part.series), batch.shards) if batch.shards > 1 else 0
+        shard, series = placed(part.series, batch.shards)
         if shard in found:
-            found[shard].append(part)
+            found[shard].append(part if series == part.series else replace(part, series=series))
     return found
 
 
