@@ -183,17 +183,23 @@ def version_of(
     """
     taken = activation.takeover
     until = successor.takeover if successor is not None else None
-    return Version(
-        vid=activation.vid,
-        tenant=activation.tenant,
-        name=activation.name,
-        keeps=keeps_of(metric),
+    return replace(
+        _unbound(activation, metric),
         begin=activation.begin if activation.is_of(topic_id) else {},
         finish=activation.finish,
         cut_from=activation.cut or {},
         cut_from_at=_offsets_of(taken, topic_id),
         cut_until=(successor.cut or {}) if successor is not None else {},
         cut_until_at=_offsets_of(until, topic_id),
+    )
+
+
+def _unbound(named: Activation | Definition, metric: Metric) -> Version:
+    return Version(
+        vid=named.vid,
+        tenant=named.tenant,
+        name=named.name,
+        keeps=keeps_of(metric),
         max_series=metric.max_series,
         lateness_s=metric.lateness_ms // 1000,
     )
@@ -202,6 +208,15 @@ def version_of(
 def _offsets_of(taken: TakenOver | None, topic_id: str) -> Offsets:
     known = taken is not None and taken.topic_id in ("", topic_id)
     return taken.offsets if taken is not None and known else {}
+
+
+def awaited(definitions: Definitions) -> list[Counted]:
+    """Return the versions that nobody has begun to count, as they will be counted."""
+    return [
+        Counted(_unbound(one, one.metric), one.metric)
+        for one in definitions.metrics_to_start()
+        if one.metric is not None
+    ]
 
 
 def filling(definitions: Definitions, vids: Iterable[int]) -> list[Counted]:

@@ -42,6 +42,7 @@ class Batch:
         accounts: Whether ledger and types are counted too; not by a backfill.
         final_through_ms: Processed-through of the batch before: a part of a pane
             that was final by then is a correction. None: nothing is.
+        dry: Nothing is written and no earlier record is known: a plan is rehearsed.
         single: One task reads the range itself and commits everything (`small.py`); else
             Spark's source reads it, and task i commits shard i.
         bounds: Beyond which digests series of full panes are `other`; a driver that knows none
@@ -72,6 +73,7 @@ class Batch:
     copies: Literal["all", "values", "none"] = "all"
     accounts: bool = True
     final_through_ms: int | None = None
+    dry: bool = False
     single: bool = True
     bounds: tuple[Bound, ...] = ()
     trim_outbox: Mapping[int, int] = field(default_factory=dict)

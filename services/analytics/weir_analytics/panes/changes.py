@@ -6,6 +6,7 @@ range is planned. `activation.py` decides; this asks the log and writes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -54,6 +55,9 @@ class Changes:
 
     What follows from the definitions alone is not looked for with each batch, but where
     something was written since; what lanes have filled is.
+
+    Attributes:
+        may_begin: Whether a version may begin, where events are counted already.
     """
 
     stores: Stores
@@ -61,6 +65,7 @@ class Changes:
     footing: Footing
     book: LaneBook
     clock: Clock
+    may_begin: Callable[[Definition], bool]
     _to_stop: FoldMemo[list[Definition]] = field(init=False)
     _to_start: FoldMemo[list[Definition]] = field(init=False)
     _to_erase: FoldMemo[list[JobAsked]] = field(init=False)
@@ -89,6 +94,8 @@ class Changes:
         for definition in self._to_stop.of(fold):
             self._activate(counting(definition, end, self.footing.events_id), "stop")
         for definition in self._to_start.of(fold):
+            if had_events and not self.may_begin(definition):
+                continue
             after = predecessor(fold, definition)
             whole = after is None and not had_events
             begin = counting(

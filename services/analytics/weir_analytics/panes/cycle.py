@@ -8,7 +8,7 @@ begins and ends between two batches.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -17,6 +17,7 @@ from weir import names
 from weir.batches import BatchRecord
 from weir.clock import Clock
 from weir.commit import Verdict, not_after
+from weir.definitions.history import Definition
 
 from weir_analytics.failpoints import failpoint
 from weir_analytics.panes import checkpoint
@@ -61,6 +62,8 @@ class Cycle:
         book: Where the lanes stand.
         received_ms: R of each partition at the end of the last batch.
         through_ms: Processed-through of the last batch; 0 before the first.
+        end: Where the last batch ended.
+        may_begin: Whether a version may begin to be counted after the batch at hand.
     """
 
     spark: SparkSession
@@ -70,6 +73,8 @@ class Cycle:
     plans: Plans
     book: LaneBook
     clock: Clock
+    may_begin: Callable[[Definition], bool] = lambda _definition: True
+    end: Offsets = field(init=False)
     received_ms: dict[int, int] = field(init=False)
     through_ms: int = field(init=False)
     _had_events: bool = field(init=False)
@@ -81,7 +86,10 @@ class Cycle:
 
     def __post_init__(self) -> None:
         self._had_events = not self.footing.empty
-        self._changes = Changes(self.stores, self.settings, self.footing, self.book, self.clock)
+        self.end = self.footing.target
+        self._changes = Changes(
+            self.stores, self.settings, self.footing, self.book, self.clock, self.may_begin
+        )
         self._crowded = Crowded(self.settings.shards)
         self.through_ms = self.footing.through_ms
         self.received_ms = received_before(self.range_of(self.footing.target, {}, -1))
@@ -104,6 +112,7 @@ class Cycle:
         failpoint("C4")
         outcome = self.count(log, batch)
         self._crowded.take(outcome.bounds)
+        self.end = batch.end
         self._had_events = self._had_events or outcome.received > 0
         self.received_ms.update(outcome.received_ms)
         self.through_ms = processed_through(self.received_ms, batch.end, self.through_ms)

@@ -137,6 +137,8 @@ class DisposeTask:
 
     def finish(self) -> None:
         """Write the run of each partition, and keep the number of files small."""
+        if self._batch.dry:
+            return
         for partition, state in self._states.items():
             folder = dedup_folder(self._batch, partition)
             write_run(folder, state.run(self._batch.end[partition]), self._batch.horizon_ms)

@@ -29,19 +29,21 @@ from weir.lanes import advance
 from weir_analytics.failpoints import failpoint
 from weir_analytics.jobs.runner import Jobs
 from weir_analytics.panes import checkpoint
+from weir_analytics.panes.ahead import Ahead
 from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.between import Between, Pace, Work
 from weir_analytics.panes.cycle import Cycle, Done
-from weir_analytics.panes.definitions_log import DefinitionsLog
+from weir_analytics.panes.definitions_log import DefinitionsLog, topic_id
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.lanes import Filler
+from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.ops import Figures
 from weir_analytics.panes.plan import Plan
 from weir_analytics.panes.plans import Plans, run
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.session import source_options
 from weir_analytics.panes.shard_wire import StoreError
-from weir_analytics.panes.start import Footing, Stores, take_over
+from weir_analytics.panes.start import Stores, take_over
 from weir_analytics.panes.stream import BatchStream
 from weir_analytics.panes.ticks import Ticker
 from weir_analytics.panes.turns import Turns
@@ -55,7 +57,6 @@ EXIT_FENCED = 3
 EXIT_FOREIGN = 4
 EXIT_BROKEN = 70
 
-WARM_UPS = 2
 # Fewer events a second do not notice a slice.
 QUIET_PER_S = 1.0
 FIRST_PAUSE_S = 0.5
@@ -133,33 +134,47 @@ class Driver:
         return EXIT_STOPPED
 
     def warm_up(self) -> None:
-        """Run empty batches: the first of a JVM take seconds, most of it compiling."""
+        """Run the plans of the first batches on nothing: most of that is compiling.
+
+        Without Kafka there is nothing to know of them; then the first batches take longer.
+        """
         self.vitals.doing = "warming up"
-        fold = DefinitionsLog(self.settings.kafka)
         settings = self.settings
-        plans = Plans(
-            fold.fold, "", settings.beyond_ms, self._warm, settings.shards, made=self._plans
-        )
-        plan = plans.for_range({}, {}, 0)
-        for _ in range(WARM_UPS):
-            self._warm(plan)
-        fold.close()
+        definitions = DefinitionsLog(settings.kafka)
+        plans = self._plans_of(definitions.fold, "", self._plans)
+        end: Offsets = {}
+        try:
+            definitions.read_to(definitions.end())
+            plans.topic_id = topic_id(settings.kafka, names.EVENTS)
+            _start, end = LogOffsets(settings.kafka, names.EVENTS).ends()
+        except PASSING as error:
+            LOG.warning("warm_up_without_definitions", error=_first_line(error))
+        finally:
+            definitions.close()
+        # What counts now, and what counts once all that wait have begun: after the first batch.
+        through_s = self.clock.now_ms() // 1000
+        plans.plan_of(plans.versions_for(end, _beyond(end), through_s))
+        plans.plan_of(plans.soon(end, through_s))
 
     # ── one life: from a start record to whatever ends it ───────────────────
 
     def _life(self, stores: Stores) -> None:
         self.vitals.doing = "taking over"
         footing = take_over(stores, self.settings, self.clock)
-        plans = self._plans_of(stores.definitions.fold, footing, self._plans)
+        plans = self._plans_of(stores.definitions.fold, footing.events_id, self._plans)
         book = LaneBook(stores.shards, footing.events_id)
-        cycle = Cycle(self.spark, self.settings, stores, footing, plans, book, self.clock)
+        ahead = Ahead(plans, self._rehearse, self.clock)
+        cycle = Cycle(
+            self.spark, self.settings, stores, footing, plans, book, self.clock, ahead.may_begin
+        )
         for level in footing.levels:
             self._level(cycle, level)
         self.vitals.epoch, self.vitals.doing = footing.epoch, "counting"
         self._failure = None
         self._ending.clear()
         query = self._stream(cycle)
-        between = Between(cycle, self._works(cycle), self._turns, self.clock, self._pace)
+        works = (ahead, *self._works(cycle))
+        between = Between(cycle, works, self._turns, self.clock, self._pace)
         between.start()
         try:
             self._follow(query, between)
@@ -182,7 +197,8 @@ class Driver:
 
     def _works(self, cycle: Cycle) -> Sequence[Work]:
         """Return what is done between batches."""
-        plans = self._plans_of(cycle.stores.definitions.fold, cycle.footing, self._lane_plans)
+        footing, fold = cycle.footing, cycle.stores.definitions.fold
+        plans = self._plans_of(fold, footing.events_id, self._lane_plans)
         self._jobs = self._jobs or Jobs(self.settings, self.clock)
         return (
             Filler(plans, self._range, self.clock, self.settings.max_records, self._pace),
@@ -190,11 +206,11 @@ class Driver:
         )
 
     def _plans_of(
-        self, fold: Definitions, footing: Footing, made: dict[tuple[object, ...], Plan]
+        self, fold: Definitions, topic_id: str, made: dict[tuple[object, ...], Plan]
     ) -> Plans:
         settings = self.settings
         key, shards = settings.hash_key, settings.shards
-        return Plans(fold, footing.events_id, settings.beyond_ms, self._warm, shards, key, made)
+        return Plans(fold, topic_id, settings.beyond_ms, self._warm, shards, key, made)
 
     def _on_batch(self, cycle: Cycle, frame: DataFrame, number: int) -> None:
         with self._turns.live(lambda: self.stop.is_set() or self._ending.is_set()):
@@ -278,25 +294,38 @@ class Driver:
 
     def _warm(self, plan: Plan) -> None:
         """Run a plan on nothing, the way small batches go: its code is generated."""
-        empty = Batch(
+        self._run_dry(plan, {}, {})
+
+    def _rehearse(self, plan: Plan) -> None:
+        """Run a plan over the log's last records, for nothing: its code is compiled by that."""
+        start, end = LogOffsets(self.settings.kafka, names.EVENTS).ends()
+        each = self.settings.small_batch // max(1, len(end))
+        self._run_dry(plan, {p: max(start[p], n - each) for p, n in end.items()}, end)
+
+    def _run_dry(self, plan: Plan, start: Offsets, end: Offsets) -> None:
+        settings = self.settings
+        batch = Batch(
             topic=names.EVENTS,
             topic_id="",
             definitions_id="",
             epoch=0,
             fence=0,
             number=-1,
-            start={},
-            end={},
-            shards=self.settings.shards,
-            horizon_ms=self.settings.horizon_ms,
-            kafka_bootstrap=self.settings.kafka_bootstrap,
-            kafka_security_protocol=self.settings.kafka_security_protocol,
-            kafka_sasl_mechanism=self.settings.kafka_sasl_mechanism,
-            redis_url=self.settings.redis_url,
-            dedup_dir=str(self.settings.dedup_dir),
+            start=start,
+            end=end,
+            shards=settings.shards,
+            horizon_ms=settings.horizon_ms,
+            kafka_bootstrap=settings.kafka_bootstrap,
+            kafka_security_protocol=settings.kafka_security_protocol,
+            kafka_sasl_mechanism=settings.kafka_sasl_mechanism,
+            redis_url=settings.redis_url,
+            dedup_dir=str(settings.dedup_dir),
+            secrets_dir=str(settings.secrets_dir) if settings.secrets_dir else None,
             only=(),
+            copies="none",
+            dry=True,
         )
-        run(self.spark, None, plan, empty)
+        run(self.spark, None, plan, batch)
 
     def _open(self) -> Stores:
         settings, password = self.settings, self.settings.redis_password
@@ -327,6 +356,11 @@ def _slices(level: Level, most: int) -> Iterator[tuple[dict[int, int], dict[int,
         upto = advance(at, end, most)
         yield at, upto
         at = upto
+
+
+def _beyond(at: Offsets) -> dict[int, int]:
+    """Return the end of the least range that begins at some offsets."""
+    return {p: n + 1 for p, n in at.items()}
 
 
 def _first_line(error: BaseException) -> str:

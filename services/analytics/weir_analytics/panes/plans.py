@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import structlog
@@ -11,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from weir.definitions.fold import Definitions
 from weir.erasure import Erasure, erasures
 
-from weir_analytics.panes.activation import counted, filling
+from weir_analytics.panes.activation import awaited, counted, filling
 from weir_analytics.panes.batch import PROPERTY, Batch, Offsets
 from weir_analytics.panes.dataflow import dataflow, small_rows
 from weir_analytics.panes.erased import Erased
@@ -47,7 +48,8 @@ class Plans:
         warm: Called with a new plan before the first batch that uses it.
         shards: How many shards there are.
         hash_key: The installation's key: by it the erased are known.
-        made: Plans by what they count; outlives a driver's lives.
+        made: Plans by what they count; outlives a driver's lives. The thread between batches
+            makes some of them.
     """
 
     definitions: Definitions
@@ -57,6 +59,7 @@ class Plans:
     shards: int = 1
     hash_key: bytes = field(default=b"", repr=False)
     made: dict[tuple[object, ...], Plan] = field(default_factory=dict)
+    _keeping: threading.Lock = field(default_factory=threading.Lock)
     _erasures: FoldMemo[list[Erasure]] = field(default_factory=lambda: FoldMemo(erasures))
 
     def for_range(self, start: Offsets, end: Offsets, through_s: int) -> Plan:
@@ -72,9 +75,16 @@ class Plans:
             if covered is not False:
                 versions.append(one)
                 guarded = guarded or covered is None
+        if not guarded:
+            versions = [replace(one, version=one.version.within()) for one in versions]
         found = self._erasures.of(self.definitions)
         held = {(e.tenant, e.hash) for e in found if e.holds(end, self.topic_id)}
         return Counting(tuple(versions), guarded, frozenset(held))
+
+    def soon(self, at: Offsets, through_s: int) -> Counting:
+        """Return what ranges from some offsets on are counted for once all that wait have begun."""
+        now = self.versions_for(at, {p: n + 1 for p, n in at.items()}, through_s)
+        return now._replace(versions=(*now.versions, *awaited(self.definitions)))
 
     def filling(self, vids: Iterable[int]) -> Counting:
         """Return what a backfill counts: some versions, without anybody who was ever erased."""
@@ -94,9 +104,10 @@ class Plans:
             )
             LOG.info("plan_made", versions=[one.version.vid for one in versions], guarded=guarded)
             self.warm(found)
-            while len(self.made) >= KEPT:
-                self.made.pop(next(iter(self.made)))
-            self.made[key] = found
+            with self._keeping:
+                while len(self.made) >= KEPT:
+                    self.made.pop(next(iter(self.made)))
+                self.made[key] = found
         return found
 
 

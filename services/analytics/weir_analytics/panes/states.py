@@ -50,6 +50,8 @@ def state_before(batch: Batch, partition: int, first_at_ms: int) -> PartitionSta
         first_at_ms: Append time of the batch's first record in it.
     """
     start = batch.start.get(partition, 0)
+    if batch.dry:
+        return PartitionState(batch.horizon_ms, start)
     folder = dedup_folder(batch, partition)
     chain = chain_before(folder, start, batch.horizon_ms)
     if chain is None:

@@ -97,6 +97,13 @@ class Version:
             return self
         return replace(self, cut_from=first, cut_until=until)
 
+    def within(self) -> Version:
+        """Return the version as it counts ranges that lie in its span: without that span.
+
+        So the plan of such ranges can be made before anybody knows where the version begins.
+        """
+        return replace(self, begin={}, finish=None, cut_from_at={}, cut_until_at={})
+
     def covers(self, start: Offsets, end: Offsets) -> bool | None:
         """Tell whether a range of the log lies in the version's span; None: in part."""
         within = all(start.get(p, 0) >= self.begin.get(p, 0) for p in end)
