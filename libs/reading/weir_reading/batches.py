@@ -22,6 +22,7 @@ from weir import names
 from weir.batches import FIELD, KEPT_MS, BatchRecord, LaneProgress, Opening, decode, parse_id
 from weir.clock import Clock
 from weir.event_time import LEAD_LIMIT_MS
+from weir.formats import Newer, NewerFormatError
 from weir.query.facts import Span
 
 from weir_reading.redis import newest_entries, read_streams
@@ -63,6 +64,7 @@ class Batches:
         reachable: Whether the last read of the stream was answered.
         heard_ms: When the last read was answered.
         records: What is kept, oldest first.
+        newer: What a newer release wrote since the last record: nothing moves then.
     """
 
     def __init__(self, redis: Redis, clock: Clock) -> None:
@@ -81,6 +83,7 @@ class Batches:
         self.reachable = False
         self.heard_ms = clock.now_ms()
         self.records: deque[BatchRecord] = deque()
+        self.newer = Newer()
 
     @property
     def newest(self) -> BatchRecord | None:
@@ -155,14 +158,16 @@ class Batches:
         last = parse_id(newest[0][0]) if newest else (0, 0)
         if last < parse_id(self._last_id):
             self._last_id = "0-0"
+            self.newer.why = None
             self._lose(self.processed_through_ms)
 
     def _take(self, text: bytes, place: tuple[int, int]) -> None:
         try:
             entry = decode(text)
         except ValueError as error:
-            log.error("batch_record_unreadable", id=f"{place[0]}-{place[1]}", error=str(error))
+            self._refuse(error, place)
             return
+        self.newer.why = None
         if entry.epoch != self.epoch:
             self._open(entry)
         if isinstance(entry, Opening):
@@ -179,6 +184,14 @@ class Batches:
             self.records.popleft()
         for listener in self._listeners:
             listener(entry)
+
+    def _refuse(self, error: ValueError, place: tuple[int, int]) -> None:
+        """Tell of an entry that cannot be read; of those of a newer release, of the first."""
+        newer = isinstance(error, NewerFormatError)
+        if not newer or self.newer.why is None:
+            log.error("batch_record_unreadable", id=f"{place[0]}-{place[1]}", error=str(error))
+        if newer:
+            self.newer.meet(str(error))
 
     def _move(self, through_ms: int | None) -> None:
         self.processed_through_ms = through_ms

@@ -43,7 +43,12 @@ class Catalog:
 
     @property
     def shards(self) -> int:
-        """Return over how many shards the driver spreads series."""
+        """Return over how many shards the driver spreads series.
+
+        Raises:
+            NewerFormatError: If a newer release wrote definitions: it may have said otherwise.
+        """
+        self.folded.newer.check()
         start = self.folded.start()
         return start.shards if start is not None else 1
 

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Executor
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from weir import names, rows
 from weir.batches import BatchRecord
-from weir.commit import Mark
+from weir.commit import decode_mark
+from weir.formats import Newer, NewerFormatError
 from weir.query.facts import PaneKey, PaneRows
 from weir.query.limits import check_bytes
 from weir.series import OTHER
@@ -30,7 +30,6 @@ from weir_reading.redis import hash_sizes, read_hashes_then
 from weir_reading.threads import in_thread
 
 Rows = dict[bytes, rows.Row]
-_MARK: Final = msgspec.json.Decoder(Mark)
 # Batches for which a change is remembered, longer than any read of panes lasts.
 REMEMBERED_BATCHES = 400
 # Panes, and rows, asked for in one round trip, so that no reply blocks Redis for long or
@@ -69,6 +68,7 @@ class Panes:
 
     Attributes:
         bytes_kept: About how much memory the kept panes take.
+        newer: What a newer release wrote there, when it was read last.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class Panes:
         self._redis, self._batches = redis, batches
         self._cache_bytes, self._query_bytes = cache_bytes, query_bytes
         self.bytes_kept = 0
+        self.newer = Newer()
         self._panes: OrderedDict[PaneId, _Kept] = OrderedDict()
         self._names: dict[tuple[int, int], dict[bytes, str]] = {}
         self._changed: dict[PaneId, int] = {}
@@ -124,8 +125,10 @@ class Panes:
 
         Raises:
             ProblemError: 422 `query_too_large`, before more than `query_bytes` are held.
+            NewerFormatError: If a newer release counts, or wrote what is read.
             StoreLostError: If the store was lost since the newest batch record.
         """
+        self._batches.newer.check()
         found: dict[PaneId, Rows] = {}
         missing: list[PaneId] = []
         held = 0
@@ -228,11 +231,19 @@ class Panes:
         newest = self._batches.newest
         places = [names.mark_key(shard) for shard in shards]
         stored, marks = await read_hashes_then(self._redis, keys, places)
+        self.newer.why = None
         for shard, mark in zip(shards, marks, strict=True):
-            if newest is not None and not has_counted(mark, newest):
+            if newest is not None and not self._has_counted(mark, newest):
                 msg = f"shard {shard} must hold batch {newest.epoch}-{newest.rev}, it was lost"
                 raise StoreLostError(msg)
         return stored
+
+    def _has_counted(self, mark: bytes | None, record: BatchRecord) -> bool:
+        try:
+            return has_counted(mark, record)
+        except NewerFormatError as error:
+            self.newer.meet(error.message)
+            raise
 
     def _keep(self, pane: PaneId, kept: _Kept) -> None:
         self._drop(pane)
@@ -252,10 +263,13 @@ def has_counted(mark: bytes | None, record: BatchRecord) -> bool:
     """Tell whether a shard whose live mark is this holds what a record tells of.
 
     Its epoch says nothing: a shard that was counted again up to there holds it too.
+
+    Raises:
+        NewerFormatError: If a newer release wrote the mark.
     """
     if mark is None:
         return False
-    ends = _MARK.decode(mark).end
+    ends = decode_mark(mark).end
     return all(ends.get(p, 0) >= end for p, end in record.to_offsets.items())
 
 

@@ -332,11 +332,12 @@ class TestFold:
 
     @pytest.mark.parametrize("text", [b"", b"{}", b'{"record":"later","v":9}', b"\xff"])
     def test_what_cannot_be_read_stops_nothing(self, text: bytes) -> None:
-        """A record of a later release, or of nobody, is passed over."""
+        """A record of nobody is passed over; of a later release as well, and that is told."""
         fold = Fold()
 
         assert fold.apply(0, text) is None
         assert fold.reader.next_offset == 1
+        assert (fold.reader.newer.why is not None) is (b'"v":9' in text)
 
     def test_members_of_a_later_release_are_passed_over(self) -> None:
         """Unknown members do not stop an earlier release."""

@@ -21,6 +21,7 @@ from weir.definitions.records import (
     put_record,
     start_record,
 )
+from weir.formats import NewerFormatError
 
 TEXT = "kind: metric\nname: m\nevents: {type: t}"
 DRIVER = DriverStart(instance="a", shards=2, reason="start")
@@ -241,6 +242,35 @@ class TestWhatCannotBeRead:
         assert change.outcome is outcome
         record = put_record(edit(None), TEXT)
         assert log.state.apply(101, *record).applied  # type: ignore[union-attr]
+        assert log.state.newer.why is None
+
+    @pytest.mark.parametrize(
+        ("key", "value"),
+        [
+            (b"acme/metric/m", {"tenant": "acme", "kind": "metric", "name": "m"}),
+            (b"_/start", {"record": "start"}),
+            (b"_/later", {"record": "later"}),
+        ],
+    )
+    def test_a_record_of_ours_that_is_newer(self, key: bytes, value: dict[str, str]) -> None:
+        """It names its own place, as in every version; what comes after does not undo it."""
+        state = Definitions()
+        change = state.apply(7, key, json.dumps({**value, "v": 2}).encode())
+        assert state.apply(8, *put_record(edit(None), TEXT)).applied  # type: ignore[union-attr]
+
+        assert change is not None
+        assert (change.outcome, change.note) == (Outcome.UNKNOWN, "format version 2")
+        with pytest.raises(NewerFormatError, match=r"^record 7 of weir\.definitions must be of"):
+            state.newer.check()
+
+    @pytest.mark.parametrize("key", [b"acme/metric/m", b"_/start"])
+    def test_nobody_elses_record_is_newer(self, key: bytes) -> None:
+        """Anybody may write to the topic: what does not name its place is junk of any version."""
+        state = Definitions()
+        for offset, value in enumerate((b'{"v":2}', b'{"v":2,"record":"lane","name":"m"}')):
+            state.apply(offset, key, value)
+
+        assert state.newer.why is None
 
     def test_key_must_fit_the_value(self) -> None:
         """A record under another key than it names is no record of ours."""

@@ -15,6 +15,8 @@ from typing import Final
 
 import msgspec
 
+from weir.formats import check
+
 VERSION: Final = 1
 FIELD: Final = b"r"
 KEPT_MS: Final = 15 * 60 * 1000
@@ -123,6 +125,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Peek(msgspec.Struct):
+    v: int = 1
     opening: bool = False
 
 
@@ -141,9 +144,12 @@ def decode(text: bytes) -> BatchRecord | Opening:
     """Return the entry that a JSON text of the stream holds.
 
     Raises:
+        NewerFormatError: If a newer release wrote it.
         ValueError: If the text is not an entry of this format.
     """
-    return _OPENING.decode(text) if _PEEK.decode(text).opening else _BATCH.decode(text)
+    first = _PEEK.decode(text)
+    check("batch record", first.v, VERSION)
+    return _OPENING.decode(text) if first.opening else _BATCH.decode(text)
 
 
 def entry_id(epoch: int, rev: int) -> str:

@@ -19,6 +19,7 @@ from typing import Final
 
 import msgspec
 
+from weir.formats import checked
 from weir.names import LIVE_LANE
 
 VERSION: Final = 1
@@ -46,10 +47,12 @@ class Fence(msgspec.Struct, frozen=True):
     Attributes:
         fence: Offset of the driver's start record in `weir.definitions`.
         topic_id: Kafka's id of that topic; offsets of another one mean nothing.
+        v: Version of this format.
     """
 
     fence: int
     topic_id: str
+    v: int = VERSION
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +73,30 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
     topic_id: str
     end: dict[int, int]
     shards: int
+
+
+_FENCE: Final = msgspec.json.Decoder(Fence)
+_MARK: Final = msgspec.json.Decoder(Mark)
+
+
+def decode_fence(text: bytes) -> Fence:
+    """Return the fence that a shard holds.
+
+    Raises:
+        NewerFormatError: If a newer release wrote it.
+        ValueError: If it is none of this format.
+    """
+    return _FENCE.decode(checked(text, "fence", VERSION))
+
+
+def decode_mark(text: bytes) -> Mark:
+    """Return the mark that a shard holds of a lane.
+
+    Raises:
+        NewerFormatError: If a newer release wrote it.
+        ValueError: If it is none of this format.
+    """
+    return _MARK.decode(checked(text, "mark", VERSION))
 
 
 @dataclass(frozen=True, slots=True)

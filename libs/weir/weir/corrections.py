@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from weir.formats import checked
 from weir.rows import Row
 
 VERSION: Final = 1
@@ -113,6 +114,7 @@ def decode(value: bytes) -> CorrectionRecord:
     """Return the record of a value.
 
     Raises:
+        NewerFormatError: If a newer release wrote it.
         ValueError: If it is not one of this format.
     """
-    return _DECODER.decode(value)
+    return _DECODER.decode(checked(value, "correction", VERSION))

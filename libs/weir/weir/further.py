@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from weir.formats import NewerFormatError
 from weir.frequent import Texts, merge_top
 from weir.sets import Theta, merge_theta
 
@@ -141,7 +142,7 @@ def unpack_further(packed: bytes, at: int) -> tuple[Further, int]:
         at: Where they begin.
 
     Raises:
-        ValueError: If there are members that this release does not know.
+        NewerFormatError: If there are members that this release does not know.
         struct.error, IndexError: If the row is cut short.
     """
     members, at = packed[at], at + 1
@@ -150,7 +151,7 @@ def unpack_further(packed: bytes, at: int) -> tuple[Further, int]:
             f"further members of a packed row must be known, got {members:#04x}; "
             "read it with the release that wrote it"
         )
-        raise ValueError(msg)
+        raise NewerFormatError(msg)
     found = Further()
     if members & _SPREAD:
         (found.spread,) = _DOUBLE.unpack_from(packed, at)

@@ -26,6 +26,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from weir.formats import check
 from weir.further import (
     Further,
     Moments,
@@ -172,15 +173,14 @@ def decode(packed: bytes) -> Row:
     """Return the row of a packed form.
 
     Raises:
-        ValueError: If the form is of a version, or has members, that this release does
-            not know; or if it is cut short.
+        NewerFormatError: If the form is of a version, or has members, that this release
+            does not know.
+        ValueError: If it is none, or is cut short.
     """
     flags = packed[0] if packed else 0
     if flags & 0xC0 != _VERSION_BITS:
-        msg = (
-            f"packed row must be of version {VERSION}, got flags {flags:#04x}; "
-            "read it with the release that wrote it"
-        )
+        check("packed row", flags >> 6, VERSION)
+        msg = f"packed row must be of version {VERSION}, got flags {flags:#04x}"
         raise ValueError(msg)
     try:
         n, numbers, size = unpack(packed)

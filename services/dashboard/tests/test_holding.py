@@ -44,6 +44,8 @@ BEHIND = {"processed_through_ms": NOW - 40_000}
         ({"hub_idle_ms": 9_000}, {}, "hub_away", "this dashboard has not answered"),
         ({"rebuilding": 0.62}, {}, "rebuilding", "62% done"),
         ({"received_ms": NOW - 300_000}, {}, "quiet", "nothing has been sent for 5 min"),
+        ({}, {"newer": "mark must be older"}, "newer_release", "mark must be older"),
+        (STOOD, {"newer": "mark must be older", "panes": None}, "newer_release", "mark must be"),
     ],
 )
 def test_the_reason_is_told(

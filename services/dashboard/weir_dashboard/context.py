@@ -45,6 +45,17 @@ class Context:
     corrections: Corrections
     hash_key: bytes
 
+    @property
+    def newer(self) -> str | None:
+        """Why something cannot be read that a newer release wrote; None while nothing was met."""
+        return (
+            self.catalog.folded.newer.why
+            or self.batches.newer.why
+            or self.queries.panes.newer.why
+            or self.alerts.newer.why
+            or self.corrections.newer.why
+        )
+
 
 def context(request: Request) -> Context:
     """Return the parts of the service that serves a request."""

@@ -2,7 +2,7 @@
 
 Freshness says that numbers are old and which part is to blame; this says why, as far as
 the part has told, and what is lost if nobody does anything. It never contradicts
-freshness: it only explains what that has judged.
+freshness: it only explains what that has judged. Numbers that cannot be read have no age.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Said:
         in_per_s: Events that it counts in a second.
         refused: Redis answers, but writes nothing.
         lanes: Kinds of lanes under way (`backfill`, `rebuild`), from the newest batch.
+        newer: What a newer release has written that this one cannot read; None: nothing.
     """
 
     now_ms: int
@@ -40,6 +41,7 @@ class Said:
     in_per_s: float | None = None
     refused: bool = False
     lanes: Sequence[str] = field(default_factory=tuple)
+    newer: str | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Holding:
 
 def holding(fresh: Fresh, said: Said) -> Holding | None:
     """Return what holds the numbers back; None if nothing does."""
+    if said.newer is not None:
+        return Holding("newer_release", said.newer)
     if fresh.status == "live":
         return _quiet(fresh, said)
     if fresh.status == "rebuilding":

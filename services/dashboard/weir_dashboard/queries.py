@@ -62,7 +62,9 @@ class Queries:
 
         Raises:
             ProblemError: 404 `metric_unknown`, 422 `query_invalid`, `query_too_large`.
+            NewerFormatError: If a newer release wrote definitions.
         """
+        self._catalog.folded.newer.check()
         query = parse_query(asked)
         question = Question(self, tenant, query, pool)
         question.plan()

@@ -16,7 +16,9 @@ from typing import Final, Literal
 
 import msgspec
 
+from weir import names
 from weir.alerts.step import Series, Transition
+from weir.formats import Newer, NewerFormatError, checked
 
 VERSION: Final = 1
 
@@ -230,9 +232,10 @@ def decode(text: bytes) -> Record:
     """Return the record that a JSON text holds.
 
     Raises:
+        NewerFormatError: If a newer release wrote it.
         ValueError: If it is none of this format.
     """
-    return _DECODER.decode(text)
+    return _DECODER.decode(checked(text, f"record of {names.ALERTS}", VERSION))
 
 
 class Reader:
@@ -244,11 +247,13 @@ class Reader:
     Attributes:
         next_offset: The offset after the last record.
         fence: The latest job that wrote; 0 before any.
+        newer: What a newer release wrote.
     """
 
     def __init__(self) -> None:
         self.next_offset = 0
         self.fence = 0
+        self.newer = Newer()
 
     def take(self, offset: int, value: bytes) -> Record | None:
         """Return the record if it counts."""
@@ -257,7 +262,10 @@ class Reader:
         self.next_offset = offset + 1
         try:
             record = decode(value)
-        except (msgspec.DecodeError, ValueError):
+        except NewerFormatError as error:
+            self.newer.meet(error.message)
+            return None
+        except ValueError:
             return None
         if isinstance(record, Acknowledgement | Trial):
             # People ask, and no job takes over from them.

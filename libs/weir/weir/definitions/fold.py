@@ -8,8 +8,9 @@ A record is decided by those before it alone:
 - A driver's record counts if its fence is the latest start of its job.
 - A version whose text cannot be used keeps its number and is not in force (`in_force.py`).
 
-What cannot be read is passed over and told, never raised: a record that a later
-release wrote must not stop an earlier one.
+What cannot be read is passed over and told, never raised: anybody may write to the topic.
+Of records of ours that a newer release wrote `newer` tells: whoever would count or answer
+by the fold checks it first.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
+from weir import names
 from weir.definitions.history import (
     Activation,
     ActiveMetric,
@@ -30,7 +32,8 @@ from weir.definitions.history import (
 )
 from weir.definitions.in_force import in_force
 from weir.definitions.jobs import JobReport, read_report
-from weir.definitions.records import DRIVER_PREFIX
+from weir.definitions.records import DRIVER_PREFIX, FORMAT
+from weir.formats import Newer, refusal
 
 _Place = tuple[str, str, str]
 
@@ -73,9 +76,14 @@ class Change:
 
 
 class Definitions:
-    """All definitions of all tenants, and what the drivers said about them."""
+    """All definitions of all tenants, and what the drivers said about them.
+
+    Attributes:
+        newer: What a newer release wrote.
+    """
 
     def __init__(self) -> None:
+        self.newer = Newer()
         self._versions: dict[_Place, list[Definition]] = {}
         self._by_vid: dict[int, Definition] = {}
         self._starts: dict[str, Start] = {}
@@ -214,6 +222,9 @@ class Definitions:
                 return Change(offset, Outcome.UNREADABLE, note="not a JSON object")
             reader = READERS.get(record.get("v", 0))
             if reader is None:
+                if _is_ours(written_key, record):
+                    what = f"record {offset} of {names.DEFINITIONS}"
+                    self.newer.meet(refusal(what, _number(record["v"]), FORMAT))
                 return Change(offset, Outcome.UNKNOWN, note=f"format version {record.get('v')!r}")
             return reader(self, offset, written_key, record)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -351,6 +362,13 @@ _DRIVER_READERS: Final[dict[str, Callable[[Definitions, int, Mapping[str, Any]],
     "job": Definitions._read_job,
     "takeover": Definitions._read_takeover,
 }
+
+
+def _is_ours(key: str, record: Mapping[str, Any]) -> bool:
+    """Tell whether a record names the place that its key does: so do those of every version."""
+    if key.startswith(DRIVER_PREFIX):
+        return key == f"{DRIVER_PREFIX}{record.get('record')}"
+    return key == "/".join(str(record.get(member)) for member in ("tenant", "kind", "name"))
 
 
 def _text(value: object) -> str:

@@ -1,7 +1,8 @@
 """Run the alerts job: `python -m weir_analytics.alerts`.
 
-Exit codes: 0 stopped as told; 2 bad settings; 3 fenced, a later job has taken over; 70 it
-could not go on. A supervisor restarts it with back-off after 3 and 70.
+Exit codes: 0 stopped as told; 2 bad settings; 3 fenced, a later job has taken over; 4 a newer
+release has written what this one cannot read; 70 it could not go on. A supervisor restarts it
+with back-off after 3 and 70.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import structlog
 import uvloop
 from confluent_kafka import KafkaException
 from weir.clock import SystemClock
+from weir.formats import NewerFormatError
 from weir_service import logs
 from weir_service.probes import probes, serve_probes
 from weir_service.settings import EXIT_SETTINGS, read
@@ -22,6 +24,7 @@ from weir_analytics.alerts.app import Alerts, FencedError
 from weir_analytics.alerts.settings import Settings
 
 EXIT_FENCED = 3
+EXIT_FOREIGN = 4
 EXIT_BROKEN = 70
 log = structlog.get_logger()
 
@@ -53,6 +56,9 @@ async def _run(settings: Settings) -> int:
     except FencedError:
         log.warning("fenced")
         code = EXIT_FENCED
+    except NewerFormatError as error:
+        log.error("newer_release", why=str(error))
+        code = EXIT_FOREIGN
     except (KafkaException, TimeoutError) as error:
         log.error("cannot_go_on", error=str(error))
         code = EXIT_BROKEN

@@ -128,6 +128,7 @@ class Alerts:
 
         Raises:
             FencedError: If a later job has started.
+            NewerFormatError: If a newer release has written to the topics that this job goes by.
             KafkaException, TimeoutError: If the start could not be recorded.
         """
         self._definitions.start()
@@ -152,8 +153,10 @@ class Alerts:
             await self._redis.aclose()
 
     def not_ready(self) -> str | None:
-        """Return what this job waits for before it may write; None if it may."""
-        return None if self.ready.is_set() else "weir.alerts has not been read to its end yet"
+        """Return what this job waits for before it may write, or evaluate; None if it may."""
+        if not self.ready.is_set():
+            return "weir.alerts has not been read to its end yet"
+        return self._newer()
 
     def not_alive(self) -> str | None:
         """Return that a look at rules does not end; while Kafka is away it waits, alive."""
@@ -164,6 +167,7 @@ class Alerts:
     async def _begin(self) -> None:
         await self._definitions.caught_up.wait()
         await self._journal.follower.caught_up.wait()
+        self._check_formats()
         self._fence = await asyncio.to_thread(self._start)
         await self._definitions.reach(self._fence)
         self._recording.fence = self._outbox.fence = self._fence
@@ -178,6 +182,7 @@ class Alerts:
         try:
             ended: set[asyncio.Task[None]] = set()
             while not ended:
+                self._check_formats()
                 self._check_fence()
                 ended, _ = await asyncio.wait(
                     running, timeout=FENCE_EVERY_S, return_when=asyncio.FIRST_COMPLETED
@@ -196,10 +201,18 @@ class Alerts:
         finally:
             definitions.close()
 
+    def _check_formats(self) -> None:
+        self._catalog.folded.newer.check()
+        self._journal.fold.reader.newer.check()
+
     def _check_fence(self) -> None:
         latest = self._catalog.folded.fence(JOB)
         if latest is not None and latest > self._fence:
             raise FencedError
+
+    def _newer(self) -> str | None:
+        """Return what a newer release has written that rules would be evaluated by."""
+        return self._batches.newer.why or self._panes.newer.why
 
     def _on_records(self) -> None:
         self._outbox.wake()
@@ -213,6 +226,7 @@ class Alerts:
         RECOUNTING.set(self._batches.recount is not None)
         errors = {str(vid): one.error for vid, one in rules.items() if one.error}
         return {
+            "trouble": self._newer(),
             "evaluated_ms": self._evaluator.evaluated_ms,
             "looked_ms": self._itself.looked_ms,
             "rules": len(rules),

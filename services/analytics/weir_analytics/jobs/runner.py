@@ -24,6 +24,7 @@ from weir.clock import Clock
 from weir.definitions.fold import Definitions
 from weir.definitions.job import Adopt, Audit, Erase, Replay
 from weir.definitions.jobs import JobAsked, JobReport, JobState, job_record
+from weir.formats import NewerFormatError
 
 from weir_analytics.jobs.adopt import AdoptTask
 from weir_analytics.jobs.audit import AuditTask
@@ -87,6 +88,7 @@ class Jobs:
 
         Raises:
             VerdictError: FENCED if another driver has started.
+            NewerFormatError: If a newer release wrote what a job reads.
         """
         if self.clock.monotonic_s() < self._wait_until_s:
             return False
@@ -107,7 +109,7 @@ class Jobs:
     def _slice(self, cycle: Cycle, asked: JobAsked) -> None:
         try:
             outcome = self._outcome(cycle, asked)
-        except (VerdictError, NotNowError, *PASSING):
+        except (VerdictError, NewerFormatError, NotNowError, *PASSING):
             raise
         except RefusedError as error:
             self._end(cycle, asked, JobState.FAILED, {"error": str(error)})

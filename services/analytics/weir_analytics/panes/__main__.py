@@ -1,8 +1,8 @@
 """Run the panes job: `python -m weir_analytics.panes`.
 
 Exit codes: 0 stopped as told; 2 bad settings; 3 fenced, a newer driver has taken over;
-4 the state in Redis belongs to another log, a human must decide; 70 a part of the
-process died. A supervisor restarts it with back-off after 3 and 70.
+4 the state belongs to another log, or to a newer release, a human must decide; 70 a part of
+the process died. A supervisor restarts it with back-off after 3 and 70.
 """
 
 from __future__ import annotations

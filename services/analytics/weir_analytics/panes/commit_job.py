@@ -12,11 +12,13 @@ from typing import Final, NamedTuple
 import msgspec
 from weir.commit import Fence, Offsets, Verdict
 from weir.corrections import Figures
+from weir.formats import checked
 from weir.names import LIVE_LANE
 from weir.rows import Row
 
 MARGIN_S: Final = 86_400
 """How long a pane outlives its `keep`, so that nobody reads one that is going."""
+OUTBOX_VERSION: Final = 1
 
 
 class Pane(NamedTuple):
@@ -131,6 +133,20 @@ class OutboxEntry(msgspec.Struct, frozen=True):
     batch: int
     changed: list[Pane]
     corrections: list[Correction]
+    v: int = OUTBOX_VERSION
+
+
+_ENTRY: Final = msgspec.json.Decoder(OutboxEntry)
+
+
+def decode_entry(text: bytes) -> OutboxEntry:
+    """Return an entry of an outbox.
+
+    Raises:
+        NewerFormatError: If a newer release wrote it.
+        ValueError: If it is none of this format.
+    """
+    return _ENTRY.decode(checked(text, "outbox entry", OUTBOX_VERSION))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +182,7 @@ class Committed:
         corrections: What changed in final panes; the same.
         bounds: Of finest panes that are full.
         work: What it cost.
+        why: Of FOREIGN: what a newer release wrote there; empty otherwise.
     """
 
     verdict: Verdict
@@ -173,3 +190,4 @@ class Committed:
     corrections: tuple[Correction, ...] = ()
     bounds: tuple[Bound, ...] = ()
     work: Work = field(default_factory=Work)
+    why: str = ""

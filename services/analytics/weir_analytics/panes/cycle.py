@@ -99,6 +99,7 @@ class Cycle:
 
         Raises:
             VerdictError: If a shard refused it: the driver must begin again, or end.
+            NewerFormatError: If a newer release has written meanwhile: the driver must end.
         """
         began_s = self.clock.monotonic_s()
         planned = checkpoint.planned(self.settings.checkpoint_dir, number, names.EVENTS)
@@ -147,7 +148,8 @@ class Cycle:
         if outcome.verdict is not Verdict.OK:
             verdicts = [report.verdicts for report in reports if report.verdicts]
             msg = f"batch {batch.number} must find every shard at its start, got {verdicts}"
-            raise VerdictError(outcome.verdict, msg)
+            why = next((report.why for report in reports if report.why), msg)
+            raise VerdictError(outcome.verdict, why)
         if outcome.seen != batch.records:
             LOG.warning("offset_hole", expected=batch.records, seen=outcome.seen)
         return outcome

@@ -74,13 +74,18 @@ class DefinitionsLog:
         return int(end)
 
     def poll(self) -> None:
-        """Fold what has already arrived, without waiting."""
+        """Fold what has already arrived, without waiting.
+
+        Raises:
+            NewerFormatError: If a newer release wrote some of it.
+        """
         self._take(self._consumer.consume(READ_AT_ONCE, timeout=0))
 
     def read_to(self, end: int) -> None:
         """Fold the records up to an offset, exclusive, waiting for them.
 
         Raises:
+            NewerFormatError: If a newer release wrote some of them.
             TimeoutError: If they did not come.
         """
         while self.fold.next_offset < end:
@@ -156,6 +161,7 @@ class DefinitionsLog:
             change = self.fold.apply(record.offset, key, value)
             if change is not None:
                 self._passed_over.take(record, change)
+        self.fold.newer.check()
 
 
 def _tell_refusal(error: KafkaError) -> None:

@@ -24,6 +24,7 @@ from weir.clock import Clock
 from weir.commit import Verdict
 from weir.commit_found import Level
 from weir.definitions.fold import Definitions
+from weir.formats import NewerFormatError
 from weir.lanes import advance
 
 from weir_analytics.failpoints import failpoint
@@ -113,12 +114,14 @@ class Driver:
             try:
                 self._life(stores)
                 pause_s = FIRST_PAUSE_S
-            except VerdictError as error:
-                LOG.error("verdict", verdict=error.verdict.value, reason=str(error))
-                self.figures.verdicts.labels(error.verdict.value).inc()
-                if error.verdict is Verdict.FENCED:
+            except (VerdictError, NewerFormatError) as error:
+                # What a newer release wrote is another's state as well.
+                verdict = error.verdict if isinstance(error, VerdictError) else Verdict.FOREIGN
+                LOG.error("verdict", verdict=verdict.value, reason=str(error))
+                self.figures.verdicts.labels(verdict.value).inc()
+                if verdict is Verdict.FENCED:
                     return EXIT_FENCED
-                if error.verdict is Verdict.FOREIGN:
+                if verdict is Verdict.FOREIGN:
                     return EXIT_FOREIGN
             except PASSING as error:
                 self._failures += 1
@@ -344,7 +347,7 @@ class Driver:
 
 def _told(error: BaseException) -> BaseException:
     """Return an error that says what the driver does about it."""
-    known = isinstance(error, (VerdictError, *PASSING))
+    known = isinstance(error, (VerdictError, NewerFormatError, *PASSING))
     return error if known else StreamEndedError(_first_line(error))
 
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import msgspec
 from weir import names
-from weir.commit import Fence, Mark, ShardState
+from weir.commit import ShardState, decode_fence, decode_mark
 
 from weir_analytics.panes.commit_job import CommitJob, Pane
 from weir_analytics.panes.pane_merge import (
@@ -26,8 +25,6 @@ from weir_analytics.panes.pane_merge import (
 from weir_analytics.panes.series_ids import OTHER_ID, SeriesIds
 from weir_analytics.panes.shard_wire import Command, ShardWire
 
-_FENCE = msgspec.json.Decoder(Fence)
-_MARK = msgspec.json.Decoder(Mark)
 _HEAD = 3
 
 
@@ -48,12 +45,13 @@ def parse_state(
     """Return the state that the values of a shard's keys stand for.
 
     Raises:
+        NewerFormatError: If a newer release wrote one of them.
         ValueError: If one of them is not what Weir writes there.
     """
     return ShardState(
-        None if fence is None else _FENCE.decode(fence),
-        None if live is None else _MARK.decode(live),
-        None if mark is None else _MARK.decode(mark),
+        None if fence is None else decode_fence(fence),
+        None if live is None else decode_mark(live),
+        None if mark is None else decode_mark(mark),
         None if token is None else token.decode(),
     )
 

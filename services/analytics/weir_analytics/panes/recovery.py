@@ -18,20 +18,18 @@ from typing import Final
 
 import msgspec
 from weir import names
-from weir.commit import Fence, Mark, Verdict, decide_fence
+from weir.commit import Fence, Mark, Verdict, decide_fence, decode_fence
 from weir.commit_found import Recovery
 from weir.definitions.history import Lane
 
 from weir_analytics.failpoints import failpoint
-from weir_analytics.panes.commit_job import OutboxEntry
+from weir_analytics.panes.commit_job import OutboxEntry, decode_entry
 from weir_analytics.panes.pane_reader import parse_state
 from weir_analytics.panes.shard_wire import TIMEOUT_S, Command, ShardWire
 
 KEYS_AT_ONCE: Final = 1_000
 
 _JSON = msgspec.json.Encoder()
-_ENTRY = msgspec.json.Decoder(OutboxEntry)
-_FENCE = msgspec.json.Decoder(Fence)
 
 
 class VerdictError(Exception):
@@ -93,7 +91,7 @@ class Shards:
         """Return the largest fence of all shards: whoever raised it owns them."""
         keys = [names.fence_key(shard) for shard in range(self._count)]
         found = self._wire.ask([("GET", key) for key in keys])
-        fences = [_FENCE.decode(text) for text in found if text is not None]
+        fences = [decode_fence(text) for text in found if text is not None]
         return max(fences, key=lambda fence: fence.fence, default=None)
 
     def check_fence(self, fence: Fence) -> None:
@@ -115,7 +113,7 @@ class Shards:
         keys = [names.outbox_key(shard) for shard in range(self._count)]
         found = self._wire.ask([("HVALS", key) for key in keys])
         return {
-            shard: sorted(map(_ENTRY.decode, entries), key=lambda entry: entry.n)
+            shard: sorted(map(decode_entry, entries), key=lambda entry: entry.n)
             for shard, entries in enumerate(found)
         }
 
@@ -210,7 +208,7 @@ class Shards:
         """Raise the fence in one shard; False if it moved and has to be asked again."""
         key = names.fence_key(shard)
         _, text = self._wire.ask([("WATCH", key), ("GET", key)])
-        found = None if text is None else _FENCE.decode(text)
+        found = None if text is None else decode_fence(text)
         verdict = decide_fence(found, fence, definitions_end)
         if verdict is Verdict.OK:
             writes: list[Command] = [("MULTI",), ("SET", key, _JSON.encode(fence)), ("EXEC",)]

@@ -87,9 +87,11 @@ def take_over(stores: Stores, settings: Settings, clock: Clock) -> Footing:
     Raises:
         VerdictError: FENCED if a newer driver has started, FOREIGN if the state is of
             another log.
+        NewerFormatError: If a newer release wrote some of the state; nothing is written then.
     """
     marks = stores.shards.read_marks()  # before the start record: with Redis away none is written
     stores.definitions.read_to(stores.definitions.end())
+    check_formats(stores)
     check_settings(settings, stores.definitions.fold.start(), marks)
     events_id = topic_id(settings.kafka, names.EVENTS)
     definitions_id = topic_id(settings.kafka, names.DEFINITIONS)
@@ -128,6 +130,19 @@ def take_over(stores: Stores, settings: Settings, clock: Clock) -> Footing:
         may_activate_from=activation_floor(bounds.end, first_start=first_ever),
         through_ms=0 if recovery.new_epoch else processed_through(settings),
     )
+
+
+def check_formats(stores: Stores) -> None:
+    """Read what of the state was not read yet: all of it must be of formats known here.
+
+    Rows are many, and are looked at when something is merged into them.
+
+    Raises:
+        NewerFormatError: If a newer release wrote some of it.
+    """
+    stores.shards.newest_fence()
+    stores.shards.read_outboxes()
+    stores.stream.last_record()
 
 
 def check_settings(settings: Settings, before: Start | None, marks: Sequence[Mark | None]) -> None:

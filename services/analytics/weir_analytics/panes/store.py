@@ -24,6 +24,7 @@ import msgspec
 from weir import names
 from weir.clock import Clock, SystemClock
 from weir.commit import Attempt, Mark, Verdict, decide
+from weir.formats import NewerFormatError
 from weir.series import OTHER
 
 from weir_analytics.failpoints import failpoint
@@ -144,6 +145,9 @@ class ShardStore:
             if tally.silences > MAX_SILENCES:
                 raise
             return Committed(Verdict.RETRY)
+        except NewerFormatError as error:
+            self.close()
+            return Committed(Verdict.FOREIGN, why=error.message)
         except BaseException:
             # Ids given in this try were not stored.
             self.close()

@@ -19,6 +19,7 @@ from weir import names
 from weir.batches import (
     FIELD,
     KEPT_MS,
+    VERSION,
     BatchRecord,
     Opening,
     decode,
@@ -27,6 +28,7 @@ from weir.batches import (
     parse_id,
 )
 from weir.commit import Verdict
+from weir.formats import checked
 
 from weir_analytics.failpoints import failpoint
 from weir_analytics.panes.shard_wire import TIMEOUT_S, ShardWire
@@ -91,9 +93,17 @@ class BatchStream:
         self._wire.close()
 
     def last_record(self) -> tuple[int, int] | None:
-        """Return epoch and revision of the newest entry; None in an empty stream."""
+        """Return epoch and revision of the newest entry; None in an empty stream.
+
+        Raises:
+            NewerFormatError: If a newer release wrote it.
+        """
         newest = self._wire.ask([("XREVRANGE", names.BATCHES, "+", "-", "COUNT", 1)])[0]
-        return parse_id(newest[0][0]) if newest else None
+        if not newest:
+            return None
+        place, fields = newest[0]
+        checked(_field(fields), "batch record", VERSION)
+        return parse_id(place)
 
     def open_epoch(self, opening: Opening) -> Verdict:
         """Append an epoch's first entry.

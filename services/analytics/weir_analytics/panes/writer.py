@@ -56,6 +56,7 @@ class Report:
         bounds: (shard, version, start of the finest pane, digest) of panes that are full.
         work: Sums over the shards: rows written, times in ms, copies and groups of late
             events left out.
+        why: What a newer release wrote into a shard; empty if nothing.
     """
 
     verdicts: dict[int, str] = field(default_factory=dict)
@@ -66,6 +67,7 @@ class Report:
     late: list[tuple[str, str, str, int, int]] = field(default_factory=list)
     bounds: list[tuple[int, int, int, str]] = field(default_factory=list)
     work: dict[str, float] = field(default_factory=dict)
+    why: str = ""
 
     def to_json(self) -> str:
         """Return the report as one line of text."""
@@ -84,6 +86,7 @@ class Report:
         """Add how one shard's commit ended."""
         self.verdicts[shard] = done.verdict.value
         self.bounds += ((shard, *bound) for bound in done.bounds)
+        self.why = self.why or done.why
         for name, amount in asdict(done.work).items():
             self.work[name] = self.work.get(name, 0) + amount
 

@@ -34,6 +34,7 @@ async def list_corrections(
     resolutions is told with the shortest, or with that of `resolution_ms`. `source`: only
     those that it may have caused; `late_ms`: only those at least this late.
     """
+    here.corrections.newer.check()
     kept = here.corrections.newest(caller.tenant, metric)
     if resolution_ms is None:
         kept = finest(kept)

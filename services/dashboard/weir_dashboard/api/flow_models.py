@@ -73,7 +73,8 @@ class Part(Told):
 class Holding(Told):
     """Why numbers are not at the present: a code of a closed set, and a sentence.
 
-    `quiet` is said of numbers that are live: nothing has been sent.
+    `quiet` is said of numbers that are live: nothing has been sent. `newer_release` is said of
+    what a newer release has written and this one cannot read: answers that need it are 503.
     """
 
     code: Literal[
@@ -91,6 +92,7 @@ class Holding(Told):
         "catching_up",
         "ingest_away",
         "hub_away",
+        "newer_release",
     ]
     message: str
 

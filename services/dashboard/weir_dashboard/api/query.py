@@ -62,6 +62,7 @@ async def _counted(here: Context, position: str) -> None:
 
     Raises:
         ProblemError: 422 for what is no position, 504 `not_counted_yet` after 10 s.
+        NewerFormatError: If a newer release counts: when it does cannot be read.
     """
     try:
         wanted = parse_position(position)
@@ -69,6 +70,7 @@ async def _counted(here: Context, position: str) -> None:
         raise ProblemError(422, Reason.QUERY_INVALID, str(error)) from None
     deadline_s = here.clock.monotonic_s() + TIMEOUT_S
     while not covers(here.batches.newest, wanted, recounting=here.batches.recount is not None):
+        here.batches.newer.check()
         if here.clock.monotonic_s() >= deadline_s:
             msg = (
                 "these events are stored but not counted within 10 s; ask again with the same after"

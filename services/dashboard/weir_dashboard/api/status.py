@@ -61,6 +61,7 @@ def _said(here: Context, panes: parts.Part | None, now_ms: int) -> Said:
         in_per_s=panes.flow if panes is not None else None,
         refused=here.parts.refused is not None,
         lanes=tuple(lane.kind for lane in lanes if lane.at < lane.of),
+        newer=here.newer,
     )
 
 

@@ -15,11 +15,13 @@ from typing import Any
 
 from redis.asyncio import Redis
 from weir import names
+from weir.formats import refusal
 
 from weir_dashboard.auth.callers import Caller, KeyRing, unauthorized
 
 COOKIE = "__Host-weir"
 ONCE_SECONDS = 600
+VERSION = 1
 
 
 def digest(secret: str) -> str:
@@ -99,7 +101,12 @@ class Sessions:
 
 def _written(caller: Caller) -> str:
     return json.dumps(
-        {"v": 1, "tenant": caller.tenant, "scopes": sorted(caller.scopes), "key": caller.key_id}
+        {
+            "v": VERSION,
+            "tenant": caller.tenant,
+            "scopes": sorted(caller.scopes),
+            "key": caller.key_id,
+        }
     )
 
 
@@ -107,4 +114,6 @@ def _read(stored: Any, session: str | None) -> Caller | None:
     if stored is None:
         return None
     record = json.loads(stored)
+    if refusal("session", record["v"], VERSION) is not None:
+        return None  # it has ended here: signing in again helps, and costs nobody a number
     return Caller(record["tenant"], frozenset(record["scopes"]), record["key"], session)

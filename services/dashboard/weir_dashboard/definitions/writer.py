@@ -52,6 +52,8 @@ class Writer:
         Raises:
             ProblemError: 428 without a condition, 412 if it does not hold, 409 if another
                 writer was faster, 503 if the log did not confirm.
+            NewerFormatError: If a newer release wrote definitions: what a change would be based
+                on is not known.
         """
         edit = self._edit(place, by, expected)
         return await self._append(place, put_record(edit, text))
@@ -68,6 +70,7 @@ class Writer:
         return await self._append(place, delete_record(edit))
 
     def _edit(self, place: Place, by: str, expected: Expected) -> Edit:
+        self._catalog.folded.newer.check()
         self._check(place, expected)
         based_on = self._catalog.folded.version(*place)
         return Edit(*place, based_on=based_on, by=by, at_ms=self._clock.now_ms())

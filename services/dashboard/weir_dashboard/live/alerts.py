@@ -61,7 +61,12 @@ class AlertFeeds:
         self._followers: dict[str, _Followers] = {}
 
     def join(self, tenant: str, subscription: Subscription) -> None:
-        """Let a subscription follow a tenant's alerts, from what it was told last."""
+        """Let a subscription follow a tenant's alerts, from what it was told last.
+
+        Raises:
+            NewerFormatError: If a newer release wrote some of them.
+        """
+        self._listing.reader.newer.check()
         followers = self._followers.setdefault(tenant, _Followers())
         followers.subscriptions.add(subscription)
         followers.is_due = True

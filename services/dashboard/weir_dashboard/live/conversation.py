@@ -179,18 +179,18 @@ class Conversation:
         subscription = Subscription(client, message.id, _key("a", tenant, {}))
         if isinstance(message.position, After):
             subscription.last_sent_rev = message.position.seq
+        self._alerts.join(tenant, subscription)
         client.subscriptions[message.id] = subscription
         client.socket.write(frames.frame("subscribed", id=message.id, key=subscription.key))
-        self._alerts.join(tenant, subscription)
 
     def _to_corrections(self, client: Client, message: Subscribe) -> None:
         tenant = _caller(client).tenant
         subscription = Subscription(client, message.id, _key("c", tenant, {}))
         if isinstance(message.position, After):
             subscription.last_sent_rev = message.position.seq
+        self._corrections.join(tenant, subscription)
         client.subscriptions[message.id] = subscription
         client.socket.write(frames.frame("subscribed", id=message.id, key=subscription.key))
-        self._corrections.join(tenant, subscription)
 
     def _to_pipeline(self, client: Client, message: Subscribe) -> None:
         subscription = Subscription(client, message.id, KEY)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from pydantic import BaseModel
+from weir.formats import Newer
 
 from weir_dashboard.live import frames
 from weir_dashboard.live.client import Subscription
@@ -22,6 +23,8 @@ Tell = Callable[[Iterable[Kept]], Iterable[BaseModel]]
 
 class Source(Protocol):
     """Where corrections are kept."""
+
+    newer: Newer
 
     @property
     def seq(self) -> int:
@@ -49,7 +52,12 @@ class CorrectionFeeds:
         self._due: set[str] = set()
 
     def join(self, tenant: str, subscription: Subscription) -> None:
-        """Let a subscription follow a tenant's corrections, from what it was told last on."""
+        """Let a subscription follow a tenant's corrections, from what it was told last on.
+
+        Raises:
+            NewerFormatError: If a newer release wrote some of them.
+        """
+        self._source.newer.check()
         self._followers.setdefault(tenant, set()).add(subscription)
         self._due.add(tenant)
 

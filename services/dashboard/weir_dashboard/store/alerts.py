@@ -21,16 +21,27 @@ class Alerts:
     """All alerts of all tenants.
 
     Attributes:
-        listing: What the records say.
+        newer: What a newer release wrote.
         follower: Reads them.
         appender: Writes what people say; nothing else is written from here.
     """
 
     def __init__(self, kafka: Kafka, clock: Clock) -> None:
-        self.listing = Listing()
+        self._listing = Listing()
+        self.newer = self._listing.reader.newer
         self.follower = Follower(kafka, clock, names.ALERTS, self._take)
         self.appender = Appender(kafka, names.ALERTS, timeout_s=TIMEOUT_S)
         self._listeners: list[Callable[[list[Alert]], None]] = []
+
+    @property
+    def listing(self) -> Listing:
+        """What the records say.
+
+        Raises:
+            NewerFormatError: If a newer release wrote some of them.
+        """
+        self.newer.check()
+        return self._listing
 
     def listen(self, listener: Callable[[list[Alert]], None]) -> None:
         """Call `listener` with the alerts that changed, after each change."""
@@ -53,7 +64,7 @@ class Alerts:
         """Return what came of a message; None if nothing did in time."""
         try:
             async with asyncio.timeout(timeout_s):
-                while (found := self.listing.channels.answer(number)) is None:
+                while (found := self._listing.channels.answer(number)) is None:
                     await self.follower.reach(self.follower.next_offset)
         except TimeoutError:
             return None
@@ -67,7 +78,7 @@ class Alerts:
     def _take(self, records: list[Record]) -> None:
         changed: dict[str, Alert] = {}
         for record in records:
-            changed |= {one.id: one for one in self.listing.apply(record.offset, record.value)}
+            changed |= {one.id: one for one in self._listing.apply(record.offset, record.value)}
         if changed:
             for listener in self._listeners:
                 listener(list(changed.values()))

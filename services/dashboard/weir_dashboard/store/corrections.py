@@ -15,6 +15,7 @@ import structlog
 from weir import names
 from weir.clock import Clock
 from weir.corrections import CorrectionRecord, decode
+from weir.formats import Newer, NewerFormatError
 from weir.kafka import Kafka
 from weir_reading.follower import Follower, Record
 
@@ -44,10 +45,12 @@ class Corrections:
 
     Attributes:
         follower: Reads them.
+        newer: What a newer release wrote.
     """
 
     def __init__(self, kafka: Kafka, clock: Clock) -> None:
         self.follower = Follower(kafka, clock, names.CORRECTIONS, self.take, newest=READ_BACK)
+        self.newer = Newer()
         self._kept: dict[Place, deque[Kept]] = {}
         self._keys: set[str] = set()
         self._listeners: list[Callable[[set[str]], None]] = []
@@ -84,6 +87,9 @@ class Corrections:
         for record in records:
             try:
                 correction = decode(record.value)
+            except NewerFormatError as error:
+                self.newer.meet(error.message)
+                continue
             except ValueError as error:
                 log.error("correction_unreadable", offset=record.offset, error=str(error))
                 continue

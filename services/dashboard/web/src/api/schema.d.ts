@@ -1701,14 +1701,15 @@ export interface components {
          * Holding
          * @description Why numbers are not at the present: a code of a closed set, and a sentence.
          *
-         *     `quiet` is said of numbers that are live: nothing has been sent.
+         *     `quiet` is said of numbers that are live: nothing has been sent. `newer_release` is said of
+         *     what a newer release has written and this one cannot read: answers that need it are 503.
          */
         Holding: {
             /**
              * Code
              * @enum {string}
              */
-            code: "quiet" | "rebuilding" | "redis_away" | "redis_refuses" | "kafka_away" | "partition_without_leader" | "driver_away" | "driver_waiting" | "batch_stuck" | "lanes_busy" | "load" | "catching_up" | "ingest_away" | "hub_away";
+            code: "quiet" | "rebuilding" | "redis_away" | "redis_refuses" | "kafka_away" | "partition_without_leader" | "driver_away" | "driver_waiting" | "batch_stuck" | "lanes_busy" | "load" | "catching_up" | "ingest_away" | "hub_away" | "newer_release";
             /** Message */
             message: string;
         };
