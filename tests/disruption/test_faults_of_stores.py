@@ -465,6 +465,37 @@ def test_every_part_is_restarted_with_grace(tmp_path: Path, seed: int) -> None:
             await_new_result(here.rig, RECOVERY_S)
 
 
+@with_mutant("format_version_ignored")
+def test_a_newer_release_has_counted(tmp_path: Path, seed: int, mutant: str) -> None:
+    """D18: a driver of an older one ends, says why, and writes nothing; the newer one goes on."""
+    with broken(tmp_path, seed, mutant) as here:
+        rig = here.rig
+        here.more(200)
+        await_new_result(rig)
+        rig.kill("panes")
+        client: Any = redis.Redis.from_url(rig.redis_url)
+        mark, ours = client.get(names.mark_key(0)), tokens(client)
+        client.set(names.mark_key(0), mark.replace(b'"v":1', b'"v":2'))
+        bites(client.get(names.mark_key(0)) != mark, "a mark of a newer release")
+        rig.stack.launch("panes")
+        assert_stops_as_foreign(rig, "mark must be of format version 1 or below, got 2")
+        assert tokens(client) == ours, "an older driver must write nothing"
+        client.set(names.mark_key(0), mark)
+        client.close()
+        rig.restart("panes")
+        await_new_result(rig, RECOVERY_S)
+
+
+def tokens(client: Any) -> list[bytes | None]:
+    """Return what each write to a shard changes, and its fence."""
+    keys = [key(shard) for shard in (0, 1) for key in (names.fence_key, names.token_key)]
+    found: list[bytes | None] = client.mget(keys)
+    return found
+
+
 def test_a_release_before_and_back() -> None:
-    """D18: an upgrade and a downgrade on the state of an earlier release: there is none yet."""
+    """D18: an upgrade and a downgrade on the state of an earlier release: there is none yet.
+
+    What the first one stores is read by `tests/test_formats.py`.
+    """
     needs(state_of_an_earlier_release=lambda: any(Path(__file__).parent.glob("releases/*")))
