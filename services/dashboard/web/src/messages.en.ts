@@ -317,6 +317,7 @@ export const words = {
       kafka: "Kafka",
       redis: "Redis",
       hub: "Live hub",
+      alerts: "Alerts",
     } as Readonly<Record<string, string>>,
   },
   definitions: {

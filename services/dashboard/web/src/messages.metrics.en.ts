@@ -72,7 +72,7 @@ export const metricWords = {
       within: "within",
       others: "any other",
       upTo: (count: string) => `at most ${count}`,
-      over: (length: string) => `over ${length}`,
+      over: (length: string, events: string) => `over ${length} · ${events} events`,
       empty: "(empty text)",
       none: "No event had a text here.",
       unknown: "Not known: some of it is not kept one by one.",

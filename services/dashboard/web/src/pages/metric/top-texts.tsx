@@ -8,7 +8,6 @@ import { lostMs } from "../../lib/shown";
 import { lengthOf, lengthText, lengthWords } from "../../lib/time";
 import { range } from "../../lib/view";
 import { useQueries } from "../../live/use";
-import { words } from "../../messages.en";
 import { metricWords } from "../../messages.metrics.en";
 import type { Choice } from "./choice";
 import { type TopList, type TopRow, topListsOf } from "./top-list";
@@ -58,9 +57,7 @@ function TopPanel({ list, length }: { list: TopList; length: number }) {
     <section class="panel size-M" data-testid="top-texts">
       <header>
         <h2>{list.name}</h2>
-        <span class="sub">
-          {said.over(lengthWords(length))} · {integer(list.events)} {words.board.events}
-        </span>
+        <span class="sub">{said.over(lengthWords(length), integer(list.events))}</span>
       </header>
       {list.rows === null ? (
         <Empty title={said.unknown} />

@@ -31,9 +31,11 @@ export default function StatusPage() {
       </div>
       {problem && <Refused problem={problem} retry={reload} />}
       {body?.parts.length === 0 && <Empty title={words.status.none} />}
-      {body && <Holding status={body} />}
-      {body && body.parts.length > 0 && <Parts status={body} />}
-      {ready && <Sources />}
+      <div class="stack">
+        {body && <Holding status={body} />}
+        {body && body.parts.length > 0 && <Parts status={body} />}
+        {ready && <Sources />}
+      </div>
     </>
   );
 }
