@@ -151,7 +151,7 @@ class TestCompare:
     def test_what_few_metrics_ask_for_is_compared(self) -> None:
         """Spread, newest value, set and frequent texts: right, and each of them wrong."""
         model = further_metric()
-        exact_ = Exact(3, [1.0, 2.0, 6.0], last=(9, b"i" * 16, 6.0))
+        exact_ = Exact(3, [1.0, 2.0, 6.0], last=(9, b"i" * 16, 6.0, 6.0))
         exact_.in_set, exact_.texts = {"a", "b"}, Counter(a=2, b=1)
         right = Further(14.0, Last(9, b"i" * 16, 6.0), top_of("a", "a", "b"), theta_of("a", "b"))
 

@@ -218,12 +218,13 @@ class AuditTask:
     def _compared(self, seen: Seen) -> tuple[dict[str, Any], list[Difference]]:
         versions: dict[int, Audited] = {version.vid: version for version in seen.chain}
         found: list[Difference] = []
-        series = events = 0
+        series = events = unsure = 0
         for pane, served in seen.panes.items():
             counted = self._recount.panes[pane] if self._recount is not None else {}
             version = versions[pane.vid]
             series += len({text for shard in served for text in shard} | counted.keys())
             events += sum(exact.n for exact in counted.values())
+            unsure += sum(exact.unsure for exact in counted.values())
             found += compare(version.metric, version.version, pane, served, counted)
         metric = {
             "metric": seen.name,
@@ -234,6 +235,8 @@ class AuditTask:
             "panes": len(seen.panes),
             "series": series,
             "events": events,
+            # Whether these count hangs on last digits; of their series only n is compared.
+            "unsure": unsure,
             "left_out": seen.left_out,
             "epoch": seen.epoch,
             "rev": seen.rev,

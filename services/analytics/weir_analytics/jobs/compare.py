@@ -96,30 +96,39 @@ def _capped(rows: Mapping[str, Row], counted: Counted) -> Counted:
 def _fields(metric: Metric, row: Row | None, exact: Exact) -> Iterator[tuple[str, Any, Any]]:
     """Yield name, served and right value of each field that is not right."""
     served_n = row.n if row is not None else 0
-    if served_n != exact.n:
-        yield "n", served_n, exact.n
+    if not exact.n <= served_n <= exact.n + exact.unsure:
+        yield "n", served_n, _span(exact.n, exact.n + exact.unsure)
         return  # everything else follows from that
-    if row is None:
+    if row is None or exact.unsure:
         return
-    if metric.value_tree is not None and exact.values:
-        yield from _numbers(row, exact.values)
+    lows, highs = sorted(exact.lows), sorted(exact.highs)
+    if metric.value_tree is not None and lows:
+        yield from _numbers(row, lows, highs)
     if metric.needs_hll:
         yield from _distinct(row.hll, len(exact.members))
-    if metric.needs_kll and exact.values:
-        yield from _percentiles(metric, row.kll, sorted(exact.values))
+    if metric.needs_kll and lows:
+        yield from _percentiles(metric, row.kll, lows, highs)
     yield from _further(metric, row.further or Further(), exact)
 
 
-def _numbers(row: Row, values: Sequence[float]) -> Iterator[tuple[str, Any, Any]]:
-    total, size = math.fsum(values), math.fsum(map(abs, values))
-    whole = size < EXACT_BELOW and all(float(x).is_integer() for x in values)
+def _span(low: Any, high: Any) -> Any:
+    """Return what is right as a difference tells it."""
+    return low if low == high else [low, high]
+
+
+def _numbers(
+    row: Row, lows: Sequence[float], highs: Sequence[float]
+) -> Iterator[tuple[str, Any, Any]]:
+    """Compare what is added up with values that lie between two ends each, both ascending."""
+    least, most = math.fsum(lows), math.fsum(highs)
+    size = max(math.fsum(map(abs, lows)), math.fsum(map(abs, highs)))
+    whole = size < EXACT_BELOW and all(float(x).is_integer() for x in (*lows, *highs))
     allowed = 0.0 if whole else FLOAT_ERROR * size
-    if row.sum is None or abs(row.sum - total) > allowed:
-        yield "sum", row.sum, total
-    if row.min != min(values):
-        yield "min", row.min, min(values)
-    if row.max != max(values):
-        yield "max", row.max, max(values)
+    if row.sum is None or not least - allowed <= row.sum <= most + allowed:
+        yield "sum", row.sum, _span(least, most)
+    for field, served, at in (("min", row.min, 0), ("max", row.max, -1)):
+        if served is None or not lows[at] <= served <= highs[at]:
+            yield field, served, _span(lows[at], highs[at])
 
 
 def _distinct(sketch: bytes | None, exact: int) -> Iterator[tuple[str, Any, Any]]:
@@ -145,10 +154,13 @@ def _size(sketch: Any) -> float:
 
 def _further(metric: Metric, further: Further, exact: Exact) -> Iterator[tuple[str, Any, Any]]:
     """Yield what only few metrics ask for: spread, last, sets, frequent texts."""
-    if metric.needs_spread and exact.values:
-        yield from _spread(further.spread, exact.values)
-    if metric.needs_last and exact.last is not None and further.last != exact.last:
-        yield "last", further.last and further.last.value, exact.last[2]
+    if metric.needs_spread and (exact.values or exact.spans):
+        yield from _spread(further.spread, exact.lows, exact.highs)
+    if metric.needs_last and exact.last is not None:
+        *which, low, high = exact.last
+        served = further.last
+        if served is None or [*served[:2]] != which or not low <= served.value <= high:
+            yield "last", served and served.value, _span(low, high)
     if metric.theta_path is not None:
         found = opened(further.theta) if further.theta is not None else None
         if not _is_near(found, len(exact.in_set)):
@@ -157,11 +169,17 @@ def _further(metric: Metric, further: Further, exact: Exact) -> Iterator[tuple[s
         yield from _top(further.top, exact.texts)
 
 
-def _spread(served: float | None, values: Sequence[float]) -> Iterator[tuple[str, Any, Any]]:
+def _spread(
+    served: float | None, lows: Sequence[float], highs: Sequence[float]
+) -> Iterator[tuple[str, Any, Any]]:
+    values = [low + (high - low) / 2 for low, high in zip(lows, highs, strict=True)]
     mean = math.fsum(values) / len(values)
     spread = math.fsum((x - mean) ** 2 for x in values)
     # What doubles lose of squares around a mean far from zero, however small the spread is.
     allowed = SPREAD_ERROR * spread + FLOAT_ERROR * mean * mean * len(values)
+    # Its root is a distance: by the triangle inequality it moves no farther than the values.
+    moved = math.fsum((high - low) ** 2 for low, high in zip(lows, highs, strict=True))
+    allowed += 2 * math.sqrt(spread * moved) + moved
     if served is None or abs(served - spread) > allowed:
         yield "spread", served, spread
 
@@ -185,19 +203,19 @@ def _top(served: Texts | None, texts: Counter[str]) -> Iterator[tuple[str, Any, 
 
 
 def _percentiles(
-    metric: Metric, sketch: bytes | None, values: Sequence[float]
+    metric: Metric, sketch: bytes | None, lows: Sequence[float], highs: Sequence[float]
 ) -> Iterator[tuple[str, Any, Any]]:
     if not sketch:
-        yield "values", 0, len(values)
+        yield "values", 0, len(lows)
         return
     kll = ds.kll_doubles_sketch.deserialize(sketch)
-    if kll.n != len(values):
-        yield "values", kll.n, len(values)
+    if kll.n != len(lows):
+        yield "values", kll.n, len(lows)
         return
     error = TIMES * kll.normalized_rank_error(False) if kll.is_estimation_mode() else 0.0
     for percentile in metric.percentiles:
         q = percentile / 100
-        low, high = _at(values, q - error, math.floor), _at(values, q + error, math.ceil)
+        low, high = _at(lows, q - error, math.floor), _at(highs, q + error, math.ceil)
         found = float(kll.get_quantile(q, True))
         if not low <= found <= high:
             yield f"p{percentile:g}", found, [low, high]

@@ -20,9 +20,9 @@ from weir.admission import Refused, admit_foreign
 from weir.definitions.metric import Metric
 from weir.erasure import Erasure, subject_hash
 from weir.event import owner, placed
-from weir.expressions import Used, use
 from weir.expressions.numbers import scalar_text
 
+from weir_analytics.jobs.digits import Near, near
 from weir_analytics.jobs.sample import Audited, PaneAt
 from weir_analytics.panes.history import headers_of
 from weir_analytics.panes.kinds import Kind
@@ -37,12 +37,14 @@ class Exact:
 
     Attributes:
         n: How many events.
-        values: Their values.
+        values: Their values, as far as these are certain.
         members: What `distinct` sees.
         in_set: What `theta` sees.
         texts: What `top` sees, each with how often it came.
-        last: Event time, identity and value of the newest; of two at one time that of the
-            greater identity.
+        last: Event time, identity and value of the newest, and the end of its span; of two at
+            one time that of the greater identity.
+        spans: Between which the other values lie, both included (`digits.py`).
+        unsure: How many more events there may be, whatever their values.
     """
 
     n: int = 0
@@ -50,12 +52,26 @@ class Exact:
     members: set[str] = field(default_factory=set)
     in_set: set[str] = field(default_factory=set)
     texts: Counter[str] = field(default_factory=Counter)
-    last: tuple[int, bytes, float] | None = None
+    last: tuple[int, bytes, float, float] | None = None
+    spans: list[tuple[float, float]] = field(default_factory=list)
+    unsure: int = 0
+
+    @property
+    def lows(self) -> list[float]:
+        """The least that each value may be."""
+        return self.values + [low for low, _high in self.spans]
+
+    @property
+    def highs(self) -> list[float]:
+        """The most that each value may be."""
+        return self.values + [high for _low, high in self.spans]
 
     def add(self, other: Exact) -> None:
         """Take what another series has, too."""
         self.n += other.n
         self.values += other.values
+        self.spans += other.spans
+        self.unsure += other.unsure
         self.members |= other.members
         self.in_set |= other.in_set
         self.texts.update(other.texts)
@@ -181,12 +197,13 @@ class Recount:
             for res in metric.keep_ms
         }
         panes = starts & part.panes
-        used = use(metric, event) if panes else None
-        if not isinstance(used, Used):
+        it = near(metric, event) if panes else None
+        if it is None:
             return
-        one = _exact(metric, used, event, found)
+        at = (found.time_ms, found.identity)
+        one = exact_of(metric, it, event, at) if it.sure else Exact(unsure=1)
         for pane in panes:
-            self.panes[pane].setdefault(used.series, Exact()).add(one)
+            self.panes[pane].setdefault(it.used.series, Exact()).add(one)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,14 +214,22 @@ class _Event:
     value: bytes
 
 
-def _exact(metric: Metric, used: Used, event: Mapping[str, Any], found: _Event) -> Exact:
-    """Return what one event is to a metric that uses it."""
+def exact_of(metric: Metric, it: Near, event: Mapping[str, Any], at: tuple[int, bytes]) -> Exact:
+    """Return what one event is to a metric that certainly uses it.
+
+    Args:
+        metric: The metric.
+        it: What the event is to it.
+        event: The event.
+        at: Its time and identity.
+    """
     one = Exact(1)
-    if used.value is not None:
-        one.values = [used.value]
-        one.last = (found.time_ms, found.identity, used.value)
-    if used.distinct is not None:
-        one.members = {used.distinct}
+    low, high = it.span
+    if low is not None:
+        one.values, one.spans = ([low], []) if low == high else ([], [(low, high)])
+        one.last = (*at, low, high)
+    if it.used.distinct is not None:
+        one.members = {it.used.distinct}
     if metric.theta_path is not None:
         text = scalar_text(metric.theta_path.read(event))
         one.in_set = set() if text is None else {text}
