@@ -34,6 +34,7 @@ from weir.rows import Row
 from weir.series import OTHER, series_digest, shard_of
 from weir.sets import Theta
 from weir_analytics.jobs.compare import compare
+from weir_analytics.jobs.count_again import mending
 from weir_analytics.jobs.mended import Whole, is_wanted, mended, whole_of
 from weir_analytics.jobs.open_jobs import open_jobs
 from weir_analytics.jobs.recount import Exact
@@ -52,6 +53,7 @@ by: [data.k]
 aggregates: [count, sum, p95, "distinct(data.u)"]
 keep: {10s: 1h, 1m: 7d}
 """
+ERASE = f'{{"do": {{"job": "erase", "subject_hash": "{"0" * 64}"}}}}'
 PANE = PaneAt(5, 60, 1_200)
 
 
@@ -307,6 +309,40 @@ class TestSample:
         drawn = draw(7, 1_000, 2_000, 50)
         assert drawn == draw(7, 1_000, 2_000, 50) != draw(8, 1_000, 2_000, 50)
         assert all(1_000 <= at < 2_000 for at in drawn)
+
+
+class TestMending:
+    AUDIT = '{"do": {"job": "audit", "mend": true}}'
+
+    def fold(self, by: str) -> Definitions:
+        """Return a metric whose second version somebody has made, and audits by two."""
+        return folded(
+            put_record(Edit("a", "metric", "amount", None, "test", 0), TEXT),
+            put_record(Edit("a", "job", "nightly", None, "schedule", 0), self.AUDIT),
+            put_record(Edit("a", "job", "asked", None, "key:1", 0), self.AUDIT),
+            put_record(Edit("a", "job", "gone", None, "key:1", 0), ERASE),
+            put_record(Edit("a", "metric", "amount", 1, by, 0), TEXT),
+        )
+
+    def told(self, fold: Definitions, job: str, vid: int = 4) -> tuple[list[int], list[str]]:
+        """Return what a job counts again, and what it tells, of a metric that differs."""
+        asked = fold.get("a", "job", job)
+        assert asked is not None
+        found = mending(fold, asked, {"amount": vid})
+        return [one.vid for one in found.again], list(found.still)
+
+    @pytest.mark.parametrize("mender", ["nightly", "asked"])
+    def test_what_a_mend_has_made_is_told_and_not_mended_again(self, mender: str) -> None:
+        """Else the log is counted again each night; whoever asks for it is obeyed."""
+        fold = self.fold(f"job:{mender}")
+        assert self.told(fold, "nightly") == ([], ["amount"])
+        assert self.told(fold, "asked") == ([4], ["amount"])
+
+    @pytest.mark.parametrize("by", ["key:1", "job:gone", "job:nobody"])
+    def test_any_other_version_is_mended(self, by: str) -> None:
+        """Also one that an erasure has made; but not one that is newer than what was seen."""
+        assert self.told(self.fold(by), "nightly") == ([4], [])
+        assert self.told(self.fold(by), "nightly", vid=0) == ([], [])
 
 
 class TestOrder:

@@ -14,13 +14,12 @@ from typing import Any, Final
 
 import structlog
 from weir import names
-from weir.definitions.fold import Definitions
 from weir.definitions.history import Definition
 from weir.definitions.job import Audit
 from weir.erasure import erasures
 
 from weir_analytics.jobs.compare import Difference, compare
-from weir_analytics.jobs.count_again import count_again
+from weir_analytics.jobs.count_again import count_again, mending
 from weir_analytics.jobs.event_times import event_times
 from weir_analytics.jobs.recount import Part, Recount, Terms
 from weir_analytics.jobs.sample import Audited, chain_of, draw, draw_places, panes_of
@@ -201,9 +200,16 @@ class AuditTask:
         told = [self._compared(seen) for seen in self._seen]
         different = [difference for _metric, found in told for difference in found]
         metrics = [metric for metric, _found in told]
-        for name, found in Counter(d.metric for d in different).items():
-            LOG.error("metric_differs", tenant=self._asked.tenant, name=name, differences=found)
-        mended = self._mend(cycle, {d.metric for d in different}) if self._wanted.mend else []
+        for name, many in Counter(d.metric for d in different).items():
+            LOG.error("metric_differs", tenant=self._asked.tenant, name=name, differences=many)
+        looked_at = {seen.name: seen.chain[0].vid for seen in self._seen if seen.chain}
+        differ = {d.metric: looked_at[d.metric] for d in different}
+        found = mending(cycle.stores.definitions.fold, self._asked, differ)
+        for name in found.still:
+            LOG.error("metric_differs_still", tenant=self._asked.tenant, name=name)
+        mended = found.again if self._wanted.mend else ()
+        for metric in mended:
+            count_again(cycle, metric, self._asked)
         return {
             "verified": not different if any(m["verified"] is not None for m in metrics) else None,
             "seed": self._facts["seed"],
@@ -212,7 +218,8 @@ class AuditTask:
             "metrics": metrics,
             "differences": [d.told() for d in different[:TOLD_DIFFERENCES]],
             "differences_in_all": len(different),
-            "mended": mended,
+            "mended": [metric.name for metric in mended],
+            "still_different": list(found.still),
         }
 
     def _compared(self, seen: Seen) -> tuple[dict[str, Any], list[Difference]]:
@@ -242,19 +249,3 @@ class AuditTask:
             "rev": seen.rev,
         }
         return metric, found
-
-    def _mend(self, cycle: Cycle, differ: set[str]) -> list[str]:
-        """Count metrics that differ again: the same text, as a new version over the log."""
-        fold, mended = cycle.stores.definitions.fold, []
-        for name in sorted(differ):
-            current = fold.get(self._asked.tenant, "metric", name)
-            if current is not None and not self._has_moved(fold, name):
-                count_again(cycle, current, self._asked)
-                mended.append(name)
-        return mended
-
-    def _has_moved(self, fold: Definitions, name: str) -> bool:
-        """Tell whether somebody has edited a metric since it was looked at."""
-        looked_at = {seen.name: seen.chain[0].vid for seen in self._seen if seen.chain}
-        history = fold.history(self._asked.tenant, "metric", name)
-        return not history or history[0].vid != looked_at.get(name)
