@@ -55,6 +55,7 @@ keep: {10s: 1h, 1m: 7d}
 """
 ERASE = f'{{"do": {{"job": "erase", "subject_hash": "{"0" * 64}"}}}}'
 PANE = PaneAt(5, 60, 1_200)
+CROWD = [f"=s{i}" for i in range(40)]
 
 
 def metric() -> Metric:
@@ -182,20 +183,53 @@ class TestCompare:
 
     def test_what_has_no_row_of_its_own_is_other(self) -> None:
         """In a capped pane the rest is compared together, in its own shard."""
-        names_ = [f"=s{i}" for i in range(40)]
-        (home, *_), inside = names_, shard_of(series_digest("=s0"), 2)
-        rest = [s for s in names_[1:] if shard_of(series_digest(s), 2) == inside]
-        own = dict.fromkeys((s for s in names_ if s not in rest), row(1.0, members=1))
-        counted = {series: exact(1.0, members=1) for series in names_}
-        shards: list[dict[str, Row]] = [{}, {}]
-        for series, found in own.items():
-            shards[shard_of(series_digest(series), 2)][series] = found
-        shards[inside][OTHER] = row(*[1.0] * len(rest), members=1)
-        assert home in shards[inside]
-        assert list(compare(metric(), 3, PANE, shards, counted)) == []
-        shards[inside][OTHER] = row(*[1.0] * (len(rest) - 1), members=1)
-        (found_,) = compare(metric(), 3, PANE, shards, counted)
-        assert (found_.series, found_.field, found_.recounted) == (OTHER, "n", len(rest))
+        shards = capped()
+        assert told(shards) == []
+        shards[0][OTHER] = row(*[1.0] * (shards[0][OTHER].n - 1), members=1)
+        assert told(shards) == [(OTHER, "n")]
+
+    def test_who_has_a_row_is_compared_too(self) -> None:
+        """The smallest digests of each shard do, no fewer and no more and no others."""
+        shards = capped()
+        (least, *_), (greatest,) = shards[0], by_digest(0)[3:4]
+        shards[0][greatest] = shards[0].pop(least)
+        assert sorted(told(shards)) == sorted([(least, "n"), (greatest, "n")])
+        shards = capped(limit=2)
+        assert len(told(shards)) == 4
+        assert told([{s: row(1.0, members=1) for s in by_digest(n)} for n in (0, 1)]) != []
+
+    def test_an_unsure_event_may_have_made_a_series(self) -> None:
+        """Then it has a row in place of another one; else the pane is as without it."""
+        least = by_digest(0)[0]
+        unsure = {least: Exact(unsure=1)}
+        assert told(capped(), unsure) == []
+        shards = capped()
+        shards[0] = capped(limit=4)[0]
+        del shards[0][least]
+        assert told(shards, unsure) == []
+
+
+def by_digest(shard: int) -> list[str]:
+    """Return the series of a crowded pane in a shard, in the order in which they get rows."""
+    inside = (s for s in CROWD if shard_of(series_digest(s), 2) == shard)
+    return sorted(inside, key=series_digest)
+
+
+def capped(limit: int = 3) -> list[dict[str, Row]]:
+    """Return a pane of 40 series, of which so many have a row in each of two shards."""
+    shards = []
+    for shard in (0, 1):
+        own, rest = by_digest(shard)[:limit], by_digest(shard)[limit:]
+        rows = {series: row(1.0, members=1) for series in own}
+        shards.append(rows | {OTHER: row(*[1.0] * len(rest), members=1)})
+    return shards
+
+
+def told(shards: list[dict[str, Row]], more: dict[str, Exact] | None = None) -> list[Any]:
+    """Return series and field of what differs in the crowded pane of a metric with 6 series."""
+    model = metric().model_copy(update={"max_series": 6})
+    counted = {series: exact(1.0, members=1) for series in CROWD} | (more or {})
+    return [(d.series, d.field) for d in compare(model, 3, PANE, shards, counted)]
 
 
 def folded(*records: tuple[bytes, bytes]) -> Definitions:

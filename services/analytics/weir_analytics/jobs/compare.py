@@ -23,6 +23,7 @@ from weir.sets import opened
 
 from weir_analytics.jobs.recount import Counted, Exact
 from weir_analytics.jobs.sample import PaneAt
+from weir_analytics.panes.pane_merge import own_limit, own_series
 
 EXACT_BELOW: Final = 2.0**53
 FLOAT_ERROR: Final = 1e-9
@@ -68,9 +69,10 @@ def compare(
     metric: Metric, version: int, pane: PaneAt, served: Served, counted: Counted
 ) -> Iterator[Difference]:
     """Yield every field of a pane that differs, both ways round."""
+    limit = own_limit(metric.max_series, len(served))
     for shard, rows in enumerate(served):
-        own = {s: e for s, e in counted.items() if _shard(s, len(served)) == shard}
-        expected = own if OTHER not in rows else _capped(rows, own)
+        here = {s: e for s, e in counted.items() if _shard(s, len(served)) == shard}
+        expected = _capped(here, _own(rows, here, limit))
         for series in sorted(rows.keys() | expected.keys()):
             exact, row = expected.get(series, Exact()), rows.get(series)
             for field, is_, must in _fields(metric, row, exact):
@@ -83,14 +85,21 @@ def _shard(series: str, shards: int) -> int:
     return shard_of(series_digest(series), shards)
 
 
-def _capped(rows: Mapping[str, Row], counted: Counted) -> Counted:
-    """Return what was counted as a capped pane holds it: the rest together as other."""
-    own = {series: exact for series, exact in counted.items() if series in rows}
-    other = Exact()
-    for series, exact in counted.items():
-        if series not in rows:
-            other.add(exact)
-    return own | {OTHER: other}
+def _own(rows: Mapping[str, Row], counted: Counted, limit: int) -> frozenset[str]:
+    """Return the series that must have a row of their own: those of the smallest digests.
+
+    Whether an unsure event made a series only its row can tell.
+    """
+    sure = (s for s, exact in counted.items() if exact.n or s in rows)
+    return own_series(frozenset(sure), (), limit)
+
+
+def _capped(counted: Counted, own: frozenset[str]) -> Counted:
+    """Return what was counted as a pane holds it: the rest together as other."""
+    expected = {series: exact for series, exact in counted.items() if series in own}
+    for series in counted.keys() - own:
+        expected.setdefault(OTHER, Exact()).add(counted[series])
+    return expected
 
 
 def _fields(metric: Metric, row: Row | None, exact: Exact) -> Iterator[tuple[str, Any, Any]]:
