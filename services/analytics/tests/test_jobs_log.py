@@ -80,12 +80,12 @@ def log(
     return Log(settings_for(tmp_path, kafka), World(kafka, "redis://127.0.0.1:1/0"))
 
 
-def quarantine(log: Log, count: int = COPIES) -> None:
-    """Copy items that an older release could not use."""
+def quarantine(log: Log, count: int = COPIES, topic_id: str = "first", ids: str = "e") -> None:
+    """Copy items of a log that an older release could not use."""
     writer = QuarantineWriter(log.settings.kafka)
     for i in range(count):
-        item = {"specversion": "1.0", "id": f"e{i}", "source": "s", "type": "t"}
-        origin = Origin(names.EVENTS, 0, i, 1_800_000_000_000 + i)
+        item = {"specversion": "1.0", "id": f"{ids}{i}", "source": "s", "type": "t"}
+        origin = Origin(names.EVENTS, topic_id, 0, i, 1_800_000_000_000 + i)
         value = json.dumps(item).encode()
         writer.send(Copy(origin, value, "too_deep", "acme", "web"))
     assert writer.flush() == count
@@ -162,6 +162,28 @@ class TestReplay:
             "still": {},
             "dry_run": False,
         }
+
+    def test_offsets_of_a_log_that_was_made_anew_were_not_put_back(self, log: Log) -> None:
+        """Its records at the same offsets are others: each comes back, once."""
+        for at, (topic_id, ids) in enumerate((("first", "e"), ("second", "f"))):
+            quarantine(log, topic_id=topic_id, ids=ids)
+            run = Run(log)
+            outcome = run.end(run.facts())
+            assert (outcome["replayed"], outcome["already"]) == (COPIES, at * COPIES)
+        assert len(set(log.origins())) == len(log.origins()) == 2 * COPIES
+
+    def test_what_an_earlier_release_put_back_stays_so(
+        self, log: Log, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its copies and notes name no log, and still go by each other."""
+        with monkeypatch.context() as patched:
+            patched.setattr(Origin, "__str__", lambda origin: origin.place)
+            quarantine(log)
+        assert Run(log).end(Run(log).facts())["replayed"] == COPIES
+        assert set(log.notes()) == {f"{names.EVENTS}/0/{i}" for i in range(COPIES)}
+        quarantine(log, ids="f")
+        outcome = Run(log).end(Run(log).facts())
+        assert (outcome["replayed"], outcome["already"]) == (COPIES, COPIES)
 
     def test_a_key_leads_to_the_partition_that_ingest_chooses(self, log: Log) -> None:
         """A resend of the mended item meets its replay there, and is its duplicate."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -19,7 +20,7 @@ from weir_analytics.panes.quarantine import (
 )
 
 BROKER_LIMIT = 1_048_588
-ORIGIN = Origin(names.EVENTS, 3, 9_000_000_000, 1_800_000_000_000)
+ORIGIN = Origin(names.EVENTS, "Qx-_1", 3, 9_000_000_000, 1_800_000_000_000)
 
 
 def refused(value: bytes, headers: dict[str, bytes]) -> Copy:
@@ -29,6 +30,16 @@ def refused(value: bytes, headers: dict[str, bytes]) -> Copy:
 
 
 class TestCopy:
+    def test_an_offset_is_one_of_its_log(self) -> None:
+        """A log that is made anew has the same offsets, and its records are others."""
+        copy = Copy(ORIGIN, b"x", "too_deep", "acme", "web")
+        anew = replace(copy, origin=replace(ORIGIN, topic_id="Qx-_2"))
+        assert copy.key() == b"weir.events/Qx-_1/3/9000000000"
+        assert dict(copy.record()[1])["weir-origin"] == copy.key()
+        assert replace(copy, vid=7).key() == b"weir.events/Qx-_1/3/9000000000/7"
+        assert anew.key() == b"weir.events/Qx-_2/3/9000000000"
+        assert copy.origin.place == anew.origin.place == "weir.events/3/9000000000"
+
     def test_an_oversized_value_is_cut(self) -> None:
         """Of a value that no copy can hold the beginning is kept, with length and digest."""
         value = b"x" * 1_000_000

@@ -25,7 +25,8 @@ class Whole:
     """A copy of a record that nobody could use.
 
     Attributes:
-        origin: Where it stood in the log, `topic/partition/offset`.
+        origin: Where it stood in which log, `topic/topic id/partition/offset`; without the id
+            if an earlier release copied it.
         tenant: Whose it is.
         source: From which source.
         reason: Why it could not be used.

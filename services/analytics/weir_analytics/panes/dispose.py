@@ -169,12 +169,12 @@ class DisposeTask:
         for at in map(int, part[rows.kind[part] == Kind.REFUSED]):
             rows.refuse(at, self._copy_refused(rows, at))
         for at in map(int, part[rows.kind[part] == Kind.FOREIGN]):
-            origin = rows.origin(at, self._batch.topic)
+            origin = rows.origin(at, self._batch)
             found = admit_foreign(
                 rows.bytes_at(at),
                 received_ms=int(rows.received_ms[at]),
                 recheck=True,
-                origin=str(origin),
+                origin=origin.place,
             )
             if isinstance(found, Refused):
                 rows.refuse(at, self._copy_foreign(rows, at, found.reason))
@@ -188,7 +188,7 @@ class DisposeTask:
             header_text(headers, names.HEADER_SOURCE, FOREIGN_SOURCE),
         )
         copy = Copy(
-            rows.origin(at, self._batch.topic),
+            rows.origin(at, self._batch),
             rows.bytes_at(at),
             reason_of(headers),
             tenant,
@@ -199,7 +199,7 @@ class DisposeTask:
         return copy
 
     def _copy_foreign(self, rows: _Slice, at: int, reason: Reason) -> Copy:
-        origin = rows.origin(at, self._batch.topic)
+        origin = rows.origin(at, self._batch)
         copy = Copy(origin, rows.bytes_at(at), reason, DEFAULT_TENANT, FOREIGN_SOURCE)
         self._send(copy)
         return copy
@@ -250,9 +250,10 @@ class _Slice:
         """Return the headers of a refused or foreign record; the last of a name wins."""
         return dict(map(_header, (self._headers[at].as_py() or "").split(",")))
 
-    def origin(self, at: int, topic: str) -> Origin:
+    def origin(self, at: int, batch: Batch) -> Origin:
         """Return where a record stands."""
-        return Origin(topic, int(self.partition[at]), int(self.offset[at]), int(self.at_ms[at]))
+        place = int(self.partition[at]), int(self.offset[at]), int(self.at_ms[at])
+        return Origin(batch.topic, batch.topic_id, *place)
 
     def refuse(self, at: int, copy: Copy) -> None:
         """Note that a record is quarantined whole: it is no earlier record for dedup."""

@@ -34,15 +34,26 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a record stands in the log, and when it was appended there."""
+    """Where a record stands in the log, and when it was appended there.
+
+    Attributes:
+        topic_id: Kafka's id of the topic: one that was made anew has the same offsets again.
+            Copies of earlier releases go without, so they are of a log before.
+    """
 
     topic: str
+    topic_id: str
     partition: int
     offset: int
     at_ms: int
 
-    def __str__(self) -> str:
+    @property
+    def place(self) -> str:
+        """Return what makes the identity of a record without an id, in one log."""
         return f"{self.topic}/{self.partition}/{self.offset}"
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.topic_id}/{self.partition}/{self.offset}"
 
 
 @dataclass(frozen=True)

@@ -178,7 +178,7 @@ def quarantine(unusable: Sequence[Unusable], batch: Batch, versions: Mapping[int
     writer = quarantine_writer(batch.kafka)
     for message in read_records(batch.kafka, batch.topic, wanted):
         place = (message.partition() or 0, message.offset() or 0)
-        origin = Origin(batch.topic, *place, message.timestamp()[1])
+        origin = Origin(batch.topic, batch.topic_id, *place, message.timestamp()[1])
         for one in wanted[place]:
             writer.send(_copy(one, origin, message.value(), versions))
     writer.flush()
