@@ -170,3 +170,26 @@ def test_a_redirect_carries_the_key_nowhere(tmp_path: Path) -> None:
         server.shutdown()
     assert "answer 302 without words" in told
     assert seen == ["/api/v1/definitions/metric/never"]
+
+
+@pytest.mark.parametrize("status", [200, 422])
+def test_an_answer_that_is_cut_short_is_none(tmp_path: Path, status: int) -> None:
+    """Exit code 3: nobody knows what became of it; an answer is only believed whole."""
+
+    class CutShort(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", "100")
+            self.end_headers()
+            self.wfile.write(b'{"version":')
+
+        def log_message(self, *_: Any) -> None:
+            """Write nothing."""
+
+    (tmp_path / "a.yaml").write_text(metric("never"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), CutShort) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        command = Command(tmp_path, f"http://127.0.0.1:{server.server_port}", "wk_key")
+        told = command.run(code=3)
+        server.shutdown()
+    assert "must answer, broke off (IncompleteRead(11 bytes read, 89 more expected))" in told

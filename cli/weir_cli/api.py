@@ -8,6 +8,7 @@ it changes. Redirects are not followed: they would carry the key elsewhere.
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
 import urllib.error
@@ -133,15 +134,20 @@ class Api:
             self._url + path, payload, {**sent, **headers}, method=method
         )
         try:
+            return self._answer(request)
+        except urllib.error.URLError as error:
+            return None, f"could not be reached ({error.reason})"
+        except (OSError, http.client.HTTPException) as error:
+            return None, f"broke off ({error})"
+
+    def _answer(self, request: urllib.request.Request) -> tuple[Answer, str]:
+        """Return what is answered, also a refusal, once all of it has come."""
+        try:
             with self._opener.open(request, timeout=TIMEOUT_S) as response:
                 return Answer(response.status, _decoded(response.read())), "answered"
         except urllib.error.HTTPError as error:
             with error:
                 return Answer(error.code, _decoded(error.read())), f"answered {error.code}"
-        except urllib.error.URLError as error:
-            return None, f"could not be reached ({error.reason})"
-        except OSError as error:
-            return None, f"broke off ({error})"
 
 
 def quoted(*parts: str) -> str:
