@@ -193,6 +193,17 @@ class TestRollback:
         (found,) = objects(weir.do("rollback", "metric/rolled", "--to", "2", "--json")[0])
         assert (found["version"], found["parsed"]["unit"]) == (4, "s")
 
+    def test_a_file_says_which(self, weir: Command) -> None:
+        """By kind and name, whatever else it says; it must be one."""
+        store(weir, "x", metric("of_a_file"), metric("of_a_file", "s"))
+        path = weir.write("mine.yaml", metric("of_a_file", "h"))
+        written, _ = weir.do("rollback", "-f", path, "--to", "1")
+        assert written == "metric/of_a_file version 3 has the text of version 1\n"
+        assert path.read_text() == metric("of_a_file", "h")
+        path.write_text(f"{metric('of_a_file')}---\n{metric('of_two')}")
+        _, errors = weir.do("rollback", "-f", path, "--to", "1", code=2)
+        assert "found metric/of_a_file, metric/of_two; name one as KIND/NAME" in errors
+
     def test_only_from_the_version_that_was_meant(self, weir: Command) -> None:
         """Somebody else's change in between is not undone unseen."""
         store(weir, "x", metric("guarded"), metric("guarded", "s"))
@@ -214,6 +225,7 @@ class TestRollback:
     [
         (("get", "metric/"), "must be written as kind/name, such as metric/orders"),
         (("rollback", "metric"), "must be written as kind/name"),
+        (("rollback", "--to", "1"), "must have one KIND/NAME or a file (-f), got neither or both"),
         (("diff",), "must have files (-f) or one KIND/NAME, got neither or both"),
         (("diff", "metric/a"), "--version must say which version"),
         (("history", "-n", "0"), "--limit must be between 1 and 500, got 0"),
