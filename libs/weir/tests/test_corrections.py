@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from weir.corrections import CorrectionRecord, Figures, decode, encode
+from weir.corrections import CorrectionRecord, Figures, added, decode, encode
 
 WRITTEN = (
     b'{"v":1,"epoch":7,"batch":88,"tenant":"shop","metric":"orders","version":3,"vid":41,'
@@ -33,10 +33,12 @@ def record(**changes: Any) -> CorrectionRecord:
 
 
 def test_what_was_written_is_read() -> None:
-    """A record of the first release is read for ever, byte for byte."""
+    """A record of the first release is read for ever, byte for byte, and is a copy of itself."""
     found = decode(WRITTEN)
 
-    assert encode(found) == WRITTEN
+    assert encode(found) == WRITTEN[:-1] + b',"shard":0}'
+    assert found.key == "7/88/41/10/1800000000/=eu"
+    assert record(shard=3).key == found.key
     assert found.now == Figures(318, 12.0, 1.0, 4.0)
     assert found.sources == [("web", 50), ("app", 6)]
     assert (found.events, found.late_ms) == (56, 1_320_000)
@@ -57,8 +59,32 @@ def test_only_copies_share_a_key(change: dict[str, Any]) -> None:
     assert record().key != record(**change).key
 
 
+def test_each_shard_has_a_row_of_others_of_its_own() -> None:
+    """What changed in the row `*` of one shard is no copy of what changed in another's."""
+    keys = {record(series="*", shard=shard).key for shard in range(3)}
+    assert len(keys) == 3
+    assert record(series="*").key == "7/88/41/10/1800000000/*"
+
+
 @pytest.mark.parametrize("case", [Case(None, 3, 3), Case(2, 5, 3), Case(4, None, -4)])
 def test_events_are_what_the_row_gained(case: Case) -> None:
     """A row that is new, one that grew, and one that was merged into the row of the others."""
     was, now = (None if n is None else Figures(n) for n in (case.was, case.now))
     assert record(was=was, now=now).events == case.events
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        (Figures(2, 3.0, 1.0, 2.0), Figures(1, -4.0, -4.0, -4.0), Figures(3, -1.0, -4.0, 2.0)),
+        (Figures(2), Figures(1), Figures(3)),
+        (Figures(2), None, Figures(2)),
+        (None, None, None),
+    ],
+)
+def test_rows_taken_as_one_add_up(
+    one: Figures | None, other: Figures | None, both: Figures | None
+) -> None:
+    """With values, of a metric without them, and where one or both do not exist."""
+    assert added(one, other) == both
+    assert added(other, one) == both

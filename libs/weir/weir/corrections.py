@@ -7,6 +7,10 @@ For every pane and series, from when its pane was final and its version served: 
 first final value plus all corrections is the value now. Counts and sums add; of
 minimum and maximum, the newest correction has the value now.
 
+A series lies in one shard, but each shard has a row `*` of a pane. A record is of the row
+of one shard, since a crash may leave the outbox of one and not of another: records of both
+in one would be another record when it is sent again. Readers that show `*` add them up.
+
 Only the shape and its JSON live here. Unknown members are ignored and members added
 later have defaults, so that readers of two releases live together.
 """
@@ -18,7 +22,8 @@ from typing import Final
 import msgspec
 
 from weir.formats import checked
-from weir.rows import Row
+from weir.rows import Row, merge
+from weir.series import OTHER
 
 VERSION: Final = 1
 
@@ -40,6 +45,15 @@ class Figures(msgspec.Struct, frozen=True):
     def of(cls, row: Row) -> Figures:
         """Return the exact members of a row."""
         return cls(row.n, row.sum, row.min, row.max)
+
+
+def added(one: Figures | None, other: Figures | None) -> Figures | None:
+    """Return the members of two rows taken as one; None is a row that does not exist."""
+    if one is None or other is None:
+        return one or other
+    return Figures.of(
+        merge(Row(*msgspec.structs.astuple(one)), Row(*msgspec.structs.astuple(other)))
+    )
 
 
 class CorrectionRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +79,7 @@ class CorrectionRecord(msgspec.Struct, frozen=True, kw_only=True):
             or belong to this series: where there is one source, it is the one.
         sources_known: Whether `sources` is complete. False for what an earlier batch
             left unsent, and where a batch brought too many groups of late events.
+        shard: Whose row it is; 0 in a record of a release before it was told.
     """
 
     v: int = VERSION
@@ -83,12 +98,18 @@ class CorrectionRecord(msgspec.Struct, frozen=True, kw_only=True):
     final_ms: int
     sources: list[tuple[str, int]] = msgspec.field(default_factory=list)
     sources_known: bool = True
+    shard: int = 0
 
     @property
     def key(self) -> str:
-        """The key that says which records are copies of each other."""
+        """The key that says which records are copies of each other.
+
+        It names the shard only where it must: a key is the same in a record that was sent
+        before an upgrade and again after it.
+        """
         place = (self.epoch, self.batch, self.vid, self.res_s, self.start_s)
-        return f"{'/'.join(map(str, place))}/{self.series}"
+        row = f"{OTHER}/{self.shard}" if self.series == OTHER and self.shard else self.series
+        return f"{'/'.join(map(str, place))}/{row}"
 
     @property
     def late_ms(self) -> int:

@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from hypothesis import given
+from hypothesis import strategies as st
 from weir import names
 from weir.corrections import CorrectionRecord, Figures, decode
 from weir.definitions.fold import Definitions
 from weir.definitions.records import Edit, put_record
 from weir.kafka import Kafka
+from weir.series import OTHER
 from weir_analytics.panes.commit_job import Correction, OutboxEntry
 from weir_analytics.panes.corrections import (
     Arrival,
@@ -58,6 +61,11 @@ def correction(res_s: int = 10, start_s: int = START_S, **changes: Any) -> Corre
         "was": Figures(1, None, None, None),
     } | changes
     return Correction(res_s=res_s, start_s=start_s, now=Figures(3, None, None, None), **members)
+
+
+def others(was: int, gained: int) -> Correction:
+    """Return a correction of the row of all series beyond `max_series`."""
+    return Correction(0, 10, START_S, OTHER, Figures(was), Figures(was + gained))
 
 
 def outbox(
@@ -113,6 +121,38 @@ class TestRecords:
         """A task that left groups out makes every list of sources one of those known."""
         (found,) = records_of(definitions(), outbox(correction()), arrival(complete=False))
         assert not found.sources_known
+
+    @given(
+        shards=st.dictionaries(
+            st.integers(0, 3),
+            st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=3),
+            min_size=1,
+        ),
+        trimmed=st.dictionaries(st.integers(0, 3), st.integers(0, 3)),
+    )
+    def test_corrections_of_others_add_up_over_shards(
+        self, shards: dict[int, list[tuple[int, int]]], trimmed: dict[int, int]
+    ) -> None:
+        """All events are in the sum of what is kept, also if some outboxes are sent again."""
+        boxes = {
+            shard: [
+                OutboxEntry(n, 4, n, [], [others(was, gained)])
+                for n, (was, gained) in enumerate(changes)
+            ]
+            for shard, changes in shards.items()
+        }
+        again = {shard: box[trimmed.get(shard, 0) :] for shard, box in boxes.items()}
+        sent = [
+            *records_of(definitions(), boxes, arrival()),
+            *records_of(definitions(), again, arrival()),
+        ]
+        kept: dict[str, CorrectionRecord] = {}
+        for record in sent:
+            kept.setdefault(record.key, record)
+
+        assert sum(one.events for one in kept.values()) == sum(
+            gained for changes in shards.values() for _was, gained in changes
+        )
 
     def test_a_version_that_nobody_can_read_has_no_name_to_tell(self) -> None:
         """A version that is not in the log of definitions makes no record."""

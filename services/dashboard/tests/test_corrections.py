@@ -82,6 +82,26 @@ class TestKept:
 
         assert [one.seq for one in finest(kept)] == [0, 3, 4]
 
+    def test_rows_of_others_are_one_row(self) -> None:
+        """Each shard has one of a pane; readers see one, with the place of the newest."""
+        rows = [
+            correction(series="*", batch=900, was=None, now=Figures(3, 6.0, 1.0, 4.0)),
+            correction(batch=900),
+            correction(series="*", batch=900, shard=1, now=Figures(5, 9.0, -2.0, 3.0)),
+            correction(series="*", batch=901),
+        ]
+        kept = Corrections(Kafka("127.0.0.1:1"), SystemClock())
+        kept.take([told(seq, record) for seq, record in enumerate(rows)])
+        found = kept.newest("default")
+
+        assert [one.seq for one in found] == [3, 2, 1]
+        both = found[1].record
+        assert (both.now, both.events) == (
+            Figures(8, 15.0, -2.0, 4.0),
+            rows[0].events + rows[2].events,
+        )
+        assert both.was == rows[2].was
+
 
 def told(seq: int, record: CorrectionRecord) -> Record:
     """Return a record of the topic."""

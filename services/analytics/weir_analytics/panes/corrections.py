@@ -12,14 +12,13 @@ after a crash reads the same range, so it tells the same.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from weir import names
 from weir.corrections import CorrectionRecord, encode
 from weir.definitions.fold import Definitions
-from weir.definitions.history import Definition
 from weir.definitions.metric import Metric
 from weir.kafka import Kafka
 
@@ -85,48 +84,41 @@ def records_of(
     """Return the corrections of the outboxes as records. Pure."""
     senders = Senders(arrival.late)
     found: list[CorrectionRecord] = []
-    for entries in outboxes.values():
-        for entry in entries:
-            own = (entry.epoch, entry.batch) == (arrival.epoch, arrival.batch)
-            for one in entry.corrections:
-                definition = definitions.by_vid(one.vid)
-                metric = definition.metric if definition is not None else None
-                if definition is None or metric is None:
-                    continue
-                sources = senders.of(definition.tenant, metric, one) if own else []
-                known = own and arrival.complete
-                found.append(
-                    _record(entry, one, definition, metric, arrival.received_ms, sources, known)
-                )
+    for shard, entry, one in _rows(outboxes):
+        own = (entry.epoch, entry.batch) == (arrival.epoch, arrival.batch)
+        definition = definitions.by_vid(one.vid)
+        metric = definition.metric if definition is not None else None
+        if definition is None or metric is None:
+            continue
+        record = CorrectionRecord(
+            epoch=entry.epoch,
+            batch=entry.batch,
+            tenant=definition.tenant,
+            metric=definition.name,
+            version=definition.version,
+            vid=one.vid,
+            res_s=one.res_s,
+            start_s=one.start_s,
+            series=one.series,
+            was=one.was,
+            now=one.now,
+            received_ms=arrival.received_ms,
+            final_ms=(one.start_s + one.res_s) * 1000 + metric.lateness_ms,
+            sources=senders.of(definition.tenant, metric, one) if own else [],
+            sources_known=own and arrival.complete,
+            shard=shard,
+        )
+        found.append(record)
     return found
 
 
-def _record(
-    entry: OutboxEntry,
-    one: Correction,
-    definition: Definition,
-    metric: Metric,
-    received_ms: int,
-    sources: list[tuple[str, int]],
-    known: bool,
-) -> CorrectionRecord:
-    return CorrectionRecord(
-        epoch=entry.epoch,
-        batch=entry.batch,
-        tenant=definition.tenant,
-        metric=definition.name,
-        version=definition.version,
-        vid=one.vid,
-        res_s=one.res_s,
-        start_s=one.start_s,
-        series=one.series,
-        was=one.was,
-        now=one.now,
-        received_ms=received_ms,
-        final_ms=(one.start_s + one.res_s) * 1000 + metric.lateness_ms,
-        sources=sources,
-        sources_known=known,
-    )
+def _rows(
+    outboxes: Mapping[int, Sequence[OutboxEntry]],
+) -> Iterator[tuple[int, OutboxEntry, Correction]]:
+    for shard, entries in outboxes.items():
+        for entry in entries:
+            for one in entry.corrections:
+                yield shard, entry, one
 
 
 class Senders:

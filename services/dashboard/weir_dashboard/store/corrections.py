@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import structlog
+from msgspec.structs import replace
 from weir import names
 from weir.clock import Clock
-from weir.corrections import CorrectionRecord, decode
+from weir.corrections import CorrectionRecord, added, decode
 from weir.formats import Newer, NewerFormatError
 from weir.kafka import Kafka
+from weir.series import OTHER
 from weir_reading.follower import Follower, Record
 
 READ_BACK = 50_000
@@ -65,7 +67,7 @@ class Corrections:
         self._listeners.append(listener)
 
     def newest(self, tenant: str, metric: str | None = None, *, after: int = -1) -> list[Kept]:
-        """Return a tenant's corrections, the newest first.
+        """Return a tenant's corrections, the newest first; what shards did to `*` as one.
 
         Args:
             tenant: Whose.
@@ -79,7 +81,7 @@ class Corrections:
             for one in kept
             if one.seq > after
         ]
-        return sorted(found, key=lambda one: -one.seq)
+        return added_up(sorted(found, key=lambda one: -one.seq))
 
     def take(self, records: list[Record]) -> None:
         """Take the next records of the topic; of copies the first is kept."""
@@ -111,6 +113,26 @@ class Corrections:
 
     def _drop(self, kept: deque[Kept]) -> None:
         self._keys.discard(kept.popleft().record.key)
+
+
+def added_up(kept: Iterable[Kept]) -> list[Kept]:
+    """Make one of what a batch changed in the rows `*` of a pane: each shard has one.
+
+    Pure; the newest of them has the place of all.
+    """
+    found: dict[tuple[object, ...], Kept] = {}
+    for one in kept:
+        record = one.record
+        row = (_place(record, record.res_s), None if record.series == OTHER else record.key)
+        first = found.get(row)
+        found[row] = one if first is None else Kept(first.seq, _both(first.record, record))
+    return list(found.values())
+
+
+def _both(one: CorrectionRecord, other: CorrectionRecord) -> CorrectionRecord:
+    """Return a change of two rows; who sent late events is told by the pane, so by either."""
+    told = one if one.sources_known else other
+    return replace(told, was=added(one.was, other.was), now=added(one.now, other.now))
 
 
 def finest(kept: Sequence[Kept]) -> list[Kept]:
