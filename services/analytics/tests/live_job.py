@@ -29,6 +29,7 @@ from weir.admission import Admitted, Terms, admit
 from weir.batches import BatchRecord, Opening, decode
 from weir.definitions.records import Edit, delete_record, put_record
 from weir.kafka import Kafka
+from weir.series import OTHER
 from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_local.redis import RedisServer
 from weir_local.repository import SPARK_JARS
@@ -263,7 +264,7 @@ class World:
         return found
 
     def panes(self, vid: int, res_s: int) -> Panes:
-        """Return (start, series) -> (count, sum) as Redis holds them; a series has one shard."""
+        """Return (start, series) -> (count, sum) as Redis holds them; each shard may have a `*`."""
         found: Panes = {}
         for shard in range(self.shards):
             texts = self.redis.hgetall(names.names_key(shard, vid))
@@ -271,7 +272,9 @@ class World:
                 start_s = int(key.decode().rpartition(":")[2])
                 for short, packed in self.redis.hgetall(key).items():
                     row = rows.decode(packed)
-                    found[start_s, 0, texts[short].decode()] = (row.n, row.sum or 0.0)
+                    place = (start_s, 0, texts.get(short, OTHER.encode()).decode())
+                    n, total = found.get(place, (0, 0.0))
+                    found[place] = (n + row.n, total + (row.sum or 0.0))
         return found
 
     def add_partition(self) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
 from weir import names
-from weir.batches import BatchRecord
-from weir.corrections import CorrectionRecord, decode
+from weir.batches import BatchRecord, Opening
+from weir.corrections import CorrectionRecord, Figures, decode
+from weir.series import OTHER
 
 from .live_job import METRIC, Job, Panes, World, assert_equal_to_the_log, running_world, wait_for
 
@@ -17,6 +20,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
 
 SETTINGS = {"SHARDS": "2", "SMALL_BATCH": "200"}
 PROMPT = METRIC.replace("name: amount", "name: prompt") + "allowed_lateness: 1s\n"
+CAPPED = (
+    PROMPT.replace("name: prompt", "name: capped").replace("data.k", "data.x") + "max_series: 2\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +38,10 @@ def job(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]
     folder = tmp_path_factory.mktemp("job")
     job = Job(world.bootstrap, world.redis_url, folder, settings=SETTINGS)
     world.define("prompt", PROMPT)
+    world.define("capped", CAPPED)
     job.start()
     world.wait_active("prompt")
+    world.wait_active("capped")
     yield job
     job.kill()
 
@@ -45,12 +53,30 @@ class Final:
     Attributes:
         at_ms: Processed-through then.
         told: Keys of the corrections that the values then have in them.
-        panes: By resolution: (start, 0, series) -> (count, sum).
+        panes: By metric and resolution: (start, 0, series) -> (count, sum).
     """
 
     at_ms: int
     told: set[str]
-    panes: dict[int, Panes] = field(default_factory=dict)
+    panes: dict[tuple[str, int], Panes] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, world: World) -> Final:
+        """Return what is final now."""
+        record = world.records()[-1][1]
+        assert isinstance(record, BatchRecord)
+        found = cls(record.processed_through_ms, {one.key for one in kept_once(world)})
+        for place in itertools.product(("prompt", "capped"), (10, 60)):
+            found.panes[place] = found.held(world, *place)
+        return found
+
+    def held(self, world: World, name: str, res_s: int) -> Panes:
+        """Return what is held now of the panes that were final then."""
+        return {
+            key: row
+            for key, row in world.panes(world.vid(name), res_s).items()
+            if (key[0] + res_s + 1) * 1000 <= self.at_ms
+        }
 
 
 def wait_past(world: World, at_ms: int) -> None:
@@ -73,28 +99,19 @@ def kept_once(world: World) -> list[CorrectionRecord]:
 
 def check_i9(world: World, final: Final) -> int:
     """Compare each pane that was final with its first value and corrections; return how many."""
-    vid = world.vid("prompt")
-    changes = [one for one in kept_once(world) if one.vid == vid and one.key not in final.told]
+    changes = [one for one in kept_once(world) if one.key not in final.told]
     checked = 0
-    for res_s, first in final.panes.items():
+    for (name, res_s), first in final.panes.items():
         told = dict(first)
         for one in changes:
             key = (one.start_s, 0, one.series)
-            if one.res_s != res_s or (one.start_s + res_s + 1) * 1000 > final.at_ms:
+            last_ms = (one.start_s + res_s + 1) * 1000
+            if (one.metric, one.res_s) != (name, res_s) or last_ms > final.at_ms:
                 continue
             n, total = told.get(key, (0, 0.0))
-            was, now = one.was, one.now
-            assert now is not None
-            told[key] = (
-                n + now.n - (was.n if was else 0),
-                total + (now.sum or 0) - ((was.sum or 0) if was else 0),
-            )
-        now_held = {
-            key: row
-            for key, row in world.panes(vid, res_s).items()
-            if (key[0] + res_s + 1) * 1000 <= final.at_ms
-        }
-        assert told == now_held
+            was, now = one.was or Figures(0), one.now or Figures(0)
+            told[key] = (n + now.n - was.n, total + (now.sum or 0) - (was.sum or 0))
+        assert {key: row for key, row in told.items() if row[0]} == final.held(world, name, res_s)
         checked += len(told)
     return checked
 
@@ -114,16 +131,8 @@ def test_first_final_value_and_corrections_are_the_value_now(world: World, job: 
     world.wait_counted()
     wait_past(world, base_ms + 70_000)
     vid = world.vid("prompt")
-    record = world.records()[-1][1]
-    assert isinstance(record, BatchRecord)
-    final = Final(record.processed_through_ms, {one.key for one in kept_once(world)})
-    for res_s in (10, 60):
-        final.panes[res_s] = {
-            key: row
-            for key, row in world.panes(vid, res_s).items()
-            if (key[0] + res_s + 1) * 1000 <= final.at_ms
-        }
-    assert final.panes[10]
+    final = Final.of(world)
+    assert final.panes["prompt", 10]
     late_events(world, "late", base_ms - 5_000, 90)
     late_events(world, "older", base_ms - 400_000, 30)
     before = len(kept_once(world))
@@ -134,6 +143,7 @@ def test_first_final_value_and_corrections_are_the_value_now(world: World, job: 
     world.wait_counted()
 
     assert check_i9(world, final) > 100
+    assert {one.shard for one in kept_once(world) if one.series == OTHER} == {0, 1}
     corrections = [one for one in kept_once(world) if one.vid == vid]
     assert {one.metric for one in corrections} == {"prompt"}
     assert any(one.was is None for one in corrections)
@@ -145,3 +155,27 @@ def test_first_final_value_and_corrections_are_the_value_now(world: World, job: 
         # Of this series at most as many came as its source sent into the pane.
         assert one.events <= one.sources[0][1]
     assert_equal_to_the_log(world, "prompt")
+
+
+def test_the_first_batch_of_an_epoch_corrects_too(world: World, job: Job) -> None:
+    """REWIND: what came late while the driver was away, and its checkpoint went with it."""
+    base_ms = time.time_ns() // 1_000_000 - 120_000
+    late_events(world, "before", base_ms, 60)
+    world.wait_counted()
+    wait_past(world, base_ms + 70_000)
+    job.kill()
+    final = Final.of(world)
+    shutil.rmtree(job.folder / "state")
+    late_events(world, "away", base_ms - 5_000, 90)
+    job.start()
+    world.wait_counted()
+
+    (opening,) = [one for _id, one in world.records()[-200:] if is_rewind(one, final)]
+    first = [one for one in kept_once(world) if (one.epoch, one.batch) == (opening.epoch, 0)]
+    assert any(one.metric == "prompt" for one in first)
+    assert check_i9(world, final) > 100
+
+
+def is_rewind(record: BatchRecord | Opening, final: Final) -> bool:
+    """Tell whether an entry of the stream opens an epoch after a lost checkpoint."""
+    return isinstance(record, Opening) and record.reason == "rewind" and record.at_ms > final.at_ms

@@ -80,6 +80,15 @@ class TestAt:
         assert topic.log.at(topic.at_ms(2), {0: 1}) == {0: 1}
 
 
+class TestReceivedBefore:
+    def test_the_record_before_a_place_tells(self, topic: Topic) -> None:
+        """Where it is there still and nobody knows better; before the first there is none."""
+        topic.take(1, 2)
+        found = topic.log.received_before({0: 3, 1: 2, 2: 0}, {})
+        assert found == {0: topic.at_ms(2)}
+        assert topic.log.received_before({0: 3, 1: 3}, {0: 7}) == {0: 7, 1: topic.at_ms(2)}
+
+
 class TestWhatIsLost:
     def test_a_log_that_never_lost_a_record_is_whole(self, topic: Topic) -> None:
         """Whatever its first record's time is."""

@@ -27,6 +27,7 @@ from weir_analytics.panes.changes import Changes
 from weir_analytics.panes.corrections import Arrival, publish
 from weir_analytics.panes.crowded import Crowded
 from weir_analytics.panes.lane_book import LaneBook
+from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.outcome import Outcome, outcome_of, processed_through
 from weir_analytics.panes.plan import Plan
 from weir_analytics.panes.plans import Plans, run
@@ -106,7 +107,7 @@ class Cycle:
         batch = self.range_of(planned.from_offsets, planned.to_offsets, number)
         batch = replace(
             batch,
-            final_through_ms=self.through_ms or None,
+            final_through_ms=self._final_through_ms(batch.start) or None,
             trim_outbox=dict(self._trim),
             bounds=self._crowded.bounds(),
         )
@@ -125,6 +126,18 @@ class Cycle:
         self._forget()
         seconds = self.clock.monotonic_s() - began_s
         return Done(batch, outcome, record, seconds, self._corrections)
+
+    def _final_through_ms(self, start: Offsets) -> int:
+        """Return processed-through where a batch begins, also where an epoch begins with it.
+
+        A new epoch knows no record before it, but its shards have kept panes that were
+        final; what the first batch changes in them is a correction like any other.
+        """
+        if self.through_ms:
+            return self.through_ms
+        known = received_before(self.range_of(start, {}, -1))
+        log = LogOffsets(self.settings.kafka, names.EVENTS)
+        return processed_through(log.received_before(start, known), start, 0)
 
     def count(self, log: DataFrame, batch: Batch) -> Outcome:
         """Evaluate a range and commit it to its shards, S2 to S4.

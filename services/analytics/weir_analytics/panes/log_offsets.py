@@ -89,6 +89,23 @@ class LogOffsets:
         log = LogPartition(self._kafka, self._topic, partition)
         return next(read_range(log, offset, offset + 1))[0].timestamp()[1]
 
+    def received_before(self, start: Offsets, known: Mapping[int, int]) -> dict[int, int]:
+        """Return R of the last record before each offset, where the log still has it.
+
+        Args:
+            start: The offsets.
+            known: What is known already, from more than the one record.
+
+        Raises:
+            KafkaException: If the log does not answer.
+        """
+        found = dict(known)
+        if unknown := [p for p, n in start.items() if n and p not in known]:
+            first = self._offsets(EARLIEST, unknown)
+            there = [p for p in unknown if first[p] < start[p]]
+            found |= {p: self.received_ms(p, start[p] - 1) for p in there}
+        return found
+
     def first_received_ms(self, start: Offsets, end: Offsets, now_ms: int) -> int:
         """Return the instant from which no partition lacks a record; 0 if none ever lost one.
 
