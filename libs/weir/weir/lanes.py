@@ -76,11 +76,16 @@ def next_slice(
         return None
     start = min(waiting.values(), key=lambda end: sum(end.values()))
     shards = tuple(shard for shard, end in waiting.items() if same_offsets(end, start))
-    end = lane.end
+    end = first_border(start, lane.end, borders)
+    return Slice(lane, shards, full(start, lane), advance(start, end, most))
+
+
+def first_border(start: Offsets, end: Offsets, borders: Sequence[Offsets]) -> Offsets:
+    """Return the end of the part of a range that lies before the first border in it."""
     for border in borders:
         up_to = {p: min(n, max(border.get(p, 0), start.get(p, 0))) for p, n in end.items()}
-        end = end if same_offsets(up_to, full(start, lane)) else up_to
-    return Slice(lane, shards, full(start, lane), advance(start, end, most))
+        end = end if all(n <= start.get(p, 0) for p, n in up_to.items()) else up_to
+    return end
 
 
 def advance(at: Offsets, end: Offsets, most: int) -> dict[int, int]:

@@ -76,3 +76,14 @@ class TestLevel:
             ({0: 5, 1: 0}, {0: 6, 1: 1}),
             ({0: 6, 1: 1}, {0: 7, 1: 1}),
         ]
+
+    def test_no_piece_lies_on_both_sides_of_an_erasure(self) -> None:
+        """What comes before it counts who was erased, what comes after it does not."""
+        level = Level(0, {0: 5, 1: 2}, {0: 30, 1: 40}, {})
+        before, within, beyond = {0: 5, 1: 1}, {0: 9, 1: 2, 2: 7}, {0: 50, 1: 50}
+        pieces = list(_slices(level, 100, [before, within, beyond]))
+
+        assert pieces == [
+            ({0: 5, 1: 2}, {0: 9, 1: 2}),
+            ({0: 9, 1: 2}, {0: 30, 1: 40}),
+        ]

@@ -24,8 +24,9 @@ from weir.clock import Clock
 from weir.commit import Verdict
 from weir.commit_found import Level
 from weir.definitions.fold import Definitions
+from weir.erasure import borders, erasures
 from weir.formats import NewerFormatError
-from weir.lanes import advance
+from weir.lanes import advance, first_border
 
 from weir_analytics.failpoints import failpoint
 from weir_analytics.jobs.runner import Jobs
@@ -250,7 +251,9 @@ class Driver:
     def _level(self, cycle: Cycle, level: Level) -> None:
         """Count what one shard lacks, in slices, before live counting goes on."""
         self.vitals.doing = f"levelling shard {level.shard}"
-        for start, end in _slices(level, self.settings.max_records):
+        known = erasures(cycle.stores.definitions.fold)
+        places = borders(known, cycle.footing.events_id)
+        for start, end in _slices(level, self.settings.max_records, places):
             read_from = {p: max(n, level.read_from.get(p, 0)) for p, n in start.items()}
             batch = cycle.range_of(start, end, -1)
             # By Spark, however small: what retention has left begins later than the range.
@@ -351,12 +354,17 @@ def _told(error: BaseException) -> BaseException:
     return error if known else StreamEndedError(_first_line(error))
 
 
-def _slices(level: Level, most: int) -> Iterator[tuple[dict[int, int], dict[int, int]]]:
-    """Yield a level's range in pieces of at most about `most` records, in order."""
+def _slices(
+    level: Level, most: int, places: Sequence[Offsets] = ()
+) -> Iterator[tuple[dict[int, int], dict[int, int]]]:
+    """Yield a level's range in pieces of at most about `most` records, in order.
+
+    No piece lies on both sides of one of the `places`, from which an erasure holds.
+    """
     end = level.to_offsets
     at = {p: level.from_offsets.get(p, 0) for p in end}
     while any(at[p] < n for p, n in end.items()):
-        upto = advance(at, end, most)
+        upto = advance(at, first_border(at, end, places), most)
         yield at, upto
         at = upto
 
