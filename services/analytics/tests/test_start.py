@@ -22,6 +22,7 @@ from weir_analytics.panes import open_lanes
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.definitions_log import DefinitionsLog
+from weir_analytics.panes.holes import Hole
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.start import Footing, Stores, processed_through, take_over
 from weir_analytics.panes.stream import BatchStream
@@ -44,7 +45,7 @@ class Installation:
     settings: Settings
     client: Any
 
-    def start(self, **changes: Any) -> Footing:
+    def start(self, lost: tuple[Hole, ...] = (), **changes: Any) -> Footing:
         """Start a driver, as far as before its first batch."""
         settings = self.settings.model_copy(update=changes)
         stores = Stores(
@@ -53,7 +54,7 @@ class Installation:
             BatchStream(settings.redis_url, password=settings.redis_password),
         )
         try:
-            return take_over(stores, settings, SystemClock())
+            return take_over(stores, settings, SystemClock(), lost)
         finally:
             stores.definitions.close()
             stores.shards.close()
@@ -152,6 +153,20 @@ class TestIncomplete:
         (lost,) = [line for line in logs if line["event"] == "log_lost"]
         assert (lost["partition"], lost["first"], lost["last"]) == (0, 2, 5)
         assert (lost["count"], lost["shards"]) == (4, (1,))
+
+    def test_behind_a_hole_that_is_given_up_panes_are_incomplete(
+        self, installation: Installation
+    ) -> None:
+        """Like those that retention touched; every later start says so too."""
+        hole = Hole(0, 3, 4)
+        footing = installation.start(lost=(hole,))
+        said = installation.told()
+        assert footing.lost == (hole,)
+        assert said.incomplete_before_ms > said.at_ms
+        # Retention has come as far meanwhile: there is no record behind the hole to ask for.
+        installation.delete_before(7)
+        installation.start(lost=(hole,))
+        assert installation.told().incomplete_before_ms >= said.incomplete_before_ms
 
     def test_a_whole_log_is_complete(self, installation: Installation) -> None:
         """Levelling from a log that reaches back makes nothing incomplete."""

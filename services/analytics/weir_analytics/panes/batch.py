@@ -21,6 +21,7 @@ from weir.names import LIVE_LANE
 from weir_service.settings import read_kafka
 
 from weir_analytics.panes.commit_job import Bound
+from weir_analytics.panes.holes import Hole
 
 PROPERTY = "weir.batch"
 Offsets = Mapping[int, int]
@@ -47,6 +48,7 @@ class Batch:
             Spark's source reads it, and task i commits shard i.
         bounds: Beyond which digests series of full panes are `other`; a driver that knows none
             makes the same panes.
+        lost: Holes of the log that are known and told: nobody looks for their records.
         trim_outbox: By shard, the last outbox entry that a batch record holds.
         secrets_dir: Where a worker reads the passwords of Redis and Kafka; they are never sent
             along.
@@ -76,6 +78,7 @@ class Batch:
     dry: bool = False
     single: bool = True
     bounds: tuple[Bound, ...] = ()
+    lost: tuple[Hole, ...] = ()
     trim_outbox: Mapping[int, int] = field(default_factory=dict)
     secrets_dir: str | None = None
 
@@ -109,6 +112,7 @@ class Batch:
         only = fields["only"]
         fields["only"] = None if only is None else tuple(only)
         fields["bounds"] = tuple(Bound(*one) for one in fields["bounds"])
+        fields["lost"] = tuple(Hole(*one) for one in fields["lost"])
         return cls(**fields)
 
 

@@ -26,6 +26,7 @@ from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.changes import Changes
 from weir_analytics.panes.corrections import Arrival, publish
 from weir_analytics.panes.crowded import Crowded
+from weir_analytics.panes.holes import Hole, HoleError, beyond, taken, within
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.outcome import Outcome, outcome_of, processed_through
@@ -154,6 +155,7 @@ class Cycle:
 
         Raises:
             VerdictError: If a shard refused it.
+            HoleError: If records of it are missing; see `holes.py`.
         """
         reports = [Report.from_json(text) for text in run(self.spark, log, plan, batch)]
         reports += self._commit_silent(reports, plan, batch)
@@ -163,9 +165,25 @@ class Cycle:
             msg = f"batch {batch.number} must find every shard at its start, got {verdicts}"
             why = next((report.why for report in reports if report.why), msg)
             raise VerdictError(outcome.verdict, why)
-        if outcome.seen != batch.records:
-            LOG.warning("offset_hole", expected=batch.records, seen=outcome.seen)
+        self._check_read(batch, outcome)
         return outcome
+
+    def _check_read(self, batch: Batch, outcome: Outcome) -> None:
+        """Look for partitions of which no task saw a record: each task looks at its own.
+
+        Raises:
+            HoleError: If one has records that were not read.
+        """
+        start, unread = batch.start, batch.end.keys() - outcome.received_ms.keys()
+        holes = [
+            Hole(p, start.get(p, 0), batch.end[p] - 1)
+            for p in sorted(unread)
+            if start.get(p, 0) < batch.end[p]
+        ]
+        if missing := beyond(holes, batch.lost):
+            missing = beyond(missing, taken(LogOffsets(batch.kafka, batch.topic).start()))
+        if missing:
+            raise HoleError(missing)
 
     def range_of(self, start: Offsets, end: Offsets, number: int) -> Batch:
         """Return a batch over a range, under this driver's fence."""
@@ -181,6 +199,7 @@ class Cycle:
             end=dict(end),
             shards=settings.shards,
             horizon_ms=settings.horizon_ms,
+            lost=within(self.footing.lost, start, end),
             kafka_bootstrap=settings.kafka_bootstrap,
             kafka_security_protocol=settings.kafka_security_protocol,
             kafka_sasl_mechanism=settings.kafka_sasl_mechanism,

@@ -11,7 +11,8 @@ offsets: nothing may be shuffled before this step, and the source is read withou
 
 Two things leave the task on the side, before its last row does: copies of what
 nobody can use, acknowledged by Kafka; and the run of identities of each partition,
-a cache that a repeated batch writes again with the same content.
+a cache that a repeated batch writes again with the same content. A task that lacks records
+ends with an error, before anybody commits what the others have told (`holes.py`).
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ from weir_analytics.panes import crowded
 from weir_analytics.panes.batch import Batch, current_batch
 from weir_analytics.panes.commit_job import Bound
 from weir_analytics.panes.dedup import PartitionState
+from weir_analytics.panes.history import LogPartition, first_offset
+from weir_analytics.panes.holes import Hole, HoleError, Reading, beyond, last_record, taken
 from weir_analytics.panes.kinds import Fate, Kind
 from weir_analytics.panes.quarantine import (
     Copy,
@@ -120,6 +123,8 @@ class DisposeTask:
     def __init__(self, batch: Batch) -> None:
         self._batch = batch
         self._states: dict[int, PartitionState] = {}
+        self._reading = Reading(batch.start, batch.end)
+        self._last = {p: last_record(p, end, batch.lost) for p, end in batch.end.items()}
         self._copies = 0
 
     def answer(self, *columns: pa.Array) -> pa.Array:
@@ -135,18 +140,36 @@ class DisposeTask:
             failpoint("C5")
         return rows.result(self._batch.bounds)
 
-    def finish(self) -> None:
-        """Write the run of each partition, and keep the number of files small."""
+    def finish(self, *, all_partitions: bool = False) -> None:
+        """Write the run of each partition, and keep the number of files small.
+
+        Args:
+            all_partitions: Whether all partitions of the batch were this task's.
+
+        Raises:
+            HoleError: If records were missing that nobody knows to be lost.
+        """
         if self._batch.dry:
             return
+        self._check(self._reading.holes(all_partitions=all_partitions))
         for partition, state in self._states.items():
             folder = dedup_folder(self._batch, partition)
             write_run(folder, state.run(self._batch.end[partition]), self._batch.horizon_ms)
             tidy(folder, state.start, self._batch.horizon_ms)
 
+    def _check(self, holes: list[Hole]) -> None:
+        batch = self._batch
+        if missing := beyond(holes, batch.lost):
+            partitions = {hole.partition for hole in missing}
+            logs = {p: LogPartition(batch.kafka, batch.topic, p) for p in partitions}
+            missing = beyond(missing, taken({p: first_offset(log) for p, log in logs.items()}))
+        if missing:
+            raise HoleError(missing)
+
     def _decide(self, rows: _Slice, part: Rows) -> None:
         partition = int(rows.partition[part[0]])
         state = self._state(partition, int(rows.at_ms[part[0]]))
+        self._reading.take(partition, rows.offset[part])
         received = state.advance(rows.at_ms[part])
         rows.received_ms[part] = received
         self._look_into(rows, part)
@@ -154,7 +177,7 @@ class DisposeTask:
         if len(events):
             again = state.repeats(rows.high[events], rows.low[events], rows.received_ms[events])
             rows.fate[events[again]] = Fate.DUPLICATE
-        if rows.offset[part[-1]] == self._batch.end[partition] - 1:
+        if rows.offset[part[-1]] >= self._last[partition]:
             rows.seen[part[-1]] = state.rows
 
     def _state(self, partition: int, first_at_ms: int) -> PartitionState:

@@ -36,6 +36,7 @@ from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.between import Between, Pace, Work
 from weir_analytics.panes.cycle import Cycle, Done
 from weir_analytics.panes.definitions_log import DefinitionsLog, topic_id
+from weir_analytics.panes.holes import HoleError, Met
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.lanes import Filler
 from weir_analytics.panes.log_offsets import LogOffsets
@@ -81,6 +82,7 @@ PASSING = (
     Py4JError,
     PySparkException,
     StreamEndedError,
+    HoleError,
 )
 
 
@@ -103,6 +105,7 @@ class Driver:
     _ending: threading.Event = field(default_factory=threading.Event)
     _failure: BaseException | None = None
     _failures: int = 0
+    _met: Met = field(default_factory=Met)
     _plans: dict[tuple[object, ...], Plan] = field(default_factory=dict)
     _lane_plans: dict[tuple[object, ...], Plan] = field(default_factory=dict)
     _jobs: Jobs | None = None
@@ -126,6 +129,8 @@ class Driver:
                     return EXIT_FOREIGN
             except PASSING as error:
                 self._failures += 1
+                if self._met.take(error):
+                    self._failures, pause_s = 0, FIRST_PAUSE_S
                 self.vitals.trouble = _first_line(error)
                 LOG.warning("counting_interrupted", error=_first_line(error))
                 if self._failures > MOST_FAILURES or self._jvm_is_gone():
@@ -164,7 +169,7 @@ class Driver:
 
     def _life(self, stores: Stores) -> None:
         self.vitals.doing = "taking over"
-        footing = take_over(stores, self.settings, self.clock)
+        footing = take_over(stores, self.settings, self.clock, self._met.lost)
         plans = self._plans_of(stores.definitions.fold, footing.events_id, self._plans)
         book = LaneBook(stores.shards, footing.events_id)
         ahead = Ahead(plans, self._rehearse, self.clock)

@@ -83,6 +83,29 @@ def first_at(log: LogPartition, at_ms: int) -> int:
         return max(start, place.offset if place.offset >= 0 else end)
 
 
+def first_offset(log: LogPartition) -> int:
+    """Return the first offset that is still there.
+
+    Raises:
+        KafkaException: If the log did not answer.
+    """
+    with reader(log.kafka) as consumer:
+        return consumer.get_watermark_offsets(log.at(0), timeout=TIMEOUT_S)[0]
+
+
+def record_from(log: LogPartition, offset: int) -> Message:
+    """Return the record at an offset, or the next one there is.
+
+    Raises:
+        KafkaException: If the log does not reach back to the offset.
+        TimeoutError: If there is none.
+    """
+    with reader(log.kafka) as consumer:
+        consumer.assign([log.at(offset)])
+        (message,) = _consume(consumer, 1)
+        return message
+
+
 def read_range(log: LogPartition, start: int, end: int) -> Iterator[list[Message]]:
     """Yield the records of `[start, end)` in order, in lists.
 

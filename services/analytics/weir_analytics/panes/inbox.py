@@ -141,7 +141,9 @@ class Inbox:
     def _note(self, vid: int, series: str, at: int, extra: int | None) -> None:
         words = series.split(GAP)
         if vid == PROGRESS:
-            self.progress[int(words[0])] = (at, extra or 0)
+            # More than one where records came that were given up: both figures only grow.
+            partition = int(words[0])
+            self.progress[partition] = max((at, extra or 0), self.progress.get(partition, (0, 0)))
         elif vid == FATE:
             self.fates.append((int(words[0]), at, words[1], words[2] or None))
         else:

@@ -14,7 +14,7 @@ from weir.commit_found import LogBounds
 from weir.commit_recovery import incomplete_before_ms
 from weir.kafka import Kafka
 
-from weir_analytics.panes.history import LogPartition, read_range
+from weir_analytics.panes.history import LogPartition, record_from
 
 TIMEOUT_S: Final = 15.0
 EARLIEST: Final[OffsetSpec] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
@@ -81,13 +81,14 @@ class LogOffsets:
         return {p: end[p] if n < 0 else min(n, end[p]) for p, n in found.items()}
 
     def received_ms(self, partition: int, offset: int) -> int:
-        """Return when a record was appended.
+        """Return when a record was appended, or the next one if there is a hole.
 
         Raises:
-            KafkaException: If the log does not hold it, or does not answer.
+            KafkaException: If the log does not reach back to it.
+            TimeoutError: If the log ends before it, or does not answer.
         """
         log = LogPartition(self._kafka, self._topic, partition)
-        return next(read_range(log, offset, offset + 1))[0].timestamp()[1]
+        return record_from(log, offset).timestamp()[1]
 
     def received_before(self, start: Offsets, known: Mapping[int, int]) -> dict[int, int]:
         """Return R of the last record before each offset, where the log still has it.

@@ -47,7 +47,7 @@ def read_and_dispose(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     task = DisposeTask(batch)
     for messages in read_ranges(batch.kafka, batch.topic, batch.start, batch.end):
         yield _disposed(task, messages)
-    task.finish()
+    task.finish(all_partitions=True)
 
 
 def _disposed(task: DisposeTask, messages: Sequence[Message]) -> pa.RecordBatch:

@@ -24,6 +24,7 @@ from weir_analytics.jobs.adopting import adopted
 from weir_analytics.panes import checkpoint
 from weir_analytics.panes.batch import Offsets
 from weir_analytics.panes.definitions_log import DefinitionsLog, topic_id
+from weir_analytics.panes.holes import Hole
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.open_lanes import bridge, near, rebuilds
 from weir_analytics.panes.recovery import Shards, VerdictError
@@ -60,6 +61,7 @@ class Footing:
             at this start: a version activated while the log is counted again, and a
             shard restored from before that, would make a hole. Nothing for the first
             driver ever, before which nothing was counted.
+        lost: Holes of the log that this process has given up.
     """
 
     fence: Fence
@@ -70,6 +72,7 @@ class Footing:
     empty: bool
     through_ms: int
     may_activate_from: Offsets
+    lost: tuple[Hole, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,8 +84,16 @@ class Stores:
     stream: BatchStream
 
 
-def take_over(stores: Stores, settings: Settings, clock: Clock) -> Footing:
+def take_over(
+    stores: Stores, settings: Settings, clock: Clock, lost: tuple[Hole, ...] = ()
+) -> Footing:
     """Append the start record, raise the fence, reconcile.
+
+    Args:
+        stores: Where state is.
+        settings: The service's settings.
+        clock: The present.
+        lost: Holes of the log that are given up: panes that they touch are incomplete.
 
     Raises:
         VerdictError: FENCED if a newer driver has started, FOREIGN if the state is of
@@ -98,7 +109,8 @@ def take_over(stores: Stores, settings: Settings, clock: Clock) -> Footing:
     first_ever = stores.definitions.fold.start() is None
     log = LogOffsets(settings.kafka, names.EVENTS)
     start = _Start(stores, settings, clock, definitions_id, log)
-    fence = start.append("start", stores.definitions.fold.epoch(), 0)
+    lacks_ms = start.lacks_before_ms(lost)
+    fence = start.append("start", stores.definitions.fold.epoch(), lacks_ms)
     bounds = log.bounds(events_id)
     marks = stores.shards.read_marks()
     found = Found(
@@ -129,6 +141,7 @@ def take_over(stores: Stores, settings: Settings, clock: Clock) -> Footing:
         empty=not any(recovery.target.values()),
         may_activate_from=activation_floor(bounds.end, first_start=first_ever),
         through_ms=0 if recovery.new_epoch else processed_through(settings),
+        lost=lost,
     )
 
 
@@ -209,6 +222,15 @@ class _Start:
         fence = Fence(offset, self.definitions_id)
         self.stores.shards.raise_fence(fence, definitions.end(), also)
         return fence
+
+    def lacks_before_ms(self, lost: Sequence[Hole]) -> int:
+        """Return the event time from which the log holds all of a pane, behind some holes."""
+        if not lost:
+            return 0
+        horizon_ms, now_ms = self.settings.horizon_ms, self.clock.now_ms()
+        start, end = self.log.ends()
+        behind = {p: max(start[p], last + 1) for p, _first, last in sorted(lost)}
+        return self.log.complete_from_ms(behind, end, horizon_ms, now_ms)
 
     def new_epoch(self, recovery: Recovery, bounds: LogBounds) -> Fence:
         """Begin an epoch: fence first, then empty what is lost, then tell the readers."""

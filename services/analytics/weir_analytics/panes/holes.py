@@ -1,0 +1,153 @@
+"""Holes: records below the end of the log that reading it did not bring (I13).
+
+Offsets of `weir.events` follow one another: its producers use no transactions, and it is not
+compacted. A task that meets a hole ends before anything is committed, and the driver begins
+again: the range is read once more. A hole that stays is lost, like what retention took: it
+is told with place and count, panes that it may touch are incomplete, and counting goes on.
+
+What became of a hole is kept by the process: the next one tries anew, and tells it again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import structlog
+from weir.commit import Offsets
+
+LOG = structlog.get_logger()
+
+TRIES: Final = 3
+MOST_TOLD: Final = 1_000
+"""Of so many holes an error tells; the others are met again once these are given up."""
+_SAID: Final = "offsets must follow one another, got none of"
+_TOLD: Final = re.compile(r"partition (\d+) from (\d+) to (\d+)")
+
+
+class Hole(NamedTuple):
+    """Offsets of a partition without a record.
+
+    Attributes:
+        partition: Where.
+        first: The first one.
+        last: The last one.
+    """
+
+    partition: int
+    first: int
+    last: int
+
+
+class HoleError(Exception):
+    """Records were missing; nothing of their range may be recorded before that is told."""
+
+    def __init__(self, holes: Sequence[Hole]) -> None:
+        places = ", ".join(f"partition {p} from {a} to {b}" for p, a, b in holes[:MOST_TOLD])
+        super().__init__(f"{_SAID} {places}; the range is read again")
+
+
+class Reading:
+    """What a task has read of its range, and what it has not."""
+
+    def __init__(self, start: Offsets, end: Offsets) -> None:
+        self._start, self._end = start, end
+        self._next: dict[int, int] = {}
+        self._holes: list[Hole] = []
+
+    def take(self, partition: int, offsets: npt.NDArray[np.int64]) -> None:
+        """Take note of the next records of a partition."""
+        at = self._next.get(partition, self._start.get(partition, 0))
+        before = np.concatenate(([at - 1], offsets[:-1]))
+        for n in np.flatnonzero(offsets - before > 1):
+            self._holes.append(Hole(partition, int(before[n]) + 1, int(offsets[n]) - 1))
+        self._next[partition] = int(offsets[-1]) + 1
+
+    def holes(self, *, all_partitions: bool) -> list[Hole]:
+        """Return what is missing now that all was read.
+
+        Args:
+            all_partitions: Whether all were this task's; else those that it saw records of.
+        """
+        found = list(self._holes)
+        for partition in self._end if all_partitions else self._next:
+            at = self._next.get(partition, self._start.get(partition, 0))
+            if at < self._end[partition]:
+                found.append(Hole(partition, at, self._end[partition] - 1))
+        return found
+
+
+def beyond(holes: Iterable[Hole], known: Iterable[Hole]) -> list[Hole]:
+    """Return what of some holes lies in none of those that are known."""
+    ordered = sorted(known)
+    found: list[Hole] = []
+    for partition, first, last in holes:
+        at = first
+        for one in ordered:
+            if one.partition == partition and at <= one.last and one.first <= last:
+                if at < one.first:
+                    found.append(Hole(partition, at, one.first - 1))
+                at = one.last + 1
+        if at <= last:
+            found.append(Hole(partition, at, last))
+    return found
+
+
+def last_record(partition: int, end: int, known: Iterable[Hole]) -> int:
+    """Return the offset of the last record before `end`, with the holes that are known."""
+    last = end - 1
+    for one in sorted(known, reverse=True):
+        if one.partition == partition and one.first <= last <= one.last:
+            last = one.first - 1
+    return last
+
+
+def taken(first: Offsets) -> list[Hole]:
+    """Return what retention has taken, as holes."""
+    return [Hole(partition, 0, offset - 1) for partition, offset in first.items() if offset]
+
+
+def within(holes: Iterable[Hole], start: Offsets, end: Offsets) -> tuple[Hole, ...]:
+    """Return the holes that a range touches."""
+    return tuple(
+        one
+        for one in holes
+        if start.get(one.partition, 0) <= one.last and one.first < end.get(one.partition, 0)
+    )
+
+
+class Met:
+    """The holes that a process has met.
+
+    Attributes:
+        lost: Those that it has given up.
+    """
+
+    def __init__(self) -> None:
+        self.lost: tuple[Hole, ...] = ()
+        self._tries: Counter[Hole] = Counter()
+
+    def take(self, error: BaseException) -> bool:
+        """Take note of the holes that an error tells of; return whether any is given up.
+
+        One that the driver itself raises was found after the commit: no reading fills it.
+        """
+        before = len(self.lost)
+        for hole in beyond(_told(str(error)), self.lost):
+            self._tries[hole] += 1
+            if self._tries[hole] >= TRIES or isinstance(error, HoleError):
+                self.lost = (*self.lost, hole)
+                del self._tries[hole]
+                LOG.error("log_lost", count=hole.last - hole.first + 1, **hole._asdict())
+        return len(self.lost) > before
+
+
+def _told(text: str) -> Iterable[Hole]:
+    """Return the holes that an error's text names; Spark quotes what a task says twice."""
+    said = (part.partition(";")[0] for part in text.split(_SAID)[1:])
+    places = (found.groups() for part in said for found in _TOLD.finditer(part))
+    return dict.fromkeys(Hole(*map(int, place)) for place in places)
