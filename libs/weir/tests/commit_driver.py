@@ -31,6 +31,7 @@ from .commit_world import (
     DEFINITIONS_ID,
     EVENTS_ID,
     LEDGER,
+    NO_END,
     PANE_LENGTH,
     SHARDS,
     BeyondLogError,
@@ -64,6 +65,7 @@ class Rules:
     chains_clearing: bool = True
     marks_lanes: bool = True
     fills_every_shard: bool = True
+    stops_only_what_is_over: bool = True
 
 
 class FencedError(Exception):
@@ -289,14 +291,24 @@ class Driver:
                 self.world.append_definition(record)
                 yield
         if not self.rules.activates_at_from:
+            yield from self._stop(at)
             yield from self._take_over(at)
+
+    def _stop(self, at: Offsets) -> Steps:
+        """Count no more for the versions to which their successors left no pane."""
+        world = self.world
+        for vid, cuts in world.cuts().items():
+            over = cuts.end <= cuts.first or not self.rules.stops_only_what_is_over
+            if cuts.end < NO_END and over and vid not in world.stops():
+                world.append_definition(Definition("stop", self.fence.fence, 0, vid, at))
+                yield
 
     def _take_over(self, at: Offsets) -> Steps:
         """Let the versions serve that are filled in every shard, from a pane of the past on."""
         world = self.world
         for vid, activation in list(world.activations().items()):
-            if not activation.backfill or vid in world.takeovers():
-                continue
+            if not activation.backfill or vid <= max(world.takeovers(), default=-1):
+                continue  # a version that is edited before it serves is given up
             waiting = {shard for lane, shard, *_ in self.open_slices() if lane == vid}
             if len(waiting) > (0 if self.rules.fills_every_shard else SHARDS - 1):
                 continue
@@ -355,8 +367,9 @@ class Driver:
         size = 1 + int(world.rng.random() * SLICE)
         to = {p: min(n, at.get(p, 0) + size) for p, n in end.items()}
         rebuild = lane in world.rebuilds()
-        active = {v: a.offsets for v, a in world.activations().items()} if rebuild else {lane: {}}
-        parts = evaluate(world, at, to, active, ledger=rebuild)[shard]
+        known = {v: a.offsets for v, a in world.activations().items() if v not in world.stops()}
+        active = known if rebuild else {lane: {}}
+        parts = evaluate(world, at, to, active, ledger=rebuild, cuts_at=self.position)[shard]
         wanted = self._range(str(lane), at, to, corrects=False)
         if world.rng.random() < world.left_behind:
             self._leave_behind(shard, wanted, parts)  # a slice given up half-way
@@ -369,7 +382,7 @@ class Driver:
         found: list[tuple[int, int, Offsets, Offsets]] = []
         for shard, image in enumerate(world.shards):
             for vid, activation in world.activations().items():
-                if activation.backfill:
+                if activation.backfill and vid not in world.stops():
                     mark = image.marks.get(str(vid))
                     found.append((vid, shard, mark.end if mark else {}, activation.offsets))
             for lane, record in world.rebuilds().items():

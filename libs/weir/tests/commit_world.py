@@ -23,6 +23,7 @@ PANE_LENGTH = 6
 HORIZON = 25
 LEDGER = -1
 REMEMBERED_WRITES = 40
+NO_END = 10**9
 
 
 class Event(NamedTuple):
@@ -81,13 +82,13 @@ class Cuts(NamedTuple):
 
     first: int = 0
     first_at: Offsets = {}  # noqa: RUF012  never changed
-    end: int = 10**9
+    end: int = NO_END
     end_at: Offsets = {}  # noqa: RUF012  never changed
 
     def at(self, start: Offsets) -> range:
         """Return the panes that a range counts."""
         first = self.first if not_after(self.first_at, start) else 0
-        return range(first, self.end if not_after(self.end_at, start) else 10**9)
+        return range(first, self.end if not_after(self.end_at, start) else NO_END)
 
 
 class World:
@@ -104,6 +105,7 @@ class World:
         self._active: dict[int, Definition] = {}
         self._rebuilds: dict[int, Definition] = {}
         self._takeovers: dict[int, Definition] = {}
+        self._stops: dict[int, Definition] = {}
         self.shards: list[Image] = [Image() for _ in range(SHARDS)]
         self.stream: tuple[Record, ...] = ()
         self.before: list[tuple[tuple[Image, ...], tuple[Record, ...]]] = []
@@ -176,6 +178,8 @@ class World:
                 self._rebuilds[self._folded] = record
             elif record.kind == "takeover" and record.fence == self._latest:
                 self._takeovers.setdefault(record.vid, record)
+            elif record.kind == "stop" and record.fence == self._latest:
+                self._stops.setdefault(record.vid, record)
             self._folded += 1
         return self._active
 
@@ -188,6 +192,11 @@ class World:
         """Return by version the takeover that had the right to be written."""
         self.activations()
         return self._takeovers
+
+    def stops(self) -> dict[int, Definition]:
+        """Return by version the stop that had the right to be written."""
+        self.activations()
+        return self._stops
 
     def cuts(self) -> dict[int, Cuts]:
         """Return which panes each version counts; each version follows the one before it."""
@@ -259,7 +268,13 @@ Parts = dict[tuple[int, int], int]
 
 
 def evaluate(
-    world: World, begin: Offsets, to: Offsets, active: dict[int, Offsets], *, ledger: bool = True
+    world: World,
+    begin: Offsets,
+    to: Offsets,
+    active: dict[int, Offsets],
+    *,
+    ledger: bool = True,
+    cuts_at: Offsets | None = None,
 ) -> list[Parts]:
     """Return what a range of the log adds to the panes of each shard.
 
@@ -269,16 +284,20 @@ def evaluate(
         to: Where it ends, exclusive.
         active: By version, the offsets from which it is counted.
         ledger: Count the ledger too; a backfill does not.
+        cuts_at: Takeovers up to there have happened; None: up to where the range begins.
     """
     parts: list[Parts] = [{} for _ in range(SHARDS)]
     cuts = world.cuts()
-    own = {vid: cuts.get(vid, Cuts()).at(begin) for vid in active}
+    at = begin if cuts_at is None else cuts_at
+    own = {vid: cuts.get(vid, Cuts()).at(at) for vid in active}
+    stops = world.stops()
     for partition, records in enumerate(world.log):
         first = begin.get(partition, 0)
         if to.get(partition, 0) > len(records):
             raise BeyondLogError
         wanted = list(active)
         since = [active[vid].get(partition, 0) for vid in wanted]
+        until = [stops[v].offsets.get(partition, 0) if v in stops else NO_END for v in wanted]
         for offset in range(first, to.get(partition, 0)):
             event = records[offset]
             if event.shard < 0:
@@ -288,8 +307,8 @@ def evaluate(
                 row = (LEDGER, int(event.counted))
                 mine[row] = mine.get(row, 0) + 1
             if event.counted:
-                for vid, begins in zip(wanted, since, strict=True):
-                    if offset >= begins and event.pane in own[vid]:
+                for vid, begins, ends in zip(wanted, since, until, strict=True):
+                    if begins <= offset < ends and event.pane in own[vid]:
                         key = (vid, event.pane)
                         mine[key] = mine.get(key, 0) + event.weight
     return parts

@@ -147,6 +147,10 @@ MUTANTS: dict[str, tuple[Rules, Faults]] = {
         Rules(fills_every_shard=False),
         replace(CALM, version=0.03),
     ),
+    "a version stops though panes are left to it": (
+        Rules(stops_only_what_is_over=False),
+        replace(CALM, version=0.03),
+    ),
     "older mark is accepted": (Rules(decide=older_mark_is_accepted), replace(CALM, tail=0.02)),
 }
 

@@ -15,11 +15,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 from weir.batches import LaneProgress
 from weir.commit import Mark, Offsets, same_offsets
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Lane
+
+
+class Need(IntEnum):
+    """What a lane is counted for; the least comes first: what was there, before what is new."""
+
+    LOST = 0
+    """What shards held: a rebuild."""
+    SERVING = 1
+    """A version that serves the present."""
+    LEFT_OVER = 2
+    """One that serves only what lies before its successor's cut."""
+    NEW = 3
+    """One that does not serve yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +44,19 @@ class Slice:
         shards: The shards that stand at `start`.
         start: Where it begins.
         end: Where it ends, exclusive.
+        there: Where it begins in what the log still has: not before `start`.
     """
 
     lane: Lane
     shards: tuple[int, ...]
     start: Offsets
     end: Offsets
+    there: Offsets
 
     @property
     def records(self) -> int:
         """Return how many records of the log it spans."""
-        return sum(end - self.start.get(p, 0) for p, end in self.end.items())
+        return sum(end - self.there[p] for p, end in self.end.items())
 
 
 def places(lane: Lane, marks: Sequence[Mark | None]) -> dict[int, Offsets]:
@@ -61,23 +77,32 @@ def is_done(lane: Lane, at: Mapping[int, Offsets]) -> bool:
 
 
 def next_slice(
-    lane: Lane, at: Mapping[int, Offsets], most: int, borders: Sequence[Offsets] = ()
+    lane: Lane,
+    at: Mapping[int, Offsets],
+    most: int,
+    borders: Sequence[Offsets] = (),
+    first: Offsets | None = None,
 ) -> Slice | None:
     """Return the next link for the shards that are furthest behind; None if it is done.
+
+    What the log has lost is passed in one step.
 
     Args:
         lane: The lane.
         at: Where each shard stands.
         most: About how many records at most.
-        borders: Places that no slice may lie on both sides of.
+        borders: Places that no slice may lie on both sides of, where the log still has both.
+        first: What the log begins with; None: nothing is lost.
     """
     waiting = {shard: end for shard, end in at.items() if not same_offsets(end, lane.end)}
     if not waiting:
         return None
     start = min(waiting.values(), key=lambda end: sum(end.values()))
     shards = tuple(shard for shard, end in waiting.items() if same_offsets(end, start))
-    end = first_border(start, lane.end, borders)
-    return Slice(lane, shards, full(start, lane), advance(start, end, most))
+    begin, left = full(start, lane), first or {}
+    there = {p: min(lane.end[p], max(n, left.get(p, 0))) for p, n in begin.items()}
+    end = first_border(there, lane.end, borders)
+    return Slice(lane, shards, begin, advance(there, end, most), there)
 
 
 def first_border(start: Offsets, end: Offsets, borders: Sequence[Offsets]) -> Offsets:
@@ -101,10 +126,10 @@ def full(at: Offsets, lane: Lane) -> dict[int, int]:
 
 
 def counted_lanes(definitions: Definitions, topic_id: str) -> list[Lane]:
-    """Return the lanes that may still have something to count, in the order of their turns.
+    """Return the lanes that may still have something to count; `needs` says which come first.
 
-    Rebuilds first, the newest part of the log before older ones: what was there comes
-    before what is new. A backfill counts as long as one of its versions is counted.
+    Of rebuilds the newest part of the log before older ones. A backfill counts as long as one
+    of its versions is counted.
 
     Args:
         definitions: The fold.
@@ -117,6 +142,22 @@ def counted_lanes(definitions: Definitions, topic_id: str) -> list[Lane]:
         *sorted(rebuilds, key=lambda lane: (-lane.until_ms, -lane.offset)),
         *(lane for lane in backfills if any(filled_by(definitions, lane))),
     ]
+
+
+def needs(definitions: Definitions, lanes: Iterable[Lane]) -> dict[int, Need]:
+    """Return by lane what it is counted for: the first need of any of its versions."""
+    activations = definitions.activations
+    followed = {one.after for one in activations.values() if one.serves}
+
+    def need(vid: int) -> Need:
+        if not activations[vid].serves:
+            return Need.NEW
+        return Need.LEFT_OVER if vid in followed else Need.SERVING
+
+    return {
+        lane.offset: min(map(need, filled_by(definitions, lane)), default=Need.LOST)
+        for lane in lanes
+    }
 
 
 def filled_by(definitions: Definitions, lane: Lane) -> list[int]:

@@ -19,13 +19,16 @@ from weir.definitions.records import (
     start_record,
     takeover_record,
 )
-from weir.lanes import is_done, places
+from weir.lanes import counted_lanes, filled_by, is_done, places
 from weir_analytics.panes.activation import (
     counted,
     counting,
     ended,
+    filling,
     is_over,
     lanes_to_open,
+    left_over,
+    rebuilt,
     takeover,
     to_stop,
 )
@@ -71,6 +74,14 @@ class TestPanes:
         assert not is_over(old, 180 + 60 + 86_400)
         assert is_over(old, 180 + 60 + 86_401)
         assert not is_over(version(cut_until={10: 130}), 10**9)
+
+    def test_a_predecessor_to_which_no_pane_is_left_is_over(self) -> None:
+        """As when a metric is edited twice while the log begins at one place: both cuts are one."""
+        same, one_more = {10: 130, 60: 180}, {10: 130, 60: 240}
+
+        assert is_over(version(cut_from=same, cut_until=same), 0)
+        assert not is_over(version(cut_from=same, cut_until=one_more), 0)
+        assert is_over(version(cut_until={10: 0, 60: 0}), 0)
 
 
 class TestCovers:
@@ -170,6 +181,27 @@ class Edits:
             self.add(activation_record(record, op="stop", fence=self.fence, at_ms=0))
         return [one.vid for one in stopped]
 
+    def end(self, through_s: int) -> list[int]:
+        """Stop the predecessors that are over; return the versions."""
+        over = [one.vid for one in left_over(self.fold, LOG) if is_over(one, through_s)]
+        for vid in over:
+            definition = self.fold.by_vid(vid)
+            assert definition is not None
+            record = counting(definition, {0: 999}, LOG)
+            self.add(activation_record(record, op="stop", fence=self.fence, at_ms=0))
+        return over
+
+    def filled_again(self, at: int) -> dict[int, Version]:
+        """Return the versions that lanes count after a loss of everything, as they do it."""
+        lanes = counted_lanes(self.fold, LOG)
+        vids = [vid for lane in lanes for vid in filled_by(self.fold, lane)]
+        return {one.version.vid: one.version for one in filling(self.fold, LOG, vids, {0: at})}
+
+    def rebuilt(self, at: int, through_s: int = 2_000) -> dict[int, Version]:
+        """Return the versions that a rebuild counts, as it does it."""
+        found = rebuilt(self.fold, LOG, through_s, {0: at})
+        return {one.version.vid: one.version for one in found}
+
     def counted(self, start: int, through_s: int = 2_000) -> list[int]:
         """Return the versions that count a range."""
         return [one.version.vid for one in counted(self.fold, LOG, through_s, {0: start})]
@@ -256,6 +288,7 @@ class TestTakeover:
         for taken, complete_from_s, ahead in edits_made:
             vid = edits.edit(at)
             edits.stop()
+            edits.end(0)
             edits.fill()
             at += 10 + ahead
             if taken:
@@ -267,10 +300,59 @@ class TestTakeover:
         assert found is not None
         serving = any(a.takeover for a in edits.fold.activations.values())
         assert found.newest.rebuilding is not serving
+        edits.end(0)
         on = {one.version.vid: one.version for one in counted(edits.fold, LOG, 0, {0: at})}
+        again, filled = edits.rebuilt(at, 0), edits.filled_again(at)
         for pane_s in range(0, 5_000, 10):
             owner = found.at(10, pane_s)
-            assert on[owner.vid].owns(10, pane_s), (pane_s, owner)
+            for counts in (on, again, filled):
+                assert counts[owner.vid].owns(10, pane_s), (pane_s, owner)
+
+    def test_after_a_loss_only_what_is_read_is_counted_again(self) -> None:
+        """However often a metric was edited over a whole log: the version that serves, alone."""
+        edits, at = Edits(), 0
+        for _edit in range(10):
+            at += 10
+            vid = edits.edit(at)
+            edits.fill()
+            edits.take_over(vid, at)
+            edits.end(2_000)
+
+        assert list(edits.filled_again(at)) == [vid]
+        assert list(edits.rebuilt(at)) == [vid]
+
+    def test_after_a_loss_a_predecessor_is_counted_for_the_panes_left_to_it(self) -> None:
+        """By lanes and by rebuilds, wherever in the log, until they are too old to be kept."""
+        edits = Edits()
+        first = edits.edit(10)
+        edits.fill()
+        edits.take_over(first, 20)
+        second = edits.edit(30)
+        edits.fill()
+        edits.take_over(second, 40, 1_000_000)
+        assert edits.end(4_610) == []
+        for again in (edits.rebuilt(40), edits.filled_again(40)):
+            assert (again[first].owns(10, 990), again[first].owns(10, 1_000)) == (True, False)
+            assert (again[second].owns(10, 990), again[second].owns(10, 1_000)) == (False, True)
+        # Before live counting has come to the takeover, readers are with the version before.
+        for again in (edits.rebuilt(39), edits.filled_again(39)):
+            assert again[first].owns(10, 1_000)
+
+        assert edits.end(4_611) == [first]
+        assert list(edits.rebuilt(40)) == list(edits.filled_again(40)) == [second]
+
+    def test_a_batch_of_before_a_stop_is_run_again_as_it_was(self) -> None:
+        """What was counted in one shard is counted in the others, also of a version given up."""
+        edits = Edits()
+        first = edits.edit(10)
+        edits.fill()
+        edits.take_over(first, 20)
+        second = edits.edit(30)
+        edits.fill()
+        edits.take_over(second, 40)
+        assert edits.end(2_000) == [first]
+
+        assert edits.counted(35) == [first, second]
 
     def test_in_another_log_every_version_counts_from_its_start(self) -> None:
         """Offsets of a log that was given up mean nothing in the one that took its place."""

@@ -25,7 +25,8 @@ def to_stop(definitions: Definitions) -> list[Definition]:
     """Return the versions still counted that have no use any more.
 
     Those of deleted metrics, and those that were edited before they served. One that served
-    goes on after an edit: until its successor takes over, and then for the panes before the cut.
+    goes on after an edit: until its successor takes over, and then for the panes before the cut
+    (`left_over`).
     """
     return [
         one.definition
@@ -33,6 +34,19 @@ def to_stop(definitions: Definitions) -> list[Definition]:
         if (current := definitions.get(one.definition.tenant, "metric", one.definition.name))
         is None
         or (not one.activation.serves and current.vid != one.definition.vid)
+    ]
+
+
+def left_over(definitions: Definitions, topic_id: str) -> list[Version]:
+    """Return the versions still counted from which another has taken over, with its cut.
+
+    Each is to be stopped once it `is_over`: else every loss would count it again.
+    """
+    followed = _followed(definitions)
+    return [
+        version_of(one.activation, one.metric, topic_id, followed[one.definition.vid])
+        for one in definitions.metrics_active()
+        if one.definition.vid in followed
     ]
 
 
@@ -136,10 +150,9 @@ def counted(
             every pane before its cut is too old to be kept.
         start: Where the range begins, with the cuts that apply there; None: at the present.
     """
-    activations = definitions.activations
-    followed = {a.after: a for a in activations.values() if a.after is not None and a.serves}
+    followed = _followed(definitions)
     found: list[Counted] = []
-    for vid, activation in sorted(activations.items()):
+    for vid, activation in sorted(definitions.activations.items()):
         definition = definitions.by_vid(vid)
         metric = definition.metric if definition is not None else None
         over = activation.finish is not None and not activation.is_of(topic_id)
@@ -152,6 +165,22 @@ def counted(
             continue
         found.append(Counted(version, metric))
     return found
+
+
+def rebuilt(definitions: Definitions, topic_id: str, through_s: int, at: Offsets) -> list[Counted]:
+    """Return the versions that are counted again after a loss: those that somebody reads.
+
+    A cut applies wherever in the log, as soon as live counting has come to its takeover: what
+    lies on its other side was counted in vain, and is not counted a second time.
+
+    Args:
+        definitions: The fold.
+        topic_id: Kafka's id of the log.
+        through_s: Received time counted so far.
+        at: Where live counting stands.
+    """
+    found = counted(definitions, topic_id, through_s, at)
+    return [one for one in found if one.version.finish is None]
 
 
 def ended(definitions: Definitions, topic_id: str, through_s: int) -> list[int]:
@@ -219,16 +248,33 @@ def awaited(definitions: Definitions) -> list[Counted]:
     ]
 
 
-def filling(definitions: Definitions, vids: Iterable[int]) -> list[Counted]:
-    """Return versions as a backfill counts them: all panes, wherever in the log."""
+def filling(
+    definitions: Definitions, topic_id: str, vids: Iterable[int], at: Offsets
+) -> list[Counted]:
+    """Return versions as a backfill counts them: wherever in the log, between their cuts.
+
+    All panes of one that does not serve yet; of others, after a loss, those that are read.
+
+    Args:
+        definitions: The fold.
+        topic_id: Kafka's id of the log.
+        vids: The versions.
+        at: Where live counting stands: takeovers up to there have happened.
+    """
+    followed = _followed(definitions)
     found: list[Counted] = []
     for vid in vids:
         definition, activation = definitions.by_vid(vid), definitions.activations[vid]
         if definition is not None and definition.metric is not None:
-            version = version_of(activation, definition.metric, activation.topic_id)
-            whole = replace(version, begin={}, finish=None, cut_from={}, cut_from_at={})
-            found.append(Counted(whole, definition.metric))
+            version = version_of(activation, definition.metric, topic_id, followed.get(vid))
+            found.append(Counted(version.at(at).within(), definition.metric))
     return found
+
+
+def _followed(definitions: Definitions) -> dict[int, Activation]:
+    """Return by version the one that has taken over from it."""
+    activations = definitions.activations.values()
+    return {one.after: one for one in activations if one.after is not None and one.serves}
 
 
 def keeps_of(metric: Metric) -> tuple[tuple[int, int], ...]:
@@ -237,8 +283,14 @@ def keeps_of(metric: Metric) -> tuple[tuple[int, int], ...]:
 
 
 def is_over(version: Version, through_s: int) -> bool:
-    """Tell whether no pane of a predecessor can change any more."""
+    """Tell whether no pane is left to a predecessor that can still change.
+
+    Each is too old to be kept; or there is none, since the next cut is where its own is. Before
+    the epoch lies nothing: that is beyond every horizon.
+    """
+    first, until = version.cut_from, version.cut_until
     return all(
-        res_s in version.cut_until and through_s > version.cut_until[res_s] + res_s + keep_s
+        res_s in until
+        and (through_s > until[res_s] + res_s + keep_s or until[res_s] <= first.get(res_s, 0))
         for res_s, keep_s in version.keeps
     )

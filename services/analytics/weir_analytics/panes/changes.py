@@ -28,7 +28,9 @@ from weir.definitions.records import (
 from weir_analytics.jobs.open_jobs import to_erase
 from weir_analytics.panes.activation import (
     counting,
+    is_over,
     lanes_to_open,
+    left_over,
     predecessor,
     takeover,
     to_stop,
@@ -39,6 +41,7 @@ from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.open_lanes import backfill
 from weir_analytics.panes.start import Footing, Stores
+from weir_analytics.panes.versions import Version
 from weir_analytics.settings import Settings
 
 LOG = structlog.get_logger()
@@ -67,17 +70,19 @@ class Changes:
     clock: Clock
     may_begin: Callable[[Definition], bool]
     _to_stop: FoldMemo[list[Definition]] = field(init=False)
+    _left_over: FoldMemo[list[Version]] = field(init=False)
     _to_start: FoldMemo[list[Definition]] = field(init=False)
     _to_erase: FoldMemo[list[JobAsked]] = field(init=False)
     _unfilled: FoldMemo[list[tuple[Offsets, tuple[int, ...]]]] = field(init=False)
 
     def __post_init__(self) -> None:
         self._to_stop = FoldMemo(to_stop)
+        self._left_over = FoldMemo(lambda fold: left_over(fold, self.footing.events_id))
         self._to_start = FoldMemo(Definitions.metrics_to_start)
         self._to_erase = FoldMemo(to_erase)
         self._unfilled = FoldMemo(lambda fold: lanes_to_open(fold, self.footing.events_id))
 
-    def record(self, end: Offsets, *, had_events: bool) -> None:
+    def record(self, end: Offsets, *, had_events: bool, through_s: int) -> None:
         """Record which versions count from here on, stop here, and serve from here on.
 
         The offsets are the end of the range planned last; what is recorded here is
@@ -86,12 +91,16 @@ class Changes:
         Args:
             end: Where the batch at hand ends.
             had_events: Whether anything of the log so far was an event.
+            through_s: Received time counted so far.
 
         Raises:
             VerdictError: FENCED if a newer driver has started.
         """
         fold = self.stores.definitions.fold
-        for definition in self._to_stop.of(fold):
+        useless = {one.vid: one for one in self._to_stop.of(fold)}
+        over = (one.vid for one in self._left_over.of(fold) if is_over(one, through_s))
+        useless |= {vid: one for vid in over if (one := fold.by_vid(vid)) is not None}
+        for definition in useless.values():
             self._activate(counting(definition, end, self.footing.events_id), "stop")
         for definition in self._to_start.of(fold):
             if had_events and not self.may_begin(definition):

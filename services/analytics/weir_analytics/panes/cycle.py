@@ -122,7 +122,8 @@ class Cycle:
         self.stores.definitions.poll()
         self.stores.definitions.check_fence(self.footing.fence.fence)
         if not_after(self.footing.may_activate_from, batch.end):
-            self._changes.record(batch.end, had_events=self._had_events)
+            through_s = self.through_ms // 1000
+            self._changes.record(batch.end, had_events=self._had_events, through_s=through_s)
         record = self._record(batch, outcome)
         self._forget()
         seconds = self.clock.monotonic_s() - began_s

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from weir.batches import LaneProgress
 from weir.commit import Offsets
@@ -11,10 +12,12 @@ from weir.definitions.fold import Definitions
 from weir.definitions.history import Lane
 from weir.erasure import borders, erasures
 from weir.lanes import (
+    Need,
     Slice,
     counted_lanes,
     filled_by,
     is_done,
+    needs,
     next_slice,
     places,
     progress_of,
@@ -23,17 +26,24 @@ from weir.lanes import (
 from weir_analytics.panes.fold_memo import FoldMemo
 from weir_analytics.panes.recovery import Shards
 
+# A turn of one slice would be spent on changing from one tenant's plan to the next one's.
+TURN_SLICES: Final = 8
+
 
 class _Known(NamedTuple):
     """What the definitions say of lanes, wherever shards stand in them.
 
     Attributes:
-        lanes: Those that may still have something to count, in the order of their turns.
+        lanes: Those that may still have something to count.
+        needs: By lane, what it is counted for.
+        tenants: By lane, whose versions it fills; nobody's for a rebuild.
         unserved: By lane, the versions that it fills and that do not serve yet.
         borders: Places that no slice may lie on both sides of.
     """
 
     lanes: list[Lane]
+    needs: dict[int, Need]
+    tenants: dict[int, frozenset[str]]
     unserved: dict[int, list[int]]
     borders: list[Offsets]
 
@@ -41,6 +51,8 @@ class _Known(NamedTuple):
 @dataclass
 class LaneBook:
     """The lanes of one life of a driver.
+
+    Of those with the same need, tenants take turns: who edits all day delays another by a turn.
 
     Attributes:
         topic_id: Kafka's id of `weir.events`.
@@ -50,6 +62,9 @@ class LaneBook:
     topic_id: str
     _at: dict[int, dict[int, Offsets]] = field(default_factory=dict)
     _known: FoldMemo[_Known] = field(init=False)
+    _last_turn: dict[str, int] = field(default_factory=dict)
+    _turns: int = 0
+    _slices: int = 0
 
     def __post_init__(self) -> None:
         self._known = FoldMemo(self._look)
@@ -73,16 +88,31 @@ class LaneBook:
             for vid in known.unserved[lane.offset]
         ]
 
-    def next(self, definitions: Definitions, most: int) -> Slice | None:
-        """Return the next slice of all; None if there is nothing to do."""
-        for lane in self.open(definitions):
-            borders = self._known.of(definitions).borders
-            return next_slice(lane, self._at[lane.offset], most, borders)
-        return None
+    def next(
+        self, definitions: Definitions, most: int, first: Mapping[int, int] | None = None
+    ) -> Slice | None:
+        """Return the next slice of all, the same one until it `moved`; None if all are done.
 
-    def moved(self, done: Slice) -> None:
+        Args:
+            definitions: The fold.
+            most: About how many records at most.
+            first: What the log begins with.
+        """
+        known = self._known.of(definitions)
+        lanes = self.open(definitions)
+        if not lanes:
+            return None
+        lane = min(lanes, key=lambda one: (known.needs[one.offset], self._waits(known, one)))
+        return next_slice(lane, self._at[lane.offset], most, known.borders, first)
+
+    def moved(self, done: Slice, definitions: Definitions) -> None:
         """Take note of a slice that is committed."""
         self._at[done.lane.offset] |= dict.fromkeys(done.shards, done.end)
+        self._slices += 1
+        if self._slices % TURN_SLICES == 0:
+            self._turns += 1
+            tenants = self._known.of(definitions).tenants.get(done.lane.offset, frozenset())
+            self._last_turn |= dict.fromkeys(tenants, self._turns)
 
     def forget(self, lane: Lane) -> None:
         """Read a lane's marks again: they are not what they were."""
@@ -95,11 +125,19 @@ class LaneBook:
             found += progress_of(lane, self._at[lane.offset])
         return found
 
+    def _waits(self, known: _Known, lane: Lane) -> int:
+        """Return since which turn a lane's tenants wait; the longest of them."""
+        tenants = known.tenants[lane.offset]
+        return min((self._last_turn.get(tenant, 0) for tenant in tenants), default=0)
+
     def _look(self, definitions: Definitions) -> _Known:
         lanes = counted_lanes(definitions, self.topic_id)
         activations = definitions.activations
-        unserved = {
-            lane.offset: [v for v in filled_by(definitions, lane) if not activations[v].serves]
-            for lane in lanes
-        }
-        return _Known(lanes, unserved, borders(erasures(definitions), self.topic_id))
+        filled = {lane.offset: filled_by(definitions, lane) for lane in lanes}
+        return _Known(
+            lanes=lanes,
+            needs=needs(definitions, lanes),
+            tenants={at: frozenset(activations[v].tenant for v in f) for at, f in filled.items()},
+            unserved={at: [v for v in f if not activations[v].serves] for at, f in filled.items()},
+            borders=borders(erasures(definitions), self.topic_id),
+        )

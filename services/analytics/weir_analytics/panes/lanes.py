@@ -15,9 +15,7 @@ import structlog
 from pyspark.sql import DataFrame
 from weir import names
 from weir.clock import Clock
-from weir.commit import Offsets, Verdict, furthest, not_after
-from weir.definitions.fold import Definitions
-from weir.definitions.history import Lane
+from weir.commit import Offsets, Verdict, same_offsets
 from weir.lanes import Slice, filled_by
 
 from weir_analytics.failpoints import failpoint
@@ -67,12 +65,14 @@ class Filler:
     def step(self, cycle: Cycle) -> bool:
         """Count one slice; see `between.Work`."""
         definitions = cycle.stores.definitions.fold
-        self._forget(cycle, {lane.name for lane in cycle.book.open(definitions)})
-        found = cycle.book.next(definitions, self._records)
+        lanes = cycle.book.open(definitions)
+        self._forget(cycle, {lane.name for lane in lanes})
+        first = self._first(cycle) if lanes else {}
+        found = cycle.book.next(definitions, self._records, first)
         if found is None:
             self._wanted = None
             return False
-        counting = self._counting(definitions, found, cycle.through_ms // 1000)
+        counting = self._counting(cycle, found)
         if counting != self._wanted:
             self._wanted = counting
             return True  # its plan is made first
@@ -85,7 +85,7 @@ class Filler:
             cycle.book.forget(found.lane)
             return True
         failpoint("C11")
-        cycle.book.moved(found)
+        cycle.book.moved(found, cycle.stores.definitions.fold)
         self._tell(found, self.clock.monotonic_s() - began_s)
         return True
 
@@ -96,10 +96,12 @@ class Filler:
             dedup_dir, topic_id = cycle.settings.dedup_dir, cycle.footing.events_id
             forget_lanes(dedup_dir, topic_id, {names.LIVE_LANE, *lanes})
 
-    def _counting(self, definitions: Definitions, found: Slice, through_s: int) -> Counting:
+    def _counting(self, cycle: Cycle, found: Slice) -> Counting:
         if found.lane.kind == "rebuild":
-            return self.plans.versions_for(found.start, found.end, through_s)
-        return self.plans.filling(filled_by(definitions, found.lane))
+            through_s = cycle.through_ms // 1000
+            return self.plans.rebuilding(found.there, found.end, cycle.end, through_s)
+        vids = filled_by(cycle.stores.definitions.fold, found.lane)
+        return self.plans.filling(vids, cycle.end)
 
     def _range(self, cycle: Cycle, found: Slice) -> tuple[DataFrame | None, Batch]:
         rebuild = found.lane.kind == "rebuild"
@@ -111,22 +113,20 @@ class Filler:
             copies="none" if rebuild else "values",
             accounts=rebuild,
         )
-        first = self._first(cycle, found.lane)
-        if not_after(first, found.start):
+        if same_offsets(found.there, found.start):
             return (None if batch.single else self.read(found.start, found.end)), batch
-        # What retention has taken begins later than the range: by Spark, however small.
-        there = {p: min(n, found.end[p]) for p, n in furthest([found.start, first]).items()}
-        lost = sum(n - found.start.get(p, 0) for p, n in there.items())
-        LOG.error("log_lost", lane=found.lane.offset, count=lost, start=there)
-        return self.read(there, found.end), replace(batch, single=False)
+        # What retention has left begins later than the range: by Spark, however small.
+        lost = sum(n - found.start[p] for p, n in found.there.items())
+        LOG.error("log_lost", lane=found.lane.offset, count=lost, start=found.there)
+        return self.read(found.there, found.end), replace(batch, single=False)
 
-    def _first(self, cycle: Cycle, lane: Lane) -> Offsets:
-        """Return the first offsets that the log still has, of the lane's partitions."""
+    def _first(self, cycle: Cycle) -> Offsets:
+        """Return the first offsets that the log still has."""
         now_s = self.clock.monotonic_s()
         if now_s >= self._look_at_s:
             self._look_at_s = now_s + LOOK_AT_LOG_S
             self._log_start = LogOffsets(cycle.settings.kafka, names.EVENTS).start()
-        return {p: n for p, n in self._log_start.items() if p in lane.end}
+        return self._log_start
 
     def _tell(self, done: Slice, took_s: float) -> None:
         """Log a slice, and size the next one by how fast it was."""

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from weir.definitions.fold import Definitions
 from weir.erasure import Erasure, erasures
 
-from weir_analytics.panes.activation import awaited, counted, filling
+from weir_analytics.panes.activation import awaited, counted, filling, rebuilt
 from weir_analytics.panes.batch import PROPERTY, Batch, Offsets
 from weir_analytics.panes.dataflow import dataflow, small_rows
 from weir_analytics.panes.erased import Erased
@@ -68,9 +68,17 @@ class Plans:
 
     def versions_for(self, start: Offsets, end: Offsets, through_s: int) -> Counting:
         """Return the versions that a range of the log is counted for."""
+        return self._within(counted(self.definitions, self.topic_id, through_s, start), start, end)
+
+    def rebuilding(self, start: Offsets, end: Offsets, at: Offsets, through_s: int) -> Counting:
+        """Return what a range is counted for again, once live counting stands at `at`."""
+        return self._within(rebuilt(self.definitions, self.topic_id, through_s, at), start, end)
+
+    def _within(self, known: Iterable[Counted], start: Offsets, end: Offsets) -> Counting:
+        """Return what a range is counted for: the versions whose span it lies in."""
         versions: list[Counted] = []
         guarded = False
-        for one in counted(self.definitions, self.topic_id, through_s, start):
+        for one in known:
             covered = one.version.covers(start, end)
             if covered is not False:
                 versions.append(one)
@@ -86,11 +94,12 @@ class Plans:
         now = self.versions_for(at, {p: n + 1 for p, n in at.items()}, through_s)
         return now._replace(versions=(*now.versions, *awaited(self.definitions)))
 
-    def filling(self, vids: Iterable[int]) -> Counting:
+    def filling(self, vids: Iterable[int], at: Offsets) -> Counting:
         """Return what a backfill counts: some versions, without anybody who was ever erased."""
         found = self._erasures.of(self.definitions)
         erased = frozenset((one.tenant, one.hash) for one in found)
-        return Counting(tuple(filling(self.definitions, vids)), False, erased)
+        versions = filling(self.definitions, self.topic_id, vids, at)
+        return Counting(tuple(versions), False, erased)
 
     def plan_of(self, counting: Counting) -> Plan:
         """Return the plan that counts some versions; it is made if there is none yet."""

@@ -1,0 +1,114 @@
+"""Whose slice is next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from weir.commit import Mark
+from weir.definitions.fold import Definitions
+from weir.definitions.history import Lane
+from weir.definitions.records import (
+    DriverStart,
+    Edit,
+    NewRecord,
+    OpenLane,
+    activation_record,
+    lane_record,
+    put_record,
+    start_record,
+    takeover_record,
+)
+from weir_analytics.panes.activation import counting, takeover
+from weir_analytics.panes.lane_book import TURN_SLICES, LaneBook
+from weir_analytics.panes.recovery import Shards
+
+LOG = "events"
+TEXT = "kind: metric\nname: {}\nevents: {{type: t}}\nkeep: {{10s: 1h}}"
+
+
+class EmptyShards:
+    """Shards that have lost everything, the marks of lanes too."""
+
+    def read_lane_marks(self, lanes: Sequence[Lane]) -> list[list[Mark | None]]:
+        """Return no mark."""
+        return [[None] for _lane in lanes]
+
+
+class Tenants:
+    """Metrics of some tenants, each with a lane, and the book of them."""
+
+    def __init__(self) -> None:
+        self.fold = Definitions()
+        self.fence = self._add(start_record(DriverStart("a", 1, "start"), at_ms=0))
+        self.book = LaneBook(cast(Shards, EmptyShards()), LOG)
+
+    def metric(self, tenant: str, name: str, *, after: int | None = None) -> int:
+        """Define a metric, or edit it, and open its lane; return the version."""
+        edit = Edit(tenant, "metric", name, after, "test", 0)
+        vid = self._add(put_record(edit, TEXT.format(name)))
+        definition = self.fold.by_vid(vid)
+        assert definition is not None
+        said = counting(definition, {0: 100}, LOG, fills=True)
+        self._add(activation_record(said, op="start", fence=self.fence, at_ms=0))
+        lane = OpenLane("backfill", LOG, {0: 0}, {0: 100}, (vid,))
+        self._add(lane_record(lane, fence=self.fence, at_ms=0))
+        return vid
+
+    def serve(self, vid: int, complete_from_ms: int = 0) -> None:
+        """Let a version take over."""
+        taken = takeover(self.fold, vid, {0: 100}, complete_from_ms, LOG)
+        assert taken is not None
+        self._add(takeover_record(taken, fence=self.fence, at_ms=0))
+
+    def lose(self) -> None:
+        """Open a lane for what a shard held."""
+        lane = OpenLane("rebuild", LOG, {0: 0}, {0: 100}, shards=(0,))
+        offset = self._add(lane_record(lane, fence=self.fence, at_ms=0))
+        self.book.open(self.fold)
+        self.book._at[offset] = {0: {0: 0}}
+
+    def slices(self, count: int, most: int = 1) -> list[tuple[int, ...]]:
+        """Do some slices; return of each the versions that it filled."""
+        found = []
+        for _slice in range(count):
+            done = self.book.next(self.fold, most)
+            assert done == self.book.next(self.fold, most), "its plan is made in between"
+            assert done is not None
+            self.book.moved(done, self.fold)
+            found.append(done.lane.vids)
+        return found
+
+    def _add(self, record: NewRecord) -> int:
+        offset = self.fold.next_offset
+        change = self.fold.apply(offset, record.key, record.value)
+        assert change is not None
+        assert change.applied, change.note
+        return offset
+
+
+def test_tenants_take_turns() -> None:
+    """A tenant whose every metric is being filled delays another by a turn, also a new one."""
+    tenants = Tenants()
+    many = [tenants.metric("acme", f"m{i}") for i in range(20)]
+    one = tenants.metric("zeta", "m")
+    turn = TURN_SLICES
+
+    assert tenants.slices(4 * turn) == (
+        [(many[0],)] * turn + [(one,)] * turn + [(many[0],)] * turn + [(one,)] * turn
+    )
+    newest = tenants.metric("nova", "m")
+    assert tenants.slices(turn) == [(newest,)] * turn
+
+
+def test_what_was_lost_comes_before_what_is_new() -> None:
+    """After a loss: what shards held, what serves, what is left to those before, new ones."""
+    tenants = Tenants()
+    new = tenants.metric("acme", "new")
+    old = tenants.metric("acme", "m")
+    tenants.serve(old)
+    edited = tenants.metric("acme", "m", after=1)
+    tenants.serve(edited, complete_from_ms=1_000_000)
+    tenants.lose()
+
+    assert tenants.slices(4, most=100) == [(), (edited,), (old,), (new,)]
