@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Lane
-from weir.definitions.jobs import JobReport, JobState, job_record
-from weir.definitions.records import DriverStart, Edit, put_record, start_record
+from weir.definitions.jobs import JobReport, JobState, job_named, job_record
+from weir.definitions.records import DriverStart, Edit, delete_record, put_record, start_record
 from weir.erasure import PREFIX, Erasure, borders, erasures, pads, subject_hash
 from weir.lanes import next_slice
 
@@ -57,12 +57,36 @@ class TestErasures:
         """The driver says from where: a batch must not be counted half with and half without."""
         assert erasures(fold_with()) == []
 
-    @pytest.mark.parametrize("state", [JobState.RUNNING, JobState.DONE])
+    @pytest.mark.parametrize(
+        "state", [JobState.RUNNING, JobState.DONE, JobState.CANCELLED, JobState.FAILED]
+    )
     def test_one_that_holds(self, state: JobState) -> None:
-        """Also when its job has ended."""
+        """For ever, however its job has ended."""
         (found,) = erasures(fold_with(JobReport(1, state, facts=HELD)))
 
         assert found == Erasure(1, "acme", HASH, {0: 10, 1: 20}, "events")
+
+    def test_one_that_holds_cannot_be_cancelled(self) -> None:
+        """A deletion that met the driver's record on its way changes nothing."""
+        fold = fold_with(JobReport(1, JobState.RUNNING, facts=HELD))
+        deletion = delete_record(Edit("acme", "job", "j", 1, "test", 0))
+        change = fold.apply(fold.next_offset, deletion.key, deletion.value)
+        found = job_named(fold, "acme", "j")
+
+        assert change is not None
+        assert change.applied
+        assert found is not None
+        assert (found.cancelled, found.stopping, found.state) == (True, False, JobState.RUNNING)
+
+    def test_one_that_was_only_asked_for_can(self) -> None:
+        """Nothing was left out of any batch."""
+        fold = fold_with()
+        deletion = delete_record(Edit("acme", "job", "j", 1, "test", 0))
+        fold.apply(fold.next_offset, deletion.key, deletion.value)
+        found = job_named(fold, "acme", "j")
+
+        assert found is not None
+        assert (found.stopping, found.state) == (True, JobState.CANCELLED)
 
     def test_one_that_failed_holds_nowhere(self) -> None:
         """As where the driver has no key to know the subject by."""

@@ -18,7 +18,6 @@ from typing import Any, Final
 from weir.commit import Offsets, not_after
 from weir.definitions.fold import Definitions
 from weir.definitions.job import Erase, Job
-from weir.definitions.jobs import JobState
 
 PREFIX: Final = b"weir-erase\0"
 """What is hashed before tenant and subject: a hash for this is none for anything else."""
@@ -68,14 +67,17 @@ class Erasure:
 
 
 def erasures(definitions: Definitions) -> list[Erasure]:
-    """Return the erasures that hold from somewhere on, by the jobs that asked for them."""
+    """Return the erasures that hold from somewhere on, by the jobs that asked for them.
+
+    For ever, whatever became of the job: a batch that is run again must leave out the same.
+    """
     found: list[Erasure] = []
     for vid, report in definitions.jobs.items():
         definition = definitions.by_vid(vid)
         model = definition.readable if definition is not None else None
         if definition is None or not isinstance(model, Job) or not isinstance(model.do, Erase):
             continue
-        if "offsets" in report.facts and report.state is not JobState.CANCELLED:
+        if "offsets" in report.facts:
             found.append(_erasure(vid, definition.tenant, model.do, report.facts))
     return found
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, Final, Protocol
 
 from weir.definitions.history import Definition
-from weir.definitions.job import Job
+from weir.definitions.job import Erase, Job
 from weir.definitions.records import DRIVER_PREFIX, FORMAT, NewRecord
 
 RECORD: Final = "job"
@@ -32,7 +32,7 @@ class JobState(StrEnum):
     FAILED = "failed"
     """It ended without what was asked for; its outcome says why."""
     CANCELLED = "cancelled"
-    """It was deleted before it had ended; what it had done stays."""
+    """It was deleted before it had ended; what it had done stays. Never an erasure that holds."""
 
     @property
     def final(self) -> bool:
@@ -139,7 +139,16 @@ class JobAsked:
     def state(self) -> JobState:
         """Where it stands: what the driver said last, unless somebody cancelled it since."""
         said = self.report.state if self.report is not None else JobState.WAITING
-        return JobState.CANCELLED if self.cancelled and not said.final else said
+        return JobState.CANCELLED if self.stopping and not said.final else said
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it is to end at once: it was deleted, and is no erasure that holds.
+
+        From where that holds stands in its facts; a deletion may have met them on the way.
+        """
+        holds = self.report is not None and "offsets" in self.report.facts
+        return self.cancelled and not (holds and isinstance(self.model.do, Erase))
 
     @property
     def open(self) -> bool:

@@ -40,7 +40,7 @@ def open_jobs(fold: Definitions) -> list[JobAsked]:
 
     def place(one: JobAsked) -> tuple[bool, bool, int, int]:
         turn = ended.get(one.definition.tenant, -1)
-        return not _is_quick(one), one.report is None, turn, one.definition.vid
+        return not is_quick(one), one.report is None, turn, one.definition.vid
 
     return sorted(found, key=place)
 
@@ -59,5 +59,6 @@ def _waits_for_a_batch(asked: JobAsked) -> bool:
     return isinstance(asked.model.do, Erase) and asked.report is None
 
 
-def _is_quick(asked: JobAsked) -> bool:
+def is_quick(asked: JobAsked) -> bool:
+    """Tell whether a job is done in no time, and so before all others."""
     return isinstance(asked.model.do, Adopt)

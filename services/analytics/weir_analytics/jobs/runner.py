@@ -1,5 +1,8 @@
 """Jobs: read this file first. One after the other, in slices, while no live batch runs.
 
+One that has to wait, as an erasure for what is counted anew, holds up nobody: it is asked
+again between two others.
+
     weir.definitions ─▶ open jobs ─▶ task (audit, replay, …)   ─▶ its outcome
                                        │ slice by slice                      │
                      weir:1:job:<vid> ◀┴─ progress, and the whole outcome ◀──┤ 24 h
@@ -13,7 +16,7 @@ does anything twice is for each task to say.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -21,7 +24,6 @@ import structlog
 from redis.exceptions import RedisError
 from weir import names
 from weir.clock import Clock
-from weir.definitions.fold import Definitions
 from weir.definitions.job import Adopt, Audit, Erase, Replay
 from weir.definitions.jobs import JobAsked, JobReport, JobState, job_record
 from weir.formats import NewerFormatError
@@ -29,7 +31,7 @@ from weir.formats import NewerFormatError
 from weir_analytics.jobs.adopt import AdoptTask
 from weir_analytics.jobs.audit import AuditTask
 from weir_analytics.jobs.erase import EraseTask
-from weir_analytics.jobs.open_jobs import open_jobs
+from weir_analytics.jobs.open_jobs import is_quick, open_jobs
 from weir_analytics.jobs.replay import ReplayTask
 from weir_analytics.jobs.schedule import Schedule
 from weir_analytics.jobs.task import PASSING, NotNowError, Outcome, RefusedError, Task
@@ -69,7 +71,10 @@ class Jobs:
     settings: Settings
     clock: Clock
     _now: _UnderWay | None = None
-    _next: FoldMemo[JobAsked | None] = field(default_factory=lambda: FoldMemo(_first_open))
+    _open: FoldMemo[list[JobAsked]] = field(default_factory=lambda: FoldMemo(open_jobs))
+    _waits: dict[int, float] = field(default_factory=dict)
+    _ask_at_s: float = 0.0
+    _gave_way: str | None = None
     _tell_at_s: float = 0.0
     _wait_until_s: float = 0.0
     _pause_s: float = FIRST_PAUSE_S
@@ -84,7 +89,7 @@ class Jobs:
         """Do nothing: a job needs nothing that takes long before its slice."""
 
     def step(self, cycle: Cycle) -> bool:
-        """Do a slice of the oldest open job.
+        """Do a slice of the job whose turn it is.
 
         Raises:
             VerdictError: FENCED if another driver has started.
@@ -92,25 +97,49 @@ class Jobs:
         """
         if self.clock.monotonic_s() < self._wait_until_s:
             return False
-        asked = self._next.of(cycle.stores.definitions.fold)
+        found = self._open.of(cycle.stores.definitions.fold)
+        if not found:
+            self._drop()
+        asked = self._next(found)
         try:
             if asked is None:
-                self._drop()
                 return self._schedule.step(cycle)
             self._slice(cycle, asked)
-        except NotNowError:
-            self._wait_until_s = self.clock.monotonic_s() + NOT_NOW_S
         except PASSING as error:
             self._wait(error)
         else:
             self._pause_s = FIRST_PAUSE_S
         return True
 
+    def _next(self, found: Sequence[JobAsked]) -> JobAsked | None:
+        """Return the job whose turn it is; None if none is open, or all wait.
+
+        The one at hand to its end, but for quick ones. Then the one that waits longest is asked
+        again; it gives way to those that need not wait, other tenants' first.
+        """
+        ready = [one for one in found if one.definition.vid not in self._waits]
+        at_hand = None if self._now is None else self._now.asked.definition.vid
+        for one in ready:
+            if is_quick(one) or one.definition.vid == at_hand:
+                return one
+        waiting = [one for one in found if one.definition.vid in self._waits]
+        if waiting and self.clock.monotonic_s() >= self._ask_at_s:
+            return min(waiting, key=lambda one: self._waits[one.definition.vid])
+        return min(ready, key=lambda one: one.definition.tenant == self._gave_way, default=None)
+
+    def _give_way(self, asked: JobAsked) -> None:
+        """Let others have their turn; this one's task stays until one of them does."""
+        now_s = self.clock.monotonic_s()
+        self._waits[asked.definition.vid] = now_s
+        self._ask_at_s, self._gave_way = now_s + NOT_NOW_S, asked.definition.tenant
+
     def _slice(self, cycle: Cycle, asked: JobAsked) -> None:
         try:
             outcome = self._outcome(cycle, asked)
-        except (VerdictError, NewerFormatError, NotNowError, *PASSING):
+        except (VerdictError, NewerFormatError, *PASSING):
             raise
+        except NotNowError:
+            self._give_way(asked)
         except RefusedError as error:
             self._end(cycle, asked, JobState.FAILED, {"error": str(error)})
         except Exception as error:
@@ -119,8 +148,10 @@ class Jobs:
             told = f"{type(error).__name__}: {error}"[:1_000]
             self._end(cycle, asked, JobState.FAILED, {"error": told})
         else:
+            self._waits.pop(asked.definition.vid, None)
+            self._gave_way = None
             if outcome is not None:
-                state = JobState.CANCELLED if asked.cancelled else JobState.DONE
+                state = JobState.CANCELLED if asked.stopping else JobState.DONE
                 self._end(cycle, asked, state, outcome)
             elif self.clock.monotonic_s() >= self._tell_at_s:
                 self._tell(asked, JobState.RUNNING, {})
@@ -130,7 +161,7 @@ class Jobs:
         if now is None or (now.asked.definition.vid, now.fence) != _place(cycle, asked):
             self._drop()
             now = self._now = self._begun(cycle, asked)
-        now.task.stopping = asked.cancelled
+        now.task.stopping = asked.stopping
         until_s = self.clock.monotonic_s() + SLICE_S
         return now.task.step(cycle, lambda: self.clock.monotonic_s() >= until_s)
 
@@ -142,7 +173,8 @@ class Jobs:
             self._append(cycle, JobReport(asked.definition.vid, JobState.RUNNING, facts=facts))
         else:
             facts = asked.report.facts
-        LOG.info("job", job=asked.definition.name, does=asked.model.do.job)
+        if asked.definition.vid not in self._waits:
+            LOG.info("job", job=asked.definition.name, does=asked.model.do.job)
         task.begin(cycle, facts)
         return _UnderWay(asked, task, cycle.footing.fence.fence, facts)
 
@@ -154,6 +186,7 @@ class Jobs:
             asked.definition.vid, state, facts=facts, outcome=shortened(outcome, RECORDED_ITEMS)
         )
         self._append(cycle, report)
+        self._waits.pop(asked.definition.vid, None)
         self._drop()
         LOG.info("job_ended", job=asked.definition.name, state=state.value)
 
@@ -187,11 +220,6 @@ class Jobs:
         if self._now is not None:
             self._now.task.close()
             self._now = None
-
-
-def _first_open(fold: Definitions) -> JobAsked | None:
-    """Return the job whose turn it is."""
-    return next(iter(open_jobs(fold)), None)
 
 
 def _place(cycle: Cycle, asked: JobAsked) -> tuple[int, int]:

@@ -190,7 +190,7 @@ async def get_job(id: str, here: Here, caller: Who) -> JobTold:  # noqa: A002  t
 async def cancel_job(id: str, here: Here, caller: Who) -> JobTold:  # noqa: A002
     """Cancel a job that has not ended; what it has done stays."""
     found = _named(here, caller, id)
-    if found.cancelled or found.state.final:
+    if found.state.final:
         msg = f"the job is {found.state.value} already; there is nothing to cancel"
         raise ProblemError(409, Reason.ALREADY_ENDED, msg)
     if isinstance(found.model.do, Erase) and found.report is not None:
