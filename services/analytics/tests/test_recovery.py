@@ -161,17 +161,17 @@ class TestRecount:
         """A driver paused while clearing wakes up after its successor has counted."""
         shards.raise_fence(FENCE, 8)
         plan = lost(shards)
-        keys_of = Shards._keys
+        keys_of = Shards.keys
 
         def paused(self: Shards, shard: int) -> Iterator[list[bytes]]:
-            monkeypatch.setattr(Shards, "_keys", keys_of)
+            monkeypatch.setattr(Shards, "keys", keys_of)
             successor = Shards(redis_url, 2)
             successor.raise_fence(NEWER, 10)
             successor.recount(lost(successor), NEWER, START)
             assert commit(redis_url, shard, 0, NEWER) is Verdict.OK
             return keys_of(self, shard)
 
-        monkeypatch.setattr(Shards, "_keys", paused)
+        monkeypatch.setattr(Shards, "keys", paused)
 
         with pytest.raises(VerdictError) as caught:
             shards.recount(plan, FENCE, START)
@@ -186,14 +186,14 @@ class TestRecount:
         """Panes that a lost tail brings back never meet a mark at the log's start."""
         shards.raise_fence(FENCE, 8)
         client.set(names.token_key(0), "older")
-        keys_of = Shards._keys
+        keys_of = Shards.keys
 
         def tail_lost(self: Shards, shard: int) -> Iterator[list[bytes]]:
             client.set(names.token_key(0), "older")
             client.hset(names.pane_key(0, 5, 60, 0), "x", "y")
             return keys_of(self, shard)
 
-        monkeypatch.setattr(Shards, "_keys", tail_lost)
+        monkeypatch.setattr(Shards, "keys", tail_lost)
 
         with pytest.raises(VerdictError, match="went back in time") as caught:
             shards.recount(lost(shards), FENCE, START)
@@ -206,57 +206,6 @@ class TestRecount:
         with pytest.raises(VerdictError, match="moved or went back") as caught:
             shards.recount(lost(shards), FENCE, START)
         assert caught.value.verdict is Verdict.LOST
-
-
-class TestForget:
-    PANE = names.pane_key(0, 5, 60, 2_000_000_040)
-
-    def test_series_of_a_version_go_with_its_last_pane(
-        self, client: redis.Redis, redis_url: str, shards: Shards
-    ) -> None:
-        """As long as a pane is there its series keep their names; then they are deleted."""
-        shards.raise_fence(FENCE, 8)
-        shards.recount(lost(shards), FENCE, START)
-        assert commit(redis_url, 0, 0) is Verdict.OK
-        kept = {names.ids_key(0, 5).encode(), names.names_key(0, 5).encode()}
-
-        assert shards.forget(FENCE, [5]) == 0
-        assert kept <= set(client.keys("*"))
-        client.delete(self.PANE)
-        assert shards.forget(FENCE, [4, 6]) == 0
-        assert shards.forget(FENCE, [5]) == 1
-        assert not kept & set(client.keys("*"))
-        assert shards.forget(FENCE, [5]) == 0
-
-    def test_a_writer_that_knew_the_ids_gives_new_ones(
-        self, client: redis.Redis, redis_url: str, shards: Shards
-    ) -> None:
-        """What a process has looked up is void: the token is another one."""
-        shards.raise_fence(FENCE, 8)
-        shards.recount(lost(shards), FENCE, START)
-        store = ShardStore(redis_url, 0)
-        assert commit_to(store, 0, 0) is Verdict.OK
-        client.delete(self.PANE)
-        shards.forget(FENCE, [5])
-        assert commit_to(store, 0, 1) is Verdict.OK
-
-        texts = client.hgetall(names.names_key(0, 5))
-        assert [texts[short] for short in client.hgetall(self.PANE)] == [b"=a"]
-
-    def test_an_older_driver_deletes_nothing(
-        self, client: redis.Redis, redis_url: str, shards: Shards
-    ) -> None:
-        """A driver that was paused finds its successor's fence."""
-        shards.raise_fence(FENCE, 8)
-        shards.recount(lost(shards), FENCE, START)
-        assert commit(redis_url, 0, 0) is Verdict.OK
-        client.delete(self.PANE)
-        shards.raise_fence(NEWER, 10)
-
-        with pytest.raises(VerdictError) as caught:
-            shards.forget(FENCE, [5])
-        assert caught.value.verdict is Verdict.FENCED
-        assert client.exists(names.ids_key(0, 5))
 
 
 class TestOutboxes:

@@ -220,7 +220,8 @@ class TestPassword:
 def a_batch(settings: Settings, footing: Footing) -> Batch:
     """Return a batch without records, as the driver makes it."""
     nothing: Any = None
-    cycle = Cycle(nothing, settings, nothing, footing, nothing, nothing, SystemClock())
+    stores = Stores(nothing, nothing, nothing)
+    cycle = Cycle(nothing, settings, stores, footing, nothing, nothing, SystemClock())
     return cycle.range_of(footing.target, footing.target, 0)
 
 

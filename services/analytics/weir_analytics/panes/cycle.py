@@ -26,6 +26,7 @@ from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.changes import Changes
 from weir_analytics.panes.corrections import Arrival, publish
 from weir_analytics.panes.crowded import Crowded
+from weir_analytics.panes.forgetting import Forgetting
 from weir_analytics.panes.holes import Hole, HoleError, beyond, taken, within
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.log_offsets import LogOffsets
@@ -35,13 +36,13 @@ from weir_analytics.panes.plans import Plans, run
 from weir_analytics.panes.recovery import VerdictError, changed_panes, last_entries
 from weir_analytics.panes.start import Footing, Stores
 from weir_analytics.panes.states import received_before
-from weir_analytics.panes.versions import versions_from_json, versions_to_json
+from weir_analytics.panes.versions import SYSTEM, versions_from_json, versions_to_json
 from weir_analytics.panes.writer import Report, commit
 from weir_analytics.settings import Settings
 
 LOG = structlog.get_logger()
 
-# Finding out costs a walk over the keys of each shard that has names of an ended version.
+# Finding out costs a walk over the panes of each shard.
 FORGET_EVERY_S = 6 * 3_600.0
 
 
@@ -83,6 +84,7 @@ class Cycle:
     _changes: Changes = field(init=False)
     _crowded: Crowded = field(init=False)
     _trim: Mapping[int, int] = field(default_factory=dict)
+    _forgetting: Forgetting = field(init=False)
     _forget_at_s: float = 0.0
     _corrections: int = 0
 
@@ -93,6 +95,9 @@ class Cycle:
             self.stores, self.settings, self.footing, self.book, self.clock, self.may_begin
         )
         self._crowded = Crowded(self.settings.shards)
+        self._forgetting = Forgetting(
+            self.stores.shards, self.settings.shards, self.footing.fence, self.clock
+        )
         self.through_ms = self.footing.through_ms
         self.received_ms = received_before(self.range_of(self.footing.target, {}, -1))
 
@@ -227,6 +232,7 @@ class Cycle:
     def _record(self, batch: Batch, outcome: Outcome) -> BatchRecord:
         """Append the batch record; what changed comes from the outboxes, also on a replay."""
         outboxes = self.stores.shards.read_outboxes()
+        self._forgetting.note(outboxes)
         fold = self.stores.definitions.fold
         arrival = Arrival.of(batch, outcome)
         self._corrections = publish(self.settings.kafka, fold, outboxes, arrival)
@@ -264,17 +270,22 @@ class Cycle:
         return record
 
     def _forget(self) -> None:
-        """Free the names of series that nothing shows any more, some times a day.
+        """Free the names of series that nothing shows any more: a slice, some times a day.
 
         No task commits now, between two batches.
         """
         now_s = self.clock.monotonic_s()
-        if now_s < self._forget_at_s:
-            return
-        self._forget_at_s = now_s + FORGET_EVERY_S
-        vids = ended(self.stores.definitions.fold, self.footing.events_id, self.through_ms // 1000)
-        if gone := self.stores.shards.forget(self.footing.fence, vids):
-            LOG.info("series_forgotten", versions=gone)
+        if not self._forgetting.is_under_way:
+            if now_s < self._forget_at_s:
+                return
+            self._forget_at_s = now_s + FORGET_EVERY_S
+            fold = self.stores.definitions.fold
+            over = ended(fold, self.footing.events_id, self.through_ms // 1000)
+            system = [version.vid for version in SYSTEM]
+            self._forgetting.begin({*system, *fold.activations, *over}, over)
+        self._forgetting.go_on(self.end)
+        if self._forgetting.freed and not self._forgetting.is_under_way:
+            LOG.info("series_forgotten", series=self._forgetting.freed)
 
     def _held_by(self, end: Offsets) -> int | None:
         """Return the partition that holds processed-through, if nothing is known of it."""

@@ -13,8 +13,8 @@ always right: each step leaves a state that the same rules bring to the same end
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
 import msgspec
 from weir import names
@@ -117,6 +117,29 @@ class Shards:
             for shard, entries in enumerate(found)
         }
 
+    def ask(self, commands: Sequence[Command]) -> list[Any]:
+        """Ask a shard something; what is written goes through `change`."""
+        return self._wire.ask(commands)
+
+    def keys(self, shard: int, beginning: str = "") -> Iterator[list[bytes]]:
+        """Yield the keys of a shard but fence and token, a few or none at a time.
+
+        SCAN misses none that is there all the time.
+
+        Args:
+            shard: Which shard.
+            beginning: What they begin with behind the shard's prefix.
+        """
+        spared = {names.fence_key(shard).encode(), names.token_key(shard).encode()}
+        pattern = f"{names.shard_prefix(shard)}{beginning}*"
+        cursor: bytes | int = 0
+        while True:
+            scan: Command = ("SCAN", cursor, "MATCH", pattern, "COUNT", KEYS_AT_ONCE)
+            cursor, keys = self._wire.ask([scan])[0]
+            yield [key for key in keys if key not in spared]
+            if int(cursor) == 0:
+                return
+
     # ── S0 ──────────────────────────────────────────────────────────────────
     def raise_fence(self, fence: Fence, definitions_end: int, also: Iterable[int] = ()) -> None:
         """Take every shard, only ever upwards.
@@ -157,7 +180,7 @@ class Shards:
             tokens[shard] = self._delete_keys(shard, fence, token)
         for shard, token in tokens.items():
             if shard < self._count:
-                self._change(shard, fence, token, _marks(shard, start, lanes))
+                self.change(shard, fence, token, _marks(shard, start, lanes))
 
     def bridge(self, shard: int, fence: Fence, live: Mark, lane: Lane) -> None:
         """Let a shard that is far behind go on with the others; a lane counts what it lacks.
@@ -170,39 +193,7 @@ class Shards:
         """
         token = self._wire.ask([("GET", names.token_key(shard))])[0]
         text = None if token is None else token.decode()
-        self._change(shard, fence, text, _marks(shard, live, [lane]))
-
-    # ── between two batches ─────────────────────────────────────────────────
-    def forget(self, fence: Fence, ended: Collection[int]) -> int:
-        """Delete the series of ended versions of which no pane is left; return how many versions.
-
-        Under the shard's token: nobody has committed since the panes were looked for, and
-        every writer forgets the ids that it knows.
-
-        Raises:
-            VerdictError: FENCED if a newer driver has a shard; LOST if a shard moved.
-        """
-        gone = 0
-        for shard in range(self._count):
-            token = self._wire.ask([("GET", names.token_key(shard))])[0]
-            named = [("EXISTS", names.ids_key(shard, vid)) for vid in ended]
-            found = {vid for vid, n in zip(ended, self._wire.ask(named), strict=True) if n}
-            if found:
-                found -= self._held(shard)
-            if found:
-                keys = [
-                    key(shard, vid) for vid in found for key in (names.ids_key, names.names_key)
-                ]
-                text = None if token is None else token.decode()
-                self._change(shard, fence, text, [("UNLINK", *keys)])
-                gone += len(found)
-        return gone
-
-    def _held(self, shard: int) -> set[int]:
-        """Return the versions that have a pane in a shard."""
-        prefix = f"{names.shard_prefix(shard)}p:".encode()
-        pane_keys = (key for keys in self._keys(shard) for key in keys if key.startswith(prefix))
-        return {int(key[len(prefix) :].split(b":", 1)[0]) for key in pane_keys}
+        self.change(shard, fence, text, _marks(shard, live, [lane]))
 
     def _raise_in(self, shard: int, fence: Fence, definitions_end: int) -> bool:
         """Raise the fence in one shard; False if it moved and has to be asked again."""
@@ -229,31 +220,20 @@ class Shards:
     def _drop_mark(self, shard: int, fence: Fence) -> str:
         token = self._wire.ask([("GET", names.token_key(shard))])[0]
         found = None if token is None else token.decode()
-        return self._change(shard, fence, found, [("DEL", names.mark_key(shard))])
+        return self.change(shard, fence, found, [("DEL", names.mark_key(shard))])
 
     def _delete_keys(self, shard: int, fence: Fence, token: str) -> str:
         """Delete all keys of a shard but fence and token; return the last token."""
-        for keys in self._keys(shard):
-            token = self._change(shard, fence, token, [("UNLINK", *keys)])
+        for keys in filter(None, self.keys(shard)):
+            token = self.change(shard, fence, token, [("UNLINK", *keys)])
         return token
 
-    def _keys(self, shard: int) -> Iterator[list[bytes]]:
-        """Yield the keys of a shard; SCAN misses none that is there all the time."""
-        spared = {names.fence_key(shard).encode(), names.token_key(shard).encode()}
-        pattern = names.shard_prefix(shard) + "*"
-        cursor: bytes | int = 0
-        while True:
-            scan: Command = ("SCAN", cursor, "MATCH", pattern, "COUNT", KEYS_AT_ONCE)
-            cursor, keys = self._wire.ask([scan])[0]
-            if found := [key for key in keys if key not in spared]:
-                yield found
-            if int(cursor) == 0:
-                return
+    def change(self, shard: int, fence: Fence, token: str | None, writes: Sequence[Command]) -> str:
+        """Write to a shard that is ours and stands where we left it; return its new token.
 
-    def _change(
-        self, shard: int, fence: Fence, token: str | None, writes: Sequence[Command]
-    ) -> str:
-        """Write to a shard that is ours and stands where we left it; return its new token."""
+        Raises:
+            VerdictError: FENCED if a newer driver has the shard; LOST if it moved.
+        """
         keys = (names.fence_key(shard), names.token_key(shard))
         _, values = self._wire.ask([("WATCH", *keys), ("MGET", *keys)])
         state = parse_state(values[0], None, None, values[1])
