@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 from weir.commit_found import Level
-from weir_analytics.panes.driver import Driver, _slices
+from weir_analytics.panes.driver import Driver, _first_line, _slices
 from weir_analytics.panes.turns import GivenUpError
 
 from .conftest import settings_for
@@ -54,6 +54,35 @@ class TestEnd:
 
         assert not query.thread.is_alive()
         assert query.asked == ["refused"]
+
+
+SAID_BY_SPARK = """An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "/app/weir_analytics/panes/writer.py", line 128, in write
+    raise ValueError("SomeError: of the code, not of the run")
+redis.exceptions.OutOfMemoryError: command not allowed when used memory > 'maxmemory'.
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/app/weir_analytics/panes/shard_wire.py", line 128, in _replies
+    raise StoreError(msg) from refused
+weir_analytics.panes.shard_wire.StoreError: redis refused to write: command not allowed
+ SQLSTATE: 38000
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException
+Caused by: java.lang.Error: no matter
+"""
+
+
+class TestWhatWentWrong:
+    def test_of_a_task_it_is_what_the_worker_raised(self) -> None:
+        """Whoever reads it asks what is wrong with Redis, not that Spark has workers."""
+        wanted = "StoreError: redis refused to write: command not allowed"
+        assert _first_line(RuntimeError(SAID_BY_SPARK)) == wanted
+
+    def test_of_all_else_it_is_the_first_line(self) -> None:
+        """With the kind of error before it."""
+        assert _first_line(OSError("no route\nmore")) == "OSError: no route"
 
 
 class TestLevel:

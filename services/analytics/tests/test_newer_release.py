@@ -285,7 +285,8 @@ def test_the_driver_says_what_a_task_has_met(
         may_activate_from={},
     )
     settings = settings_for(tmp_path).model_copy(update={"shards": 1})
-    cycle = Cycle(nothing, settings, nothing, footing, nothing, nothing, SystemClock())
+    stores: Any = SimpleNamespace(shards=None)
+    cycle = Cycle(nothing, settings, stores, footing, nothing, nothing, SystemClock())
     report = Report()
     report.note(0, Committed(Verdict.FOREIGN, why="mark must be of format version 1"))
     monkeypatch.setattr(cycle_module, "run", lambda *_: [report.to_json()])

@@ -8,6 +8,7 @@ driver has taken over, when the state is of another log, or when a part of it di
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -66,6 +67,9 @@ FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 5.0
 # Failures one after the other without a batch between them; then a fresh process tries.
 MOST_FAILURES = 60
+
+# The last line of a traceback in what Spark says of a worker, which begins with Spark's own words.
+_RAISED = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception): .+)$", re.MULTILINE)
 
 
 class StreamEndedError(Exception):
@@ -309,9 +313,12 @@ class Driver:
 
     def _rehearse(self, plan: Plan) -> None:
         """Run a plan over the log's last records, for nothing: its code is compiled by that."""
-        start, end = LogOffsets(self.settings.kafka, names.EVENTS).ends()
-        each = self.settings.small_batch // max(1, len(end))
-        self._run_dry(plan, {p: max(start[p], n - each) for p, n in end.items()}, end)
+        try:
+            start, end = LogOffsets(self.settings.kafka, names.EVENTS).ends()
+            each = self.settings.small_batch // max(1, len(end))
+            self._run_dry(plan, {p: max(start[p], n - each) for p, n in end.items()}, end)
+        except PASSING as error:
+            LOG.warning("not_rehearsed", error=_first_line(error))
 
     def _run_dry(self, plan: Plan, start: Offsets, end: Offsets) -> None:
         settings = self.settings
@@ -380,7 +387,11 @@ def _beyond(at: Offsets) -> dict[int, int]:
 
 
 def _first_line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".strip().splitlines()[0][:300]
+    """Return what an error says first; of one of a task what its worker raised."""
+    _, traced, below = str(error).partition("Traceback (most recent call last)")
+    raised = _RAISED.findall(below.split("\n\tat ", 1)[0]) if traced else []
+    said = raised[-1] if raised else f"{type(error).__name__}: {error}".strip()
+    return said.splitlines()[0][:300]
 
 
 def _close(stores: Stores) -> None:
