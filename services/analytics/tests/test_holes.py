@@ -90,7 +90,8 @@ class TestMet:
 
         assert given_up == [False] * (TRIES - 1) + [True]
         assert met.lost == (hole,)
-        (line,) = logs
+        *before, line = logs
+        assert {one["event"] for one in before} == {"offset_hole"}
         assert (line["event"], line["log_level"]) == ("log_lost", "error")
         assert (line["partition"], line["first"], line["last"], line["count"]) == (3, 17, 19, 3)
         assert not met.take(error)

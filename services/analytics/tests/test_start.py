@@ -165,6 +165,8 @@ class TestIncomplete:
         assert said.incomplete_before_ms > said.at_ms
         # Retention has come as far meanwhile: there is no record behind the hole to ask for.
         installation.delete_before(7)
+        for shard in (0, 1):
+            installation.stand(shard, 7)
         installation.start(lost=(hole,))
         assert installation.told().incomplete_before_ms >= said.incomplete_before_ms
 

@@ -137,7 +137,10 @@ class Met:
         One that the driver itself raises was found after the commit: no reading fills it.
         """
         before = len(self.lost)
-        for hole in beyond(_told(str(error)), self.lost):
+        holes = beyond(_told(str(error)), self.lost)
+        if holes:
+            LOG.warning("offset_hole", holes=len(holes), **holes[0]._asdict())
+        for hole in holes:
             self._tries[hole] += 1
             if self._tries[hole] >= TRIES or isinstance(error, HoleError):
                 self.lost = (*self.lost, hole)
