@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
@@ -13,9 +13,12 @@ from confluent_kafka.admin import AdminClient
 from hypothesis import given
 from hypothesis import strategies as st
 from weir import names
-from weir.clock import SystemClock
+from weir.clock import ManualClock, SystemClock
+from weir.definitions.fold import Definitions
+from weir.definitions.history import Lane
 from weir.kafka import Kafka
-from weir_analytics.panes.log_left import LogLeft, PartitionLog, Retention, log_left
+from weir_analytics.panes.lane_book import LaneBook
+from weir_analytics.panes.log_left import LogLeft, PartitionLog, Race, Retention, log_left
 from weir_analytics.panes.log_watch import LogWatch
 from weir_analytics.panes.ops import Figures, answer
 from weir_analytics.panes.vitals import Vitals
@@ -85,6 +88,50 @@ class TestLogLeft:
         assert waits[found.partition] == max(waits)
 
 
+class TestRace:
+    """A look each quarter of a minute."""
+
+    @staticmethod
+    def run(*left_ms: int | None) -> int | None:
+        """Return what the last of some looks tells."""
+        race, told = Race(), None
+        for n, left in enumerate(left_ms):
+            told = race.overtaken_ms(left, NOW_MS + n * 15_000)
+        return told
+
+    @pytest.mark.parametrize(
+        ("left_ms", "told"),
+        [
+            # Standing still: so much as is left. At half the speed of deletion: twice that.
+            ([600_000, 585_000, 570_000, 555_000, 540_000], 540_000),
+            ([600_000, 592_500, 585_000, 577_500, 570_000], 1_140_000),
+            # By the last minute, whatever was before.
+            ([600_000, 900_000, 885_000, 870_000, 855_000, 840_000], 840_000),
+            ([600_000, 585_000, 570_000, 555_000, 570_000, 600_000], None),
+            # Not long enough to tell; overtaken; nobody there, and another one after that.
+            ([600_000, 585_000, 570_000, 555_000], None),
+            ([0], 0),
+            ([600_000, 585_000, 570_000, 555_000, 540_000, None], None),
+            ([600_000, 585_000, 570_000, 555_000, None, 540_000], None),
+            ([9_000_000, 9_015_000, 9_030_000, 9_045_000, 600_000], None),
+        ],
+    )
+    def test_who_is_faster(self, left_ms: list[int | None], told: int | None) -> None:
+        """A backfill begins ten minutes above what is deleted: that alone is no danger."""
+        assert self.run(*left_ms) == told
+
+
+def test_a_lane_is_as_far_as_its_last_shard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By partition, of the lanes that are open, where one still has something to count."""
+    ends = [{0: 50, 1: 20}, {0: 10, 1: 60}]
+    lanes = [Lane(n, 1, "rebuild", "t", (), (0, 1), {}, end, 0, 0) for n, end in enumerate(ends)]
+    book = LaneBook(cast("Any", None), "t")
+    book._at = {0: {0: {0: 30, 1: 20}, 1: {0: 40, 1: 5}}, 1: {1: {0: 10, 1: 45}}}
+    monkeypatch.setattr(book, "open", lambda _definitions: lanes)
+
+    assert book.least(Definitions()) == {0: 30, 1: 5}
+
+
 class TestFigures:
     def test_prometheus_is_told_what_is_true_when_it_asks(self) -> None:
         """In seconds; for ever is +Inf."""
@@ -144,6 +191,25 @@ class TestLogWatch:
         (described,) = admin.describe_consumer_groups([names.PANES_GROUP]).values()
         assert described.result(10).members == []
 
+    def test_a_lane_that_is_overtaken_is_told(self, kafka: str, topic: str) -> None:
+        """What it has not counted is gone, however far live counting is."""
+        admin = AdminClient({"bootstrap.servers": kafka})
+        (deleted,) = admin.delete_records([TopicPartition(topic, 1, 25)]).values()
+        deleted.result(10)
+        vitals, stop = Vitals(), threading.Event()
+        vitals.take({0: 10, 1: 30}, {})
+        vitals.lanes = {1: 20}
+        thread = threading.Thread(
+            target=LogWatch(Kafka(kafka), SystemClock(), topic).run, args=(vitals, stop)
+        )
+        thread.start()
+        try:
+            wait_until(lambda: vitals.log_left.partition is not None, timeout_s=20, what="a look")
+        finally:
+            stop.set()
+            thread.join(10)
+        assert (vitals.log_left.partition, vitals.log_left.ms) == (1, 0)
+
     def test_what_waits_and_what_is_gone(self, kafka: str, topic: str) -> None:
         """By R of what was counted last; records deleted before they were counted: nothing left."""
         watch = LogWatch(Kafka(kafka), SystemClock(), topic)
@@ -153,9 +219,19 @@ class TestLogWatch:
         assert found.ms == pytest.approx(3_000_000, abs=20_000)
         assert found.oldest_ms == pytest.approx(now_ms, abs=60_000)
 
+        # A lane that stands at the log's start, looked at for a minute; then overtaken.
+        live, clock = watch.look({0: 10, 1: 30}, {}), ManualClock(now_ms)
+        watch = LogWatch(Kafka(kafka), clock, topic)
+        assert watch.with_lanes(live, {}) == live
+        for _ in range(5):
+            told = watch.with_lanes(live, {0: 2})
+            clock.advance(15_000)
+        assert (told.partition, told.kept_ms) == (0, HOUR_MS)
+        assert told.ms == pytest.approx(HOUR_MS - 60_000, abs=20_000)
         admin = AdminClient({"bootstrap.servers": kafka})
         (deleted,) = admin.delete_records([TopicPartition(topic, 1, 25)]).values()
         deleted.result(10)
         assert watch.look({0: 10, 1: 20}, {0: now_ms, 1: now_ms}) == LogLeft(
             1, 0, HOUR_MS, found.oldest_ms
         )
+        assert watch.with_lanes(live, {0: 2, 1: 20}) == LogLeft(1, 0, HOUR_MS, found.oldest_ms)

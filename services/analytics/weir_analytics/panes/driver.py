@@ -230,6 +230,7 @@ class Driver:
             try:
                 failpoint("C10")
                 self._tell(cycle.on_batch(frame, number))
+                self.vitals.lanes = cycle.book.least(cycle.stores.definitions.fold)
             except Exception as error:
                 self._failure = _told(error)
                 raise

@@ -125,6 +125,15 @@ class LaneBook:
             found += progress_of(lane, self._at[lane.offset])
         return found
 
+    def least(self, definitions: Definitions) -> dict[int, int]:
+        """Return by partition the first offset that a lane has still to count."""
+        found: dict[int, int] = {}
+        for lane in self.open(definitions):
+            for at in self._at[lane.offset].values():
+                left = {p: at.get(p, 0) for p, n in lane.end.items() if at.get(p, 0) < n}
+                found |= {p: min(n, found.get(p, n)) for p, n in left.items()}
+        return found
+
     def _waits(self, known: _Known, lane: Lane) -> int:
         """Return since which turn a lane's tenants wait; the longest of them."""
         tenants = known.tenants[lane.offset]

@@ -4,12 +4,20 @@ Kafka deletes a record by age (`retention.ms` after its segment was closed) or b
 (`retention.bytes` of a partition), whichever comes first. By age the deadline of the first
 record that is not counted is known. By size it depends on what will come: it is told at the
 rate of the last day, from how many records lie between the oldest and the one that is next.
+
+Both tell when a reader that stands still is overtaken. One that counts the past, such as a
+backfill, begins near the end that is deleted and moves away from it: it is in danger only
+if it is slower than that end, which a `Race` finds out.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
+
+PACE_MS: Final = 60_000
 
 
 @dataclass(frozen=True)
@@ -106,3 +114,35 @@ def _passed_ms(log: PartitionLog, retention: Retention, records: int) -> int | N
     """Return when so many records more are deleted by size; None while there is room."""
     full = retention.bytes is not None and log.oldest > 0
     return int(records / log.per_s * 1000) if full and log.per_s > 0 else None
+
+
+class Race:
+    """A reader of the past, and retention behind it: who is faster, by the last minute."""
+
+    def __init__(self) -> None:
+        self._looks: deque[tuple[int, int]] = deque()
+
+    def overtaken_ms(self, left_ms: int | None, at_ms: int) -> int | None:
+        """Return when the reader is overtaken if both go on so; None: it gets away.
+
+        Until it has been looked at for a minute it is taken to get away, unless it is
+        overtaken already.
+
+        Args:
+            left_ms: For how long the reader's next record is kept; None: for ever, or there is
+                no such reader.
+            at_ms: The present.
+        """
+        looks = self._looks
+        if left_ms is None or (looks and looks[-1][1] - left_ms > 2 * (at_ms - looks[-1][0])):
+            looks.clear()  # nobody falls back so fast: this is another reader
+        if not left_ms:
+            return left_ms
+        looks.append((at_ms, left_ms))
+        while len(looks) > 1 and looks[1][0] <= at_ms - PACE_MS:
+            looks.popleft()
+        since_ms, before_ms = looks[0]
+        passed_ms, fallen_ms = at_ms - since_ms, before_ms - left_ms
+        if passed_ms < PACE_MS or fallen_ms <= 0:
+            return None
+        return left_ms * passed_ms // fallen_ms

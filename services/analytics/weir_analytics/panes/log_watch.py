@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -20,8 +21,8 @@ from weir import names
 from weir.clock import Clock
 from weir.kafka import Kafka
 
-from weir_analytics.panes.log_left import LogLeft, PartitionLog, Retention, log_left
-from weir_analytics.panes.log_offsets import LATEST, LogOffsets
+from weir_analytics.panes.log_left import LogLeft, PartitionLog, Race, Retention, log_left
+from weir_analytics.panes.log_offsets import EARLIEST, LATEST, LogOffsets
 from weir_analytics.panes.vitals import Vitals
 
 LOG = structlog.get_logger()
@@ -77,6 +78,7 @@ class LogWatch:
     def __init__(self, kafka: Kafka, clock: Clock, topic: str = names.EVENTS) -> None:
         self._kafka, self._clock, self._topic = kafka, clock, topic
         self._log = LogOffsets(kafka, topic, timeout_s=TIMEOUT_S)
+        self._race = Race()
 
     def run(self, vitals: Vitals, stop: threading.Event) -> None:
         """Tell and look until told to stop; an absent broker is waited for."""
@@ -87,8 +89,9 @@ class LogWatch:
                 group.tell(vitals.counted)
                 if self._clock.monotonic_s() >= look_at_s and vitals.counted:
                     look_at_s = self._clock.monotonic_s() + LOOK_S
-                    vitals.log_left = self.look(vitals.counted, vitals.received_ms)
-            except KafkaException as error:
+                    live = self.look(vitals.counted, vitals.received_ms)
+                    vitals.log_left = self.with_lanes(live, vitals.lanes)
+            except (KafkaException, TimeoutError) as error:
                 LOG.warning("log_not_watched", error=str(error.args[0]))
         group.close()
 
@@ -123,6 +126,28 @@ class LogWatch:
                 )
             )
         return log_left(logs, self._retention(), now_ms)
+
+    def with_lanes(self, live: LogLeft, lanes: Mapping[int, int]) -> LogLeft:
+        """Return what is lost first, with the lanes that retention is about to overtake.
+
+        Args:
+            live: What live counting would lose.
+            lanes: By partition, the first offset that a lane has still to count.
+
+        Raises:
+            KafkaException: If a broker did not answer, or refused.
+            TimeoutError: If the log did not answer.
+        """
+        now_ms = self._clock.now_ms()
+        found = LogLeft()
+        if lanes:
+            first = self._log.places(EARLIEST, lanes)
+            there = {p: n for p, n in lanes.items() if n >= first[p].offset}
+            found = self.look(lanes, {p: self._log.received_ms(p, n) for p, n in there.items()})
+        ms = self._race.overtaken_ms(found.ms, now_ms)
+        if ms is None or (live.ms is not None and live.ms <= ms):
+            return live
+        return replace(live, ms=ms, partition=found.partition)
 
     def _retention(self) -> Retention:
         asked = ConfigResource(ResourceType.TOPIC, self._topic)

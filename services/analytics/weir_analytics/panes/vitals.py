@@ -26,6 +26,7 @@ class Vitals:
         held_by: The partition that holds processed-through.
         failed: The thread that died, if one did.
         counted: By partition, the first offset that is not counted.
+        lanes: By partition, the first offset that a lane has still to count.
         trouble: What ended counting last, until a batch is done again.
         received_ms: By partition, R of what was counted last.
         own: What the job took of its machine when it was measured last.
@@ -46,6 +47,7 @@ class Vitals:
     failed: str | None = None
     trouble: str | None = None
     counted: Mapping[int, int] = field(default_factory=dict)
+    lanes: Mapping[int, int] = field(default_factory=dict)
     received_ms: Mapping[int, int] = field(default_factory=dict)
     log_left: LogLeft = field(default_factory=LogLeft)
     own: Own = field(default_factory=Own)
