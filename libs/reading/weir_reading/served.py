@@ -52,7 +52,7 @@ def served(catalog: Catalog, tenant: str, name: str) -> Served | None:
     if current is None:
         return None
     chain = (
-        serving(fold, tenant, name, serves=lambda activation: _serves(catalog, activation))
+        serving(fold, tenant, name, serves=lambda activation: serves(catalog, activation))
         or serving(fold, tenant, name, serves=lambda _: True)
         or [current]
     )
@@ -67,7 +67,7 @@ def shown(catalog: Catalog, tenant: str, name: str) -> Definition | None:
     return catalog.folded.by_vid(found.newest.vid) if found is not None else None
 
 
-def _serves(catalog: Catalog, activation: Activation) -> bool:
+def serves(catalog: Catalog, activation: Activation) -> bool:
     """Tell whether a version serves, at the batch that readers have come to."""
     if activation.takeover is None or catalog.reached is None:
         return activation.serves
@@ -78,7 +78,7 @@ def _version(catalog: Catalog, definition: Definition, activation: Activation | 
     if definition.metric is None:
         msg = f"version {definition.vid} must be a metric that this release can read"
         raise ValueError(msg)
-    waits = activation is not None and not _serves(catalog, activation)
+    waits = activation is not None and not serves(catalog, activation)
     return Version(
         vid=definition.vid,
         number=definition.version,

@@ -73,13 +73,16 @@ def test_the_version_before_serves_until_the_new_one_is_filled(
         assert told["filling"] == {"version": 2, "instead": 1, "at": 40, "of": 100}
         progress = http.get(f"{path}/progress").json()
         assert (progress["active"], progress["serving"]) == (True, False)
+        assert http.get(path).json()["state"] == "starting"
 
         versions.take_over(new, old, at=engine.offset + 1)
         assert http.get(f"/metrics/{name}").json()["version"] == 1  # no batch has come to it
+        assert http.get(path).json()["state"] == "starting"
         engine.commit({(new, *pane): {"=eu": Row(3)}}, ticks=1, takeovers=[new])
         assert total(http.post("/query", json=asked(name)).json(), "eu") == 5
         told = http.get(f"/metrics/{name}").json()
         assert (told["version"], told["unit"], told["filling"]) == (2, "ms", None)
+        assert http.get(path).json()["state"] == "serving"
 
 
 def test_a_first_version_says_nothing_until_it_is_filled(

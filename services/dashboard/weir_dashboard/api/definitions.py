@@ -13,7 +13,7 @@ from weir.definitions.history import Definition
 from weir.definitions.in_force import refusal
 from weir.definitions.rule import Rule
 from weir.problems import ProblemError, Reason
-from weir_reading.served import Metrics
+from weir_reading.served import Metrics, serves
 
 from weir_dashboard.api.conditions import Condition, IfMatch
 from weir_dashboard.api.definition_models import (
@@ -93,7 +93,7 @@ async def get_progress(kind: str, name: str, here: Here, caller: Who) -> Progres
     version = current(here, caller, kind, name)
     activation = here.catalog.activation(version.vid)
     active = activation is not None or kind != "metric"
-    serving = activation.serves if activation is not None else active
+    serving = serves(here.catalog, activation) if activation is not None else active
     newest = here.batches.newest
     lanes = [lane for lane in (newest.lanes if newest else []) if lane.vid == version.vid]
     return Progress(
@@ -194,8 +194,9 @@ def check_route(kind: str) -> None:
 
 def told(here: Context, version: Definition) -> StoredDefinition:
     """Return a version in force as answers show it."""
-    active = here.catalog.activation(version.vid) is not None
-    state: Any = "stored" if version.kind != "metric" else "serving" if active else "starting"
+    activation = here.catalog.activation(version.vid)
+    serving = activation is not None and serves(here.catalog, activation)
+    state: Any = "stored" if version.kind != "metric" else "serving" if serving else "starting"
     return StoredDefinition(
         kind=version.kind,
         name=version.name,
