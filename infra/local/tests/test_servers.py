@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from weir.topics import Topic
 from weir_local.kafka import Broker
+from weir_local.process import PartError
 from weir_local.redis import RedisServer
 
 
@@ -55,6 +56,21 @@ def test_durable_redis_keeps_its_keys(tmp_path: Path) -> None:
         client.close()
     finally:
         server.kill()
+
+
+@pytest.mark.redis
+def test_a_server_that_lost_its_port_is_not_up(tmp_path: Path) -> None:
+    """Another one answers there; who asked for a server of its own is told."""
+    first = RedisServer(tmp_path / "first")
+    second = RedisServer(tmp_path / "second", port=first.port)
+    try:
+        first.start()
+        with pytest.raises(PartError, match=r"redis has ended with exit status 1: .*in use"):
+            second.start()
+        assert first.serves()
+    finally:
+        second.kill()
+        first.kill()
 
 
 @pytest.mark.kafka

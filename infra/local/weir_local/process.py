@@ -231,6 +231,16 @@ class Part:
                 continue
         return total
 
+    def listens(self, port: int) -> bool:
+        """Return whether one of its processes takes connections on a port."""
+        known = self._read_pid()
+        for process in self._members(known) if known else []:
+            with contextlib.suppress(psutil.Error):
+                for one in process.net_connections("tcp"):
+                    if one.status == psutil.CONN_LISTEN and one.laddr[1:2] == (port,):
+                        return True
+        return False
+
     def _members(self, known: tuple[int, str]) -> list[psutil.Process]:
         # A session's number is not given out again while anything of it lives. So a
         # living leader with another mark is a stranger, and nothing of ours is left.

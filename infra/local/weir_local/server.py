@@ -82,4 +82,5 @@ class Server(ABC):
 
     def _alive_and_serves(self) -> bool:
         self.part.check_alive()
-        return self.serves()
+        # Whoever took the port first would answer, while ours is about to end for it.
+        return self.serves() and self.part.listens(self.port)
