@@ -1,14 +1,24 @@
-"""What a shard's mark says of what is read from it."""
+"""What a shard's mark says of what is read from it, and the names of series."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
+import redis
+from weir import names, rows
 from weir.batches import BatchRecord
+from weir.clock import SystemClock
 from weir.commit import Mark
-from weir_reading.panes import has_counted
+from weir.rows import Row
+from weir.series import OTHER, OTHER_ID
+from weir_reading import panes as reading
+from weir_reading.batches import Batches
+from weir_reading.panes import Panes, has_counted
+from weir_reading.redis import connect
 
 RECORD = BatchRecord(
     epoch=3,
@@ -20,6 +30,8 @@ RECORD = BatchRecord(
     processed_through_ms=0,
     at_ms=0,
 )
+
+T = TypeVar("T")
 
 
 def mark(end: Mapping[int, int], epoch: int = 3) -> bytes:
@@ -46,3 +58,78 @@ def mark(end: Mapping[int, int], epoch: int = 3) -> bytes:
 def test_a_shard_holds_what_a_record_tells_of(stored: bytes | None, holds: bool) -> None:
     """By its offsets alone, whoever wrote them."""
     assert has_counted(stored, RECORD) is holds
+
+
+@pytest.fixture
+def client(redis_url: str) -> Any:
+    """Return a client of a server with the names of 20 series and the one without dimensions."""
+    found: Any = redis.Redis.from_url(redis_url)
+    for vid in (5, 6):
+        texts = {n.to_bytes(2, "big"): f"={n}" for n in range(1, 21)} | {b"\x00\x63": ""}
+        found.hset(names.names_key(0, vid), mapping=texts)
+    return found
+
+
+def ask(url: str, question: Callable[[Panes], Awaitable[T]]) -> T:
+    """Return what a reader that has kept nothing yet answers."""
+
+    async def asked() -> T:
+        store = connect(url, None)
+        panes = Panes(store, Batches(store, SystemClock()), cache_bytes=2**20, query_bytes=2**20)
+        try:
+            return await question(panes)
+        finally:
+            await store.aclose()
+
+    return asyncio.run(asked())
+
+
+def calls(client: Any, command: str) -> int:
+    """Return how often the server was asked something."""
+    told = client.info("commandstats").get(f"cmdstat_{command}", {"calls": 0})
+    return int(told["calls"])
+
+
+@pytest.mark.redis
+class TestNames:
+    def test_only_what_is_wanted_is_read(self, client: Any, redis_url: str) -> None:
+        """What is known is not asked for again; the row `other` has no name to ask for."""
+
+        async def question(panes: Panes) -> None:
+            assert await panes.names(5, 0, [b"\x00\x01", OTHER_ID]) == {b"\x00\x01": "=1"}
+            both = await panes.names(5, 0, [b"\x00\x01", b"\x00\x63"])
+            assert both == {b"\x00\x01": "=1", b"\x00\x63": ""}
+            assert await panes.names(5, 0, [b"\x00\x63", OTHER_ID]) == both
+
+        client.config_resetstat()
+        ask(redis_url, question)
+
+        assert (calls(client, "hmget"), calls(client, "hgetall")) == (2, 0)
+
+    def test_what_is_kept_has_a_bound(
+        self, client: Any, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Beyond it all are forgotten, and read again when they are asked for."""
+        monkeypatch.setattr(reading, "KEPT_NAMES", 3)
+        monkeypatch.setattr(reading, "ROUND_ROWS", 2)
+        some = [n.to_bytes(2, "big") for n in range(1, 6)]
+
+        async def question(panes: Panes) -> None:
+            for _ in range(2):
+                five = await panes.names(5, 0, some)
+                assert five == {short: f"={at}" for at, short in enumerate(some, 1)}
+                assert await panes.names(6, 0, some[:1]) == {b"\x00\x01": "=1"}
+
+        client.config_resetstat()
+        ask(redis_url, question)
+
+        assert calls(client, "hmget") == 2 * (3 + 1)
+
+    def test_a_row_whose_name_is_gone_counts_in_other(self, client: Any, redis_url: str) -> None:
+        """A series that lost its row while the pane was read: totals stay whole."""
+        packed = {b"\x00\x01": rows.encode(Row(2)), b"\x00\x77": rows.encode(Row(3))}
+        client.hset(names.pane_key(0, 5, 10, 0), mapping=packed)
+
+        found = ask(redis_url, lambda panes: panes.together([(5, 10, 0)], 1, 0))
+
+        assert found == {(5, 10, 0): {"=1": Row(2), OTHER: Row(3)}}

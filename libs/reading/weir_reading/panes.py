@@ -23,10 +23,10 @@ from weir.commit import decode_mark
 from weir.formats import Newer, NewerFormatError
 from weir.query.facts import PaneKey, PaneRows
 from weir.query.limits import check_bytes
-from weir.series import OTHER
+from weir.series import OTHER, OTHER_ID
 
 from weir_reading.batches import Batches
-from weir_reading.redis import hash_sizes, read_hashes_then
+from weir_reading.redis import hash_sizes, read_fields_then, read_hashes_then
 from weir_reading.threads import in_thread
 
 Rows = dict[bytes, rows.Row]
@@ -36,6 +36,8 @@ REMEMBERED_BATCHES = 400
 # takes much memory: a row with a sketch may have ten thousand bytes.
 ROUND_TRIP = 500
 ROUND_ROWS = 5_000
+# Names kept, over all versions; an id is never given twice, so one too many is only memory.
+KEPT_NAMES = 500_000
 # About what a row and a pane take in memory beside the packed bytes: objects and dicts.
 ROW_BYTES = 350
 PANE_BYTES = 300
@@ -176,20 +178,34 @@ class Panes:
         found.update(_joined(parts, texts) if few else await in_thread(pool, _joined, parts, texts))
         return found
 
-    async def names(
-        self, vid: int, shard: int, known: Iterable[bytes] = (), *, fresh: bool = False
-    ) -> dict[bytes, str]:
-        """Return the series texts of a version in a shard by short id.
+    async def names(self, vid: int, shard: int, wanted: Iterable[bytes]) -> Mapping[bytes, str]:
+        """Return the series texts of short ids of a version in a shard; one without is left out.
 
-        Read again where an id of `known` has no name yet, or with `fresh`.
+        Raises:
+            StoreLostError: If the store was lost since the newest batch record.
         """
-        kept = self._names.get((vid, shard))
-        if not fresh and kept is not None and all(short in kept for short in known):
-            return kept
+        if sum(map(len, self._names.values())) > KEPT_NAMES:
+            self._names.clear()
+        # Should all be forgotten while this waits, it fills what nobody else looks at.
+        kept = self._names.setdefault((vid, shard), {})
+        missing = [short for short in wanted if short not in kept and short != OTHER_ID]
+        for at in range(0, len(missing), ROUND_ROWS):
+            some = missing[at : at + ROUND_ROWS]
+            key, mark = names.names_key(shard, vid), names.mark_key(shard)
+            texts, marks = await read_fields_then(self._redis, key, some, [mark])
+            self._check([shard], marks)
+            found = zip(some, texts, strict=True)
+            kept.update((short, text.decode()) for short, text in found if text is not None)
+        return kept
+
+    async def all_names(self, vid: int, shard: int) -> list[str]:
+        """Return the series texts of a version in a shard: of all that some kept pane holds.
+
+        Raises:
+            StoreLostError: If the store was lost since the newest batch record.
+        """
         (stored,) = await self._hashes([names.names_key(shard, vid)], [shard])
-        texts = {short: text.decode() for short, text in stored.items()}
-        self._names[(vid, shard)] = texts
-        return texts
+        return [text.decode() for text in stored.values()]
 
     async def _rounds(self, panes: list[PaneId], held: int) -> list[tuple[list[PaneId], int]]:
         """Return panes in rounds that no reply of makes large, each with its rows."""
@@ -228,15 +244,18 @@ class Panes:
         Marks are read after the hashes: what was lost before them shows. Before the first
         record of an epoch there is nothing to hold them against: who asks knows that much.
         """
-        newest = self._batches.newest
         places = [names.mark_key(shard) for shard in shards]
         stored, marks = await read_hashes_then(self._redis, keys, places)
+        self._check(shards, marks)
+        return stored
+
+    def _check(self, shards: list[int], marks: list[bytes | None]) -> None:
+        newest = self._batches.newest
         self.newer.why = None
         for shard, mark in zip(shards, marks, strict=True):
             if newest is not None and not self._has_counted(mark, newest):
                 msg = f"shard {shard} must hold batch {newest.epoch}-{newest.rev}, it was lost"
                 raise StoreLostError(msg)
-        return stored
 
     def _has_counted(self, mark: bytes | None, record: BatchRecord) -> bool:
         try:

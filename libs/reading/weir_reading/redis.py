@@ -54,6 +54,18 @@ async def read_hashes_then(
     return reply[: len(keys)], reply[len(keys) :]
 
 
+async def read_fields_then(
+    redis: Redis, key: str, fields: list[bytes], then: list[str]
+) -> tuple[list[bytes | None], list[bytes | None]]:
+    """Return some fields of a hash, and strings as they stand after those were read."""
+    pipeline = redis.pipeline(transaction=False)
+    pipeline.hmget(key, cast("Any", fields))
+    for place in then:
+        pipeline.get(place)
+    found, *after = await pipeline.execute()
+    return found, after
+
+
 async def hash_sizes(redis: Redis, keys: list[str]) -> list[int]:
     """Return how many fields hashes have, in one round trip; one that is not there has 0."""
     pipeline = redis.pipeline(transaction=False)

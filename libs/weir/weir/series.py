@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from typing import Final
 
 OTHER: Final = "*"
+OTHER_ID: Final = b"\x00\x00"
+"""The field of the row `other` in every pane; of all others `names` tells the series."""
 MAX_BYTES: Final = 256
 KEPT_CHARACTERS: Final = 64
 _NULL = "~"

@@ -12,12 +12,11 @@ import redis
 from weir import names, rows
 from weir.commit import Fence, Mark, Verdict
 from weir.rows import Row
-from weir.series import OTHER, series_digest
+from weir.series import OTHER, OTHER_ID, series_digest
 from weir_analytics.panes import forgetting, recovery
 from weir_analytics.panes.commit_job import CommitJob, Limits, Pane, Part
 from weir_analytics.panes.forgetting import Forgetting
 from weir_analytics.panes.recovery import Shards, VerdictError
-from weir_analytics.panes.series_ids import OTHER_ID
 from weir_analytics.panes.store import ShardStore
 
 pytestmark = pytest.mark.redis

@@ -16,10 +16,9 @@ import redis
 from weir import names, rows
 from weir.commit import Fence, Mark, Verdict
 from weir.rows import Row
-from weir.series import OTHER, series_digest
+from weir.series import OTHER, OTHER_ID, series_digest
 from weir_analytics.panes import pane_merge, shard_wire, store
 from weir_analytics.panes.commit_job import CommitJob, Limits, OutboxEntry, Pane, Part
-from weir_analytics.panes.series_ids import OTHER_ID
 from weir_analytics.panes.store import ShardStore, StoreError
 from weir_local.redis import find_server
 from weir_local.waiting import wait_until

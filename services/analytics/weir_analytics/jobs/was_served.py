@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -98,15 +98,13 @@ class Reader:
         """Return panes as far as there is room for them, and how many are left out."""
         sizes = self._ask("hlen", wanted)
         found: dict[PaneAt, Served] = {}
-        texts: dict[int, list[dict[bytes, str]]] = {}
         room, events = MAX_ROWS, MAX_EVENTS
         for pane, size in zip(wanted, sizes, strict=True):
             if sum(size) > room:
                 continue
-            if pane.vid not in texts:
-                texts[pane.vid] = self._names(pane.vid)
             (stored,) = self._ask("hgetall", [pane])
-            served = [_rows(*both) for both in zip(stored, texts[pane.vid], strict=True)]
+            texts = (self._names(pane.vid, shard, ids) for shard, ids in enumerate(stored))
+            served = [_rows(*both) for both in zip(stored, texts, strict=True)]
             counted = sum(row.n for shard in served for row in shard.values())
             if counted <= events:
                 found[pane] = served
@@ -124,12 +122,11 @@ class Reader:
         told = pipe.execute()
         return [told[at : at + self._shards] for at in range(0, len(told), self._shards)]
 
-    def _names(self, vid: int) -> list[dict[bytes, str]]:
-        found = []
-        for shard in range(self._shards):
-            stored = self._redis.hgetall(names.names_key(shard, vid))
-            found.append({short: text.decode() for short, text in stored.items()})
-        return found
+    def _names(self, vid: int, shard: int, ids: Collection[bytes]) -> dict[bytes, str]:
+        """Return the series of ids; one without a name is left out."""
+        found = self._redis.hmget(names.names_key(shard, vid), list(ids)) if ids else []
+        told = zip(ids, found, strict=True)
+        return {short: text.decode() for short, text in told if text is not None}
 
 
 def _is_filling(record: BatchRecord, wanted: Look) -> bool:

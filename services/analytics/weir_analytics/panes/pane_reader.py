@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from weir import names
 from weir.commit import ShardState, decode_fence, decode_mark
+from weir.series import OTHER_ID
 
 from weir_analytics.panes.commit_job import CommitJob, Pane
 from weir_analytics.panes.pane_merge import (
@@ -22,7 +23,7 @@ from weir_analytics.panes.pane_merge import (
     own_limit,
     series_by_version,
 )
-from weir_analytics.panes.series_ids import OTHER_ID, SeriesIds
+from weir_analytics.panes.series_ids import SeriesIds
 from weir_analytics.panes.shard_wire import Command, ShardWire
 
 _HEAD = 3

@@ -18,7 +18,6 @@ from weir.series import series_digest
 
 from weir_analytics.panes.shard_wire import Argument, Command
 
-OTHER_ID: Final = b"\x00\x00"
 LAST_FIELD: Final = b""
 MAX_CACHED: Final = 500_000
 _SHORT_IDS: Final = 0xFFFF

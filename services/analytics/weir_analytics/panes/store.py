@@ -25,7 +25,7 @@ from weir import names
 from weir.clock import Clock, SystemClock
 from weir.commit import Attempt, Mark, Verdict, decide
 from weir.formats import NewerFormatError
-from weir.series import OTHER
+from weir.series import OTHER, OTHER_ID
 
 from weir_analytics.failpoints import failpoint
 from weir_analytics.panes.commit_job import (
@@ -49,7 +49,7 @@ from weir_analytics.panes.pane_merge import (
     own_limit,
 )
 from weir_analytics.panes.pane_reader import Head, PaneReader
-from weir_analytics.panes.series_ids import OTHER_ID, SeriesIds
+from weir_analytics.panes.series_ids import SeriesIds
 from weir_analytics.panes.shard_wire import (
     TIMEOUT_S,
     Argument,

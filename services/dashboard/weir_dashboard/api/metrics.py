@@ -166,7 +166,7 @@ async def _told(here: Context, version: Definition) -> dict[str, Any]:
 async def _series_texts(here: Context, version: Definition) -> set[str]:
     found: set[str] = set()
     for shard in range(here.catalog.shards):
-        found.update((await here.queries.panes.names(version.vid, shard, fresh=True)).values())
+        found.update(await here.queries.panes.all_names(version.vid, shard))
     return found
 
 
