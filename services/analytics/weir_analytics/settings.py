@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import SettingsConfigDict
+from weir.definitions.budget import TENANT_BYTES
 from weir_service.settings import Port, ServiceSettings, try_secret
 
 DAY_MS = 86_400_000
@@ -107,6 +108,13 @@ class Settings(ServiceSettings):
         default=20_000,
         ge=0,
         description="Batches up to this many records are read and counted by one task.",
+    )
+    tenant_bytes: int = Field(
+        default=TENANT_BYTES,
+        ge=0,
+        description="Most memory of Redis for the panes of one tenant's metrics, as their checks "
+        "estimate it; a version "
+        "that exceeds it does not begin. The same as the dashboard's.",
     )
     tick_ms: int = Field(default=1_000, ge=100, description="Time between ticks, in ms.")
     audit_hours: int = Field(

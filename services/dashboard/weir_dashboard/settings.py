@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
+from weir.definitions.budget import TENANT_BYTES
 from weir_service.settings import Listed, Port, ServiceSettings
 
 
@@ -41,6 +42,12 @@ class Settings(ServiceSettings):
         default=256 * 2**20,
         ge=2**20,
         description="Most memory for the panes of one query; what needs more is refused.",
+    )
+    tenant_bytes: int = Field(
+        default=TENANT_BYTES,
+        ge=0,
+        description="Most memory of Redis for the panes of one tenant's metrics, as their checks "
+        "estimate it; a metric that exceeds it is refused.",
     )
     max_sockets: int = Field(
         default=2_000, ge=1, description="Most live sockets of this process; more get 4429."

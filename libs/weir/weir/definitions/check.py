@@ -11,14 +11,13 @@ from typing import Any, Final, cast
 from pydantic import BaseModel, ValidationError
 
 from weir.definitions.base import DefinitionModel
-from weir.definitions.budget import Budget, Estimate, estimate
+from weir.definitions.budget import Estimate, estimate
 from weir.definitions.faults import FAULT, place_in
 from weir.definitions.kinds import KINDS
 from weir.definitions.metric import Metric
 from weir.definitions.text import parse_text, unreadable
 from weir.problems import ProblemError, Reason, echo
 
-DEFAULT_BUDGET: Final = Budget()
 _KIND: Final = "kind"
 # Where pydantic says that the name of a member is wrong, and not its value.
 _OF_NAME: Final = "[key]"
@@ -40,20 +39,13 @@ class Checked:
     estimate: Estimate | None = None
 
 
-def check(
-    kind: str | None,
-    name: str | None,
-    given: str | Mapping[str, Any],
-    *,
-    budget: Budget = DEFAULT_BUDGET,
-) -> Checked:
-    """Return a definition, checked.
+def check(kind: str | None, name: str | None, given: str | Mapping[str, Any]) -> Checked:
+    """Return a definition, checked; whether a tenant may have it says `quota.py`.
 
     Args:
         kind: What kind it must be; None: what it says itself.
         name: What it must be called; None: what it says itself.
         given: Its text, YAML or JSON, or what is in it.
-        budget: What a metric may cost.
 
     Raises:
         ProblemError: 422 with up to 20 `errors`, each with `pointer`, `required`,
@@ -67,7 +59,7 @@ def check(
         model = model_class.model_validate(members)
     except ValidationError as error:
         raise _refusal(error, model_class) from None
-    cost = _affordable(model, budget) if isinstance(model, Metric) else None
+    cost = estimate(model) if isinstance(model, Metric) else None
     canonical = json.dumps(model.canonical(), ensure_ascii=False, separators=(",", ":"))
     return Checked(model, canonical, cost)
 
@@ -108,10 +100,11 @@ def _placed(members: dict[str, Any], kind: str | None, name: str | None) -> dict
 
 def _one(member: str, required: str, got: Any, mend: str) -> ProblemError:
     error = {"pointer": f"/{member}", "required": required, "got": _shown(got), "mend": mend}
-    return _problem([error], Reason.DEFINITION_INVALID)
+    return definition_problem([error], Reason.DEFINITION_INVALID)
 
 
-def _problem(errors: list[dict[str, Any]], reason: Reason) -> ProblemError:
+def definition_problem(errors: list[dict[str, Any]], reason: Reason) -> ProblemError:
+    """Return the refusal of a definition; its message is the first of the errors."""
     first = errors[0]
     got = f'"{first["got"]}"' if first["got"] else "nothing"
     message = f"{first['pointer'] or 'definition'} must be {first['required']}, got {got}"
@@ -120,27 +113,13 @@ def _problem(errors: list[dict[str, Any]], reason: Reason) -> ProblemError:
     return ProblemError(422, reason, message, tuple(errors))
 
 
-def _affordable(metric: Metric, budget: Budget) -> Estimate:
-    cost = estimate(metric)
-    for pointer, what, needs, has in (
-        ("/keep", "bytes of panes", cost.memory_bytes, budget.memory_bytes),
-        ("/max_series", "rows a batch", cost.rows_a_batch, budget.rows_a_batch),
-    ):
-        if needs > has:
-            mend = f"lower max_series ({cost.series}), keep less, or ask for fewer sketches"
-            error = {"pointer": pointer, "required": f"at most {has} {what}"}
-            error |= {"got": str(needs), "mend": mend}
-            raise _problem([error], Reason.BUDGET_EXCEEDED)
-    return cost
-
-
 # ── pydantic's errors in our words ──────────────────────────────────────────
 
 
 def _refusal(error: ValidationError, model_class: type[DefinitionModel]) -> ProblemError:
     found = [_described(one, model_class) for one in error.errors(include_url=False)]
     reason = next((reason for _e, reason in found if reason), Reason.DEFINITION_INVALID)
-    return _problem([described for described, _reason in found], reason)
+    return definition_problem([described for described, _reason in found], reason)
 
 
 def _described(

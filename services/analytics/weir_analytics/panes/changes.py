@@ -17,6 +17,7 @@ from weir.commit import not_after
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Definition, Lane
 from weir.definitions.jobs import JobAsked, JobReport, JobState, job_record
+from weir.definitions.quota import check_quota, counted_costs
 from weir.definitions.records import (
     Counting,
     NewRecord,
@@ -24,6 +25,7 @@ from weir.definitions.records import (
     lane_record,
     takeover_record,
 )
+from weir.problems import ProblemError
 
 from weir_analytics.jobs.open_jobs import to_erase
 from weir_analytics.panes.activation import (
@@ -73,6 +75,7 @@ class Changes:
     _left_over: FoldMemo[list[Version]] = field(init=False)
     _to_start: FoldMemo[list[Definition]] = field(init=False)
     _to_erase: FoldMemo[list[JobAsked]] = field(init=False)
+    _dear: set[int] = field(default_factory=set)
     _unfilled: FoldMemo[list[tuple[Offsets, tuple[int, ...]]]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -103,6 +106,8 @@ class Changes:
         for definition in useless.values():
             self._activate(counting(definition, end, self.footing.events_id), "stop")
         for definition in self._to_start.of(fold):
+            if not self._is_affordable(definition):
+                continue
             if had_events and not self.may_begin(definition):
                 continue
             after = predecessor(fold, definition)
@@ -123,6 +128,24 @@ class Changes:
             if lane.offset not in complete_from_ms:
                 complete_from_ms[lane.offset] = self._complete_from_ms(lane)
             self._take_over(vid, end, complete_from_ms[lane.offset])
+
+    def _is_affordable(self, definition: Definition) -> bool:
+        """Tell whether the tenant may have a version beside what it has counted.
+
+        The API has asked the same; what another producer wrote, or two at once, it has not.
+        """
+        metric = definition.metric
+        if metric is None:
+            return False
+        others = counted_costs(self.stores.definitions.fold, definition.tenant)
+        try:
+            check_quota(metric, others, self.settings.tenant_bytes)
+        except ProblemError as problem:
+            if definition.vid not in self._dear:
+                LOG.warning("version_refused", vid=definition.vid, why=problem.message)
+                self._dear.add(definition.vid)
+            return False
+        return True
 
     def _activate(self, said: Counting, op: Literal["start", "stop"]) -> None:
         fence, at_ms = self.footing.fence.fence, self.clock.now_ms()

@@ -11,6 +11,8 @@ from weir.definitions.base import DefinitionModel
 from weir.definitions.check import check
 from weir.definitions.history import Definition
 from weir.definitions.in_force import refusal
+from weir.definitions.metric import Metric
+from weir.definitions.quota import check_quota, current_costs
 from weir.definitions.rule import Rule
 from weir.problems import ProblemError, Reason
 from weir_reading.served import Metrics, serves
@@ -168,11 +170,15 @@ def current(here: Context, caller: Caller, kind: str, name: str) -> Definition:
 
 
 def check_beside(here: Context, caller: Caller, model: DefinitionModel) -> None:
-    """Check what a definition says of others.
+    """Check what a definition says of others, and what it costs beside them.
 
     Raises:
-        ProblemError: 404 `metric_unknown`, 422 `query_invalid` or `query_too_large`.
+        ProblemError: 404 `metric_unknown`, 422 `query_invalid`, `query_too_large` or
+            `budget_exceeded`.
     """
+    if isinstance(model, Metric):
+        others = current_costs(here.catalog.folded, caller.tenant)
+        check_quota(model, others, here.settings.tenant_bytes)
     if isinstance(model, Rule):
         check_rule(model, Metrics(here.catalog, caller.tenant), here.clock.now_ms())
 

@@ -1,0 +1,73 @@
+"""Which versions a driver begins: those that their tenant may have."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+from structlog.testing import capture_logs
+from weir.clock import ManualClock
+from weir.definitions.budget import estimate
+from weir.definitions.fold import Definitions
+from weir.definitions.metric import Metric
+from weir.definitions.records import DriverStart, NewRecord, start_record
+from weir_analytics.panes.changes import Changes
+
+TEXT = json.dumps({"events": {"type": "t"}, "keep": {"10s": "1h"}})
+COST = estimate(Metric.model_validate({"name": "m", **json.loads(TEXT)})).memory_bytes
+
+
+class Log:
+    """A log of definitions that holds what a driver appends."""
+
+    def __init__(self) -> None:
+        """Begin with a start record."""
+        self.fold = Definitions()
+        self._take(start_record(DriverStart("panes", 1, "start"), at_ms=0))
+
+    def append_fenced(self, record: NewRecord, fence: int) -> int:
+        """Append a driver's record."""
+        assert fence == 0
+        return self._take(record)
+
+    def put(self, tenant: str, name: str) -> int:
+        """Write a metric as any producer may; return its vid."""
+        fields = {"v": 1, "tenant": tenant, "kind": "metric", "name": name, "version": 1}
+        fields |= {"based_on": None, "op": "put", "text": TEXT, "by": "b", "at_ms": 0}
+        return self._take(
+            NewRecord(f"{tenant}/metric/{name}".encode(), json.dumps(fields).encode())
+        )
+
+    def _take(self, record: NewRecord) -> int:
+        offset = self.fold.next_offset
+        done = self.fold.apply(offset, record.key, record.value)
+        assert done is not None
+        assert done.applied, done
+        return offset
+
+
+def changes(log: Log, tenant_bytes: int) -> Changes:
+    """Return the changes of a driver that has counted nothing yet."""
+    stores: Any = SimpleNamespace(definitions=log)
+    settings: Any = SimpleNamespace(tenant_bytes=tenant_bytes)
+    footing: Any = SimpleNamespace(fence=SimpleNamespace(fence=0), events_id="events")
+    book: Any = SimpleNamespace(filled=lambda _fold: [])
+    return Changes(stores, settings, footing, book, ManualClock(), lambda _definition: True)
+
+
+def test_what_exceeds_the_tenants_memory_does_not_begin() -> None:
+    """Also where the API was not asked: the oldest begin, and the refusal is told once."""
+    log = Log()
+    first, second, third = log.put("a", "one"), log.put("a", "two"), log.put("a", "three")
+    other = log.put("b", "one")
+    made = changes(log, 2 * COST)
+
+    with capture_logs() as told:
+        made.record({0: 0}, had_events=False)
+        made.record({0: 1}, had_events=False)
+
+    assert set(log.fold.activations) == {first, second, other}
+    refused = [line for line in told if line["event"] == "version_refused"]
+    assert [line["vid"] for line in refused] == [third]
+    assert f"must be at most 0 bytes of panes, what is left of {2 * COST}" in refused[0]["why"]
