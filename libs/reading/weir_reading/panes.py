@@ -190,10 +190,10 @@ class Panes:
         kept = self._names.setdefault((vid, shard), {})
         missing = [short for short in wanted if short not in kept and short != OTHER_ID]
         for at in range(0, len(missing), ROUND_ROWS):
-            some = missing[at : at + ROUND_ROWS]
+            some, newest = missing[at : at + ROUND_ROWS], self._batches.newest
             key, mark = names.names_key(shard, vid), names.mark_key(shard)
             texts, marks = await read_fields_then(self._redis, key, some, [mark])
-            self._check([shard], marks)
+            self._check(newest, [shard], marks)
             found = zip(some, texts, strict=True)
             kept.update((short, text.decode()) for short, text in found if text is not None)
         return kept
@@ -244,13 +244,16 @@ class Panes:
         Marks are read after the hashes: what was lost before them shows. Before the first
         record of an epoch there is nothing to hold them against: who asks knows that much.
         """
+        newest = self._batches.newest
         places = [names.mark_key(shard) for shard in shards]
         stored, marks = await read_hashes_then(self._redis, keys, places)
-        self._check(shards, marks)
+        self._check(newest, shards, marks)
         return stored
 
-    def _check(self, shards: list[int], marks: list[bytes | None]) -> None:
-        newest = self._batches.newest
+    def _check(
+        self, newest: BatchRecord | None, shards: list[int], marks: list[bytes | None]
+    ) -> None:
+        """Hold marks against the record that was the newest before they were read."""
         self.newer.why = None
         for shard, mark in zip(shards, marks, strict=True):
             if newest is not None and not self._has_counted(mark, newest):

@@ -64,8 +64,8 @@ def test_what_exceeds_the_tenants_memory_does_not_begin() -> None:
     made = changes(log, 2 * COST)
 
     with capture_logs() as told:
-        made.record({0: 0}, had_events=False)
-        made.record({0: 1}, had_events=False)
+        made.record({0: 0}, had_events=False, through_s=0)
+        made.record({0: 1}, had_events=False, through_s=0)
 
     assert set(log.fold.activations) == {first, second, other}
     refused = [line for line in told if line["event"] == "version_refused"]

@@ -77,7 +77,7 @@ def outbox(
 
 def arrival(**changes: Any) -> Arrival:
     """Return what batch 9 of epoch 4 told."""
-    members: dict[str, Any] = {"epoch": 4, "batch": 9, "late": LATE, "complete": True}
+    members: dict[str, Any] = {"epoch": 4, "batch": 9, "late": LATE}
     return Arrival(received_ms=(START_S + 300) * 1000, **members | changes)
 
 
@@ -118,9 +118,11 @@ class TestRecords:
         assert (found.sources, found.sources_known) == ([], False)
 
     def test_sources_that_are_cut_short_say_so(self) -> None:
-        """A task that left groups out makes every list of sources one of those known."""
-        (found,) = records_of(definitions(), outbox(correction()), arrival(complete=False))
-        assert not found.sources_known
+        """Of a tenant whose groups were left out; another tenant's lists stay whole."""
+        for cut, known in (({"acme"}, False), ({"other"}, True)):
+            arrived = arrival(late_cut=cut)
+            (found,) = records_of(definitions(), outbox(correction()), arrived)
+            assert found.sources_known is known
 
     @given(
         shards=st.dictionaries(

@@ -18,7 +18,7 @@ from weir_analytics.panes.crowded import (
     placed,
     shard_column,
 )
-from weir_analytics.panes.pane_merge import PaneChange, PaneRead, bounds_of, merge_pane
+from weir_analytics.panes.pane_merge import Cap, PaneChange, PaneRead, bounds_of, merge_pane
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,8 +65,8 @@ class TestBoundsOf:
     def test_a_pane_with_room_has_none(self) -> None:
         """One with `other`, as after Redis was emptied, may still have room for rows."""
         read = PaneRead(2, b"", {}, own=frozenset({"=a"}))
-        assert merge_pane(read, {"=b": Row(1)}, 3).bound is None
-        assert merge_pane(read, {"=b": Row(1)}, 2).bound == max(
+        assert merge_pane(read, {"=b": Row(1)}, Cap(3)).bound is None
+        assert merge_pane(read, {"=b": Row(1)}, Cap(2)).bound == max(
             series_digest(text).hex() for text in ("=a", "=b")
         )
 

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from weir.lateness import DAY, EDGES_MS, HOUR, MINUTE
-from weir_analytics.panes import inbox
 from weir_analytics.panes.accounts import LATENESS
-from weir_analytics.panes.inbox import Inbox
 from weir_analytics.panes.outcome import outcome_of
 from weir_analytics.panes.plan import Counted, make_plan
 from weir_analytics.panes.versions import Version
@@ -92,14 +90,3 @@ class TestSenders:
             open_shards(redis_url, batch)
             (report,) = run_batch(spark, log_of(spark, [counted("1"), counted("2")]), plan, batch)
             assert (report.late, "late_left_out" in report.work) == ([], False)
-
-
-def test_what_a_task_tells_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the bound it is said how many groups are left out."""
-    monkeypatch.setattr(inbox, "MAX_LATE", 2)
-    found = Inbox({})
-    for start_s in range(5):
-        found._note_late("a\x01b\x01c\x01d", start_s, 1)
-
-    assert found.late == [("a", "b", "c\x01d", 0, 1), ("a", "b", "c\x01d", 1, 1)]
-    assert found.late_left_out == 3

@@ -11,25 +11,30 @@ from row_events import Event, check, events_of, row_of
 from weir import rows
 from weir.rows import Row
 from weir.series import OTHER, series_digest
+from weir_analytics.panes.accounts import TYPES
+from weir_analytics.panes.commit_job import Limits
 from weir_analytics.panes.pane_merge import (
+    Cap,
     PaneChange,
     PaneRead,
+    cap_of,
     evictions,
     may_be_capped,
     merge_pane,
-    own_limit,
 )
+from weir_analytics.panes.versions import MAX_TYPES, SYSTEM
+from weir_analytics.panes.writer import limits_of
 
 Arrivals = list[tuple[int, float]]
 
 
-def read(pane: dict[str, bytes], arriving: dict[str, Row], limit: int) -> PaneRead:
+def read(pane: dict[str, bytes], arriving: dict[str, Row], cap: Cap) -> PaneRead:
     """Return of a stored pane what the reader would."""
     stored = {s: pane[s] for s in arriving if s in pane and s != OTHER}
     found = PaneRead(len(pane), pane.get(OTHER), stored)
-    if may_be_capped(found, arriving, limit):
+    if may_be_capped(found, arriving, cap):
         found.own = frozenset(pane) - {OTHER}
-        for series in evictions(found, arriving, limit):
+        for series in evictions(found, arriving, cap):
             found.stored[series] = pane[series]
     return found
 
@@ -58,7 +63,7 @@ def store(
             if bounded and bound is not None and series_digest(series).hex() > bound:
                 series = OTHER
             arriving[series] = rows.merge(arriving[series], row) if series in arriving else row
-        change = merge_pane(read(pane, arriving, limit), arriving, limit)
+        change = merge_pane(read(pane, arriving, Cap(limit)), arriving, Cap(limit))
         apply(pane, change)
         bound = change.bound or bound
     return {series: rows.decode(packed) for series, packed in pane.items()}
@@ -115,7 +120,7 @@ def test_no_measure_of_an_event_is_lost_to_other(seed: int, cuts: list[int]) -> 
         for event in events[begin:end]:
             by_series.setdefault(event.series, []).append(event)
         arriving = {series: row_of(of) for series, of in by_series.items()}
-        apply(pane, merge_pane(read(pane, arriving, 3), arriving, 3))
+        apply(pane, merge_pane(read(pane, arriving, Cap(3)), arriving, Cap(3)))
     own = set(sorted({event.series for event in events}, key=series_digest)[:3])
     for series, packed in pane.items():
         check(
@@ -125,7 +130,41 @@ def test_no_measure_of_an_event_is_lost_to_other(seed: int, cuts: list[int]) -> 
     check(rows.merge_all(map(rows.decode, pane.values())), events)
 
 
+@given(
+    arrivals=st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), max_size=40),
+    cuts=st.lists(st.integers(0, 40), max_size=6),
+    most=st.integers(1, 4),
+)
+def test_what_tenants_share_is_capped_for_each_alone(
+    arrivals: list[tuple[str, int]], cuts: list[int], most: int
+) -> None:
+    """A flood of one tenant's series takes no row of another's, in any order and any split."""
+    pane: dict[str, bytes] = {}
+    cap = Cap(most, by_owner=True)
+    edges = sorted({0, len(arrivals), *(cut % (len(arrivals) + 1) for cut in cuts)})
+    for begin, end in pairwise(edges):
+        arriving: dict[str, Row] = {}
+        for tenant, number in arrivals[begin:end]:
+            series = f"={tenant}|={number}"
+            arriving[series] = rows.merge(arriving.get(series, Row(0)), Row(1))
+        apply(pane, merge_pane(read(pane, arriving, cap), arriving, cap))
+
+    own: set[str] = set()
+    for tenant in "abc":
+        its = {f"={tenant}|={number}" for of, number in arrivals if of == tenant}
+        own |= set(sorted(its, key=series_digest)[:most])
+    assert set(pane) - {OTHER} == own
+    assert sum(rows.decode(packed).n for packed in pane.values()) == len(arrivals)
+
+
+def test_types_are_capped_by_tenant() -> None:
+    """The version that all tenants share says so, and a commit's limits hand it on."""
+    (types,) = (version for version in SYSTEM if version.vid == TYPES)
+    assert limits_of(types).by_owner
+    assert cap_of(limits_of(types), 2) == Cap(MAX_TYPES // 2, by_owner=True)
+
+
 def test_the_limit_is_shared_by_the_shards() -> None:
     """Each shard has its share of `max_series`, at least one."""
-    assert own_limit(1000, 2) == 500
-    assert own_limit(1, 4) == 1
+    assert cap_of(Limits({}, 1000), 2) == Cap(500)
+    assert cap_of(Limits({}, 1), 4) == Cap(1)

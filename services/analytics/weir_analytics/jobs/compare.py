@@ -23,7 +23,8 @@ from weir.sets import opened
 
 from weir_analytics.jobs.recount import Counted, Exact
 from weir_analytics.jobs.sample import PaneAt
-from weir_analytics.panes.pane_merge import own_limit, own_series
+from weir_analytics.panes.commit_job import Limits
+from weir_analytics.panes.pane_merge import Cap, cap_of, own_series
 
 EXACT_BELOW: Final = 2.0**53
 FLOAT_ERROR: Final = 1e-9
@@ -69,10 +70,10 @@ def compare(
     metric: Metric, version: int, pane: PaneAt, served: Served, counted: Counted
 ) -> Iterator[Difference]:
     """Yield every field of a pane that differs, both ways round."""
-    limit = own_limit(metric.max_series, len(served))
+    cap = cap_of(Limits({}, metric.max_series), len(served))
     for shard, rows in enumerate(served):
         here = {s: e for s, e in counted.items() if _shard(s, len(served)) == shard}
-        expected = _capped(here, _own(rows, here, limit))
+        expected = _capped(here, _own(rows, here, cap))
         for series in sorted(rows.keys() | expected.keys()):
             exact, row = expected.get(series, Exact()), rows.get(series)
             for field, is_, must in _fields(metric, row, exact):
@@ -85,13 +86,13 @@ def _shard(series: str, shards: int) -> int:
     return shard_of(series_digest(series), shards)
 
 
-def _own(rows: Mapping[str, Row], counted: Counted, limit: int) -> frozenset[str]:
+def _own(rows: Mapping[str, Row], counted: Counted, cap: Cap) -> frozenset[str]:
     """Return the series that must have a row of their own: those of the smallest digests.
 
     Whether an unsure event made a series only its row can tell.
     """
     sure = (s for s, exact in counted.items() if exact.n or s in rows)
-    return own_series(frozenset(sure), (), limit)
+    return own_series(frozenset(sure), (), cap)
 
 
 def _capped(counted: Counted, own: frozenset[str]) -> Counted:

@@ -64,12 +64,14 @@ class Limits:
         not_before_s: By resolution, the first pane start that is still kept at the
             batch's processed-through. Parts of older panes are left out.
         lateness_s: Allowed lateness: a pane is final that long after its end.
+        by_owner: Whether `max_series` is of each tenant, the first value of a series.
     """
 
     keep_s: Mapping[int, int]
     max_series: int = 1000
     not_before_s: Mapping[int, int] = field(default_factory=dict)
     lateness_s: int = 0
+    by_owner: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ after a crash reads the same range, so it tells the same.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -42,21 +42,20 @@ class Arrival:
         batch: Its number: an outbox may hold what an earlier one left.
         received_ms: The newest R at its end.
         late: Its groups of late events.
-        complete: Whether `late` holds all of them.
+        late_cut: Tenants of whose groups `late` does not hold all.
     """
 
     epoch: int
     batch: int
     received_ms: int
     late: Sequence[LateGroup]
-    complete: bool
+    late_cut: Collection[str] = ()
 
     @classmethod
     def of(cls, batch: Batch, outcome: Outcome) -> Arrival:
         """Return what the tasks of a batch told."""
         newest_ms = max(outcome.received_ms.values(), default=0)
-        complete = not outcome.work.get("late_left_out")
-        return cls(batch.epoch, batch.number, newest_ms, outcome.late, complete)
+        return cls(batch.epoch, batch.number, newest_ms, outcome.late, outcome.late_cut)
 
 
 def publish(
@@ -105,7 +104,7 @@ def records_of(
             received_ms=arrival.received_ms,
             final_ms=(one.start_s + one.res_s) * 1000 + metric.lateness_ms,
             sources=senders.of(definition.tenant, metric, one) if own else [],
-            sources_known=own and arrival.complete,
+            sources_known=own and definition.tenant not in arrival.late_cut,
             shard=shard,
         )
         found.append(record)

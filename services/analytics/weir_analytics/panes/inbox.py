@@ -7,6 +7,7 @@ a part of every resolution that is kept, so that Spark aggregates each event onc
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -21,7 +22,9 @@ from weir_analytics.panes.measures import RowReader
 from weir_analytics.panes.versions import Version
 
 Series = tuple[int, int, int, str]  # version, length, start, series text
-# Most groups of late events that a task tells of; a load of old events has any number.
+LateGroup = tuple[str, str, str, int, int]
+# Most groups of one tenant's late events that a task tells of; a load of old events has any
+# number.
 MAX_LATE = 10_000
 # Most copies of one version, partition and task: a wrong path makes every event unusable.
 MAX_COPIES = 1_000
@@ -78,6 +81,42 @@ class Copies:
 
 
 @dataclass
+class Late:
+    """Groups of events that may be late: (tenant, source, type, start of the pane, events).
+
+    Of each tenant the first in order, and not the first to come: a batch that runs again tells
+    the same, and what one tenant sends takes no other's place.
+
+    Attributes:
+        left_out: By tenant, how many groups are not among them.
+    """
+
+    most: int = MAX_LATE
+    left_out: Counter[str] = field(default_factory=Counter)
+    _groups: dict[str, list[LateGroup]] = field(default_factory=dict)
+
+    def add(self, group: LateGroup) -> None:
+        """Take one group; it may push out one behind it."""
+        groups = self._groups.setdefault(group[0], [])
+        groups.append(group)
+        if len(groups) >= 2 * self.most:
+            self._cut(group[0])
+
+    def kept(self) -> list[LateGroup]:
+        """Return what is not left out."""
+        for tenant in self._groups:
+            self._cut(tenant)
+        return [group for groups in self._groups.values() for group in groups]
+
+    def _cut(self, tenant: str) -> None:
+        groups = self._groups[tenant]
+        groups.sort()
+        if len(groups) > self.most:
+            self.left_out[tenant] += len(groups) - self.most
+            del groups[self.most :]
+
+
+@dataclass
 class Inbox:
     """Everything that a writer task received.
 
@@ -87,9 +126,7 @@ class Inbox:
         fates: [partition, offset, disposition, reason] of sampled events.
         codes: (partition, offset, version, code) of sampled events.
         copies: Events to be copied to quarantine.
-        late: (tenant, source, type, start of the finest pane, events) of events that may
-            be late; only the first `MAX_LATE` groups.
-        late_left_out: How many groups are not in it.
+        late: Groups of events that may be late.
     """
 
     versions: Mapping[int, Version]
@@ -97,8 +134,7 @@ class Inbox:
     fates: list[tuple[int, int, str, str | None]] = field(default_factory=list)
     codes: list[tuple[int, int, int, str]] = field(default_factory=list)
     copies: Copies = field(default_factory=Copies)
-    late: list[tuple[str, str, str, int, int]] = field(default_factory=list)
-    late_left_out: int = 0
+    late: Late = field(default_factory=Late)
     _groups: dict[Series, list[Row]] = field(default_factory=dict)
 
     def take(self, batch: pa.RecordBatch) -> None:
@@ -132,11 +168,8 @@ class Inbox:
         ]
 
     def _note_late(self, series: str, start_s: int, n: int) -> None:
-        if len(self.late) < MAX_LATE:
-            tenant, source, event_type = series.split(GAP, 2)
-            self.late.append((tenant, source, event_type, start_s, n))
-        else:
-            self.late_left_out += 1
+        tenant, source, event_type = series.split(GAP, 2)
+        self.late.add((tenant, source, event_type, start_s, n))
 
     def _note(self, vid: int, series: str, at: int, extra: int | None) -> None:
         words = series.split(GAP)

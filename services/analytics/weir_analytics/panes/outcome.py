@@ -39,6 +39,7 @@ class Outcome:
         events: Events by disposition.
         late: (tenant, source, type, start of the finest pane, events) of events that may
             be late.
+        late_cut: Tenants of whose groups some are left out.
         bounds: (shard, bound) of panes that are full.
     """
 
@@ -50,6 +51,7 @@ class Outcome:
     events: Mapping[str, int]
     work: Mapping[str, float] = field(default_factory=dict)
     late: tuple[tuple[str, str, str, int, int], ...] = ()
+    late_cut: frozenset[str] = frozenset()
     bounds: tuple[tuple[int, Bound], ...] = ()
 
     @property
@@ -85,6 +87,7 @@ def outcome_of(reports: Sequence[Report], metric_names: Mapping[int, str]) -> Ou
         events=events,
         work=dict(work),
         late=tuple(row for report in reports for row in report.late),
+        late_cut=frozenset(tenant for report in reports for tenant in report.late_cut),
         bounds=tuple((s, Bound(vid, at, end)) for r in reports for s, vid, at, end in r.bounds),
     )
 

@@ -2,7 +2,8 @@
 
 `max_series` is a function of the series alone: in each pane and shard the series with
 the smallest digests have a row of their own, all others are the row `other`. So any
-order and any split of the parts ends in the same rows, and totals stay exact. A part
+order and any split of the parts ends in the same rows, and totals stay exact. What all
+tenants share is capped for each of them alone. A part
 may come as `other` itself, of series that can have no row (`crowded.py`).
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from weir import rows
 from weir.corrections import Figures
@@ -17,6 +19,19 @@ from weir.rows import Row
 from weir.series import OTHER, series_digest
 
 from weir_analytics.panes.commit_job import Bound, CommitJob, Correction, Limits, Pane, Part
+
+
+class Cap(NamedTuple):
+    """How many series of a pane may have a row of their own in one shard.
+
+    Attributes:
+        most: Of each owner, if `by_owner`, else of all.
+        by_owner: Whether the first value of a series says whose it is.
+    """
+
+    most: int
+    by_owner: bool = False
+
 
 Grouped = dict[Pane, dict[str, Row]]
 
@@ -77,53 +92,65 @@ def group_parts(parts: Iterable[Part], limits: Mapping[int, Limits]) -> tuple[Gr
     return grouped, expired
 
 
-def own_limit(max_series: int, shards: int) -> int:
+def cap_of(limits: Limits, shards: int) -> Cap:
     """Return how many series of a pane have a row of their own in one shard."""
-    return max(1, max_series // shards)
+    return Cap(max(1, limits.max_series // shards), limits.by_owner)
 
 
-def may_be_capped(read: PaneRead, arriving: Collection[str], limit: int) -> bool:
+def may_be_capped(read: PaneRead, arriving: Collection[str], cap: Cap) -> bool:
     """Return whether all series of the pane must be known before parts are merged."""
     new = sum(series not in read.stored and series != OTHER for series in arriving)
     if read.other is not None:
         return new > 0
-    return new > 0 and read.length + new > limit
+    return new > 0 and read.length + new > cap.most
 
 
-def own_series(own: Collection[str], arriving: Collection[str], limit: int) -> frozenset[str]:
+def own_series(own: Collection[str], arriving: Collection[str], cap: Cap) -> frozenset[str]:
     """Return the series that have a row of their own: those of the smallest digests."""
     everyone = {*own, *arriving} - {OTHER}
-    if len(everyone) <= limit:
+    if len(everyone) <= cap.most:
         return frozenset(everyone)
-    return frozenset(sorted(everyone, key=series_digest)[:limit])
+    groups: dict[str, list[str]] = {}
+    for series in everyone:
+        groups.setdefault(_owner(series) if cap.by_owner else "", []).append(series)
+    return frozenset(
+        series
+        for group in groups.values()
+        for series in sorted(group, key=series_digest)[: cap.most]
+    )
 
 
-def evictions(read: PaneRead, arriving: Collection[str], limit: int) -> tuple[str, ...]:
+def _owner(series: str) -> str:
+    """Return the first value; within a value there is no bar."""
+    return series.split("|", 1)[0]
+
+
+def evictions(read: PaneRead, arriving: Collection[str], cap: Cap) -> tuple[str, ...]:
     """Return the series that lose their row to arriving ones; their rows must be read."""
     if read.own is None:
         return ()
-    return tuple(sorted(read.own - own_series(read.own, arriving, limit)))
+    return tuple(sorted(read.own - own_series(read.own, arriving, cap)))
 
 
-def merge_pane(read: PaneRead, arriving: Mapping[str, Row], limit: int) -> PaneChange:
+def merge_pane(read: PaneRead, arriving: Mapping[str, Row], cap: Cap) -> PaneChange:
     """Return what merging parts does to a pane.
 
     Args:
         read: What the pane holds. If `may_be_capped`, with `own`, and with the stored
             rows of the `evictions`.
         arriving: The parts, by series.
-        limit: How many series may have a row of their own here.
+        cap: How many series may have a row of their own here.
     """
     if read.own is None:
         stored = read.stored if read.other is None else {**read.stored, OTHER: read.other}
         merged = {s: rows.merge_packed(stored.get(s), row) for s, row in arriving.items()}
         return PaneChange(merged)
-    return _merge_capped(read, arriving, limit)
+    return _merge_capped(read, arriving, cap)
 
 
-def _merge_capped(read: PaneRead, arriving: Mapping[str, Row], limit: int) -> PaneChange:
+def _merge_capped(read: PaneRead, arriving: Mapping[str, Row], cap: Cap) -> PaneChange:
     before = read.own or frozenset()
-    own = own_series(before, arriving, limit)
+    own = own_series(before, arriving, cap)
     evicted = tuple(sorted(before - own))
     merged = {}
     rest = [rows.decode(read.stored[series]) for series in evicted]
@@ -135,7 +162,7 @@ def _merge_capped(read: PaneRead, arriving: Mapping[str, Row], limit: int) -> Pa
     if rest:
         rest += [] if read.other is None else [rows.decode(read.other)]
         merged[OTHER] = rows.encode(rows.merge_all(rest))
-    bound = max(map(series_digest, own)).hex() if len(own) == limit else None
+    bound = max(map(series_digest, own)).hex() if len(own) == cap.most else None
     return PaneChange(merged, evicted, bound)
 
 

@@ -18,9 +18,9 @@ from weir_analytics.panes.commit_job import CommitJob, Pane
 from weir_analytics.panes.pane_merge import (
     Grouped,
     PaneRead,
+    cap_of,
     evictions,
     may_be_capped,
-    own_limit,
     series_by_version,
 )
 from weir_analytics.panes.series_ids import SeriesIds
@@ -119,11 +119,11 @@ class PaneReader:
     # ── capped panes ────────────────────────────────────────────────────────
     def _read_capped(self, job: CommitJob, grouped: Grouped, reads: dict[Pane, PaneRead]) -> None:
         """Read all series of the panes where a cap may apply, and the rows it evicts."""
-        limits = {vid: own_limit(x.max_series, job.shards) for vid, x in job.limits.items()}
+        caps = {vid: cap_of(limits, job.shards) for vid, limits in job.limits.items()}
         capped = [
             pane
             for pane, arriving in grouped.items()
-            if may_be_capped(reads[pane], arriving, limits[pane.vid])
+            if may_be_capped(reads[pane], arriving, caps[pane.vid])
         ]
         stored = [pane for pane in capped if reads[pane].length]
         for pane in capped:
@@ -135,7 +135,7 @@ class PaneReader:
         leaving = [
             (pane, series)
             for pane in stored
-            for series in evictions(reads[pane], grouped[pane], limits[pane.vid])
+            for series in evictions(reads[pane], grouped[pane], caps[pane.vid])
         ]
         replies = self._wire.ask([self._row(pane, series) for pane, series in leaving])
         for (pane, series), packed in zip(leaving, replies, strict=True):

@@ -42,11 +42,11 @@ from weir_analytics.panes.pane_merge import (
     Grouped,
     PaneChange,
     bounds_of,
+    cap_of,
     corrections_of,
     group_parts,
     is_final,
     merge_pane,
-    own_limit,
 )
 from weir_analytics.panes.pane_reader import Head, PaneReader
 from weir_analytics.panes.series_ids import SeriesIds
@@ -167,8 +167,8 @@ class ShardStore:
         read_at = self._clock.monotonic_s()
         changes: dict[Pane, PaneChange] = {}
         for pane, arriving in grouped.items():
-            limit = own_limit(job.limits[pane.vid].max_series, job.shards)
-            change = changes[pane] = merge_pane(reads[pane], arriving, limit)
+            cap = cap_of(job.limits[pane.vid], job.shards)
+            change = changes[pane] = merge_pane(reads[pane], arriving, cap)
             if is_final(pane, job):
                 change.corrections = corrections_of(pane, reads[pane], change)
         merged_at = self._clock.monotonic_s()

@@ -22,6 +22,7 @@ from weir_analytics.panes.batch import Offsets
 
 PROPERTY = "weir.versions"
 HOUR_S, DAY_S = 3_600, 86_400
+# Of each tenant: a flood of types is its sender's alone.
 MAX_TYPES = 5_000
 # The ledger must show every tenant's every source: `other` would hide a difference.
 UNCAPPED = 1 << 40
@@ -43,6 +44,7 @@ class Version:
         cut_until_at: The same for that cut.
         max_series: Most series of a pane with rows of their own.
         lateness_s: Allowed lateness: a pane is final that long after its end.
+        by_owner: Whether `max_series` is of each tenant, the first value of a series.
     """
 
     vid: int
@@ -57,6 +59,7 @@ class Version:
     cut_until_at: Offsets = field(default_factory=dict)
     max_series: int = 1_000
     lateness_s: int = 0
+    by_owner: bool = False
 
     @property
     def finest_s(self) -> int:
@@ -119,7 +122,7 @@ class Version:
 
 SYSTEM = (
     Version(LEDGER, "", "ledger", ((SYSTEM_RES_S, 8 * DAY_S),), max_series=UNCAPPED),
-    Version(TYPES, "", "types", ((SYSTEM_RES_S, DAY_S),), max_series=MAX_TYPES),
+    Version(TYPES, "", "types", ((SYSTEM_RES_S, DAY_S),), max_series=MAX_TYPES, by_owner=True),
     Version(USE, "", "use", ((SYSTEM_RES_S, 8 * DAY_S),), max_series=UNCAPPED),
     # By the hour: who chooses an allowed lateness looks at days.
     Version(LATENESS, "", "lateness", ((HOUR_S, 8 * DAY_S),), max_series=UNCAPPED),

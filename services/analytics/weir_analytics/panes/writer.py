@@ -53,6 +53,7 @@ class Report:
             not use.
         late: (tenant, source, type, start of the finest pane, events) of events that may
             be late.
+        late_cut: Tenants of whose groups some are left out.
         bounds: (shard, version, start of the finest pane, digest) of panes that are full.
         work: Sums over the shards: rows written, times in ms, copies and groups of late
             events left out.
@@ -65,6 +66,7 @@ class Report:
     fates: list[tuple[int, int, str, str | None]] = field(default_factory=list)
     codes: list[tuple[int, int, int, str]] = field(default_factory=list)
     late: list[tuple[str, str, str, int, int]] = field(default_factory=list)
+    late_cut: list[str] = field(default_factory=list)
     bounds: list[tuple[int, int, int, str]] = field(default_factory=list)
     work: dict[str, float] = field(default_factory=dict)
     why: str = ""
@@ -104,10 +106,11 @@ def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         progress=[(p, at, seen) for p, (at, seen) in inbox.progress.items()],
         fates=inbox.fates,
         codes=inbox.codes,
-        late=inbox.late,
+        late=inbox.late.kept(),
+        late_cut=sorted(inbox.late.left_out),
     )
-    if inbox.late_left_out:
-        report.work["late_left_out"] = inbox.late_left_out
+    if left_out := sum(inbox.late.left_out.values()):
+        report.work["late_left_out"] = left_out
     if left_out := inbox.copies.left_out():
         report.work["copies_left_out"] = left_out
     if not batch.accounts:
@@ -147,6 +150,7 @@ def limits_of(version: Version) -> Limits:
         keep_s=dict(version.keeps),
         max_series=version.max_series,
         lateness_s=version.lateness_s,
+        by_owner=version.by_owner,
     )
 
 
