@@ -36,7 +36,13 @@ Record = tuple[bytes | None, list[tuple[str, bytes]], int]
 
 
 def event(
-    event_id: str, at_ms: int = NOW_MS, event_type: str = "t", tenant: str = "acme", **data: Any
+    event_id: str,
+    at_ms: int = NOW_MS,
+    event_type: str = "t",
+    tenant: str = "acme",
+    *,
+    subject: str | None = None,
+    **data: Any,
 ) -> bytes:
     """Return the value of an event as ingest writes it."""
     item = {
@@ -47,6 +53,7 @@ def event(
         "time": datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(),
         "data": data,
     }
+    item |= {} if subject is None else {"subject": subject}
     found = admit(json.dumps(item).encode(), 0, Terms(tenant, "web", max(at_ms, 0), "test"))
     assert isinstance(found, Admitted)
     return found.value

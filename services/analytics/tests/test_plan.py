@@ -11,10 +11,12 @@ import pytest
 import redis
 from weir import names, rows
 from weir.definitions.metric import Metric
+from weir.erasure import subject_hash
 from weir.rows import Row
 from weir.series import OTHER
 from weir.sketches import distinct_in, hll_union
 from weir_analytics.panes.accounts import LEDGER, TYPES, USE
+from weir_analytics.panes.erased import Erased
 from weir_analytics.panes.outcome import outcome_of
 from weir_analytics.panes.plan import Counted, Plan, make_plan
 from weir_analytics.panes.versions import DAY_S, Version
@@ -306,6 +308,27 @@ class TestPass:
 
         assert sorted(report.fates) == [(0, 0, "counted", None), (0, 1, "duplicate", None)]
         assert report.codes == [(0, 0, 1, "value_invalid")]
+
+    def test_who_was_erased_later_is_given_to_no_version_again(
+        self, spark: SparkSession, redis_url: str, tmp_path: Path
+    ) -> None:
+        """The account of a range that is counted again stays as it was, but for their use."""
+        key, m = b"key", metric(by=["data.k"])
+        people = ("before", "later", "other")
+        hashes = {who: subject_hash(key, "acme", who) for who in people}
+        gone = Erased(
+            frozenset({("acme", hashes["before"])}), key, frozenset({("acme", hashes["later"])})
+        )
+        version = Version(1, "acme", "m", ((10, 3_600),))
+        plan = make_plan([Counted(version, m)], BEYOND_MS, erased=gone)
+        log = [(event(who, subject=who, k=who), EVENT, NOW_MS) for who in people]
+        batch = batch_of(tmp_path, len(log), redis_url=redis_url)
+        open_shards(redis_url, batch)
+        run_batch(spark, log_of(spark, log), plan, batch)
+        panes = panes_in(redis_url)
+
+        assert set(panes[1, 10, NOW_S]) == {"=other"}
+        assert ledger(panes) == {"erased": 1, "counted": 2}
 
     def test_prefixes_and_tenants(
         self, spark: SparkSession, redis_url: str, tmp_path: Path

@@ -28,10 +28,13 @@ class Erased:
     Attributes:
         subjects: (tenant, hash of the subject).
         hash_key: The installation's key; in no text of this.
+        later: The same of those who were erased after these events: the account of them stays,
+            but no pane of a version is given them again.
     """
 
     subjects: frozenset[tuple[str, str]]
     hash_key: bytes = field(repr=False)
+    later: frozenset[tuple[str, str]] = frozenset()
 
     def __post_init__(self) -> None:
         if not self.hash_key:
@@ -47,6 +50,13 @@ class Erased:
         Args:
             subject: Whom it is about; its tenant is the column `view_weirtenant`.
         """
+        return self._is_one(subject, self.subjects)
+
+    def about_later(self, subject: Column) -> Column:
+        """Return the same of those who were erased later."""
+        return self._is_one(subject, self.later)
+
+    def _is_one(self, subject: Column, subjects: frozenset[tuple[str, str]]) -> Column:
         inner, outer = (F.lit(pad) for pad in pads(self.hash_key))
         tenant = F.col("view_weirtenant")
         message = F.concat(
@@ -54,6 +64,6 @@ class Erased:
         )
         first = F.unhex(F.sha2(F.concat(inner, message), 256))
         known = F.sha2(F.concat(outer, first), 256)
-        tenants = sorted({tenant for tenant, _hash in self.subjects})
-        hashes = sorted({told for _tenant, told in self.subjects})
+        tenants = sorted({tenant for tenant, _hash in subjects})
+        hashes = sorted({told for _tenant, told in subjects})
         return F.coalesce(tenant.isin(tenants) & known.isin(hashes), F.lit(False))

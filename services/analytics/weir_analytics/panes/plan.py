@@ -55,6 +55,7 @@ class ReadViews:
 
 
 VIEW = "view_"
+UNSEEN = "unseen"
 # How many plans are kept, and the columns of the steps for each.
 KEPT = 8
 
@@ -86,6 +87,7 @@ class Plan:
         marked: Names of the marked texts of a row.
         ordered: Whether events carry their identity, for whoever asks which is the last.
         erased: Whether an event is about somebody who was erased; None while nobody is.
+        unseen: Whether one is about somebody who was erased later, so that no version sees it.
         beyond_ms: Events older than this when received are beyond the horizon.
         shards: How many shards there are.
     """
@@ -102,6 +104,7 @@ class Plan:
     marked: tuple[str, ...]
     ordered: bool
     erased: Column | None
+    unseen: Column | None
     beyond_ms: int
     shards: int
     keys: tuple[str, ...] = KEYS
@@ -135,10 +138,13 @@ def make_plan(
     rows = F.array(*account_rows(measured.fields, _late_start(counted)))
     if counted:
         read = _Read(counted, schema, views, measured)
-        rows = F.concat(rows, _by_type(counted, read, keeps, guarded=guarded))
+        hidden = F.col("fate") != int(Fate.COUNTED)
+        if erased is not None and erased.later:
+            hidden = hidden | F.col(UNSEEN)
+        rows = F.concat(rows, _by_type(counted, read, keeps, hidden, guarded=guarded))
     inputs = measured.inputs()
     found = aggregates(inputs)
-    about = erased.about(schema.view(views, *SUBJECT)) if erased is not None else None
+    about, unseen = _gone(erased, schema, views)
     return Plan(
         versions=tuple(one.version for one in counted),
         schema=schema,
@@ -152,8 +158,22 @@ def make_plan(
         marked=measured.marked,
         ordered=measured.ordered,
         erased=about,
+        unseen=unseen,
         beyond_ms=beyond_ms,
         shards=shards,
+    )
+
+
+def _gone(
+    erased: Erased | None, schema: EventSchema, views: ReadViews
+) -> tuple[Column | None, Column | None]:
+    """Return whether an event is about somebody who was erased, and whether later."""
+    if erased is None:
+        return None, None
+    subject = schema.view(views, *SUBJECT)
+    return (
+        erased.about(subject) if erased.subjects else None,
+        erased.about_later(subject) if erased.later else None,
     )
 
 
@@ -191,10 +211,14 @@ def _by_type(
     counted: Sequence[Counted],
     read: _Read,
     keeps: Mapping[Keeps, str],
+    hidden: Column,
     *,
     guarded: bool,
 ) -> Column:
-    """Return one array of rows for each type: a CASE, with the prefixes in its last branch."""
+    """Return one array of rows for each type: a CASE, with the prefixes in its last branch.
+
+    What is `hidden` leaves none.
+    """
     inputs, nothing = read.inputs, no_row(read.measured.fields)
     rows = {
         c.version.vid: F.when(
@@ -203,7 +227,7 @@ def _by_type(
         )
         for c in counted
     }
-    branches = F.when(F.col("fate") != int(Fate.COUNTED), F.array(nothing))
+    branches = F.when(hidden, F.array(nothing))
     for name in sorted({name for c in counted for name in c.metric.events.exact_types}):
         matching = [rows[c.version.vid] for c in counted if c.metric.events.matches_type(name)]
         branches = branches.when(F.col("type") == name, F.array(*matching))

@@ -31,11 +31,13 @@ class Counting(NamedTuple):
         versions: The versions.
         guarded: Whether the range lies only partly in the span of one of them.
         erased: (tenant, hash of the subject) of those whose events count no more.
+        later: The same of those who were erased after what is counted again.
     """
 
     versions: tuple[Counted, ...]
     guarded: bool
     erased: frozenset[tuple[str, str]]
+    later: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass
@@ -71,8 +73,16 @@ class Plans:
         return self._within(counted(self.definitions, self.topic_id, through_s, start), start, end)
 
     def rebuilding(self, start: Offsets, end: Offsets, at: Offsets, through_s: int) -> Counting:
-        """Return what a range is counted for again, once live counting stands at `at`."""
-        return self._within(rebuilt(self.definitions, self.topic_id, through_s, at), start, end)
+        """Return what a range is counted for again, once live counting stands at `at`.
+
+        The account as it was; but no version is given again what is about somebody erased since.
+        """
+        known = rebuilt(self.definitions, self.topic_id, through_s, at)
+        counting = self._within(known, start, end)
+        tenants = {one.version.tenant for one in counting.versions}
+        found = {(one.tenant, one.hash) for one in self._erasures.of(self.definitions)}
+        later = frozenset(one for one in found - counting.erased if one[0] in tenants)
+        return counting._replace(later=later)
 
     def _within(self, known: Iterable[Counted], start: Offsets, end: Offsets) -> Counting:
         """Return what a range is counted for: the versions whose span it lies in."""
@@ -103,11 +113,11 @@ class Plans:
 
     def plan_of(self, counting: Counting) -> Plan:
         """Return the plan that counts some versions; it is made if there is none yet."""
-        versions, guarded, erased = counting
-        key = (guarded, erased, *(repr(one.version) for one in versions))
+        versions, guarded, erased, later = counting
+        key = (guarded, erased, later, *(repr(one.version) for one in versions))
         found = self.made.get(key)
         if found is None:
-            gone = Erased(erased, self.hash_key) if erased else None
+            gone = Erased(erased, self.hash_key, later) if erased or later else None
             found = make_plan(
                 versions, self.beyond_ms, guarded=guarded, erased=gone, shards=self.shards
             )

@@ -13,7 +13,7 @@ from weir_analytics.panes.accounts import received_minute
 from weir_analytics.panes.decode import event_identity, event_time_ms
 from weir_analytics.panes.kinds import Fate
 from weir_analytics.panes.measures import IDENTITY
-from weir_analytics.panes.plan import KEPT, VIEW, Plan
+from weir_analytics.panes.plan import KEPT, UNSEEN, VIEW, Plan
 
 
 def parse(disposed: DataFrame, plan: Plan) -> DataFrame:
@@ -82,6 +82,7 @@ def _judged(plan: Plan) -> tuple[Column, ...]:
             is_event & (fate == int(Fate.COUNTED)) & plan.erased, int(Fate.ERASED)
         ).otherwise(judged)
     kept = ("partition", "offset", "kind", "bounds", "received_ms", "seen", "time_ms")
+    unseen = () if plan.unseen is None else (plan.unseen.alias(UNSEEN),)
     return (
         *map(F.col, (*kept, *_carried(plan))),
         *(F.col(VIEW + name) for name in plan.views),
@@ -91,6 +92,7 @@ def _judged(plan: Plan) -> tuple[Column, ...]:
         _named(source, "source", FOREIGN_SOURCE),
         event_type.alias("type"),
         received_minute(),
+        *unseen,
         *plan.panes,
     )
 

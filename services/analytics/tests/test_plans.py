@@ -1,0 +1,78 @@
+"""What ranges are counted for, and without whom."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from weir.definitions.fold import Definitions
+from weir.definitions.jobs import JobReport, JobState, job_record
+from weir.definitions.records import (
+    DriverStart,
+    Edit,
+    NewRecord,
+    activation_record,
+    put_record,
+    start_record,
+)
+from weir_analytics.panes.activation import counting
+from weir_analytics.panes.plans import Plans
+
+LOG = "log"
+TEXT = "kind: metric\nname: m\nevents: {type: t}\nkeep: {10s: 1h}\n"
+GONE = ("acme", "a" * 64)
+AT = {0: 100}
+
+
+class World:
+    """A metric of `acme`, and somebody of each of two tenants who was erased at offset 10."""
+
+    def __init__(self) -> None:
+        self.fold = Definitions()
+        self._add(start_record(DriverStart("a", 1, "start"), at_ms=0))
+        vid = self._add(put_record(Edit("acme", "metric", "m", None, "test", 0), TEXT))
+        definition = self.fold.by_vid(vid)
+        assert definition is not None
+        said = counting(definition, {}, LOG)
+        self._add(activation_record(said, op="start", fence=0, at_ms=0))
+        for tenant in ("acme", "zeta"):
+            do = {"do": {"job": "erase", "subject_hash": GONE[1]}}
+            vid = self._add(put_record(Edit(tenant, "job", "j", None, "x", 0), json.dumps(do)))
+            facts = {"topic_id": LOG, "offsets": {"0": 10}}
+            self._add(job_record(JobReport(vid, JobState.RUNNING, facts=facts), fence=0))
+        self.plans = Plans(self.fold, LOG, 1_000, lambda _plan: None)
+
+    def _add(self, record: NewRecord) -> int:
+        offset = self.fold.next_offset
+        change = self.fold.apply(offset, record.key, record.value)
+        assert change is not None
+        assert change.applied, change.note
+        return offset
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "is_account"), [({0: 0}, {0: 10}, False), ({0: 10}, {0: 20}, True)]
+)
+def test_nobody_erased_is_counted_again(
+    start: dict[int, int], end: dict[int, int], is_account: bool
+) -> None:
+    """After a loss no version is given them, wherever in the log; the account is as it was."""
+    again = World().plans.rebuilding(start, end, AT, 0)
+
+    assert (GONE in again.erased, GONE in again.later) == (is_account, not is_account)
+    assert {tenant for tenant, _hash in again.later} <= {"acme"}, "zeta has nothing there"
+
+
+def test_a_batch_that_is_run_again_counts_as_before() -> None:
+    """Shards that hold it and shards that lack it must end alike."""
+    again = World().plans.versions_for({0: 0}, {0: 10}, 0)
+
+    assert (again.erased, again.later) == (frozenset(), frozenset())
+
+
+def test_a_backfill_counts_nobody_erased() -> None:
+    """Neither the account nor a version of it needs to know when that was."""
+    world = World()
+    (vid,) = world.fold.activations
+
+    assert GONE in world.plans.filling([vid], AT).erased
