@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import datasketches as ds
 import numpy as np
 import pytest
 from weir import rows
-from weir.definitions.budget import estimate, row_bytes
+from weir.definitions.budget import TENANT_BYTES, estimate, row_bytes
 from weir.definitions.fold import Definitions
 from weir.definitions.metric import Metric
 from weir.definitions.quota import check_quota, counted_costs, current_costs
 from weir.definitions.records import Counting, DriverStart, activation_record, start_record
+from weir.definitions.text import parse_texts
 from weir.frequent import Texts
 from weir.further import Further
 from weir.problems import ProblemError, Reason
@@ -162,3 +164,14 @@ def test_what_a_tenant_has() -> None:
     assert current_costs(fold, "a") == {"x": 360 * 42, "y": 360 * 42}
     assert counted_costs(fold, "a") == {"x": 720 * 42}
     assert counted_costs(fold, "b") == {}
+
+
+def test_the_demo_fits() -> None:
+    """All metrics of the demo together take a small part of what a tenant may have."""
+    others: dict[str, int] = {}
+    for path in sorted((Path(__file__).parents[3] / "infra/local/definitions").glob("*.yaml")):
+        for members in parse_texts(path.read_text(encoding="utf-8")):
+            if members["kind"] == "metric":
+                made = Metric.model_validate(members)
+                others[made.name] = check_quota(made, others, TENANT_BYTES // 50).memory_bytes
+    assert len(others) > 5

@@ -15,8 +15,8 @@ from typing import Final
 from weir.definitions.metric import Metric
 from weir.frequent import capacity
 
-EVENTS_PER_S: Final = 1_000
-TENANT_BYTES: Final = 256 * 2**30
+EVENTS_PER_S: Final = 10_000
+TENANT_BYTES: Final = 512 * 2**30
 """Of all metrics of a tenant together, unless the installation says otherwise."""
 
 # Bytes of a row: the packed header with its place in the hash.
