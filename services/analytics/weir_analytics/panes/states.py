@@ -25,7 +25,12 @@ MARGIN_MS = 1_000
 
 def dedup_folder(batch: Batch, partition: int) -> Path:
     """Return where the runs of a partition are; another log or lane has others."""
-    return Path(batch.dedup_dir) / batch.topic_id / batch.lane / str(partition)
+    return _log_folder(Path(batch.dedup_dir), batch.topic_id) / batch.lane / str(partition)
+
+
+def _log_folder(dedup_dir: Path, topic_id: str) -> Path:
+    """Return where the runs of a log are. Its id is base64, in which `/` is a digit."""
+    return dedup_dir / topic_id.replace("/", "_")
 
 
 def forget_lanes(dedup_dir: Path, topic_id: str, lanes: Collection[str]) -> None:
@@ -36,7 +41,7 @@ def forget_lanes(dedup_dir: Path, topic_id: str, lanes: Collection[str]) -> None
         topic_id: Kafka's id of the log.
         lanes: Those that go on, the live one among them.
     """
-    for folder in (dedup_dir / topic_id).glob("*"):
+    for folder in _log_folder(dedup_dir, topic_id).glob("*"):
         if folder.name not in lanes:
             shutil.rmtree(folder, ignore_errors=True)
 
