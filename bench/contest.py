@@ -257,11 +257,19 @@ class Engine:
         check("engine", said, self.truths, self.metrics)
 
 
-def rounds(contestants: Mapping[str, Contestant], count: int) -> dict[str, Any]:
-    """Run the contestants in turn; return the median of each, with least and most."""
+def rounds(contestants: Mapping[str, Contestant], count: int, warm: int) -> dict[str, Any]:
+    """Run the contestants in turn; return the median of each, with least and most.
+
+    Args:
+        contestants: By name.
+        count: How often each is measured.
+        warm: How often each runs before that. A job runs for months, and what its JVM compiles
+            in the first minutes is not its pace: of the engine it is a third of the third round.
+    """
     for one in contestants.values():
-        one.run()  # the first of a JVM compiles
-        one.check()
+        for _ in range(warm):
+            one.run()
+            one.check()
     found: dict[str, list[dict[str, float]]] = {name: [] for name in contestants}
     for number in range(count):
         for name, one in contestants.items():

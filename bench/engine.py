@@ -22,6 +22,7 @@ import harness
 from contest import Bench, Contestant, Engine, Log, Spent, ratio, rounds, spent
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from weir_analytics.panes import crowded
 from weir_analytics.panes.decode import event_time_ms
 from weir_analytics.panes.kinds import Fate, Kind
 from workload import draw, recount, wanted
@@ -88,6 +89,7 @@ def without_dedup(records: DataFrame) -> DataFrame:
         F.lit(None).cast("bigint").alias("seen"),
         F.lit(None).cast("string").alias("tenant"),
         F.lit(None).cast("string").alias("source"),
+        F.lit(None).cast(crowded.TYPE).alias("bounds"),
         F.when(event_time_ms(F.col("value")).isNotNull(), F.col("value")).alias("value"),
     )
 
@@ -106,7 +108,7 @@ def measure(bench: Bench, options: argparse.Namespace) -> dict[str, Any]:
         "engine_without_sketches": engines[1],
         "engine_without_dedup": WithoutDedup(engines[0]),
     }
-    return rounds(contestants, options.rounds)
+    return rounds(contestants, options.rounds, options.warm)
 
 
 def main() -> None:
@@ -117,6 +119,7 @@ def main() -> None:
     parser.add_argument("--metrics", type=int, default=20)
     parser.add_argument("--batch", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--warm", type=int, default=10, help="rounds before")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="weir-bench-") as name,

@@ -112,7 +112,7 @@ def measure(bench: Bench, flink: Flink, options: argparse.Namespace) -> dict[str
         engine = Engine(bench, log, metrics, truths, options.batch)
         contestants[f"engine{suffix}"] = Beside(engine, flink)
         contestants[f"flink{suffix}"] = Peer(bench, flink, log, metrics, truths)
-    return rounds(contestants, options.rounds)
+    return rounds(contestants, options.rounds, options.warm)
 
 
 def main() -> None:
@@ -123,6 +123,7 @@ def main() -> None:
     parser.add_argument("--metrics", type=int, default=20)
     parser.add_argument("--batch", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--warm", type=int, default=4, help="rounds before")
     parser.add_argument("--set", action="append", default=[], help="a setting of Flink, name=value")
     parser.add_argument("--lock", action="store_true", help="write flink/jars.lock anew, no more")
     options = parser.parse_args()

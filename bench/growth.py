@@ -74,7 +74,7 @@ def grown(bench: Bench, asked: Mapping[int, Size], options: argparse.Namespace) 
         str(n): size.engine(bench, options.batch) for n, size in asked.items()
     }
     found: dict[str, Any] = {}
-    for name, figures in rounds(engines, options.rounds).items():
+    for name, figures in rounds(engines, options.rounds, options.warm).items():
         costs = {kind: 1e6 / per_s for kind, per_s in figures["per_cpu_s"].items()}
         found[name] = {
             "µs_an_event": round(costs["median"], 2),
@@ -96,6 +96,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, nargs="+", default=default)
     parser.add_argument("--batch", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--warm", type=int, default=4, help="rounds before")
     options = parser.parse_args()
     figures: dict[str, Any] = {}
     for kind, asked in sizes(options).items():

@@ -17,6 +17,7 @@ import marks
 import redis
 from confluent_kafka import Producer
 from weir import names, rows
+from weir.definitions.fold import Definitions
 from weir.definitions.records import Edit, put_record
 from weir.kafka import Kafka
 from weir.topics import Sizes, topics
@@ -54,11 +55,30 @@ class Job:
 
     def vids(self, metrics: Sequence[Wanted]) -> list[int]:
         """Return the ids of the metrics' versions."""
+        return _vids(self._definitions(), metrics)
+
+    def await_serving(self, metrics: Sequence[Wanted], timeout_s: float = END_S) -> None:
+        """Return when all metrics are counted and serve; what comes now is counted live.
+
+        Raises:
+            SystemExit: If they do not in time.
+        """
+        deadline = time.monotonic() + timeout_s
+        while True:
+            fold = self._definitions()
+            begun = [fold.activations.get(vid) for vid in _vids(fold, metrics)]
+            if all(one is not None and one.serves for one in begun):
+                return
+            if time.monotonic() > deadline:
+                msg = f"all metrics must serve within {timeout_s:.0f} s, got {begun}"
+                raise SystemExit(msg)
+            time.sleep(POLL_S)
+
+    def _definitions(self) -> Definitions:
         log = DefinitionsLog(Kafka(self.broker.bootstrap))
         log.read_to(log.end())
         log.close()
-        found = (log.fold.get("default", "metric", f"m{one.number}") for one in metrics)
-        return [one.vid for one in found if one is not None]
+        return log.fold
 
     def accounted(self) -> int:
         """Return how many events the ledger accounts for."""
@@ -79,6 +99,11 @@ class Job:
                 msg = f"the ledger must account for {sent} events, got {got}; the job said:\n{said}"
                 raise SystemExit(msg)
             time.sleep(POLL_S)
+
+
+def _vids(fold: Definitions, metrics: Sequence[Wanted]) -> list[int]:
+    found = (fold.get("default", "metric", f"m{one.number}") for one in metrics)
+    return [one.vid for one in found if one is not None]
 
 
 @contextmanager

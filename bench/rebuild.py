@@ -87,6 +87,7 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     drawn = list(draw(options.events * (options.rounds + 1), options.combinations))
     found: dict[str, list[float]] = {"live_per_s": [], "rebuild_per_s": []}
     with job(folder, metrics) as running:
+        running.await_serving(metrics)
         for start in range(0, len(drawn), options.events):
             upto = start + options.events
             truths = recount(drawn[:upto], metrics)
