@@ -127,6 +127,8 @@ def test_how_far_a_job_is() -> None:
         line_of(running) == f"audit j_1: running {'█' * 15}{'░' * 15} 50%, 1,500 of 3,000 records"
     )
     assert line_of({**running, "state": "done"}) == "audit j_1: done"
+    waits = {**running, "progress": None, "waits_for": "2 metrics are being counted again"}
+    assert line_of(waits) == "audit j_1: running, 2 metrics are being counted again"
     assert line_of({**running, "progress": {"at": 0, "of": 0}}) == "audit j_1: running"
 
 

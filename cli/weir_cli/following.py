@@ -66,6 +66,8 @@ class Progress:
 def line_of(job: dict[str, Any]) -> str:
     """Return where a job is, as one line."""
     start = f"{job['job']} {job['id']}: {job['state']}"
+    if job.get("waits_for"):
+        start += f", {job['waits_for']}"
     progress = job.get("progress")
     if not progress or not progress["of"] or job["state"] in FINAL:
         return start

@@ -12,8 +12,9 @@ from weir.definitions.fold import Definitions
 from weir.definitions.history import Lane
 from weir.definitions.jobs import JobReport, JobState, job_named, job_record
 from weir.definitions.records import DriverStart, Edit, delete_record, put_record, start_record
-from weir.erasure import PREFIX, Erasure, borders, erasures, pads, subject_hash
+from weir.erasure import PREFIX, Erasure, Subjects, borders, erasures, pads, subject_hash
 from weir.lanes import next_slice
+from weir.series import OTHER, encode_series
 
 KEY = b"a key of the installation"
 HASH = subject_hash(KEY, "acme", "user-17")
@@ -130,3 +131,39 @@ class TestSlices:
     def test_borders_of_another_log_mean_nothing(self) -> None:
         """Their offsets are of that one."""
         assert borders([Erasure(1, "t", "h", {0: 5}, "other")], "events") == []
+
+
+class TestSubjects:
+    SUBJECTS = Subjects("acme", frozenset({HASH, subject_hash(KEY, "acme", "a|b")}), KEY)
+
+    @pytest.mark.parametrize(
+        ("values", "named"),
+        [
+            (["user-17"], True),
+            (["eu", None, "user-17"], True),
+            (["a|b", "eu"], True),
+            (["a", "b"], False),
+            (["user-170", "User-17", "user-17 "], False),
+            ([None], False),
+            ([], False),
+        ],
+    )
+    def test_a_series_names_them_by_a_whole_value(
+        self, values: list[str | None], named: bool
+    ) -> None:
+        """Letter by letter, and whatever is escaped in the text."""
+        assert self.SUBJECTS.are_named_by(encode_series(values)) is named
+
+    def test_of_a_cut_text_what_is_left_is_looked_at(self) -> None:
+        """What was cut off nobody can tell from the hash."""
+        assert self.SUBJECTS.are_named_by(encode_series(["user-17", "x" * 300]))
+        assert not self.SUBJECTS.are_named_by(encode_series(["x" * 300, "user-17"]))
+
+    def test_the_row_of_all_others_names_nobody(self) -> None:
+        """Nor does a text that is no series."""
+        assert not self.SUBJECTS.are_named_by(OTHER)
+        assert not self.SUBJECTS.are_named_by("user-17")
+
+    def test_the_key_is_in_no_text(self) -> None:
+        """A log that tells of it does not give the key away."""
+        assert "installation" not in repr(self.SUBJECTS)

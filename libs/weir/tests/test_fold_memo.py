@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from weir.definitions.fold import Definitions
+from weir.definitions.fold_memo import FoldMemo
 from weir.definitions.records import Edit, put_record
-from weir_analytics.panes.fold_memo import FoldMemo
 
 TEXT = "kind: metric\nname: {}\nevents: {{type: t}}\nkeep: {{10s: 1h}}\n"
 

@@ -6,7 +6,9 @@ from collections import Counter
 
 import datasketches as ds
 import pytest
-from weir.frequent import Texts, capacity, merge_top, texts_of, texts_union, top_of
+from hypothesis import given
+from hypothesis import strategies as st
+from weir.frequent import Texts, capacity, merge_top, texts_of, texts_union, top_of, without
 
 # Room for 12 texts.
 LG_K = 4
@@ -67,3 +69,34 @@ def test_bounds_hold_however_parts_are_cut() -> None:
     top = top_of(texts_union([merged]), 3)
     assert all(item.low <= tally[item.text] <= item.high for item in top.items)
     assert max(n for t, n in tally.items() if t not in {i.text for i in top.items}) <= top.unlisted
+
+
+class TestWithout:
+    @given(
+        st.dictionaries(st.text(max_size=6), st.integers(1, 1_000), max_size=40),
+        st.sets(st.integers(0, 39)),
+    )
+    def test_all_others_stay_as_they_were(self, tally: dict[str, int], chosen: set[int]) -> None:
+        """Texts in any script, with counters lost or not: counts and bounds of others, and n."""
+        before = counted(tally) if tally else Texts(0, b"")
+        gone = {text for at, text in enumerate(tally) if at in chosen}
+        after = without(before, gone.__contains__)
+
+        listed = top_of(texts_union([before]), 99).items
+        kept = [item for item in listed if item.text not in gone]
+        found = top_of(texts_union([after]), 99)
+        assert after.events == before.events
+        assert [item.text for item in found.items] == [item.text for item in kept]
+        if kept:
+            assert list(found.items) == kept
+        assert (after is before) == (len(kept) == len(listed))
+
+    def test_it_can_be_merged_on(self) -> None:
+        """What is counted later is added to what was left."""
+        left = without(counted({"a": 5, "b": 3, "c": 1}), {"b"}.__contains__)
+        both = merge_top([left, counted({"a": 2, "d": 4})])
+
+        assert both is not None
+        assert both.events == 15
+        named = [(i.text, i.events) for i in top_of(texts_union([both]), 9).items]
+        assert named == [("a", 7), ("d", 4), ("c", 1)]

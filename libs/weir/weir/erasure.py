@@ -12,12 +12,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from weir.commit import Offsets, not_after
 from weir.definitions.fold import Definitions
+from weir.definitions.history import Definition
 from weir.definitions.job import Erase, Job
+from weir.series import decode_series
 
 PREFIX: Final = b"weir-erase\0"
 """What is hashed before tenant and subject: a hash for this is none for anything else."""
@@ -29,7 +31,7 @@ BLOCK: Final = 64
 def subject_hash(hash_key: bytes, tenant: str, subject: str) -> str:
     """Return what an erasure is known by, in 64 lower-case hexadecimal digits."""
     message = PREFIX + tenant.encode() + b"\0" + subject.encode()
-    return hmac.new(hash_key, message, hashlib.sha256).hexdigest()
+    return hmac.digest(hash_key, message, "sha256").hex()
 
 
 def pads(hash_key: bytes) -> tuple[bytes, bytes]:
@@ -85,6 +87,57 @@ def erasures(definitions: Definitions) -> list[Erasure]:
 def _erasure(vid: int, tenant: str, wanted: Erase, facts: Mapping[str, Any]) -> Erasure:
     offsets = {int(p): int(n) for p, n in facts["offsets"].items()}
     return Erasure(vid, tenant, wanted.subject_hash, offsets, str(facts["topic_id"]))
+
+
+def is_served_without(definitions: Definitions, metric: Definition, vid: int) -> bool:
+    """Tell whether a metric is served by a version that was made after an erasure.
+
+    Args:
+        definitions: The fold.
+        metric: Its version in force.
+        vid: The erasure's job.
+    """
+    activation = definitions.activations.get(metric.vid)
+    return metric.vid > vid and activation is not None and activation.serves
+
+
+def are_served_without(definitions: Definitions, erasure: Erasure) -> bool:
+    """Tell whether all metrics of a tenant are served by versions counted without a subject.
+
+    What older versions hold then is served only where the log is too short to count it again.
+    """
+    metrics = definitions.current(erasure.tenant, "metric")
+    return all(is_served_without(definitions, metric, erasure.vid) for metric in metrics)
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """Who of a tenant was erased, to be found in what was counted before.
+
+    Attributes:
+        tenant: Whose.
+        hashes: What `subject_hash` returned.
+        hash_key: The installation's key; in no text of this.
+    """
+
+    tenant: str
+    hashes: frozenset[str]
+    hash_key: bytes = field(repr=False)
+
+    def is_one(self, text: str) -> bool:
+        """Tell whether a text is the subject of one of them, whole and letter by letter."""
+        return subject_hash(self.hash_key, self.tenant, text) in self.hashes
+
+    def are_named_by(self, series: str) -> bool:
+        """Tell whether one of the values of a series is.
+
+        Of a series text that was cut for its length only what is left of it is looked at.
+        """
+        try:
+            values = decode_series(series)
+        except ValueError:
+            return False
+        return any(value is not None and self.is_one(value) for value in values)
 
 
 def borders(found: Iterable[Erasure], topic_id: str) -> list[Offsets]:

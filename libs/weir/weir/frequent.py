@@ -14,7 +14,8 @@ for identifying frequent items in data streams".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import struct
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 import datasketches as ds
@@ -113,6 +114,48 @@ def _merged(union: Any, added: Any) -> Any:
         return added.__copy__()
     union.merge(added)
     return union
+
+
+# A serialised sketch that is not empty: preamble of 32 bytes, counters, then as many texts.
+_COUNTERS: Final = 8
+_PREAMBLE: Final = 32
+_ITEMS: Final = struct.Struct("<I")
+
+
+def without(texts: Texts, is_gone: Callable[[str], bool]) -> Texts:
+    """Return a sketch that names some texts no more.
+
+    How many texts there were stays, and so do the bounds of all others. The libraries take
+    no text out; the serialised form, which is theirs (`frequent_items_sketch`, version 1 of
+    its format, with strings as lengths and UTF-8), is a list of counters and one of texts.
+
+    Args:
+        texts: A stored sketch.
+        is_gone: Whether a text is to be left out.
+
+    Returns:
+        The same object, if it names none of them.
+    """
+    if not texts.sketch:
+        return texts
+    (number,) = _ITEMS.unpack_from(texts.sketch, _COUNTERS)
+    counters = struct.unpack_from(f"<{number}Q", texts.sketch, _PREAMBLE)
+    kept: list[tuple[int, bytes]] = []
+    at = _PREAMBLE + 8 * number
+    for counter in counters:
+        (length,) = _ITEMS.unpack_from(texts.sketch, at)
+        begin, at = at, at + _ITEMS.size + length
+        text = texts.sketch[begin + _ITEMS.size : at].decode(errors="replace")
+        if not is_gone(text):
+            kept.append((counter, texts.sketch[begin:at]))
+    if len(kept) == number:
+        return texts
+    if not kept:
+        return Texts(texts.events, b"")
+    head = bytearray(texts.sketch[:_PREAMBLE])
+    _ITEMS.pack_into(head, _COUNTERS, len(kept))
+    numbers = struct.pack(f"<{len(kept)}Q", *(counter for counter, _text in kept))
+    return Texts(texts.events, bytes(head) + numbers + b"".join(text for _n, text in kept))
 
 
 def top_of(texts: OpenTexts, n: int) -> Top:

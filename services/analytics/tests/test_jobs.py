@@ -14,7 +14,7 @@ from weir.definitions.jobs import JobAsked, JobState, job_named
 from weir.definitions.records import Edit, put_record
 from weir.erasure import subject_hash
 
-from .live_job import METRIC, Job, World, assert_equal_to_the_log, running_world, wait_for
+from .live_job import METRIC, Job, Panes, World, assert_equal_to_the_log, running_world, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
 
@@ -321,6 +321,37 @@ class TestErase:
         outcome = jobs.run(job="audit", metrics=["amount"], last="1h", sample=50)
 
         assert outcome["verified"] is True
+
+
+class TestEraseWhereTheLogIsGone:
+    def test_older_panes_name_nobody(self, world: World, jobs: Jobs) -> None:
+        """Series and lists lose the name, no count changes, and no text of it is left."""
+        for i in range(20):
+            world.send(f"old-{i}", subject=f"who-{i % 4}", x=2, k=f"who-{i % 4}", u=f"who-{i % 4}")
+        world.wait_counted()
+        vids = {name: world.wait_serving(name) for name in ("amount", "further")}
+        before = {name: world.panes(vid, 10) for name, vid in vids.items()}
+        assert {series for _, _, series in before["amount"]} > {"=who-1", "=who-2"}
+        world.delete_before(max(world.ends().values()))
+
+        jobs.run(job="erase", subject_hash=subject_hash(KEY, "default", "who-1"))
+
+        after = {name: world.panes(vid, 10) for name, vid in vids.items()}
+        assert sums(after["amount"]) == sums(before["amount"])
+        assert {k: v for k, v in after["amount"].items() if k[2] not in ("*", "=who-1")} == {
+            k: v for k, v in before["amount"].items() if k[2] != "=who-1"
+        }
+        assert sum(n for (_, _, s), (n, _) in after["amount"].items() if s == "*") == 5
+        assert after["further"] == before["further"]
+        keys = [key for key in world.redis.keys("weir:1:{s*") if world.redis.type(key) == b"hash"]
+        told = [each for key in keys for pair in world.redis.hgetall(key).items() for each in pair]
+        assert any(b"who-2" in each for each in told)
+        assert [each for each in told if b"who-1" in each] == []
+
+
+def sums(panes: Panes) -> tuple[int, float]:
+    """Return how many events panes hold, and the sum of their values."""
+    return sum(n for n, _ in panes.values()), sum(total for _, total in panes.values())
 
 
 def count_of(world: World, name: str, series: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import datasketches as ds
@@ -13,7 +14,7 @@ from weir.admission import Admitted, Refused
 from weir.definitions.check import check
 from weir.definitions.fold import Definitions
 from weir.definitions.job import Replay
-from weir.definitions.jobs import JobReport, JobState, job_record
+from weir.definitions.jobs import JobReport, JobState, job_named, job_record
 from weir.definitions.metric import Metric
 from weir.definitions.records import (
     Counting,
@@ -35,12 +36,14 @@ from weir.series import OTHER, series_digest, shard_of
 from weir.sets import Theta
 from weir_analytics.jobs.compare import compare
 from weir_analytics.jobs.count_again import mending
+from weir_analytics.jobs.erase import EraseTask
 from weir_analytics.jobs.mended import Whole, is_wanted, mended, whole_of
 from weir_analytics.jobs.open_jobs import open_jobs
 from weir_analytics.jobs.recount import Exact
 from weir_analytics.jobs.runner import shortened
 from weir_analytics.jobs.sample import PaneAt, chain_of, draw, draw_places, panes_of
 from weir_analytics.jobs.schedule import due_tenants
+from weir_analytics.jobs.task import NotNowError
 
 HOUR_MS = 3_600_000
 LOG = "events"
@@ -53,6 +56,7 @@ by: [data.k]
 aggregates: [count, sum, p95, "distinct(data.u)"]
 keep: {10s: 1h, 1m: 7d}
 """
+OTHERS = TEXT.replace("amount", "others")
 ERASE = f'{{"do": {{"job": "erase", "subject_hash": "{"0" * 64}"}}}}'
 PANE = PaneAt(5, 60, 1_200)
 CROWD = [f"=s{i}" for i in range(40)]
@@ -377,6 +381,48 @@ class TestMending:
         """Also one that an erasure has made; but not one that is newer than what was seen."""
         assert self.told(self.fold(by), "nightly") == ([4], [])
         assert self.told(self.fold(by), "nightly", vid=0) == ([], [])
+
+
+class TestErasing:
+    HOUR_MS = 3_600_000
+
+    def again(self, hours: int, now_ms: int, *, own: bool = False) -> list[str]:
+        """Return what an erasure appends at an instant, 0 being when another one's was made."""
+        by = "job:mine" if own else "job:before"
+        fold = folded(
+            put_record(Edit("a", "metric", "amount", None, "test", 0), TEXT),
+            put_record(Edit("a", "job", "before", None, "key:1", 0), ERASE),
+            put_record(Edit("a", "metric", "amount", 1, by, 1_000 * self.HOUR_MS), TEXT),
+            put_record(Edit("a", "metric", "others", None, "test", 0), OTHERS),
+            put_record(Edit("a", "job", "mine", None, "key:1", 0), ERASE),
+        )
+        appended: list[str] = []
+        definitions = SimpleNamespace(fold=fold, append=lambda r: appended.append(r.key.decode()))
+        cycle: Any = SimpleNamespace(
+            stores=SimpleNamespace(definitions=definitions),
+            settings=SimpleNamespace(shards=1, erase_hours=hours),
+            clock=SimpleNamespace(now_ms=lambda: 1_000 * self.HOUR_MS + now_ms),
+        )
+        asked = job_named(fold, "a", "mine")
+        assert asked is not None
+        with pytest.raises(NotNowError) as caught:
+            EraseTask(cycle.settings, asked).step(cycle, lambda: False)
+        return [*appended, str(caught.value)]
+
+    def test_erasures_of_a_day_are_counted_together(self) -> None:
+        """One may wait, and says until when; the next time is for all that came meanwhile."""
+        assert self.again(24, 24 * self.HOUR_MS - 1) == [
+            "metrics are counted again at 1970-02-12T16:00+00:00, for all erasures until then "
+            "at once"
+        ]
+        metrics = ["a/metric/amount", "a/metric/others"]
+        counted = [*metrics, "2 metrics are being counted again"]
+        assert self.again(24, 24 * self.HOUR_MS) == counted
+        assert self.again(0, 1) == counted
+
+    def test_it_does_not_wait_for_what_it_made_itself(self) -> None:
+        """A crash between two metrics leaves some to be made."""
+        assert "a/metric/others" in self.again(24, 1, own=True)
 
 
 class TestOrder:

@@ -123,6 +123,13 @@ class Settings(ServiceSettings):
         le=720,
         description="Sampled panes are recounted from the log every so many hours; 0: never.",
     )
+    erase_hours: int = Field(
+        default=24,
+        ge=0,
+        le=168,
+        description="A tenant's metrics are counted again for erasures at most every so many "
+        "hours, for all that came meanwhile at once; 0: for each by itself.",
+    )
     stalled_ms: int = Field(
         default=10_000, ge=1_000, description="No batch for this long is reported, in ms."
     )

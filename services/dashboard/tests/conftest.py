@@ -17,7 +17,9 @@ from redis import Redis
 from weir import names
 from weir.batches import FIELD, BatchRecord, Opening, encode, entry_id
 from weir.clock import SystemClock
-from weir.definitions.records import NewRecord
+from weir.definitions.jobs import JobReport, JobState, job_record
+from weir.definitions.records import DriverStart, NewRecord, start_record
+from weir.erasure import subject_hash
 from weir.rows import Row, merge_packed
 from weir_dashboard.__main__ import public_server
 from weir_dashboard.app import build
@@ -88,6 +90,16 @@ class Running:
         folded = self.dashboard.context.catalog.folded
         wait_until(lambda: folded.next_offset > offset, timeout_s=10, what="the record read")
         return offset
+
+    def erase(self, tenant: str, subject: str) -> int:
+        """Say, as a driver does, that an erasure holds; return the vid of its job."""
+        known = subject_hash(HASH_KEY.encode(), tenant, subject)
+        text = {"do": {"job": "erase", "subject_hash": known}}
+        vid = self.put(tenant, "job", "gone", json.dumps(text))
+        fence = self.record(start_record(DriverStart("a", 1, "start"), at_ms=0))
+        facts = {"topic_id": "events", "offsets": {"0": 1}}
+        self.record(job_record(JobReport(vid, JobState.RUNNING, facts=facts), fence=fence))
+        return vid
 
     def run(self, work: Any) -> Any:
         """Run a coroutine on the service's loop and return what it returns."""

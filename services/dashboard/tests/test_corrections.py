@@ -191,6 +191,23 @@ class TestOverHttp:
         assert events(late_ms=60_000) == [-2, 5, 3]
         assert events(resolution_ms=60_000) == [3]
 
+    def test_a_series_that_names_who_was_erased_is_left_out(
+        self, running: Running, panes: Panes
+    ) -> None:
+        """Of versions that counted them; what a later version corrects is about somebody else."""
+        tenant = "forgets_late"
+        after = running.erase(tenant, "jane") + 1
+        members = {"tenant": tenant, "series": "=eu|=jane"}
+        panes.publish(
+            correction(("m", 1), **members),
+            correction(("m", 1), tenant=tenant, series="=eu|=janet"),
+            correction(("m", after), **members),
+        )
+        with running.client(running.key_for(tenant, ["read"])) as http:
+            items = http.get("/corrections").json()["items"]
+
+        assert len(items) == 2
+
     def test_nobody_sees_another_tenants(
         self, running: Running, panes: Panes, metric: tuple[str, int]
     ) -> None:

@@ -321,6 +321,21 @@ class TestTail:
             self._sample(running, self._event("theirs", "x", 1), tenant="other")
             assert [e["id"] for e in client.hear("tail")["events"]] == ["theirs"]
 
+    def test_who_was_erased_is_not_shown(self, running: Any) -> None:
+        """Ingest may have copied the event before or after; how many came stays as it is."""
+        tenant = "forgets_tails"
+        running.erase(tenant, "jane")
+        with greeted(running, running.key_for(tenant, ["read", "tail"])) as client:
+            client.say("subscribe", id=1, to="tail")
+            client.hear("subscribed")
+            about = {**self._event("hers", "x", 1), "subject": "jane"}
+            others = {**self._event("his", "x", 2), "subject": "joe"}
+            self._sample(running, about, others, tenant=tenant)
+            shown = client.hear("tail")
+
+        assert [event["id"] for event in shown["events"]] == ["his"]
+        assert shown["of"] == 2
+
     def _event(self, event_id: str, kind: str, offset: int) -> dict[str, Any]:
         return {
             "id": event_id,

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import tracemalloc
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from weir import names
-from weir.definitions.jobs import JobReport, JobState, job_record
-from weir.definitions.records import DriverStart, start_record
-from weir.erasure import subject_hash
 from weir_dashboard.store import quarantine
-
-from .conftest import HASH_KEY
 
 pytestmark = [pytest.mark.kafka, pytest.mark.redis]
 
@@ -146,11 +140,7 @@ def test_what_names_somebody_who_was_erased_is_not_served(running: Any, topic: Q
     for who in ("jane", "joe"):
         topic.put(tenant, b'{"subject": "%s", "id": 1}' % who.encode())
     topic.flush()
-    text = {"do": {"job": "erase", "subject_hash": subject_hash(HASH_KEY.encode(), tenant, "jane")}}
-    vid = running.put(tenant, "job", "gone", json.dumps(text))
-    fence = running.record(start_record(DriverStart("a", 1, "start"), at_ms=0))
-    facts = {"topic_id": "events", "offsets": {"0": 1}}
-    running.record(job_record(JobReport(vid, JobState.RUNNING, facts=facts), fence=fence))
+    running.erase(tenant, "jane")
     with running.client(running.key_for(tenant, ["read", "tail"])) as http:
         items = http.get("/quarantine").json()["items"]
         opened = [http.get(f"/quarantine/{item['id']}") for item in items]

@@ -58,6 +58,7 @@ from weir_dashboard.auth.sessions import Sessions
 from weir_dashboard.context import Context
 from weir_dashboard.definitions.catalog import Catalog
 from weir_dashboard.definitions.writer import TIMEOUT_S, Writer
+from weir_dashboard.erased import Erased
 from weir_dashboard.live.alerts import AlertFeeds
 from weir_dashboard.live.conversation import Conversation
 from weir_dashboard.live.corrections import CorrectionFeeds
@@ -116,7 +117,9 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
     )
     queries = Queries(redis, catalog, observer, clock, panes)
 
-    feeds, tails, told = Feeds(clock), Tails(redis), Alerts(settings.kafka, clock)
+    erased = Erased(catalog, settings.hash_key)
+    feeds, tails = Feeds(clock), Tails(redis, erased.subjects)
+    told = Alerts(settings.kafka, clock)
     context: Context
     alert_feeds = AlertFeeds(
         told.listing,
@@ -157,7 +160,7 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
     context = Context(
         settings, clock, redis, catalog, writer, batches, parts, observer, key_ring, sessions,
         queries, Turns(), Quarantine(settings.kafka),
-        told, late, settings.hash_key,
+        told, late, erased, settings.hash_key,
     )  # fmt: skip
     return Dashboard(context, follower, appender, hub, feeds)
 

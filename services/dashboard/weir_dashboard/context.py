@@ -15,6 +15,7 @@ from weir_dashboard.auth.callers import Caller, KeyRing, unauthorized
 from weir_dashboard.auth.sessions import Sessions
 from weir_dashboard.definitions.catalog import Catalog
 from weir_dashboard.definitions.writer import Writer
+from weir_dashboard.erased import Erased
 from weir_dashboard.observer import Observer
 from weir_dashboard.queries import Queries
 from weir_dashboard.settings import Settings
@@ -43,6 +44,7 @@ class Context:
     quarantine: Quarantine
     alerts: Alerts
     corrections: Corrections
+    erased: Erased
     hash_key: bytes
 
     @property

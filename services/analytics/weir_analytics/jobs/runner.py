@@ -24,6 +24,7 @@ import structlog
 from redis.exceptions import RedisError
 from weir import names
 from weir.clock import Clock
+from weir.definitions.fold_memo import FoldMemo
 from weir.definitions.job import Adopt, Audit, Erase, Replay
 from weir.definitions.jobs import JobAsked, JobReport, JobState, job_record
 from weir.formats import NewerFormatError
@@ -36,7 +37,6 @@ from weir_analytics.jobs.replay import ReplayTask
 from weir_analytics.jobs.schedule import Schedule
 from weir_analytics.jobs.task import PASSING, NotNowError, Outcome, RefusedError, Task
 from weir_analytics.panes.cycle import Cycle
-from weir_analytics.panes.fold_memo import FoldMemo
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.shard_wire import open_client
 from weir_analytics.settings import Settings
@@ -138,8 +138,10 @@ class Jobs:
             outcome = self._outcome(cycle, asked)
         except (VerdictError, NewerFormatError, *PASSING):
             raise
-        except NotNowError:
+        except NotNowError as error:
             self._give_way(asked)
+            if self.clock.monotonic_s() >= self._tell_at_s:
+                self._tell(asked, JobState.RUNNING, {}, waits_for=str(error))
         except RefusedError as error:
             self._end(cycle, asked, JobState.FAILED, {"error": str(error)})
         except Exception as error:
@@ -195,11 +197,14 @@ class Jobs:
         record = job_record(replace(report, at_ms=self.clock.now_ms()), fence=fence)
         cycle.stores.definitions.append_fenced(record, fence)
 
-    def _tell(self, asked: JobAsked, state: JobState, outcome: Outcome) -> None:
+    def _tell(
+        self, asked: JobAsked, state: JobState, outcome: Outcome, waits_for: str | None = None
+    ) -> None:
         """Tell who follows the job how far it is; without Redis nobody is told."""
         self._tell_at_s = self.clock.monotonic_s() + TELL_EVERY_S
         at, of = self._now.task.progress if self._now else (0, 0)
-        told = {"state": state.value, "at": at, "of": of, "at_ms": self.clock.now_ms()}
+        told: dict[str, Any] = {"state": state.value, "at": at, "of": of}
+        told |= {"at_ms": self.clock.now_ms(), "waits_for": waits_for}
         text = json.dumps(told | {"outcome": dict(outcome)}, ensure_ascii=False)
         if len(text.encode()) > TOLD_BYTES:
             outcome = shortened(outcome, RECORDED_ITEMS)
@@ -235,7 +240,7 @@ def _task(settings: Settings, asked: JobAsked) -> Task:
         case Adopt():
             return AdoptTask(asked)
         case Erase():
-            return EraseTask(asked)
+            return EraseTask(settings, asked)
 
 
 def shortened(outcome: Outcome, most: int) -> dict[str, Any]:

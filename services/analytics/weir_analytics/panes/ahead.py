@@ -15,10 +15,10 @@ from typing import Final
 
 from weir.clock import Clock
 from weir.definitions.fold import Definitions
+from weir.definitions.fold_memo import FoldMemo
 from weir.definitions.history import Definition
 
 from weir_analytics.panes.cycle import Cycle
-from weir_analytics.panes.fold_memo import FoldMemo
 from weir_analytics.panes.plan import Plan
 from weir_analytics.panes.plans import Counting, Plans
 

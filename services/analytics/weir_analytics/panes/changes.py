@@ -15,6 +15,7 @@ from weir import names
 from weir.clock import Clock
 from weir.commit import not_after
 from weir.definitions.fold import Definitions
+from weir.definitions.fold_memo import FoldMemo
 from weir.definitions.history import Definition, Lane
 from weir.definitions.jobs import JobAsked, JobReport, JobState, job_record
 from weir.definitions.quota import check_quota, counted_costs
@@ -38,7 +39,6 @@ from weir_analytics.panes.activation import (
     to_stop,
 )
 from weir_analytics.panes.batch import Offsets
-from weir_analytics.panes.fold_memo import FoldMemo
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.open_lanes import backfill

@@ -24,6 +24,7 @@ from weir_analytics.panes import checkpoint
 from weir_analytics.panes.activation import ended
 from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.changes import Changes
+from weir_analytics.panes.commit_job import OutboxEntry
 from weir_analytics.panes.corrections import Arrival, publish
 from weir_analytics.panes.crowded import Crowded
 from weir_analytics.panes.forgetting import Forgetting
@@ -67,6 +68,7 @@ class Cycle:
         through_ms: Processed-through of the last batch; 0 before the first.
         end: Where the last batch ended.
         may_begin: Whether a version may begin to be counted after the batch at hand.
+        followers: Told of every entry of the outboxes, by shard, when it is recorded.
     """
 
     spark: SparkSession
@@ -77,6 +79,9 @@ class Cycle:
     book: LaneBook
     clock: Clock
     may_begin: Callable[[Definition], bool] = lambda _definition: True
+    followers: list[Callable[[Mapping[int, Sequence[OutboxEntry]]], None]] = field(
+        default_factory=list
+    )
     end: Offsets = field(init=False)
     received_ms: dict[int, int] = field(init=False)
     through_ms: int = field(init=False)
@@ -98,6 +103,7 @@ class Cycle:
         self._forgetting = Forgetting(
             self.stores.shards, self.settings.shards, self.footing.fence, self.clock
         )
+        self.followers.append(self._forgetting.note)
         self.through_ms = self.footing.through_ms
         self.received_ms = received_before(self.range_of(self.footing.target, {}, -1))
 
@@ -232,7 +238,8 @@ class Cycle:
     def _record(self, batch: Batch, outcome: Outcome) -> BatchRecord:
         """Append the batch record; what changed comes from the outboxes, also on a replay."""
         outboxes = self.stores.shards.read_outboxes()
-        self._forgetting.note(outboxes)
+        for follow in self.followers:
+            follow(outboxes)
         fold = self.stores.definitions.fold
         arrival = Arrival.of(batch, outcome)
         self._corrections = publish(self.settings.kafka, fold, outboxes, arrival)

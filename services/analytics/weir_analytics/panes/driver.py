@@ -45,6 +45,7 @@ from weir_analytics.panes.ops import Figures
 from weir_analytics.panes.plan import Plan
 from weir_analytics.panes.plans import Plans, run
 from weir_analytics.panes.recovery import Shards, VerdictError
+from weir_analytics.panes.redaction import Redaction
 from weir_analytics.panes.session import source_options
 from weir_analytics.panes.shard_wire import StoreError
 from weir_analytics.panes.start import Stores, take_over
@@ -213,9 +214,12 @@ class Driver:
         footing, fold = cycle.footing, cycle.stores.definitions.fold
         plans = self._plans_of(fold, footing.events_id, self._lane_plans)
         self._jobs = self._jobs or Jobs(self.settings, self.clock)
+        redaction = Redaction(self.clock, self.settings.hash_key)
+        cycle.followers.append(redaction.note)
         return (
             Filler(plans, self._range, self.clock, self.settings.max_records, self._pace),
             self._jobs,
+            redaction,
         )
 
     def _plans_of(

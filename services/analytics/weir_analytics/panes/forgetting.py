@@ -161,9 +161,11 @@ class Forgetting:
         if idle:
             vid, numbers = _some(idle)
             texts = self.shards.ask([("HMGET", names.names_key(shard, vid), *numbers)])[0]
-            digests = [series_digest(text.decode()) for text in texts]
+            # One without a name has lost it to an erasure (`redaction.py`), and its id with it.
+            digests = [series_digest(text.decode()) for text in texts if text is not None]
             writes: list[Command] = [("HDEL", names.names_key(shard, vid), *numbers)]
-            writes.append(("HDEL", names.ids_key(shard, vid), *digests))
+            if digests:
+                writes.append(("HDEL", names.ids_key(shard, vid), *digests))
             self.shards.change(shard, self.fence, state.token, writes)
             self.freed += len(numbers)
         return True

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from weir.batches import LaneProgress
 from weir.commit import Offsets
 from weir.definitions.fold import Definitions
+from weir.definitions.fold_memo import FoldMemo
 from weir.definitions.history import Lane
 from weir.erasure import borders, erasures
 from weir.lanes import (
@@ -23,7 +24,6 @@ from weir.lanes import (
     progress_of,
 )
 
-from weir_analytics.panes.fold_memo import FoldMemo
 from weir_analytics.panes.recovery import Shards
 
 # A turn of one slice would be spent on changing from one tenant's plan to the next one's.

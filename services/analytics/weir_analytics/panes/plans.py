@@ -10,13 +10,13 @@ from typing import NamedTuple
 import structlog
 from pyspark.sql import DataFrame, SparkSession
 from weir.definitions.fold import Definitions
+from weir.definitions.fold_memo import FoldMemo
 from weir.erasure import Erasure, erasures
 
 from weir_analytics.panes.activation import awaited, counted, filling, rebuilt
 from weir_analytics.panes.batch import PROPERTY, Batch, Offsets
 from weir_analytics.panes.dataflow import dataflow, small_rows
 from weir_analytics.panes.erased import Erased
-from weir_analytics.panes.fold_memo import FoldMemo
 from weir_analytics.panes.plan import KEPT, Counted, Plan, make_plan
 from weir_analytics.panes.versions import PROPERTY as VERSIONS_PROPERTY
 from weir_analytics.panes.versions import versions_to_json

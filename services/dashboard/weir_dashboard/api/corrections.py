@@ -53,8 +53,11 @@ def _is_asked(
 
 
 def told(here: Context, kept: Iterable[Kept]) -> Iterable[Correction]:
-    """Return corrections as they stand on the wire."""
+    """Return corrections as they stand on the wire; none of a series that names who was erased."""
     for one in kept:
+        gone = here.erased.subjects(one.record.tenant, since_vid=one.record.vid)
+        if gone is not None and gone.are_named_by(one.record.series):
+            continue
         definition = here.catalog.folded.by_vid(one.record.vid)
         model = definition.metric if definition is not None else None
         yield _told(one, model)

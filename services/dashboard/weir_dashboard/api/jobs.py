@@ -102,7 +102,7 @@ class JobProgress(Told):
 
 
 class JobTold(Told):
-    """A job, where it stands, and with what it ended."""
+    """A job, where it stands, and with what it ended; `waits_for`: why it does not go on now."""
 
     id: str
     job: Literal["audit", "replay", "adopt", "erase"]
@@ -112,6 +112,7 @@ class JobTold(Told):
     at_ms: int
     told_ms: int | None = None
     progress: JobProgress | None = None
+    waits_for: str | None = None
     outcome: dict[str, Any] | None = None
 
 
@@ -260,6 +261,7 @@ async def _told(here: Context, found: JobAsked, *, whole: bool = True) -> JobTol
         at_ms=found.definition.at_ms,
         told_ms=report.at_ms if report is not None else None,
         progress=JobProgress(at=live["at"], of=live["of"]) if live else None,
+        waits_for=live.get("waits_for") if not ended else None,
         outcome=(live.get("outcome") or outcome) if ended else None,
     )
 

@@ -9,7 +9,6 @@ import json
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
-from weir.erasure import erasures, subject_hash
 from weir.problems import ProblemError, Reason
 
 from weir_dashboard.api.flow_models import Quarantined
@@ -53,16 +52,15 @@ def _is_erased(here: Context, caller: Caller, record: Record) -> bool:
     Of bytes that are no JSON object nobody can tell: what names somebody in them is covered
     by the topic's retention.
     """
-    hashes = {one.hash for one in erasures(here.catalog.folded) if one.tenant == caller.tenant}
-    if not hashes:
+    gone = here.erased.subjects(caller.tenant)
+    if gone is None:
         return False
     try:
         event = json.loads(record.text or "")
     except (ValueError, RecursionError):
         return False
     subject = event.get("subject") if isinstance(event, dict) else None
-    known = isinstance(subject, str)
-    return known and subject_hash(here.hash_key, caller.tenant, str(subject)) in hashes
+    return isinstance(subject, str) and gone.is_one(subject)
 
 
 def _told(record: Record) -> Quarantined:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from weir import names
 from weir.batches import BatchRecord
+from weir.erasure import Subjects
 from weir_reading.redis import newest_entries, read_streams
 
 from weir_dashboard.live import frames
@@ -70,8 +72,15 @@ class TailFeed:
 class Tails:
     """All tails of this process."""
 
-    def __init__(self, redis: Redis) -> None:
+    def __init__(self, redis: Redis, erased: Callable[[str], Subjects | None]) -> None:
+        """Read nothing yet.
+
+        Args:
+            redis: Where ingest copies what it samples.
+            erased: Tells who of a tenant was erased: events about them are not shown.
+        """
         self._redis = redis
+        self._erased = erased
         self._feeds: dict[str, TailFeed] = {}
         self._readers: dict[str, asyncio.Task[None]] = {}
         self._fates: OrderedDict[Place, dict[str, Any]] = OrderedDict()
@@ -160,6 +169,9 @@ class Tails:
         except ValueError:
             log.error("tail_entry_unreadable", tenant=tenant)
             return
+        gone = self._erased(tenant)
+        if gone is not None:
+            events = [one for one in events if not _is_about(gone, one)]
         now_s = asyncio.get_running_loop().time()
         for feed in self._of_tenant(tenant):
             self._send(feed, feed.take(events, of, now_s))
@@ -181,6 +193,11 @@ class Tails:
         """Return the fates of shown events, each once: what is not yet known is kept."""
         known = [place for place in feed.shown if place in self._fates]
         return [{"id": feed.shown.pop(place), **self._fates[place]} for place in known]
+
+
+def _is_about(gone: Subjects, event: Event) -> bool:
+    subject = event.get("subject")
+    return isinstance(subject, str) and gone.is_one(subject)
 
 
 def _place(event: Event) -> Place:

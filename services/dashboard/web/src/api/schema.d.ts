@@ -1741,7 +1741,7 @@ export interface components {
         JobState: "waiting" | "running" | "done" | "failed" | "cancelled";
         /**
          * JobTold
-         * @description A job, where it stands, and with what it ended.
+         * @description A job, where it stands, and with what it ended; `waits_for`: why it does not go on now.
          */
         JobTold: {
             /** Asked */
@@ -1767,6 +1767,8 @@ export interface components {
             state: components["schemas"]["JobState"];
             /** Told Ms */
             told_ms?: number | null;
+            /** Waits For */
+            waits_for?: string | null;
         };
         /**
          * Key
