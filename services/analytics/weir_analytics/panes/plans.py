@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import structlog
-from pyspark.sql import DataFrame, SparkSession
+from pyspark import RDD
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.util import _load_from_socket
 from weir.definitions.fold import Definitions
 from weir.definitions.fold_memo import FoldMemo
 from weir.erasure import Erasure, erasures
@@ -146,10 +148,22 @@ def run(spark: SparkSession, log: DataFrame | None, plan: Plan, batch: Batch) ->
     context.setLocalProperty(PROPERTY, batch.to_json())
     context.setLocalProperty(VERSIONS_PROPERTY, versions_to_json(plan.versions))
     if batch.single:
-        return [row.report for row in small_rows(spark, plan).collect()]
+        return [row.report for row in _collected(small_rows(spark, plan))]
     if log is not None:
         frame = dataflow(log, plan, batch)
     else:
         msg = f"a batch of {batch.records} records must come with its frame, got none"
         raise ValueError(msg)
     return [row.report for row in frame.collect()]
+
+
+def _collected(rows: RDD[Row]) -> list[Row]:
+    """Collect the one partition of an RDD, as `SparkContext.runJob` does behind its function.
+
+    What `RDD.collect` runs holds the RDD itself, and Spark writes all of the plan twice, 20 ms,
+    to see whether that can be sent; what this runs holds nothing.
+    """
+    context = rows.context
+    told = context._jvm.PythonRDD.runJob(context._jsc.sc(), rows._jrdd, [0])  # type: ignore[union-attr]
+    with _load_from_socket(told, rows._jrdd_deserializer) as found:
+        return list(found)
