@@ -12,11 +12,13 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, Produc
 from confluent_kafka.admin import AdminClient
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 from weir import names
 from weir.clock import ManualClock, SystemClock
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Lane
 from weir.kafka import Kafka
+from weir_analytics.panes import log_watch
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.log_left import LogLeft, PartitionLog, Race, Retention, log_left
 from weir_analytics.panes.log_watch import LogWatch
@@ -154,6 +156,31 @@ def group_offsets(kafka: str, topic: str) -> dict[int, int]:
     except KafkaException:
         return {}
     return {one.partition: one.offset for one in found if one.topic == topic}
+
+
+def test_a_link_that_swallows_everything_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of an answer is over without a word of why: it is told, and asked again."""
+    monkeypatch.setattr(log_watch, "COMMIT_S", 0.01)
+    monkeypatch.setattr(log_watch, "LOOK_S", 0.0)
+    looks: list[object] = []
+
+    def look(*asked: object) -> LogLeft:
+        looks.append(asked)
+        raise TimeoutError
+
+    vitals, stop = Vitals(), threading.Event()
+    vitals.take({0: 4}, {})
+    watch = LogWatch(Kafka("127.0.0.1:1"), SystemClock(), "events")
+    monkeypatch.setattr(watch, "look", look)
+    thread = threading.Thread(target=watch.run, args=(vitals, stop))
+    with capture_logs() as said:
+        thread.start()
+        try:
+            wait_until(lambda: len(looks) > 2, timeout_s=20, what="another look")
+        finally:
+            stop.set()
+            thread.join(10)
+    assert {line["error"] for line in said} == {"TimeoutError"}
 
 
 @pytest.mark.kafka

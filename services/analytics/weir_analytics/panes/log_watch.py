@@ -92,7 +92,7 @@ class LogWatch:
                     live = self.look(vitals.counted, vitals.received_ms)
                     vitals.log_left = self.with_lanes(live, vitals.lanes)
             except (KafkaException, TimeoutError) as error:
-                LOG.warning("log_not_watched", error=str(error.args[0]))
+                LOG.warning("log_not_watched", error=str(error) or type(error).__name__)
         group.close()
 
     def look(self, counted: Mapping[int, int], received_ms: Mapping[int, int]) -> LogLeft:
