@@ -11,8 +11,26 @@ from hypothesis import strategies as st
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Lane
 from weir.definitions.jobs import JobReport, JobState, job_named, job_record
-from weir.definitions.records import DriverStart, Edit, delete_record, put_record, start_record
-from weir.erasure import PREFIX, Erasure, Subjects, borders, erasures, pads, subject_hash
+from weir.definitions.records import (
+    Counting,
+    DriverStart,
+    Edit,
+    NewRecord,
+    activation_record,
+    delete_record,
+    put_record,
+    start_record,
+)
+from weir.erasure import (
+    PREFIX,
+    Erasure,
+    Subjects,
+    borders,
+    erasures,
+    pads,
+    served_without,
+    subject_hash,
+)
 from weir.lanes import next_slice
 from weir.series import OTHER, encode_series
 
@@ -159,6 +177,10 @@ class TestSubjects:
         assert self.SUBJECTS.are_named_by(encode_series(["user-17", "x" * 300]))
         assert not self.SUBJECTS.are_named_by(encode_series(["x" * 300, "user-17"]))
 
+    def test_half_a_character_is_nobody(self) -> None:
+        """A quarantined text may hold one; an accepted subject does not."""
+        assert not self.SUBJECTS.is_one("\ud800")
+
     def test_the_row_of_all_others_names_nobody(self) -> None:
         """Nor does a text that is no series."""
         assert not self.SUBJECTS.are_named_by(OTHER)
@@ -167,3 +189,59 @@ class TestSubjects:
     def test_the_key_is_in_no_text(self) -> None:
         """A log that tells of it does not give the key away."""
         assert "installation" not in repr(self.SUBJECTS)
+
+
+class TestServedWithout:
+    TEXT = "kind: metric\nname: {}\nevents: {{type: t}}"
+
+    def fold(self, *more: NewRecord) -> Definitions:
+        """Return metrics one (vid 1) and two (vid 2), both counted, and an erasure at 5."""
+        fold = Definitions()
+        asked = json.dumps({"do": {"job": "erase", "subject_hash": HASH}})
+        records = [
+            start_record(DriverStart("a", 1, "start"), at_ms=0),
+            self.put("one", None),
+            self.put("two", None),
+            self.counted(1, "one", 1),
+            self.counted(2, "two", 1),
+            put_record(Edit("acme", "job", "j", None, "test", 0), asked),
+            job_record(JobReport(5, JobState.RUNNING, facts=HELD), fence=0),
+            *more,
+        ]
+        for offset, record in enumerate(records):
+            assert fold.apply(offset, record.key, record.value) is not None
+        return fold
+
+    def put(self, name: str, based_on: int | None) -> NewRecord:
+        """Return a version of a metric."""
+        return put_record(Edit("acme", "metric", name, based_on, "t", 0), self.TEXT.format(name))
+
+    def counted(self, vid: int, name: str, version: int, *, fills: bool = False) -> NewRecord:
+        """Return what says that a version is counted; while it fills, the one before serves."""
+        said = Counting(vid, "acme", name, version, {0: 0}, after=None, fills=fills)
+        return activation_record(said, op="start", fence=0, at_ms=0)
+
+    def is_due(self, *more: NewRecord) -> bool:
+        """Return whether the erasure is one without which everything is served."""
+        return [one.vid for one in served_without(self.fold(*more))] == [5]
+
+    def test_it_is_due_once_every_metric_is_served_by_a_later_version(self) -> None:
+        """One of them is not enough, nor one that is being filled."""
+        one = self.put("one", 1), self.counted(7, "one", 2)
+        assert not self.is_due()
+        assert not self.is_due(*one)
+        assert not self.is_due(*one, self.put("two", 1), self.counted(9, "two", 2, fills=True))
+        assert self.is_due(*one, self.put("two", 1), self.counted(9, "two", 2))
+
+    def test_what_serves_counts_and_not_what_was_written_last(self) -> None:
+        """A metric that was edited once more, or that never began, holds up nobody."""
+        again = self.put("one", 1), self.counted(7, "one", 2), self.put("two", 1)
+        both = *again, self.counted(9, "two", 2)
+        assert self.is_due(*both, self.put("two", 2))
+        assert self.is_due(*both, self.put("three", None))
+        assert self.is_due(*both, self.put("two", 2), self.counted(11, "two", 3, fills=True))
+
+    def test_a_metric_that_was_deleted_is_not_served(self) -> None:
+        """Nor waited for."""
+        gone = delete_record(Edit("acme", "metric", "two", 1, "t", 0))
+        assert self.is_due(self.put("one", 1), self.counted(7, "one", 2), gone)

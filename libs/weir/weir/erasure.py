@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from weir.commit import Offsets, not_after
 from weir.definitions.fold import Definitions
-from weir.definitions.history import Definition
 from weir.definitions.job import Erase, Job
+from weir.definitions.serving import serving
 from weir.series import decode_series
 
 PREFIX: Final = b"weir-erase\0"
@@ -89,25 +89,27 @@ def _erasure(vid: int, tenant: str, wanted: Erase, facts: Mapping[str, Any]) -> 
     return Erasure(vid, tenant, wanted.subject_hash, offsets, str(facts["topic_id"]))
 
 
-def is_served_without(definitions: Definitions, metric: Definition, vid: int) -> bool:
-    """Tell whether a metric is served by a version that was made after an erasure.
+def serving_now(definitions: Definitions, tenant: str) -> dict[str, int]:
+    """Return the vid of the newest version that serves, by metric; of those that are served."""
+    counted = {one.name for one in definitions.activations.values() if one.tenant == tenant}
+    chains = ((name, serving(definitions, tenant, name)) for name in sorted(counted))
+    return {name: chain[0].vid for name, chain in chains if chain}
 
-    Args:
-        definitions: The fold.
-        metric: Its version in force.
-        vid: The erasure's job.
+
+def served_without(definitions: Definitions) -> list[Erasure]:
+    """Return the erasures without which everything is served that the log can still tell.
+
+    What older versions hold of their subjects is served then only where the log is too short
+    to count it again.
     """
-    activation = definitions.activations.get(metric.vid)
-    return metric.vid > vid and activation is not None and activation.serves
-
-
-def are_served_without(definitions: Definitions, erasure: Erasure) -> bool:
-    """Tell whether all metrics of a tenant are served by versions counted without a subject.
-
-    What older versions hold then is served only where the log is too short to count it again.
-    """
-    metrics = definitions.current(erasure.tenant, "metric")
-    return all(is_served_without(definitions, metric, erasure.vid) for metric in metrics)
+    by_tenant: dict[str, list[Erasure]] = {}
+    for one in erasures(definitions):
+        by_tenant.setdefault(one.tenant, []).append(one)
+    found: list[Erasure] = []
+    for tenant, asked in by_tenant.items():
+        oldest = min(serving_now(definitions, tenant).values(), default=None)
+        found += [one for one in asked if oldest is None or one.vid < oldest]
+    return found
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,10 @@ class Subjects:
 
     def is_one(self, text: str) -> bool:
         """Tell whether a text is the subject of one of them, whole and letter by letter."""
-        return subject_hash(self.hash_key, self.tenant, text) in self.hashes
+        try:
+            return subject_hash(self.hash_key, self.tenant, text) in self.hashes
+        except UnicodeEncodeError:
+            return False  # half of a surrogate pair: no subject that was accepted has one
 
     def are_named_by(self, series: str) -> bool:
         """Tell whether one of the values of a series is.

@@ -125,7 +125,8 @@ _ITEMS: Final = struct.Struct("<I")
 def without(texts: Texts, is_gone: Callable[[str], bool]) -> Texts:
     """Return a sketch that names some texts no more.
 
-    How many texts there were stays, and so do the bounds of all others. The libraries take
+    How many texts there were stays, and so do the bounds of all others; of a list of which
+    nothing is left a merge knows no more than that number. The libraries take
     no text out; the serialised form, which is theirs (`frequent_items_sketch`, version 1 of
     its format, with strings as lengths and UTF-8), is a list of counters and one of texts.
 

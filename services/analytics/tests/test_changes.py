@@ -6,12 +6,14 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from structlog.testing import capture_logs
 from weir.clock import ManualClock
 from weir.definitions.budget import estimate
 from weir.definitions.fold import Definitions
 from weir.definitions.metric import Metric
 from weir.definitions.records import DriverStart, NewRecord, start_record
+from weir.erasure import erasures
 from weir_analytics.panes.changes import Changes
 
 TEXT = json.dumps({"events": {"type": "t"}, "keep": {"10s": "1h"}})
@@ -31,12 +33,12 @@ class Log:
         assert fence == 0
         return self._take(record)
 
-    def put(self, tenant: str, name: str) -> int:
-        """Write a metric as any producer may; return its vid."""
-        fields = {"v": 1, "tenant": tenant, "kind": "metric", "name": name, "version": 1}
-        fields |= {"based_on": None, "op": "put", "text": TEXT, "by": "b", "at_ms": 0}
+    def put(self, tenant: str, name: str, kind: str = "metric", text: str = TEXT) -> int:
+        """Write a definition as any producer may; return its vid."""
+        fields = {"v": 1, "tenant": tenant, "kind": kind, "name": name, "version": 1}
+        fields |= {"based_on": None, "op": "put", "text": text, "by": "b", "at_ms": 0}
         return self._take(
-            NewRecord(f"{tenant}/metric/{name}".encode(), json.dumps(fields).encode())
+            NewRecord(f"{tenant}/{kind}/{name}".encode(), json.dumps(fields).encode())
         )
 
     def _take(self, record: NewRecord) -> int:
@@ -50,7 +52,7 @@ class Log:
 def changes(log: Log, tenant_bytes: int) -> Changes:
     """Return the changes of a driver that has counted nothing yet."""
     stores: Any = SimpleNamespace(definitions=log)
-    settings: Any = SimpleNamespace(tenant_bytes=tenant_bytes)
+    settings: Any = SimpleNamespace(tenant_bytes=tenant_bytes, hash_key=b"k")
     footing: Any = SimpleNamespace(fence=SimpleNamespace(fence=0), events_id="events")
     book: Any = SimpleNamespace(filled=lambda _fold: [])
     return Changes(stores, settings, footing, book, ManualClock(), lambda _definition: True)
@@ -71,3 +73,23 @@ def test_what_exceeds_the_tenants_memory_does_not_begin() -> None:
     refused = [line for line in told if line["event"] == "version_refused"]
     assert [line["vid"] for line in refused] == [third]
     assert f"must be at most 0 bytes of panes, what is left of {2 * COST}" in refused[0]["why"]
+
+
+def test_an_erasure_holds_before_a_later_version_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed in between, the version would count live what the erasure comes to hold for later."""
+    log = Log()
+    erase = json.dumps({"do": {"job": "erase", "subject_hash": "0" * 64}})
+    job, vid = log.put("a", "j", "job", erase), log.put("a", "one")
+    made = changes(log, 2 * COST)
+    real = log.append_fenced
+
+    def killed(record: NewRecord, fence: int) -> int:
+        monkeypatch.setattr(log, "append_fenced", real)
+        real(record, fence)
+        raise ConnectionError
+
+    monkeypatch.setattr(log, "append_fenced", killed)
+    with pytest.raises(ConnectionError):
+        made.record({0: 4}, had_events=True, through_s=0)
+    assert [one.vid for one in erasures(log.fold)] == [job]
+    assert vid not in log.fold.activations

@@ -420,6 +420,61 @@ class TestErasing:
         assert self.again(24, 24 * self.HOUR_MS) == counted
         assert self.again(0, 1) == counted
 
+    def waits_for(self, *records: tuple[bytes, bytes]) -> tuple[list[str], str]:
+        """Return what an erasure at offset 3 appends, and what it waits for, a week later."""
+        fold = folded(
+            start_record(DriverStart("i", 1, "start"), at_ms=0),
+            put_record(Edit("a", "metric", "amount", None, "test", 0), TEXT),
+            activation_record(Counting(1, "a", "amount", 1, {0: 0}), op="start", fence=0, at_ms=0),
+            put_record(Edit("a", "job", "mine", None, "key:1", 0), ERASE),
+            put_record(Edit("a", "job", "before", None, "key:1", 0), ERASE),
+            *records,
+        )
+        appended: list[str] = []
+        definitions = SimpleNamespace(fold=fold, append=lambda r: appended.append(r.key.decode()))
+        cycle: Any = SimpleNamespace(
+            stores=SimpleNamespace(definitions=definitions),
+            settings=SimpleNamespace(shards=1, erase_hours=0),
+            clock=SimpleNamespace(now_ms=lambda: 7 * 24 * self.HOUR_MS),
+        )
+        asked = job_named(fold, "a", "mine")
+        assert asked is not None
+        with pytest.raises(NotNowError) as caught:
+            EraseTask(cycle.settings, asked).step(cycle, lambda: False)
+        return appended, str(caught.value)
+
+    def test_what_fills_for_another_erasure_is_not_begun_anew(self) -> None:
+        """Slower to fill than erasures come, it would never serve."""
+        begun = Counting(2, "a", "amount", 2, {0: 9}, after=1, fills=True)
+        fold = folded(
+            put_record(Edit("a", "job", "before", None, "key:1", 0), ERASE),
+            put_record(Edit("a", "metric", "amount", None, "test", 0), TEXT),
+            put_record(Edit("a", "metric", "amount", 1, "job:before", 0), TEXT),
+            start_record(DriverStart("i", 4, "start"), at_ms=0),
+            activation_record(begun, op="start", fence=3, at_ms=0),
+            put_record(Edit("a", "job", "mine", None, "key:1", 0), ERASE),
+        )
+        cycle: Any = SimpleNamespace(
+            stores=SimpleNamespace(definitions=SimpleNamespace(fold=fold)),
+            settings=SimpleNamespace(shards=1, erase_hours=0),
+            clock=SimpleNamespace(now_ms=lambda: self.HOUR_MS),
+        )
+        asked = job_named(fold, "a", "mine")
+        assert asked is not None
+        with pytest.raises(NotNowError, match="still being counted again for an erasure before"):
+            EraseTask(cycle.settings, asked).step(cycle, lambda: False)
+
+    def test_over_a_version_that_cannot_be_read_nothing_is_written(self) -> None:
+        """It would conflict, again and again; whoever follows the job is told what to do."""
+        newer = put_record(Edit("a", "metric", "amount", 1, "newer", 0), "kind: metric\nfrom: 2030")
+        appended, why = self.waits_for(newer)
+        assert appended == []
+        assert why.startswith('metric "amount" has a version that this release cannot read')
+
+    def test_what_is_counted_again_is_waited_for(self) -> None:
+        """The version before serves until then."""
+        assert self.waits_for() == (["a/metric/amount"], "1 metric is being counted again")
+
     def test_it_does_not_wait_for_what_it_made_itself(self) -> None:
         """A crash between two metrics leaves some to be made."""
         assert "a/metric/others" in self.again(24, 1, own=True)

@@ -134,6 +134,27 @@ class TestList:
         assert peak < 12 * 2**20
 
 
+@pytest.mark.parametrize(
+    ("value", "subjects"),
+    [
+        (b'{"subject": "jane"}', {"jane"}),
+        (b'[{"subject":"jane"},{"subject": "joe"}]', {"jane", "joe"}),
+        (b'{"subject":"jane","subject":"joe"}', {"jane", "joe"}),
+        (b'{"\\u0073ubject":"ja\\u006ee"}', {"jane"}),
+        (b'{"id":1,"subject" : "ja\\"ne","data":{"x":', {'ja"ne'}),
+        (b'\xff{"subject":"jane"', {"jane"}),
+        (b'{"subject":17,"data":"subject"}', set()),
+        (b'{"subject":"\\ud800"}', {"\ud800"}),
+        (b'{"subject":"jane","data":"' + b"x" * 100_000 + b'"}', {"jane"}),
+        (b"[" * 100_000, set()),
+        (b"", set()),
+    ],
+)
+def test_whom_bytes_are_about(value: bytes, subjects: set[str]) -> None:
+    """Whole or cut, a list, a name twice, escaped, broken: as far as anybody can read it."""
+    assert quarantine.subjects_of(value) == subjects
+
+
 def test_what_names_somebody_who_was_erased_is_not_served(running: Any, topic: Quarantined) -> None:
     """The list says that there is something, and nothing opens it; others stay as they are."""
     tenant = "forgetful"

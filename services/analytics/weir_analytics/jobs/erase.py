@@ -17,7 +17,7 @@ from weir.definitions.fold import Definitions
 from weir.definitions.history import Definition
 from weir.definitions.job import Erase
 from weir.definitions.jobs import JobAsked, job_named
-from weir.erasure import is_served_without
+from weir.erasure import serving_now
 
 from weir_analytics.jobs.count_again import BY, count_again
 from weir_analytics.jobs.task import NotNowError, Outcome, Progress, RefusedError
@@ -56,7 +56,7 @@ class EraseTask:
         """Need nothing else: what is left to do stands in the definitions."""
 
     def step(self, cycle: Cycle, is_over: Callable[[], bool]) -> Outcome | None:
-        """Make the new versions that are missing; end when all of them serve, and nothing else.
+        """Make the new versions that are missing; end when nothing older serves but panes without.
 
         It cannot be cancelled: what was erased once stays so.
 
@@ -64,36 +64,46 @@ class EraseTask:
             NotNowError: While it is not time for new versions, they are being filled, or names
                 are taken out of older panes.
         """
-        del is_over
-        fold = cycle.stores.definitions.fold
-        mine = fold.current(self._asked.definition.tenant, "metric")
-        self._count_again(cycle, mine)
-        served = [one for one in mine if is_served_without(fold, one, self._vid)]
-        shards = cycle.settings.shards
-        self._progress = Progress(len(served), len(mine) + shards)
-        if len(served) < len(mine):
-            msg = f"{len(mine) - len(served)} metrics are being counted again"
-            raise NotNowError(msg)
-        done = sum(self._vid in vids for vids in redacted_in(cycle))
-        self._progress = Progress(len(mine) + done, len(mine) + shards)
+        fold, tenant = cycle.stores.definitions.fold, self._asked.definition.tenant
+        if not self._count_again(cycle, is_over):
+            return None
+        served, shards = serving_now(fold, tenant), cycle.settings.shards
+        mine = fold.current(tenant, "metric")
+        filling = {one.name for one in mine if _fills_for_an_erasure(fold, one)}
+        behind = sorted(filling | {name for name, vid in served.items() if vid < self._vid})
+        every = served.keys() | filling
+        self._progress = Progress(len(every) - len(behind), len(every) + shards)
+        if behind:
+            raise NotNowError(_waits_for(fold, tenant, behind))
+        done = sum(self._vid in vids for vids in redacted_in(cycle, [self._vid]))
+        self._progress = Progress(len(served) + done, len(served) + shards)
         if done < shards:
             msg = "names in panes that are older than the log are being taken out"
             raise NotNowError(msg)
-        return {"metrics": [one.name for one in mine]}
+        return {"metrics": list(served)}
 
-    def _count_again(self, cycle: Cycle, mine: Sequence[Definition]) -> None:
-        """Make the new versions that are missing, if it is time for them."""
+    def _count_again(self, cycle: Cycle, is_over: Callable[[], bool]) -> bool:
+        """Make the new versions that are missing, if it is time for them; False: some are left."""
         fold, job = cycle.stores.definitions.fold, self._asked.definition
-        missing = [metric for metric in mine if metric.vid < self._vid]
+        mine = fold.current(job.tenant, "metric")
+        missing = [one for one in mine if one.vid < self._vid and _is_newest(fold, one)]
         if not missing:
-            return
-        due_ms = counted_again_ms(fold, mine, but=job.name) + self._every_ms
-        if cycle.clock.now_ms() < due_ms:
+            return True
+        now_ms = cycle.clock.now_ms()
+        due_ms = counted_again_ms(fold, mine, now_ms, but=job.name) + self._every_ms
+        if now_ms < due_ms:
             at = datetime.fromtimestamp(due_ms / 1000, UTC).isoformat(timespec="minutes")
             msg = f"metrics are counted again at {at}, for all erasures until then at once"
             raise NotNowError(msg)
+        if any(_fills_for_an_erasure(fold, one) for one in missing):
+            # Counted again before it has served, it would never serve.
+            msg = "metrics are still being counted again for an erasure before this one"
+            raise NotNowError(msg)
         for metric in missing:
+            if is_over():
+                return False
             count_again(cycle, metric, job)
+        raise NotNowError(_being_counted(len(missing)))
 
     def close(self) -> None:
         """Hold nothing."""
@@ -103,22 +113,49 @@ class EraseTask:
         return self._asked.definition.vid
 
 
-def counted_again_ms(fold: Definitions, mine: Sequence[Definition], but: str) -> int:
+def counted_again_ms(fold: Definitions, mine: Sequence[Definition], now_ms: int, but: str) -> int:
     """Return when metrics of a tenant were last counted again for another erasure; 0: never.
 
     Args:
         fold: The definitions.
         mine: The tenant's metrics in force.
+        now_ms: What is said to be later than now was said by a clock that was wrong.
         but: The job that does not count.
     """
-    known = {but: False}
-
-    def erases(version: Definition) -> bool:
-        name = version.by.removeprefix(BY)
-        if name not in known:
-            job = job_named(fold, version.tenant, name)
-            known[name] = job is not None and isinstance(job.model.do, Erase)
-        return version.by.startswith(BY) and known[name]
-
     each = (fold.history(one.tenant, "metric", one.name) for one in mine)
-    return max((one.at_ms for history in each for one in history if erases(one)), default=0)
+    made = (one for history in each for one in history if one.by != f"{BY}{but}")
+    return max((one.at_ms for one in made if one.at_ms <= now_ms and _erases(fold, one)), default=0)
+
+
+def _erases(fold: Definitions, version: Definition) -> bool:
+    """Tell whether a version was made for an erasure."""
+    if not version.by.startswith(BY):
+        return False
+    job = job_named(fold, version.tenant, version.by.removeprefix(BY))
+    return job is not None and isinstance(job.model.do, Erase)
+
+
+def _fills_for_an_erasure(fold: Definitions, version: Definition) -> bool:
+    activation = fold.activations.get(version.vid)
+    return activation is not None and not activation.serves and _erases(fold, version)
+
+
+def _is_newest(fold: Definitions, metric: Definition) -> bool:
+    """Tell whether a version can be followed: over one that cannot be read none is written."""
+    return fold.version(metric.tenant, "metric", metric.name) == metric.version
+
+
+def _waits_for(fold: Definitions, tenant: str, behind: Sequence[str]) -> str:
+    """Return what is missing until some metrics are served without the subject."""
+    for name in behind:
+        found = fold.get(tenant, "metric", name)
+        if found is None or not _is_newest(fold, found):
+            return (
+                f'metric "{name}" has a version that this release cannot read, so it cannot be '
+                "counted again; write one that it can, or delete the metric"
+            )
+    return _being_counted(len(behind))
+
+
+def _being_counted(metrics: int) -> str:
+    return f"{metrics} {'metric is' if metrics == 1 else 'metrics are'} being counted again"

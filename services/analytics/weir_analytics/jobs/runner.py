@@ -75,7 +75,7 @@ class Jobs:
     _waits: dict[int, float] = field(default_factory=dict)
     _ask_at_s: float = 0.0
     _gave_way: str | None = None
-    _tell_at_s: float = 0.0
+    _tell_at_s: dict[int, float] = field(default_factory=dict)
     _wait_until_s: float = 0.0
     _pause_s: float = FIRST_PAUSE_S
     _schedule: Schedule = field(init=False)
@@ -140,8 +140,7 @@ class Jobs:
             raise
         except NotNowError as error:
             self._give_way(asked)
-            if self.clock.monotonic_s() >= self._tell_at_s:
-                self._tell(asked, JobState.RUNNING, {}, waits_for=str(error))
+            self._tell_at_times(asked, waits_for=str(error))
         except RefusedError as error:
             self._end(cycle, asked, JobState.FAILED, {"error": str(error)})
         except Exception as error:
@@ -155,8 +154,8 @@ class Jobs:
             if outcome is not None:
                 state = JobState.CANCELLED if asked.stopping else JobState.DONE
                 self._end(cycle, asked, state, outcome)
-            elif self.clock.monotonic_s() >= self._tell_at_s:
-                self._tell(asked, JobState.RUNNING, {})
+            else:
+                self._tell_at_times(asked)
 
     def _outcome(self, cycle: Cycle, asked: JobAsked) -> Outcome | None:
         now = self._now
@@ -189,6 +188,7 @@ class Jobs:
         )
         self._append(cycle, report)
         self._waits.pop(asked.definition.vid, None)
+        self._tell_at_s.pop(asked.definition.vid, None)
         self._drop()
         LOG.info("job_ended", job=asked.definition.name, state=state.value)
 
@@ -197,11 +197,16 @@ class Jobs:
         record = job_record(replace(report, at_ms=self.clock.now_ms()), fence=fence)
         cycle.stores.definitions.append_fenced(record, fence)
 
+    def _tell_at_times(self, asked: JobAsked, waits_for: str | None = None) -> None:
+        """Tell of a job that goes on, or waits: each once a second."""
+        if self.clock.monotonic_s() >= self._tell_at_s.get(asked.definition.vid, 0.0):
+            self._tell(asked, JobState.RUNNING, {}, waits_for)
+
     def _tell(
         self, asked: JobAsked, state: JobState, outcome: Outcome, waits_for: str | None = None
     ) -> None:
         """Tell who follows the job how far it is; without Redis nobody is told."""
-        self._tell_at_s = self.clock.monotonic_s() + TELL_EVERY_S
+        self._tell_at_s[asked.definition.vid] = self.clock.monotonic_s() + TELL_EVERY_S
         at, of = self._now.task.progress if self._now else (0, 0)
         told: dict[str, Any] = {"state": state.value, "at": at, "of": of}
         told |= {"at_ms": self.clock.now_ms(), "waits_for": waits_for}

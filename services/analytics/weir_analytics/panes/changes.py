@@ -100,6 +100,8 @@ class Changes:
             VerdictError: FENCED if a newer driver has started.
         """
         fold = self.stores.definitions.fold
+        # First: a version that is made after an erasure begins at or after its offsets.
+        self._erase(end)
         useless = {one.vid: one for one in self._to_stop.of(fold)}
         over = (one.vid for one in self._left_over.of(fold) if is_over(one, through_s))
         useless |= {vid: one for vid in over if (one := fold.by_vid(vid)) is not None}
@@ -121,7 +123,6 @@ class Changes:
                 fills=not whole,
             )
             self._activate(begin, "start")
-        self._erase(end)
         self._open_lanes()
         complete_from_ms: dict[int, int] = {}
         for lane, vid in self.book.filled(fold):

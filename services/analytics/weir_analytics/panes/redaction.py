@@ -10,13 +10,13 @@ Redis that was restored from a backup the older set says that the names are back
 
 As with `forgetting.py` a walk goes in slices between batches, on one shard after the other, and
 only where the shard stands at the end of the last batch. Late events may count for an older
-version meanwhile: names are deleted last, in the slice that finds every pane that changed
-without them.
+version meanwhile: panes that others changed are looked at again, and names are deleted in a
+slice that finds none of them. What comes later about somebody else may bring the text back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -27,12 +27,14 @@ from weir.clock import Clock
 from weir.commit import same_offsets
 from weir.definitions.fold import Definitions
 from weir.definitions.fold_memo import FoldMemo
-from weir.erasure import Erasure, Subjects, are_served_without, erasures
-from weir.frequent import without
+from weir.definitions.history import Definition
+from weir.erasure import Erasure, Subjects, served_without
+from weir.formats import NewerFormatError
+from weir.frequent import capacity, without
 from weir.rows import Row
 from weir.series import OTHER_ID, series_digest
 
-from weir_analytics.panes.commit_job import OutboxEntry, Pane
+from weir_analytics.panes.commit_job import OutboxEntry, Pane, decode_entry
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.pane_reader import parse_state
 from weir_analytics.panes.shard_wire import Argument, Command
@@ -42,9 +44,11 @@ LOG = structlog.get_logger()
 # What a live batch waits for at most, about.
 SLICE_S: Final = 0.1
 NAMES_AT_ONCE: Final = 1_000
+PANES_AT_ONCE: Final = 20
 ROWS_AT_ONCE: Final = 200
-
-_END: Final = object()
+# Of lists, some 2 µs each where it was not met before.
+TEXTS_AT_ONCE: Final = 16_384
+MOST_KNOWN: Final = 200_000
 
 
 @dataclass(frozen=True)
@@ -53,17 +57,24 @@ class Version:
 
     Attributes:
         subjects: Who was erased since it was made.
+        rows_at_once: How many of its rows are read in one step.
         lists: Whether its rows may hold frequent texts.
     """
 
     vid: int
     subjects: Subjects
-    lists: bool
+    rows_at_once: int = ROWS_AT_ONCE
+    lists: bool = False
+    _known: dict[str, bool] = field(default_factory=dict, repr=False)
 
-
-def due(fold: Definitions) -> list[Erasure]:
-    """Return the erasures without which everything is served that the log can still tell."""
-    return [one for one in erasures(fold) if are_served_without(fold, one)]
+    def is_one(self, text: str) -> bool:
+        """Tell whether a text of a list is one of them; the same ones come in every pane."""
+        found = self._known.get(text)
+        if found is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            found = self._known[text] = self.subjects.is_one(text)
+        return found
 
 
 def versions_before(
@@ -79,10 +90,19 @@ def versions_before(
         since = [one for one in gone if one.tenant == metric.tenant and vid < one.vid]
         if since:
             hashes = frozenset(one.hash for one in since)
-            # Of a definition that this release cannot read everything is looked at.
-            lists = metric.metric is None or metric.metric.top_path is not None
-            found[vid] = Version(vid, Subjects(metric.tenant, hashes, hash_key), lists)
+            found[vid] = _version(metric, Subjects(metric.tenant, hashes, hash_key))
     return found
+
+
+def _version(metric: Definition, subjects: Subjects) -> Version:
+    model = metric.metric
+    # Of a definition that this release cannot read everything is looked at.
+    if model is None:
+        return Version(metric.vid, subjects, 1, lists=True)
+    if model.top_path is None:
+        return Version(metric.vid, subjects)
+    at_once = max(1, TEXTS_AT_ONCE // capacity(model.sketches.top_lg_k))
+    return Version(metric.vid, subjects, min(ROWS_AT_ONCE, at_once), lists=True)
 
 
 @dataclass(frozen=True)
@@ -93,7 +113,7 @@ class Change:
     gone: tuple[bytes, ...]
 
 
-def redacted(found: Mapping[bytes, bytes], named: frozenset[bytes], version: Version) -> Change:
+def redacted(found: Mapping[bytes, bytes], named: Collection[bytes], version: Version) -> Change:
     """Return what becomes of some rows of a pane; pure.
 
     Args:
@@ -101,7 +121,7 @@ def redacted(found: Mapping[bytes, bytes], named: frozenset[bytes], version: Ver
         named: Fields of series that name somebody.
         version: Whose pane it is.
     """
-    gone = tuple(sorted(found.keys() & named))
+    gone = tuple(sorted(number for number in found if number in named))
     after = {number: rows.decode(packed) for number, packed in found.items() if number not in named}
     if gone:
         merged = [rows.decode(found[number]) for number in gone]
@@ -116,7 +136,7 @@ def _unlisted(row: Row, version: Version) -> Row:
     further = row.further
     if further is None or further.top is None:
         return row
-    top = without(further.top, version.subjects.is_one)
+    top = without(further.top, version.is_one)
     return row if top is further.top else replace(row, further=replace(further, top=top))
 
 
@@ -126,10 +146,10 @@ class Redaction:
 
     clock: Clock
     hash_key: bytes
-    _due: FoldMemo[list[Erasure]] = field(default_factory=lambda: FoldMemo(due))
-    _done: list[set[int]] = field(default_factory=list)
+    _due: FoldMemo[list[Erasure]] = field(default_factory=lambda: FoldMemo(served_without))
     _walk: Walk | None = None
-    _steps: Iterator[None] = field(default_factory=lambda: iter(()))
+    _steps: Iterator[bool] = field(default_factory=lambda: iter(()))
+    _finished: list[Erasure] | None = None
 
     def prepare(self) -> None:
         """Do nothing: a slice needs nothing that takes long before it."""
@@ -137,7 +157,7 @@ class Redaction:
     def note(self, outboxes: Mapping[int, Sequence[OutboxEntry]]) -> None:
         """Take note of what commits changed; to be told of every entry of an outbox."""
         if self._walk is not None:
-            self._walk.note(outboxes)
+            self._walk.note(outboxes.get(self._walk.shard, ()))
 
     def step(self, cycle: Cycle) -> bool:
         """Do a slice of what is due.
@@ -149,37 +169,48 @@ class Redaction:
         if self._walk is None and not self._begin(cycle):
             return False
         until_s = self.clock.monotonic_s() + SLICE_S
-        while next(self._steps, _END) is not _END:
-            if self.clock.monotonic_s() >= until_s:
-                return True
-        # What is done is read again: more may have become due meanwhile.
-        self._walk, self._done = None, []
+        while (went_on := next(self._steps, None)) is not None:
+            if not went_on or self.clock.monotonic_s() >= until_s:
+                return went_on
+        self._walk = None
         return True
 
     def _begin(self, cycle: Cycle) -> bool:
         """Begin the walk over a shard in which something is due; False if none is left."""
-        wanted = self._due.of(cycle.stores.definitions.fold)
-        if not wanted or not self.hash_key:
+        due = self._due.of(cycle.stores.definitions.fold)
+        if not due or due is self._finished or not self.hash_key:
             return False
-        self._done = self._done or redacted_in(cycle)
-        vids = {one.vid for one in wanted}
-        shard = next((n for n, done in enumerate(self._done) if vids - done), None)
-        if shard is None:
-            return False
-        self._walk = Walk(cycle, shard, wanted, self.hash_key)
-        self._steps = self._walk.steps()
-        return True
+        vids = [one.vid for one in due]
+        for shard, done in enumerate(redacted_in(cycle, vids)):
+            wanted = [one for one in due if one.vid not in done]
+            if wanted:
+                self._walk = Walk(cycle, shard, wanted, self.hash_key)
+                self._steps = self._walk.steps()
+                return True
+        # Nobody takes the sets away while this driver lives, so the same ones stay done.
+        self._finished = due
+        return False
 
 
-def redacted_in(cycle: Cycle) -> list[set[int]]:
-    """Return of each shard the erasures that no name in its panes is about: vids of jobs."""
+def redacted_in(cycle: Cycle, vids: Sequence[int]) -> list[set[int]]:
+    """Return of each shard those erasures that no name in its panes is about.
+
+    Args:
+        cycle: Whose stores are asked.
+        vids: Jobs of erasures; at least one.
+    """
     every = range(cycle.settings.shards)
-    asked: list[Command] = [("SMEMBERS", names.redacted_key(shard)) for shard in every]
-    return [set(map(int, found)) for found in cycle.stores.shards.ask(asked)]
+    asked: list[Command] = [("SMISMEMBER", names.redacted_key(shard), *vids) for shard in every]
+    found = cycle.stores.shards.ask(asked)
+    return [{vid for vid, done in zip(vids, of, strict=True) if done} for of in found]
 
 
 class Walk:
-    """One walk over a shard, for all erasures that are due."""
+    """One walk over a shard, for all erasures that are due there.
+
+    Attributes:
+        shard: Which shard.
+    """
 
     def __init__(
         self, cycle: Cycle, shard: int, wanted: Sequence[Erasure], hash_key: bytes
@@ -192,69 +223,87 @@ class Walk:
             wanted: The erasures.
             hash_key: The installation's key.
         """
-        self._cycle, self._shard = cycle, shard
-        self._wanted = wanted
+        self.shard = shard
+        self._cycle, self._shards, self._wanted = cycle, cycle.stores.shards, wanted
         self._versions = versions_before(cycle.stores.definitions.fold, wanted, hash_key)
         # By version: fields of series that name somebody, and their digests.
         self._named: dict[int, dict[bytes, bytes]] = {}
         self._changed: set[Pane] = set()
+        # Entries of the outbox: the walk's own, and those whose panes were looked at since.
+        self._looked_at: set[int] = set()
         self._rows = 0
 
-    def note(self, outboxes: Mapping[int, Sequence[OutboxEntry]]) -> None:
-        """Take note of what commits changed."""
-        for entry in outboxes.get(self._shard, ()):
-            self._changed.update(entry.changed)
+    def note(self, entries: Iterable[OutboxEntry]) -> None:
+        """Take note of what commits have changed in panes that may name somebody."""
+        for entry in entries:
+            if entry.n not in self._looked_at:
+                self._changed.update(pane for pane in entry.changed if pane.vid in self._versions)
 
-    def steps(self) -> Iterator[None]:
-        """Look at all panes, then delete the names; a step takes some milliseconds."""
+    def steps(self) -> Iterator[bool]:
+        """Look at all panes, then delete the names; a step takes some milliseconds.
+
+        Yields:
+            Whether there is more to do at once; else the next batch has to come first.
+        """
         for vid in self._versions:
             yield from self._find(vid)
-        for keys in self._cycle.stores.shards.keys(self._shard, "p:"):
-            for pane in map(_pane_of, keys):
-                yield from self._redact(pane)
-            yield
-        while not self._end():
-            yield
+        for keys in self._shards.keys(self.shard, "p:"):
+            yield from self._redact(list(map(_pane_of, keys)))
+            yield True
+        yield from self._delete()
         series = sum(map(len, self._named.values()))
-        LOG.info("names_redacted", shard=self._shard, series=series, rows=self._rows)
+        LOG.info("names_redacted", shard=self.shard, series=series, rows=self._rows)
 
-    def _find(self, vid: int) -> Iterator[None]:
+    def _find(self, vid: int) -> Iterator[bool]:
         """Find the series of a version that name somebody."""
         subjects, cursor = self._versions[vid].subjects, b"0"
-        key, found = names.names_key(self._shard, vid), self._named.setdefault(vid, {})
+        key, found = names.names_key(self.shard, vid), self._named.setdefault(vid, {})
         while True:
             scan: Command = ("HSCAN", key, cursor, "COUNT", NAMES_AT_ONCE)
-            cursor, pairs = self._cycle.stores.shards.ask([scan])[0]
+            cursor, pairs = self._shards.ask([scan])[0]
             for number, text in zip(pairs[::2], pairs[1::2], strict=True):
                 series = text.decode()
                 if subjects.are_named_by(series):
                     found[number] = series_digest(series)
-            yield
+            yield True
             if int(cursor) == 0:
                 return
 
-    def _redact(self, pane: Pane) -> Iterator[None]:
-        """Rewrite the rows of a pane that name somebody, some hundred a step."""
+    def _redact(self, panes: Sequence[Pane]) -> Iterator[bool]:
+        """Rewrite the rows of panes that name somebody."""
+        mine = [pane for pane in panes if self._may_name(pane)]
+        for at in range(0, len(mine), PANES_AT_ONCE):
+            some = mine[at : at + PANES_AT_ONCE]
+            held = self._shards.ask([("HKEYS", names.pane_key(self.shard, *p)) for p in some])
+            for pane, numbers in zip(some, held, strict=True):
+                version = self._versions[pane.vid]
+                named = self._named.get(pane.vid, {})
+                fields = [n for n in sorted(numbers) if version.lists or n in named]
+                for first in range(0, len(fields), version.rows_at_once):
+                    self._rewrite(pane, version, fields[first : first + version.rows_at_once])
+                    yield True
+            yield True
+
+    def _may_name(self, pane: Pane) -> bool:
         version = self._versions.get(pane.vid)
-        if version is None:
-            return
-        key, fields = names.pane_key(self._shard, *pane), sorted(self._named.get(pane.vid, ()))
-        if version.lists:
-            fields = sorted({*self._cycle.stores.shards.ask([("HKEYS", key)])[0]} - {OTHER_ID})
-            fields = fields or [OTHER_ID]
-        for at in range(0, len(fields), ROWS_AT_ONCE):
-            self._rewrite(pane, version, [OTHER_ID, *fields[at : at + ROWS_AT_ONCE]])
-            yield
+        return version is not None and (version.lists or bool(self._named.get(pane.vid)))
 
     def _rewrite(self, pane: Pane, version: Version, fields: Sequence[bytes]) -> None:
         """Read some rows of a pane and write what differs, with nothing in between."""
-        shard, shards = self._shard, self._cycle.stores.shards
-        key = names.pane_key(shard, *pane)
-        asked: list[Command] = [("HMGET", key, *fields), ("PTTL", key)]
-        asked += [("GET", names.token_key(shard)), ("HKEYS", names.outbox_key(shard))]
-        packed, left_ms, token, outbox = shards.ask(asked)
-        found = {n: row for n, row in zip(fields, packed, strict=True) if row is not None}
-        change = redacted(found, frozenset(self._named.get(pane.vid, ())), version)
+        key = names.pane_key(self.shard, *pane)
+        wanted = [*fields, *(() if OTHER_ID in fields else (OTHER_ID,))]
+        asked: list[Command] = [("GET", names.token_key(self.shard)), ("HMGET", key, *wanted)]
+        asked += [("PTTL", key), ("HKEYS", names.outbox_key(self.shard))]
+        token, packed, left_ms, outbox = self._shards.ask(asked)
+        found = {n: row for n, row in zip(wanted, packed, strict=True) if row is not None}
+        try:
+            change = redacted(found, self._named.get(pane.vid, {}), version)
+        except NewerFormatError:
+            raise
+        except ValueError as error:
+            # Nobody can read it, and so nobody is shown a name in it.
+            LOG.error("row_not_redacted", shard=self.shard, pane=list(pane), error=str(error))
+            return
         if not change.rows and not change.gone:
             return
         fresh: list[Argument] = [each for pair in change.rows.items() for each in pair]
@@ -263,35 +312,65 @@ class Walk:
             writes.append(("HSET", key, *fresh))
         if change.gone:
             writes.append(("HDEL", key, *change.gone))
-        # One that expired since it was read must not be made again without an end.
-        writes.append(("PEXPIRE", key, max(1, left_ms)))
+        if left_ms >= 0:
+            # One that expired since it was read must not be made again without an end.
+            writes.append(("PEXPIRE", key, max(1, left_ms)))
         n = max(map(int, outbox), default=0) + 1
         entry = OutboxEntry(n, self._cycle.footing.epoch, -1, [pane], [])
-        writes.append(("HSET", names.outbox_key(shard), n, msgspec.json.encode(entry)))
-        shards.change(shard, self._cycle.footing.fence, _text(token), writes)
+        writes.append(("HSET", names.outbox_key(self.shard), n, msgspec.json.encode(entry)))
+        self._looked_at.add(n)
+        self._shards.change(self.shard, self._cycle.footing.fence, _text(token), writes)
         self._rows += len(change.rows) + len(change.gone)
 
-    def _end(self) -> bool:
-        """Delete the names, after what changed meanwhile; False where that must wait."""
-        shard, shards = self._shard, self._cycle.stores.shards
-        self.note(shards.read_outboxes())
-        late, self._changed = self._changed, set()
-        for pane in late:
-            for _ in self._redact(pane):
-                pass
-        asked: list[Command] = [("GET", names.token_key(shard)), ("GET", names.mark_key(shard))]
-        token, mark = shards.ask(asked)
+    def _delete(self) -> Iterator[bool]:
+        """Delete the names, each some when no pane has changed since it was looked at."""
+        left = [(vid, n) for vid, named in self._named.items() for n in sorted(named)]
+        while True:
+            yield from self._look_again()
+            if not self._stands_at_end():
+                yield False
+                continue
+            some, left = left[:NAMES_AT_ONCE], left[NAMES_AT_ONCE:]
+            self._forget(some, last=not left)
+            if not left:
+                return
+            yield True
+
+    def _look_again(self) -> Iterator[bool]:
+        """Look at panes that others have changed, until none is left in the same step."""
+        while True:
+            packed = self._shards.ask([("HVALS", names.outbox_key(self.shard))])[0]
+            entries = list(map(decode_entry, packed))
+            self.note(entries)
+            if not self._changed:
+                return
+            late, self._changed = sorted(self._changed), set()
+            self._looked_at.update(entry.n for entry in entries)
+            yield from self._redact(late)
+
+    def _stands_at_end(self) -> bool:
+        mark = self._shards.ask([("GET", names.mark_key(self.shard))])[0]
         live = parse_state(None, mark, None, None).live
-        if live is None or not same_offsets(live.end, self._cycle.end):
-            return False
+        return live is not None and same_offsets(live.end, self._cycle.end)
+
+    def _forget(self, some: Sequence[tuple[int, bytes]], *, last: bool) -> None:
+        """Delete names and ids; with the last ones it is said that all is done."""
+        asked: list[Command] = [("GET", names.token_key(self.shard))]
+        asked += [
+            ("HGET", names.ids_key(self.shard, vid), self._named[vid][number])
+            for vid, number in some
+        ]
+        token, *ids = self._shards.ask(asked)
         writes: list[Command] = []
-        for vid, named in self._named.items():
-            if named:
-                writes.append(("HDEL", names.names_key(shard, vid), *named))
-                writes.append(("HDEL", names.ids_key(shard, vid), *named.values()))
-        writes.append(("SADD", names.redacted_key(shard), *(one.vid for one in self._wanted)))
-        shards.change(shard, self._cycle.footing.fence, _text(token), writes)
-        return True
+        for (vid, number), known in zip(some, ids, strict=True):
+            writes.append(("HDEL", names.names_key(self.shard, vid), number))
+            # A series that was forgotten and came back has another id by now.
+            if known == number:
+                digest = self._named[vid][number]
+                writes.append(("HDEL", names.ids_key(self.shard, vid), digest))
+        if last:
+            writes.append(("SADD", names.redacted_key(self.shard), *(e.vid for e in self._wanted)))
+        self._shards.change(self.shard, self._cycle.footing.fence, _text(token), writes)
 
 
 def _pane_of(key: bytes) -> Pane:

@@ -9,7 +9,10 @@ records lie deeper under another's than that finds them by their ledger only.
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -17,6 +20,8 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from weir import names
 from weir.kafka import Kafka
 from weir.problems import ProblemError, Reason
+
+_SUBJECT = re.compile(r'"subject"\s*:\s*("(?:[^"\\]|\\.)*")')
 
 TIMEOUT_S = 5.0
 WAIT_S = 10.0
@@ -39,6 +44,7 @@ class Record:
     Attributes:
         key: The same for copies of one record.
         text: The beginning of its bytes as text; None where only a list was asked for.
+        subjects: Whom its bytes may be about; the same.
         replayed_ms: When it was put back into the log; None if it was not, or where only
             this record was asked for.
         is_note: It is no copy, but says that the record of its key was put back.
@@ -57,6 +63,7 @@ class Record:
     text: str | None = None
     replayed_ms: int | None = None
     is_note: bool = False
+    subjects: frozenset[str] = frozenset()
 
 
 class Quarantine:
@@ -115,8 +122,30 @@ class Quarantine:
             consumer.close()
         if not messages:
             return None
-        text = (messages[0].value() or b"")[:TEXT_BYTES].decode("utf-8", "replace")
-        return replace(_told(messages[0]), text=text)
+        value = messages[0].value() or b""
+        text = value[:TEXT_BYTES].decode("utf-8", "replace")
+        return replace(_told(messages[0]), text=text, subjects=subjects_of(value))
+
+
+def subjects_of(value: bytes) -> frozenset[str]:
+    """Return every text that stands as a `subject` in bytes that may be JSON, or nearly.
+
+    What is quarantined is often cut, broken, or a list; and of a name that comes twice a
+    parser keeps one.
+    """
+    text = value.decode("utf-8", "replace")
+    found: set[str] = set()
+
+    def note(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found.update(said for name, said in pairs if name == "subject" and isinstance(said, str))
+        return dict(pairs)
+
+    with suppress(ValueError, RecursionError):
+        json.loads(text, object_pairs_hook=note)
+    for quoted in _SUBJECT.findall(text):
+        with suppress(ValueError):
+            found.add(json.loads(quoted))
+    return frozenset(found)
 
 
 class _Search:
