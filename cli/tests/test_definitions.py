@@ -105,6 +105,20 @@ class TestGet:
         weir.write("again.yaml", written)
         assert weir.run().splitlines() == ["unchanged metric/to_get version 1"]
 
+    def test_what_a_metric_waits_for(self, weir: Command) -> None:
+        """Beside its text, so that a file holds nothing else; here no engine runs."""
+        store(weir, "x", metric("to_wait"), metric("to_wait", "s"))
+        for words in (("get", "metric/to_wait"), ("get", "metric/to_wait", "--json")):
+            written, errors = weir.do(*words)
+            assert "does not serve" not in written
+            assert errors.startswith(
+                "weir: version 2 does not serve yet: the panes driver counts nothing now: "
+                "no panes driver has been heard"
+            )
+        weir.write("s.yaml", "kind: source\nname: at_once\n")
+        weir.run()
+        assert weir.do("get", "source/at_once")[1] == ""
+
     def test_lists(self, weir: Command) -> None:
         """Of a kind, or all; each with who changed it and when."""
         store(weir, "x", metric("to_list"))

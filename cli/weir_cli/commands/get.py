@@ -1,4 +1,7 @@
-"""`weir get [KIND[/NAME]]`: the definitions in force, or the text of one."""
+"""`weir get [KIND[/NAME]]`: the definitions in force, or the text of one.
+
+Of a metric that does not serve yet standard error says what it waits for.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ import sys
 from typing import Any
 
 from weir_cli import exits
-from weir_cli.api import Api, quoted
+from weir_cli.api import Answer, Api, quoted
 from weir_cli.options import Place, add_command, kind_or_place, reached
-from weir_cli.telling import instant, printable, refuse, say_json, say_list
+from weir_cli.telling import complain, instant, printable, refuse, say_json, say_list
 
 
 def add(commands: Any) -> None:
@@ -37,7 +40,8 @@ def run(asked: argparse.Namespace) -> int:
 
 
 def _one(api: Api, wanted: Place, *, as_json: bool) -> int:
-    answer = api.call("GET", f"/definitions{quoted(wanted.kind, wanted.name)}")
+    where = f"/definitions{quoted(wanted.kind, wanted.name)}"
+    answer = api.call("GET", where)
     if not answer.is_ok:
         refuse(answer)
         return exits.REFUSED
@@ -47,7 +51,16 @@ def _one(api: Api, wanted: Place, *, as_json: bool) -> int:
         # As it stands in the log, so that it can be written to a file and applied again.
         text = str(answer.body["text"]).removesuffix("\n") + "\n"
         sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
+    if answer.body["state"] == "starting":
+        _tell_why(api.call("GET", f"{where}/progress"))
     return exits.DONE
+
+
+def _tell_why(answer: Answer) -> None:
+    """Say what a metric waits for; an older dashboard does not know."""
+    why = answer.body.get("waits_for") if answer.is_ok else None
+    if why:
+        complain(f"version {answer.body['version']} does not serve yet: {why}")
 
 
 def _list(api: Api, kind: str | None, *, as_json: bool) -> int:

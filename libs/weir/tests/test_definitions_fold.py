@@ -162,6 +162,15 @@ class TestDrivers:
         assert isinstance(start, Start)
         assert (start.instance, start.shards, start.incomplete_before_ms) == ("b", 2, 9)
 
+    @pytest.mark.parametrize("tenant_bytes", [None, 0, 7])
+    def test_a_start_may_say_what_a_tenant_may_have(self, tenant_bytes: int | None) -> None:
+        """Nothing at all is something else than nothing said."""
+        log = Log()
+        log.start(tenant_bytes=tenant_bytes)
+        start = log.state.start()
+        assert start is not None
+        assert start.tenant_bytes == tenant_bytes
+
     def test_jobs_have_fences_of_their_own(self) -> None:
         """The start of another job fences nobody of this one."""
         log = Log()

@@ -360,3 +360,8 @@ class TestLost:
             ("beyond_ms", 400 * DAY_MS, DAY_MS),
         ]
         assert installation.told().horizon_ms == 7_200_000
+
+    def test_readers_learn_what_a_tenant_may_have(self, installation: Installation) -> None:
+        """They tell the author of a version by it why it does not begin."""
+        installation.start(tenant_bytes=12_345)
+        assert installation.told().tenant_bytes == 12_345

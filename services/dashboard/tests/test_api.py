@@ -96,6 +96,9 @@ class TestDefinitions:
             assert read.json()["parsed"]["resolution"] == "10s"
             progress = http.get("/definitions/metric/fresh_one/progress").json()
             assert progress["active"] is False
+            assert "no panes driver has been heard" in progress["waits_for"]
+            waiting = http.get("/metrics/fresh_one").json()["waiting"]
+            assert waiting == {"version": 1, "instead": None, "why": progress["waits_for"]}
 
     def test_conditions(self, running: Any) -> None:
         """428 without a condition, 412 when it does not hold, else the next version."""

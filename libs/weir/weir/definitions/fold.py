@@ -279,6 +279,7 @@ class Definitions:
             at_ms=_number(record["at_ms"]),
             horizon_ms=_number(record.get("horizon_ms", 0)),
             beyond_ms=_number(record.get("beyond_ms", 0)),
+            tenant_bytes=None if (most := record.get("tenant_bytes")) is None else _number(most),
         )
         self._starts[start.job] = start
         return Change(offset, Outcome.APPLIED, start)

@@ -88,6 +88,8 @@ class Start:
         at_ms: When, by the driver's clock.
         horizon_ms: The dedup horizon that it counts by; 0: it did not say.
         beyond_ms: The age from which events are beyond the horizon; 0: it did not say.
+        tenant_bytes: What all metrics of a tenant may take together: no version begins beyond
+            it; None: it did not say.
     """
 
     fence: int
@@ -100,6 +102,7 @@ class Start:
     at_ms: int
     horizon_ms: int = 0
     beyond_ms: int = 0
+    tenant_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from weir.definitions.budget import Estimate, estimate
 from weir.definitions.check import definition_problem
 from weir.definitions.fold import Definitions
 from weir.definitions.metric import Metric
-from weir.problems import Reason
+from weir.problems import ProblemError, Reason
 
 _NAMED: Final = 3
 
@@ -44,6 +44,20 @@ def check_quota(metric: Metric, others: Mapping[str, int], tenant_bytes: int) ->
         }
         raise definition_problem([error], Reason.BUDGET_EXCEEDED)
     return cost
+
+
+def quota_refusal(
+    definitions: Definitions, tenant: str, metric: Metric, tenant_bytes: int
+) -> ProblemError | None:
+    """Return why a metric may not begin beside what its tenant has counted; None if it may.
+
+    The engine begins nothing that this refuses, and the API tells by it why nothing begins.
+    """
+    try:
+        check_quota(metric, counted_costs(definitions, tenant), tenant_bytes)
+    except ProblemError as problem:
+        return problem
+    return None
 
 
 def current_costs(definitions: Definitions, tenant: str) -> dict[str, int]:

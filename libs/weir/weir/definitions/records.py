@@ -89,6 +89,7 @@ class DriverStart:
         incomplete_before_ms: Panes that start earlier are incomplete; 0: none.
         horizon_ms: The dedup horizon: a recount of the log decides by it.
         beyond_ms: Events older than this when received are beyond the horizon.
+        tenant_bytes: What all metrics of a tenant may take together; None: it is not said.
     """
 
     instance: str
@@ -98,6 +99,7 @@ class DriverStart:
     incomplete_before_ms: int = 0
     horizon_ms: int = 0
     beyond_ms: int = 0
+    tenant_bytes: int | None = None
 
 
 def start_record(start: DriverStart, *, at_ms: int, job: str = "panes") -> NewRecord:
@@ -110,6 +112,7 @@ def start_record(start: DriverStart, *, at_ms: int, job: str = "panes") -> NewRe
         "incomplete_before_ms": start.incomplete_before_ms,
         "horizon_ms": start.horizon_ms,
         "beyond_ms": start.beyond_ms,
+        "tenant_bytes": start.tenant_bytes,
     }
     # The fence of a start record is its own offset, which nobody knows before.
     return _driver("start", job, None, at_ms, fields)

@@ -18,7 +18,7 @@ from weir.definitions.fold import Definitions
 from weir.definitions.fold_memo import FoldMemo
 from weir.definitions.history import Definition, Lane
 from weir.definitions.jobs import JobAsked, JobReport, JobState, job_record
-from weir.definitions.quota import check_quota, counted_costs
+from weir.definitions.quota import quota_refusal
 from weir.definitions.records import (
     Counting,
     NewRecord,
@@ -26,7 +26,6 @@ from weir.definitions.records import (
     lane_record,
     takeover_record,
 )
-from weir.problems import ProblemError
 
 from weir_analytics.jobs.open_jobs import to_erase
 from weir_analytics.panes.activation import (
@@ -133,20 +132,17 @@ class Changes:
     def _is_affordable(self, definition: Definition) -> bool:
         """Tell whether the tenant may have a version beside what it has counted.
 
-        The API has asked the same; what another producer wrote, or two at once, it has not.
+        The API has asked the same; what another producer wrote, or two at once, it has not. It
+        tells the author by the same function, and by the budget of this driver's start record.
         """
-        metric = definition.metric
+        metric, fold = definition.metric, self.stores.definitions.fold
         if metric is None:
             return False
-        others = counted_costs(self.stores.definitions.fold, definition.tenant)
-        try:
-            check_quota(metric, others, self.settings.tenant_bytes)
-        except ProblemError as problem:
-            if definition.vid not in self._dear:
-                LOG.warning("version_refused", vid=definition.vid, why=problem.message)
-                self._dear.add(definition.vid)
-            return False
-        return True
+        problem = quota_refusal(fold, definition.tenant, metric, self.settings.tenant_bytes)
+        if problem is not None and definition.vid not in self._dear:
+            LOG.warning("version_refused", vid=definition.vid, why=problem.message)
+            self._dear.add(definition.vid)
+        return problem is None
 
     def _activate(self, said: Counting, op: Literal["start", "stop"]) -> None:
         fence, at_ms = self.footing.fence.fence, self.clock.now_ms()

@@ -217,6 +217,7 @@ class _Start:
             incomplete_before_ms=max(incomplete_ms, before.incomplete_before_ms if before else 0),
             horizon_ms=settings.horizon_ms,
             beyond_ms=settings.beyond_ms,
+            tenant_bytes=settings.tenant_bytes,
         )
         offset = definitions.append(start_record(start, at_ms=self.clock.now_ms()))
         fence = Fence(offset, self.definitions_id)

@@ -28,7 +28,9 @@ export const metricWords = {
   },
   metric: {
     version: (n: number) => `version ${n}`,
-    starting: "Counting starts with the next batch.",
+    waiting: (version: number, why: string) => `Version ${version} does not serve yet: ${why}.`,
+    waitingInstead: (version: number, why: string, shown: number) =>
+      `Version ${version} does not serve yet, so version ${shown} is shown: ${why}.`,
     filling: (percent: number) => `Its history is being counted from the log: ${percent} %.`,
     fillingInstead: (version: number, percent: number, shown: number) =>
       `Version ${version} is being counted from the log: ${percent} %. Until it is done, version ${shown} is shown.`,

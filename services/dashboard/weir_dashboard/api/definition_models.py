@@ -117,9 +117,11 @@ class DefinitionDiff(Told):
 
 
 class Progress(Told):
-    """How far the newest version of a definition is in use.
+    """How far the version of a definition that is in force is in use.
 
-    `active`: it is counted live (metrics), or in use at once (all other kinds).
+    `active`: it is counted live (metrics), or in use at once (all other kinds). `waits_for`: why
+    it is not counted, or its lanes stand still, and what to do; null while it goes on, or serves.
+    `refused`: a newer version that readers pass over.
     """
 
     kind: str
@@ -129,6 +131,8 @@ class Progress(Told):
     serving: bool
     from_start: bool
     lanes: list[dict[str, Any]] = []  # noqa: RUF012  pydantic copies it
+    waits_for: str | None = None
+    refused: Refused | None = None
 
 
 class Validation(Told):

@@ -28,8 +28,10 @@ from weir_dashboard.api.definition_models import (
     Validation,
 )
 from weir_dashboard.api.models import Page, ProblemPlace
+from weir_dashboard.api.status import held
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
+from weir_dashboard.waiting import waits_for
 
 # Written by routes of their own, which know what must not be seen or chosen.
 OWN_ROUTES = frozenset({"job", "key", "member"})
@@ -91,7 +93,7 @@ async def get_history(kind: str, name: str, here: Here, caller: Who) -> Page[Cha
 
 @router.get("/definitions/{kind}/{name}/progress")
 async def get_progress(kind: str, name: str, here: Here, caller: Who) -> Progress:
-    """Tell whether the newest version is counted already, and how far its lanes are."""
+    """Tell whether the version in force is counted, how far its lanes are, or why it waits."""
     version = current(here, caller, kind, name)
     activation = here.catalog.activation(version.vid)
     active = activation is not None or kind != "metric"
@@ -106,6 +108,8 @@ async def get_progress(kind: str, name: str, here: Here, caller: Who) -> Progres
         serving=serving,
         from_start=activation is not None and activation.from_start,
         lanes=[{"lane": lane.lane, "at": lane.at, "of": lane.of} for lane in lanes],
+        waits_for=waiting_for(here, version),
+        refused=_newer(here, version),
     )
 
 
@@ -215,6 +219,16 @@ def told(here: Context, version: Definition) -> StoredDefinition:
         state=state,
         refused=_newer(here, version),
     )
+
+
+def waiting_for(here: Context, version: Definition) -> str | None:
+    """Return why a version in force does not go on to serve; None if it serves, or does."""
+    start = here.catalog.folded.start()
+    drivers = start.tenant_bytes if start is not None else None
+    # A driver of an older release does not say its own; both are meant to be the same.
+    tenant_bytes = here.settings.tenant_bytes if drivers is None else drivers
+    why = held(here, here.clock.now_ms(), here.observer.fresh())
+    return waits_for(here.catalog.folded, version, tenant_bytes, why)
 
 
 def _newer(here: Context, version: Definition) -> Refused | None:

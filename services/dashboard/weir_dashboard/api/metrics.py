@@ -6,13 +6,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from weir.definitions.history import Definition
+from weir.definitions.in_force import refusal
 from weir.definitions.jobs import last_audit
 from weir.definitions.metric import Metric as MetricModel
 from weir.problems import ProblemError, Reason, echo
 from weir.series import OTHER, decode_series, fit
 from weir_reading.served import shown
 
-from weir_dashboard.api.definitions import change_of
+from weir_dashboard.api.definitions import change_of, waiting_for
 from weir_dashboard.api.models import Page
 from weir_dashboard.api.read_models import (
     Board,
@@ -21,6 +22,7 @@ from weir_dashboard.api.read_models import (
     MetricDetail,
     NamedSeries,
     Verified,
+    Waiting,
 )
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
@@ -52,6 +54,7 @@ async def get_metric(name: str, here: Here, caller: Who) -> MetricDetail:
             "versions": [change_of(edit) for edit in history],
             "verified": _verified(here, caller, name),
             "filling": _filling(here, caller, name, version),
+            "waiting": _waiting(here, caller, name, version),
         }
     )
 
@@ -124,6 +127,20 @@ def _filling(here: Context, caller: Caller, name: str, shown: Definition) -> Fil
         at=sum(lane.at for lane in lanes),
         of=sum(lane.of for lane in lanes),
     )
+
+
+def _waiting(here: Context, caller: Caller, name: str, shown: Definition) -> Waiting | None:
+    """Return what keeps the newest version from serving; None if nothing does."""
+    version = here.catalog.folded.get(caller.tenant, "metric", name)
+    if version is None:
+        return None
+    if (why := waiting_for(here, version)) is not None:
+        instead = shown.version if shown.vid != version.vid else None
+        return Waiting(version=version.version, instead=instead, why=why)
+    newest = here.catalog.folded.history(caller.tenant, "metric", name)[0]
+    if (problem := refusal(newest)) is not None:
+        return Waiting(version=newest.version, instead=shown.version, why=problem.message)
+    return None
 
 
 def _model(version: Definition) -> MetricModel:

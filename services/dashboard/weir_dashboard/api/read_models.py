@@ -111,10 +111,23 @@ class Filling(Told):
     of: int
 
 
+class Waiting(Told):
+    """The newest version where something keeps it from serving.
+
+    `why` says what is required, what came, and what to do; `instead` is the version that serves
+    until then, null if there is none.
+    """
+
+    version: int
+    instead: int | None
+    why: str
+
+
 class MetricDetail(Metric):
     """A metric as it is served, with its versions and what it keeps.
 
-    `verified` is null without an audit, `filling` once the newest version serves.
+    `verified` is null without an audit, `filling` once the newest version serves, `waiting` while
+    nothing keeps it from that.
     """
 
     lateness_ms: int
@@ -122,6 +135,7 @@ class MetricDetail(Metric):
     versions: list[Change]
     verified: Verified | None = None
     filling: Filling | None = None
+    waiting: Waiting | None = None
 
 
 class NamedSeries(Told):

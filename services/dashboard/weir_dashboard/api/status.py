@@ -12,6 +12,8 @@ from weir_dashboard.api.flow_models import Holding, Lag, LogHeld, Part, Pipeline
 from weir_dashboard.api.models import Fresh
 from weir_dashboard.context import Context, Here
 from weir_dashboard.freshness import STALE_MS
+from weir_dashboard.freshness import Fresh as Freshness
+from weir_dashboard.holding import Holding as Held
 from weir_dashboard.holding import Said, holding, log_held, newest_of
 from weir_dashboard.live.pipeline import bottleneck_of
 
@@ -28,7 +30,7 @@ async def status(here: Here) -> Status:
     now_ms, fresh = here.clock.now_ms(), here.observer.fresh()
     panes = newest_of(here.parts.named("panes"), now_ms)
     detail = panes.detail if panes is not None else None
-    why = holding(fresh, _said(here, panes, now_ms))
+    why = held(here, now_ms, fresh)
     through_ms = fresh.processed_through_ms
     return Status(
         now_ms=now_ms,
@@ -50,6 +52,12 @@ async def pipeline(here: Here) -> Pipeline:
     """Return the flow: the parts and which of them is the bottleneck."""
     known = list(here.parts.known.values())
     return Pipeline(bottleneck=bottleneck_of(known), parts=_parts(here), fresh=fresh_of(here))
+
+
+def held(here: Context, now_ms: int, fresh: Freshness) -> Held | None:
+    """Return what holds the numbers back; None if nothing does."""
+    panes = newest_of(here.parts.named("panes"), now_ms)
+    return holding(fresh, _said(here, panes, now_ms))
 
 
 def _said(here: Context, panes: parts.Part | None, now_ms: int) -> Said:

@@ -355,7 +355,7 @@ export interface paths {
         };
         /**
          * Get Progress
-         * @description Tell whether the newest version is counted already, and how far its lanes are.
+         * @description Tell whether the version in force is counted, how far its lanes are, or why it waits.
          */
         get: operations["get_progress_api_v1_definitions__kind___name__progress_get"];
         put?: never;
@@ -1943,7 +1943,8 @@ export interface components {
          * MetricDetail
          * @description A metric as it is served, with its versions and what it keeps.
          *
-         *     `verified` is null without an audit, `filling` once the newest version serves.
+         *     `verified` is null without an audit, `filling` once the newest version serves, `waiting` while
+         *     nothing keeps it from that.
          */
         MetricDetail: {
             /** Active */
@@ -1974,6 +1975,7 @@ export interface components {
             version: number;
             /** Versions */
             versions: components["schemas"]["Change"][];
+            waiting?: components["schemas"]["Waiting"] | null;
         };
         /**
          * MetricLedger
@@ -2314,9 +2316,11 @@ export interface components {
         };
         /**
          * Progress
-         * @description How far the newest version of a definition is in use.
+         * @description How far the version of a definition that is in force is in use.
          *
-         *     `active`: it is counted live (metrics), or in use at once (all other kinds).
+         *     `active`: it is counted live (metrics), or in use at once (all other kinds). `waits_for`: why
+         *     it is not counted, or its lanes stand still, and what to do; null while it goes on, or serves.
+         *     `refused`: a newer version that readers pass over.
          */
         Progress: {
             /** Active */
@@ -2334,10 +2338,13 @@ export interface components {
             }[];
             /** Name */
             name: string;
+            refused?: components["schemas"]["Refused"] | null;
             /** Serving */
             serving: boolean;
             /** Version */
             version: number;
+            /** Waits For */
+            waits_for?: string | null;
         };
         /**
          * Quarantined
@@ -2956,6 +2963,21 @@ export interface components {
             version: number;
         };
         /**
+         * Waiting
+         * @description The newest version where something keeps it from serving.
+         *
+         *     `why` says what is required, what came, and what to do; `instead` is the version that serves
+         *     until then, null if there is none.
+         */
+        Waiting: {
+            /** Instead */
+            instead: number | null;
+            /** Version */
+            version: number;
+            /** Why */
+            why: string;
+        };
+        /**
          * Window
          * @description Which kind of windows, and how long each is.
          */
@@ -3081,6 +3103,7 @@ export type StoredDefinition = components['schemas']['StoredDefinition'];
 export type TenantChange = components['schemas']['TenantChange'];
 export type Validation = components['schemas']['Validation'];
 export type Verified = components['schemas']['Verified'];
+export type Waiting = components['schemas']['Waiting'];
 export type Window = components['schemas']['Window'];
 export type $defs = Record<string, never>;
 export interface operations {

@@ -7,7 +7,7 @@ import { shownOf } from "../../charts/watched";
 import { ParamNotes, TimeControls } from "../../components/controls";
 import { Icon } from "../../components/icon";
 import { type PageProps, useTitle } from "../../components/lazy";
-import { Note, Refused } from "../../components/notes";
+import { Refused } from "../../components/notes";
 import { Seg } from "../../components/seg";
 import { isList } from "../../lib/numbers";
 import { type Asking, queryOf } from "../../lib/query";
@@ -27,20 +27,25 @@ import { PutOnBoard } from "./put-on-board";
 import { SeriesPanel } from "./series-panel";
 import { TopTexts } from "./top-texts";
 import { Verified } from "./verified";
+import { Waiting } from "./waiting";
 
 const CHART_PX = 330;
 const STARTING_MS = 2_000;
+const WAITING_MS = 15_000;
 
 export default function MetricPage({ names }: PageProps) {
   const name = names.get("name") ?? "";
   useTitle(name);
   const ready = session.value?.signed_in ?? false;
   const path = ready ? `/metrics/${encodeURIComponent(name)}` : null;
-  const [starting, setStarting] = useState(true);
-  const detail = useLoad<MetricDetail>(path, starting ? STARTING_MS : undefined);
-  const active = detail.body?.active ?? false;
-  const filling = detail.body?.filling != null;
-  useEffect(() => setStarting(!active || filling), [active, filling]);
+  const [everyMs, setEveryMs] = useState<number | undefined>(STARTING_MS);
+  const detail = useLoad<MetricDetail>(path, everyMs);
+  const starting = !detail.body?.active || detail.body.filling != null;
+  const waiting = detail.body?.waiting != null;
+  useEffect(
+    () => setEveryMs(starting ? STARTING_MS : waiting ? WAITING_MS : undefined),
+    [starting, waiting],
+  );
   const definition = useLoad<Definition>(
     ready ? `/definitions/metric/${encodeURIComponent(name)}` : null,
   );
@@ -69,11 +74,7 @@ export default function MetricPage({ names }: PageProps) {
         <TimeControls />
       </div>
       <ParamNotes />
-      {metric && !metric.active && (
-        <Note tone="warn" icon="stale">
-          {metricWords.metric.starting}
-        </Note>
-      )}
+      {metric && <Waiting metric={metric} />}
       {metric && <Filling metric={metric} />}
       {definition.body && metric && <Summary definition={definition.body} metric={metric} />}
       {detail.problem && <Refused problem={detail.problem} retry={detail.reload} />}
