@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 from weir_analytics.panes.batch import Batch
+from weir_analytics.panes.dedup import PartitionState
 from weir_analytics.panes.dispose import DisposeTask
 from weir_analytics.panes.holes import (
     MOST_TOLD,
@@ -21,13 +22,15 @@ from weir_analytics.panes.holes import (
     Reading,
     beyond,
     last_record,
-    within,
+    up_to,
 )
 from weir_analytics.panes.kinds import Kind
 
 from .log_frames import NOW_MS, batch_of
 
 END = 12
+FIRST_OFFSETS = "weir_analytics.panes.dispose.first_offsets"
+STATE_BEFORE = "weir_analytics.panes.dispose.state_before"
 
 
 def offsets_of(holes: list[Hole], partition: int = 0) -> set[int]:
@@ -71,11 +74,12 @@ class TestBeyond:
         for p in (0, 1):
             assert offsets_of(left, p) == offsets_of(holes, p) - offsets_of(known, p)
 
-    def test_a_range_knows_the_holes_that_it_touches(self) -> None:
-        """Both edges of both ends."""
+    def test_a_range_knows_the_holes_up_to_its_end(self) -> None:
+        """Both edges; also those before it, across which a dedup state is read back."""
         holes = [Hole(0, 3, 4), Hole(0, 8, 9), Hole(1, 0, 0)]
-        assert within(holes, {0: 4}, {0: 9}) == (holes[0], holes[1])
-        assert within(holes, {0: 5}, {0: 8}) == ()
+        assert up_to(holes, {0: 9}) == (holes[0], holes[1])
+        assert up_to(holes, {0: 8, 1: 0}) == (holes[0],)
+        assert up_to(holes, {0: 3, 1: 1}) == (holes[2],)
 
 
 class TestMet:
@@ -144,17 +148,29 @@ class TestTask:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offsets: list[int]
     ) -> None:
         """Within, at the start and at the end of the range; nothing of it is kept."""
-        monkeypatch.setattr("weir_analytics.panes.dispose.first_offset", lambda _log: 0)
+        monkeypatch.setattr(FIRST_OFFSETS, lambda *_: {0: 0})
         (missing,) = {0, 1, 2, 3} - set(offsets)
         with pytest.raises(HoleError, match=f"partition 0 from {missing} to {missing}"):
             self.run(batch_of(tmp_path, 4), offsets)
+        assert not list(tmp_path.rglob("*.run"))
+
+    def test_what_a_state_lacks_ends_it_too(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With all that the task lacks itself: each partition costs no tries of its own."""
+        monkeypatch.setattr(FIRST_OFFSETS, lambda *_: {0: 0})
+        state = PartitionState(3_600_000, 4)
+        monkeypatch.setattr(STATE_BEFORE, lambda *_: (state, [Hole(0, 1, 2)]))
+        told = "partition 0 from 1 to 2, partition 0 from 5 to 5; the range"
+        with pytest.raises(HoleError, match=told):
+            self.run(batch_of(tmp_path, 7, start={0: 4}), [4, 6])
         assert not list(tmp_path.rglob("*.run"))
 
     def test_what_retention_took_is_told_elsewhere(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A lane goes on where the log begins now: who opened it has told what is gone."""
-        monkeypatch.setattr("weir_analytics.panes.dispose.first_offset", lambda _log: 2)
+        monkeypatch.setattr(FIRST_OFFSETS, lambda *_: {0: 2})
         assert self.run(batch_of(tmp_path, 4), [2, 3]) == [None, 2]
 
     @pytest.mark.parametrize("offsets", [[1, 2], [2], [0, 1, 2], [2, 3]])

@@ -48,7 +48,8 @@ class Batch:
             Spark's source reads it, and task i commits shard i.
         bounds: Beyond which digests series of full panes are `other`; a driver that knows none
             makes the same panes.
-        lost: Holes of the log that are known and told: nobody looks for their records.
+        lost: Holes of the log, up to the batch's end, that are known and told: nobody looks for
+            their records.
         trim_outbox: By shard, the last outbox entry that a batch record holds.
         secrets_dir: Where a worker reads the passwords of Redis and Kafka; they are never sent
             along.

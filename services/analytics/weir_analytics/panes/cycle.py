@@ -28,7 +28,7 @@ from weir_analytics.panes.commit_job import OutboxEntry
 from weir_analytics.panes.corrections import Arrival, publish
 from weir_analytics.panes.crowded import Crowded
 from weir_analytics.panes.forgetting import Forgetting
-from weir_analytics.panes.holes import Hole, HoleError, beyond, taken, within
+from weir_analytics.panes.holes import Hole, check_read, up_to
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.outcome import Outcome, outcome_of, processed_through
@@ -192,10 +192,7 @@ class Cycle:
             for p in sorted(unread)
             if start.get(p, 0) < batch.end[p]
         ]
-        if missing := beyond(holes, batch.lost):
-            missing = beyond(missing, taken(LogOffsets(batch.kafka, batch.topic).start()))
-        if missing:
-            raise HoleError(missing)
+        check_read(holes, batch.lost, lambda _: LogOffsets(batch.kafka, batch.topic).start())
 
     def range_of(self, start: Offsets, end: Offsets, number: int) -> Batch:
         """Return a batch over a range, under this driver's fence."""
@@ -211,7 +208,7 @@ class Cycle:
             end=dict(end),
             shards=settings.shards,
             horizon_ms=settings.horizon_ms,
-            lost=within(self.footing.lost, start, end),
+            lost=up_to(self.footing.lost, end),
             kafka_bootstrap=settings.kafka_bootstrap,
             kafka_security_protocol=settings.kafka_security_protocol,
             kafka_sasl_mechanism=settings.kafka_sasl_mechanism,

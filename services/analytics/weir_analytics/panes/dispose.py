@@ -18,7 +18,7 @@ ends with an error, before anybody commits what the others have told (`holes.py`
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,8 @@ from weir_analytics.panes import crowded
 from weir_analytics.panes.batch import Batch, current_batch
 from weir_analytics.panes.commit_job import Bound
 from weir_analytics.panes.dedup import PartitionState
-from weir_analytics.panes.history import LogPartition, first_offset
-from weir_analytics.panes.holes import Hole, HoleError, Reading, beyond, last_record, taken
+from weir_analytics.panes.history import first_offsets
+from weir_analytics.panes.holes import Hole, Reading, check_read, last_record
 from weir_analytics.panes.kinds import Fate, Kind
 from weir_analytics.panes.quarantine import (
     Copy,
@@ -124,6 +124,7 @@ class DisposeTask:
         self._batch = batch
         self._states: dict[int, PartitionState] = {}
         self._reading = Reading(batch.start, batch.end)
+        self._unknown: list[Hole] = []
         self._last = {p: last_record(p, end, batch.lost) for p, end in batch.end.items()}
         self._copies = 0
 
@@ -147,24 +148,18 @@ class DisposeTask:
             all_partitions: Whether all partitions of the batch were this task's.
 
         Raises:
-            HoleError: If records were missing that nobody knows to be lost.
+            HoleError: If records were missing that nobody knows to be lost, in the range or
+                where a state was read back.
         """
-        if self._batch.dry:
-            return
-        self._check(self._reading.holes(all_partitions=all_partitions))
-        for partition, state in self._states.items():
-            folder = dedup_folder(self._batch, partition)
-            write_run(folder, state.run(self._batch.end[partition]), self._batch.horizon_ms)
-            tidy(folder, state.start, self._batch.horizon_ms)
-
-    def _check(self, holes: list[Hole]) -> None:
         batch = self._batch
-        if missing := beyond(holes, batch.lost):
-            partitions = {hole.partition for hole in missing}
-            logs = {p: LogPartition(batch.kafka, batch.topic, p) for p in partitions}
-            missing = beyond(missing, taken({p: first_offset(log) for p, log in logs.items()}))
-        if missing:
-            raise HoleError(missing)
+        if batch.dry:
+            return
+        holes = [*self._unknown, *self._reading.holes(all_partitions=all_partitions)]
+        check_read(holes, batch.lost, partial(first_offsets, batch.kafka, batch.topic))
+        for partition, state in self._states.items():
+            folder = dedup_folder(batch, partition)
+            write_run(folder, state.run(batch.end[partition]), batch.horizon_ms)
+            tidy(folder, state.start, batch.horizon_ms)
 
     def _decide(self, rows: _Slice, part: Rows) -> None:
         partition = int(rows.partition[part[0]])
@@ -183,8 +178,9 @@ class DisposeTask:
     def _state(self, partition: int, first_at_ms: int) -> PartitionState:
         state = self._states.get(partition)
         if state is None:
-            state = state_before(self._batch, partition, first_at_ms)
+            state, holes = state_before(self._batch, partition, first_at_ms)
             self._states[partition] = state
+            self._unknown += holes
         return state
 
     def _look_into(self, rows: _Slice, part: Rows) -> None:

@@ -83,14 +83,18 @@ def first_at(log: LogPartition, at_ms: int) -> int:
         return max(start, place.offset if place.offset >= 0 else end)
 
 
-def first_offset(log: LogPartition) -> int:
-    """Return the first offset that is still there.
+def first_offsets(kafka: Kafka, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+    """Return the first offset of some partitions that is still there.
 
     Raises:
         KafkaException: If the log did not answer.
     """
-    with reader(log.kafka) as consumer:
-        return consumer.get_watermark_offsets(log.at(0), timeout=TIMEOUT_S)[0]
+    with reader(kafka) as consumer:
+        places = [TopicPartition(topic, partition) for partition in partitions]
+        return {
+            place.partition: consumer.get_watermark_offsets(place, timeout=TIMEOUT_S)[0]
+            for place in places
+        }
 
 
 def record_from(log: LogPartition, offset: int) -> Message:

@@ -5,6 +5,9 @@ compacted. A task that meets a hole ends before anything is committed, and the d
 again: the range is read once more. A hole that stays is lost, like what retention took: it
 is told with place and count, panes that it may touch are incomplete, and counting goes on.
 
+The same holds of what is read before a range, where a dedup state is made again: a repeat of
+a record that did not come would be counted twice.
+
 What became of a hole is kept by the process: the next one tries anew, and tells it again.
 """
 
@@ -12,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -97,6 +100,30 @@ def beyond(holes: Iterable[Hole], known: Iterable[Hole]) -> list[Hole]:
     return found
 
 
+def check_read(
+    holes: Iterable[Hole],
+    known: Iterable[Hole],
+    first_offsets: Callable[[Collection[int]], Offsets],
+) -> None:
+    """Do nothing if every hole is known to be lost, or was taken by retention.
+
+    Retention takes the beginning of the log, also of a range that is being read. Who is behind
+    it is told elsewhere; it is no hole.
+
+    Args:
+        holes: What was not read.
+        known: What is known and told.
+        first_offsets: Returns what some partitions begin with now; asked only if need be.
+
+    Raises:
+        HoleError: If there is another one.
+    """
+    if missing := beyond(holes, known):
+        missing = beyond(missing, taken(first_offsets({hole.partition for hole in missing})))
+    if missing:
+        raise HoleError(missing)
+
+
 def last_record(partition: int, end: int, known: Iterable[Hole]) -> int:
     """Return the offset of the last record before `end`, with the holes that are known."""
     last = end - 1
@@ -111,13 +138,12 @@ def taken(first: Offsets) -> list[Hole]:
     return [Hole(partition, 0, offset - 1) for partition, offset in first.items() if offset]
 
 
-def within(holes: Iterable[Hole], start: Offsets, end: Offsets) -> tuple[Hole, ...]:
-    """Return the holes that a range touches."""
-    return tuple(
-        one
-        for one in holes
-        if start.get(one.partition, 0) <= one.last and one.first < end.get(one.partition, 0)
-    )
+def up_to(holes: Iterable[Hole], end: Offsets) -> tuple[Hole, ...]:
+    """Return the holes that a range up to some offsets may meet: those in it, and before it.
+
+    How far before it a dedup state is read back from is known only where that is done.
+    """
+    return tuple(one for one in holes if one.first < end.get(one.partition, 0))
 
 
 class Met:

@@ -16,8 +16,9 @@ from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.decode import END
 from weir_analytics.panes.dedup import PartitionState
 from weir_analytics.panes.history import LogPartition, first_at, headers_of, read_range
+from weir_analytics.panes.holes import Hole, Reading, beyond
 from weir_analytics.panes.kinds import Kind
-from weir_analytics.panes.runs import chain_before, write_run
+from weir_analytics.panes.runs import Run, chain_before, write_run
 
 # Kafka finds an offset by time to the millisecond; a second covers its rounding.
 MARGIN_MS = 1_000
@@ -46,29 +47,55 @@ def forget_lanes(dedup_dir: Path, topic_id: str, lanes: Collection[str]) -> None
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def state_before(batch: Batch, partition: int, first_at_ms: int) -> PartitionState:
-    """Return the state of a partition before the batch's first record.
+def state_before(
+    batch: Batch, partition: int, first_at_ms: int
+) -> tuple[PartitionState, list[Hole]]:
+    """Return the state of a partition before the batch's first record, and what it lacks.
+
+    Whoever is given holes must not let the batch be recorded before they are told: a repeat of a
+    record that was not read would be counted twice. They are no error yet, so that those of all
+    partitions of a task are told at once. Such a state is not kept.
 
     Args:
         batch: The batch; a repetition of it gets the same state.
         partition: The partition.
         first_at_ms: Append time of the batch's first record in it.
+
+    Raises:
+        KafkaException: If the log does not hold what is read of it, or did not answer in time.
     """
     start = batch.start.get(partition, 0)
     if batch.dry:
-        return PartitionState(batch.horizon_ms, start)
+        return PartitionState(batch.horizon_ms, start), []
     folder = dedup_folder(batch, partition)
     chain = chain_before(folder, start, batch.horizon_ms)
+    holes: list[Hole] = []
     if chain is None:
-        log = LogPartition(batch.kafka, batch.topic, partition)
-        begin = first_at(log, first_at_ms - batch.horizon_ms - MARGIN_MS)
-        begin = min(begin, start)
-        state = PartitionState(batch.horizon_ms, begin)
-        for messages in read_range(log, begin, start):
-            _replay(state, messages)
-        write_run(folder, state.run(start), batch.horizon_ms)
-        chain = [state.run(start)]
-    return PartitionState.after(chain, start, batch.horizon_ms)
+        run, holes = _read_back(batch, partition, first_at_ms)
+        if not holes:
+            write_run(folder, run, batch.horizon_ms)
+        chain = [run]
+    return PartitionState.after(chain, start, batch.horizon_ms), holes
+
+
+def _read_back(batch: Batch, partition: int, first_at_ms: int) -> tuple[Run, list[Hole]]:
+    """Read one horizon of the log up to a batch's first record; return what was missing, too.
+
+    Of that retention may have taken the beginning: reading begins where the log does now, and a
+    repeat of what is gone is counted, since nothing knows of the first one any more. What
+    retention takes while this reads is an error of the log's, and the batch comes again. Records
+    that are missing in between are a hole, as in a batch (`holes.py`); one that is given up is
+    passed like what is gone, and the panes of one horizon behind it are incomplete.
+    """
+    start = batch.start.get(partition, 0)
+    log = LogPartition(batch.kafka, batch.topic, partition)
+    begin = min(start, first_at(log, first_at_ms - batch.horizon_ms - MARGIN_MS))
+    state = PartitionState(batch.horizon_ms, begin)
+    reading = Reading({partition: begin}, {partition: start})
+    for messages in read_range(log, begin, start):
+        reading.take(partition, np.array([m.offset() for m in messages], np.int64))
+        _replay(state, messages)
+    return state.run(start), beyond(reading.holes(all_partitions=True), batch.lost)
 
 
 def received_before(batch: Batch) -> dict[int, int]:
