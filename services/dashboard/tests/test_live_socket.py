@@ -269,6 +269,32 @@ class TestHeartbeat:
         return fresh["status"], fresh["part"]
 
 
+class TestNewerRelease:
+    def test_open_sockets_end_with_the_reason(self, running: Any) -> None:
+        """As requests do: who comes back is refused what cannot be known, and gets the rest."""
+        newer = running.dashboard.context.alerts.newer
+        why = "record of weir.alerts must be of format version 1 or below, got 2: a newer release"
+        with greeted(running) as client, dialed(running) as silent:
+            client.say("subscribe", id=1, to="alerts")
+            client.hear("subscribed")
+            newer.meet(why)
+            try:
+                bye = client.hear("goodbye", timeout_s=3)
+                assert (bye["code"], bye["reason"]) == (1013, why)
+                assert client.close_code() == 1013
+                assert client.socket.close_reason == why
+                # Who was told nothing yet need not come again.
+                silent.say("hello", v=1, auth=running.key)
+                silent.hear("heartbeat")
+                silent.say("subscribe", id=1, to="alerts")
+                problem = silent.hear("error")["problem"]
+                assert (problem["code"], problem["message"]) == ("not_available", why)
+                silent.say("subscribe", id=2, to="pipeline")
+                assert silent.hear("subscribed")["id"] == 2
+            finally:
+                newer.why = None
+
+
 class TestTail:
     def test_an_event_is_shown_and_then_its_fate(self, running: Any, engine: Any) -> None:
         """A sampled event reaches the client at once; its fate follows with the batch."""

@@ -11,17 +11,21 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from first_release import TOPICS, newer, redis_state
+from websockets.frames import Close
 from weir import names
 from weir.clock import SystemClock
 from weir.formats import NewerFormatError
 from weir.kafka import Kafka
 from weir_dashboard.api import corrections as corrections_api
 from weir_dashboard.api import problems, query, status
+from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context
 from weir_dashboard.definitions.catalog import Catalog
 from weir_dashboard.definitions.writer import Expected, Writer
 from weir_dashboard.live.alerts import AlertFeeds
+from weir_dashboard.live.client import Client
 from weir_dashboard.live.corrections import CorrectionFeeds
+from weir_dashboard.live.hub import Hub
 from weir_dashboard.queries import Queries
 from weir_dashboard.store.alerts import Alerts
 from weir_dashboard.store.corrections import Corrections
@@ -137,6 +141,94 @@ class TestDefinitions:
         place = ("shop", "metric", "new")
         with pytest.raises(NewerFormatError, match=WORDS):
             asyncio.run(writer.put(place, "", by="a", expected=Expected(absent=True)))
+
+
+class Socket:
+    """A socket that keeps what is written and how it was closed."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+        self.closed: list[tuple[int, str]] = []
+
+    def write(self, frame: bytes) -> None:
+        """Keep a frame."""
+        self.written.append(frame)
+
+    def close(self, code: int, reason: str) -> None:
+        """Keep how it was closed."""
+        Close(code, reason).serialize()  # raises if the reason is longer than a frame has room for
+        self.closed.append((code, reason))
+
+
+class TestOpenSockets:
+    """When the hub ends them; `test_live_socket.py` shows it on a real one."""
+
+    LONG = f"record 1 of weir.definitions {WORDS} of Weir wrote it; run that release again, or ü"
+
+    def hub(self, met: set[str]) -> Hub:
+        """Return a hub of a dashboard that has met something."""
+        return Hub(
+            observer=NOBODY,
+            feeds=NOBODY,
+            tails=NOBODY,
+            alerts=NOBODY,
+            corrections=NOBODY,
+            conversation=cast("Any", SimpleNamespace()),
+            max_sockets=9,
+            newer=lambda: met,
+        )
+
+    def open(self, hub: Hub, *, greeted: bool = True) -> Socket:
+        """Return a socket that the hub has."""
+        socket: Any = Socket()
+        caller = Caller("shop", frozenset({"read"}), "key") if greeted else None
+        hub.clients[socket] = Client(socket, 0.0, caller)
+        return cast("Socket", socket)
+
+    def test_those_that_were_told_something_end_once(self) -> None:
+        """With all of the reason; later ones, and those without a caller, go on."""
+        hub = self.hub({self.LONG})
+        told, asking = self.open(hub), self.open(hub, greeted=False)
+        hub._end_before_newer(0.0)
+        later = self.open(hub)
+        hub._end_before_newer(1_000.0)
+
+        assert (len(told.closed), asking.closed, later.closed) == (1, [], [])
+        assert self.LONG.encode() in told.written[0]
+        code, reason = told.closed[0]
+        assert code == 1013
+        assert self.LONG.startswith(reason)
+        assert len(reason) > 100
+
+    def test_nothing_met_ends_nothing(self) -> None:
+        """Nor does what is forgotten again."""
+        met: set[str] = set()
+        hub = self.hub(met)
+        socket = self.open(hub)
+        hub._end_before_newer(0.0)
+        assert socket.closed == []
+
+    def test_each_reason_ends_them(self) -> None:
+        """A socket may follow alerts while definitions cannot be read; then those cannot either."""
+        met = {"definitions"}
+        hub = self.hub(met)
+        hub._end_before_newer(0.0)
+        socket = self.open(hub)
+        met.add("alerts")
+        hub._end_before_newer(1_000.0)
+        assert socket.closed == [(1013, "alerts")]
+
+    def test_one_that_comes_and_goes_does_not_end_them_again_and_again(self) -> None:
+        """As marks do while another release begins: four looks a second, an end in 40 s."""
+        met: set[str] = set()
+        hub, ended = self.hub(met), 0
+        for look in range(1_600):
+            socket = self.open(hub)
+            met ^= {"marks"}
+            hub._end_before_newer(look / 4)
+            ended += len(socket.closed)
+            hub.clients.clear()
+        assert 2 <= ended <= 20
 
 
 class TestAlerts:

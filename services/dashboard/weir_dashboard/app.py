@@ -150,6 +150,7 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
         corrections=late_feeds,
         conversation=conversation,
         max_sockets=settings.max_sockets,
+        newer=lambda: context.newer_met,
     )
     observer.watch(lambda: feeds)
     batches.listen(catalog.follow)

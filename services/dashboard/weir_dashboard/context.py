@@ -50,13 +50,14 @@ class Context:
     @property
     def newer(self) -> str | None:
         """Why something cannot be read that a newer release wrote; None while nothing was met."""
-        return (
-            self.catalog.folded.newer.why
-            or self.batches.newer.why
-            or self.queries.panes.newer.why
-            or self.alerts.newer.why
-            or self.corrections.newer.why
-        )
+        return next(iter(self.newer_met), None)
+
+    @property
+    def newer_met(self) -> tuple[str, ...]:
+        """The same of everything that was met, in the words of each who met it."""
+        readers = (self.catalog.folded, self.batches, self.queries.panes, self.alerts)
+        found = (one.newer.why for one in (*readers, self.corrections))
+        return tuple(why for why in found if why is not None)
 
 
 def context(request: Request) -> Context:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Coroutine
+from collections.abc import Callable, Collection, Coroutine
+from math import inf
 from typing import Any
 
 import structlog
@@ -56,7 +57,20 @@ class Hub:
         corrections: CorrectionFeeds,
         conversation: Conversation,
         max_sockets: int,
+        newer: Callable[[], Collection[str]],
     ) -> None:
+        """Prepare.
+
+        Args:
+            observer: How fresh the numbers are.
+            feeds: The feeds of queries.
+            tails: Those of tails.
+            alerts: Those of alerts.
+            corrections: Those of corrections.
+            conversation: What messages come to.
+            max_sockets: Most sockets of this process.
+            newer: Returns why each of what a newer release wrote cannot be read.
+        """
         self._observer = observer
         self._feeds = feeds
         self._tails = tails
@@ -66,6 +80,9 @@ class Hub:
         self._pipelines = Pipelines(observer)
         conversation.pipelines = self._pipelines
         self._max_sockets = max_sockets
+        self._newer = newer
+        self._met: frozenset[str] = frozenset()
+        self._met_s = -inf
         self._tasks: set[asyncio.Task[None]] = set()
         self._told: tuple[str, str | None] = ("", None)
         self._beat_s = self._ping_s = self._recheck_s = 0.0
@@ -92,7 +109,7 @@ class Hub:
             message = read_message(json.loads(text))
         except (UnknownOpError, ValueError, RecursionError) as error:
             reason = str(error) if isinstance(error, UnknownOpError) else "a frame must be JSON"
-            socket.close(4400, reason.encode()[:120].decode(errors="ignore"))
+            socket.close(4400, _cut(reason))
             return
         except ProblemError as problem:
             socket.write(frames.error(_id_of(text), problem))
@@ -115,10 +132,8 @@ class Hub:
             self._conversation.drop_all(client)
 
     def goodbye(self, socket: LiveSocket) -> None:
-        """Say good-bye: clients come back spread over a few seconds."""
-        after_ms = random.randint(0, MAX_RESTART_MS)  # noqa: S311  spreads load, hides nothing
-        socket.write(frames.frame("goodbye", code=1012, reason="restart", after_ms=after_ms))
-        socket.close(1012, "restart")
+        """Say good-bye because the server stops."""
+        self._say_goodbye(socket, 1012, "restart")
 
     # ── what the rest of the service tells ──────────────────────────────────
 
@@ -154,6 +169,12 @@ class Hub:
             task.cancel()
 
     # ── inside ──────────────────────────────────────────────────────────────
+
+    def _say_goodbye(self, socket: LiveSocket, code: int, reason: str) -> None:
+        """Close with a reason in full: clients come back spread over a few seconds."""
+        after_ms = random.randint(0, MAX_RESTART_MS)  # noqa: S311  spreads load, hides nothing
+        socket.write(frames.frame("goodbye", code=code, reason=reason, after_ms=after_ms))
+        socket.close(code, _cut(reason))
 
     async def _greet(self, client: Client, hello: Hello) -> None:
         try:
@@ -192,6 +213,7 @@ class Hub:
             client.socket.write(frames.error(getattr(message, "id", None), problem))
 
     def _tick(self, now_s: float) -> None:
+        self._end_before_newer(now_s)
         for client in list(self.clients.values()):
             if client.caller is None and now_s - client.opened_s > HELLO_S:
                 client.socket.close(4401, "no hello within 5 s")
@@ -203,6 +225,22 @@ class Hub:
         self._feeds.drop_idle(HISTORY_S)
         self._alerts.send(now_s)
         self._corrections.send(now_s)
+
+    def _end_before_newer(self, now_s: float) -> None:
+        """End the sockets that began before something of a newer release was met.
+
+        What they were told may no longer hold, and nothing would tell them. Who comes back is
+        refused what cannot be known, with the same reason, and is given the rest. What was met
+        may be forgotten and met again, as marks are while the other release begins: so after a
+        change some seconds pass before the next one counts.
+        """
+        met = frozenset(self._newer())
+        if met == self._met or now_s - self._met_s < RECHECK_S:
+            return
+        added, self._met, self._met_s = met - self._met, met, now_s
+        for client in list(self.clients.values()) if added else ():
+            if client.caller is not None:
+                self._say_goodbye(client.socket, 1013, min(added))
 
     def _beat(self, now_s: float) -> None:
         """Send the heartbeat each 2 s, and at once when freshness changes."""
@@ -249,6 +287,11 @@ class Hub:
 
 def _now_s() -> float:
     return asyncio.get_running_loop().time()
+
+
+def _cut(reason: str) -> str:
+    """Return a reason as a close frame has room for it."""
+    return reason.encode()[:120].decode(errors="ignore")
 
 
 def _id_of(text: str) -> int | None:

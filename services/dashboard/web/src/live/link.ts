@@ -154,7 +154,7 @@ function closed(link: Link, code: number, reason: string, at: Moment): LinkStep 
 
 /** Returns how long to wait: doubling with full jitter, so that screens do not return at once. */
 export function waitAfter(code: number, link: Link, chance: number): number {
-  if (code === 1012 && link.afterMs !== null) return link.afterMs;
+  if (link.afterMs !== null) return link.afterMs;
   const ceiling = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** link.attempt);
   const waitMs = ceiling * chance;
   return code === 4429 ? FLOODED_MS + waitMs : waitMs;

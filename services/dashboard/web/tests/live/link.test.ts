@@ -91,13 +91,13 @@ describe("linkAfter", () => {
     );
   });
 
-  it("waits as long as a restarting server asks", () => {
-    // 1012 comes after a good-bye that says when to return.
+  it.each([1012, 1013])("waits as long as a server asks that closes with %i", (code) => {
+    // A good-bye says when to return: not all at once.
     const bye: Happening = {
       type: "frame",
-      frame: { op: "goodbye", code: 1012, reason: "restart", after_ms: 1_830 },
+      frame: { op: "goodbye", code, reason: "restart", after_ms: 1_830 },
     };
-    const closed: Happening = { type: "closed", code: 1012, reason: "" };
+    const closed: Happening = { type: "closed", code, reason: "" };
     expect(linkThat({ type: "start" }, welcome, bye, closed).retryAtMs).toBe(3_000 + 1_830);
   });
 
