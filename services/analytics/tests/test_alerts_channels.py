@@ -177,7 +177,8 @@ def test_what_nobody_foresaw_stops_no_channel(
             assert "a secret" not in str(told)
 
     asyncio.run(played())
-    assert [body["id"] for body in receiver.bodies] == ["a", "b"]
+    # Of two alerts: no order is promised.
+    assert sorted(body["id"] for body in receiver.bodies) == ["a", "b"]
 
 
 class Picky(Receiver):
@@ -212,14 +213,15 @@ def test_what_a_receiver_cannot_take_holds_up_its_alert_alone(
             await post.put("fired", "resolved", alert="bad")
             await post.put("a", alert="a")
             await post.put("b", alert="b")
-            await until(lambda: picky.ids == ["a", "b"], "the others")
+            # Each of an alert of its own: no order is promised between them.
+            await until(lambda: sorted(picky.ids) == ["a", "b"], "the others")
             await post.put("c", alert="c")
-            await until(lambda: picky.ids == ["a", "b", "c"], "what comes later")
+            await until(lambda: picky.ids[2:] == ["c"], "what comes later")
         async with running(broker, tmp_path, picky) as post:
             await post.begin()
             await until(lambda: bool(post.outbox.failing), "the channel fails")
             await post.put("d", alert="d")
-            await until(lambda: picky.ids == ["a", "b", "c", "d"], "what the next job has")
+            await until(lambda: picky.ids[2:] == ["c", "d"], "what the next job has")
             picky.fails_at = ()
             await until(lambda: not post.journal.fold.due, "all is recorded")
 
@@ -227,7 +229,7 @@ def test_what_a_receiver_cannot_take_holds_up_its_alert_alone(
         asyncio.run(played())
     finally:
         picky.close()
-    assert picky.ids == ["a", "b", "c", "d", "fired", "resolved"]
+    assert picky.ids[2:] == ["c", "d", "fired", "resolved"]
 
 
 def test_a_receiver_that_refuses_fails(broker: Broker, receiver: Receiver, tmp_path: Path) -> None:
