@@ -90,6 +90,9 @@ def clock_of(here: Scene, part: str) -> Iterator[Any]:
         FAKETIME_TIMESTAMP_FILE=str(said),
         FAKETIME_CACHE_DURATION="1",
         FAKETIME_DONT_FAKE_MONOTONIC="1",
+        # A correction for old C libraries: with it every timed wait of a JVM ends at once, so
+        # each waiting thread spins.
+        FAKETIME_FORCE_MONOTONIC_FIX="0",
     )
     here.rig.restart(part)
     try:
