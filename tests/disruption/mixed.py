@@ -117,9 +117,10 @@ class MixedLoad:
                     continue
                 batch = self._lines(min(self.batch, self.lines - self.sent))
                 body = b"\n".join(batch)
-                while not self._stop.is_set() and not self._post(body):
+                while not self._post(body):
                     self.unanswered += 1
-                    self._stop.wait(0.5)
+                    if self._stop.wait(0.5):
+                        return
                 self.sent += len(batch)
         except BaseException as error:
             self.failure = error

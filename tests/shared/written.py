@@ -93,6 +93,7 @@ def mark(epoch: int, batch: int, end: Mapping[int, int]) -> bytes:
 def short_id(redis: Any, vid: int, text: str) -> bytes:
     """Return the short id of a series in the panes of a version; a new one is given out."""
     if text == OTHER:
+        redis.hset(names.names_key(0, vid), b"\0\0", text)
         return b"\0\0"
     ids = names.ids_key(0, vid)
     known = redis.hget(ids, series_digest(text))

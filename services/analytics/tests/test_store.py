@@ -497,3 +497,20 @@ class TestCap:
         assert all(found[series].n == 2 for series in own)
         assert found[OTHER].n == 2 * 15
         assert sum(row.sum or 0 for row in found.values()) == 2 * sum(range(20))
+
+    def test_other_has_a_name_where_there_is_such_a_row(
+        self, client: redis.Redis, shard: ShardStore
+    ) -> None:
+        """By it readers know that a metric is capped; who writes next asks for it anew."""
+        limits = {VID: Limits({60: 86_400}, max_series=2)}
+        names_key = names.names_key(0, VID)
+        shard.commit(job(0, 1, limits=limits), [part("=1"), part("=2")])
+        assert OTHER_ID not in client.hgetall(names_key)
+        shard.commit(job(1, 2, limits=limits), [part("=3")])
+        assert client.hget(names_key, OTHER_ID) == OTHER.encode()
+
+        # As when the last pane with such a row has gone: a token nobody of this process set.
+        client.hdel(names_key, OTHER_ID)
+        client.set(names.token_key(0), "0" * 32)
+        shard.commit(job(2, 3, limits=limits), [part("=4")])
+        assert client.hget(names_key, OTHER_ID) == OTHER.encode()

@@ -11,7 +11,7 @@ import pytest
 from weir import names
 from weir.batches import BatchRecord, LedgerRow
 from weir.rows import Row
-from weir.series import encode_series
+from weir.series import OTHER, encode_series
 from weir_dashboard.api.ledger import check
 from weir_reading.ledger import covered
 
@@ -96,6 +96,28 @@ class TestFlow:
         with running.client() as http:
             items = http.get("/discovery/types").json()["items"]
         assert [(seen["type"], seen["count"]) for seen in items] == [("order.placed", 9)]
+
+    def test_a_metric_with_series_beyond_its_most_is_capped(
+        self, running: Any, engine: Any, metric: tuple[str, int]
+    ) -> None:
+        """Where some pane has a row of all others, the metric says so; that row is no series."""
+        name, vid = metric
+        minute_s = int(time.time()) // 60 * 60
+
+        def told() -> tuple[int, bool]:
+            with running.client() as http:
+                found = http.get(f"/metrics/{name}").json()
+                listed = next(m for m in http.get("/metrics").json()["items"] if m["name"] == name)
+            assert listed["capped"] is found["capped"]
+            return found["series"], found["capped"]
+
+        engine.commit({(vid, 60, minute_s): {"=eu": Row(2)}})
+        assert told() == (1, False)
+        engine.commit({(vid, 60, minute_s): {OTHER: Row(7)}})
+        assert told() == (1, True)
+        with running.client() as http:
+            series = http.get("/series", params={"metric": name}).json()["items"]
+        assert [one["other"] for one in series] == [True, False]
 
     def test_status_lists_the_parts(self, running: Any) -> None:
         """Every heartbeat is shown; the dashboard's own says its memory."""

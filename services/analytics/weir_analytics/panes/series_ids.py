@@ -2,7 +2,8 @@
 
 `ids:<vid>` maps the series' digest to its id; its field of zero bytes holds the last
 id given, as 4 bytes big-endian. `names:<vid>` maps the id back to the series' text.
-Ids are given inside the commit that first needs them.
+Ids are given inside the commit that first needs them. `other` has an id of its own, and a
+name only where some pane has such a row: by that readers know that a metric is capped.
 
 What a process has looked up stays true as long as nobody else has committed to the
 shard, which the shard's token tells: another token empties the cache.
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from weir import names
-from weir.series import series_digest
+from weir.series import OTHER, OTHER_ID, series_digest
 
 from weir_analytics.panes.shard_wire import Argument, Command
 
@@ -38,16 +39,24 @@ class SeriesIds:
         self._series: dict[int, dict[bytes, str]] = {}
         self._last: dict[int, int] = {}
         self._new: dict[int, list[str]] = {}
+        self._others: set[int] = set()
+        self._new_others: set[int] = set()
 
     def drop(self) -> None:
         """Forget everything."""
         self._token = None
         self._ids, self._series, self._last, self._new = {}, {}, {}, {}
+        self._others, self._new_others = set(), set()
 
     def hold(self, token: str | None) -> None:
         """Say that everything cached is true of the shard that has this token."""
         self._token = token
-        self._new = {}
+        self._new, self._new_others = {}, set()
+
+    def stored(self, token: str) -> None:
+        """Say that what was given since the last commit is stored, under this token."""
+        self._others |= self._new_others
+        self.hold(token)
 
     def trim(self) -> None:
         """Forget everything if it is too much to keep in a worker."""
@@ -56,7 +65,7 @@ class SeriesIds:
 
     def is_current(self, token: str | None) -> bool:
         """Return whether what is cached is true of a shard with this token."""
-        return token == self._token or not self._last
+        return token == self._token or not (self._last or self._others)
 
     def of(self, vid: int) -> Mapping[str, bytes]:
         """Return the ids of a version's series that were looked up and have one."""
@@ -97,9 +106,18 @@ class SeriesIds:
             self._new.setdefault(vid, []).append(series)
         return found
 
+    def give_other(self, vid: int) -> bytes:
+        """Return the id of `other`, which is to have a name from now on."""
+        if vid not in self._others:
+            self._new_others.add(vid)
+        return OTHER_ID
+
     def writes(self) -> list[Command]:
         """Return the commands that store the ids given since the last commit."""
-        commands: list[Command] = []
+        commands: list[Command] = [
+            ("HSET", names.names_key(self._shard, vid), OTHER_ID, OTHER)
+            for vid in sorted(self._new_others)
+        ]
         for vid, texts in self._new.items():
             ids: list[Argument] = [LAST_FIELD, self._last[vid].to_bytes(4, "big")]
             back: list[Argument] = []

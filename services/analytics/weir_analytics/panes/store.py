@@ -25,7 +25,7 @@ from weir import names
 from weir.clock import Clock, SystemClock
 from weir.commit import Attempt, Mark, Verdict, decide
 from weir.formats import NewerFormatError
-from weir.series import OTHER, OTHER_ID
+from weir.series import OTHER
 
 from weir_analytics.failpoints import failpoint
 from weir_analytics.panes.commit_job import (
@@ -198,7 +198,7 @@ class ShardStore:
         applied = self._wire.ask(writes, sent=lambda: failpoint("C7"))[-1]
         if applied is None:
             return Committed(Verdict.RETRY)
-        self._ids.hold(token)
+        self._ids.stored(token)
         self._ids.trim()
         work = Work(
             rows=sum(len(change.rows) for change in changes.values()),
@@ -211,7 +211,10 @@ class ShardStore:
         key = names.pane_key(job.shard, *pane)
         fields: list[Argument] = []
         for series, packed in change.rows.items():
-            number = OTHER_ID if series == OTHER else self._ids.give(pane.vid, series)
+            is_other = series == OTHER
+            number = (
+                self._ids.give_other(pane.vid) if is_other else self._ids.give(pane.vid, series)
+            )
             fields += (number, packed)
         until_s = pane.start_s + pane.res_s + job.limits[pane.vid].keep_s[pane.res_s] + MARGIN_S
         writes: list[Command] = [("HSET", key, *fields)]

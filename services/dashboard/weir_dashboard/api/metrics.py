@@ -174,7 +174,7 @@ async def _told(here: Context, version: Definition) -> dict[str, Any]:
         "by": list(model.dimension_names),
         "aggregates": list(model.aggregates),
         "resolution_ms": model.resolution_ms,
-        "series": len(texts),
+        "series": len(texts - {OTHER}),
         "capped": OTHER in texts,
         "active": here.catalog.activation(version.vid) is not None,
     }
