@@ -28,6 +28,15 @@ def begin(stack: TestStack, seed: int) -> Load:
     return Load(stack.ingest_url, stack.key, str(seed))
 
 
+def edit_load(stack: TestStack) -> int:
+    """Write the metric's next version, which is counted from the log; return its number."""
+    path = "/definitions/metric/load"
+    version = int(stack.api("GET", path).body["version"])
+    text = f"{DEFINITION}unit: u{version}\n"
+    stack.api("PUT", path, {"text": text}, {"If-Match": f'"{version}"'})
+    return version + 1
+
+
 def await_load(stack: TestStack, load: Load, target: int) -> None:
     """Wait until more than `target` events have been acknowledged."""
     stack.wait_until(lambda: load.acknowledged > target, f"event {target} acknowledged", 60)

@@ -51,6 +51,7 @@ class Load:
         unknown: Events of the batch that was cut off.
         bad: Items in each batch, besides, that cannot be used.
         sent: Events that were sent at least once.
+        batches: First event, how many, and the time of all of them as written, in order.
     """
 
     url: str
@@ -64,6 +65,7 @@ class Load:
     refusals: list[Refusal] = field(default_factory=list)
     bad: int = 0
     sent: int = 0
+    batches: list[tuple[int, int, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._stop = threading.Event()
@@ -128,6 +130,7 @@ class Load:
                 self._stop.wait(0.02)
                 continue
             batch = self.events(self.acknowledged)
+            self.batches.append((self.acknowledged, len(batch), batch[0]["time"]))
             self.sent = max(self.sent, self.acknowledged + len(batch))
             if self._until_stored(batch + self._bad_items()):
                 self.acknowledged += len(batch)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -10,6 +12,8 @@ from disruption.rig import seed_of_run
 from disruption.scene import Scene, scene
 
 SEED = seed_of_run()
+# What else a run can be told.
+KNOBS = ("WEIR_PACE", "WEIR_KILLS", "WEIR_STARTS", "WEIR_EVENTS")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -19,7 +23,8 @@ def pytest_runtest_makereport(
     """Say under a failure what repeats it."""
     report = yield
     if report.failed:
-        words = f"WEIR_SEED={SEED} .venv/bin/python -m pytest '{item.nodeid}'"
+        told = "".join(f"{name}={os.environ[name]} " for name in KNOBS if name in os.environ)
+        words = f"WEIR_SEED={SEED} {told}.venv/bin/python -m pytest '{item.nodeid}'"
         report.sections.append(("to repeat it", f"seed {SEED}: {words}"))
     return report
 
@@ -40,6 +45,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def seed() -> int:
     """Return `WEIR_SEED`, else a seed of this run; a failure prints it."""
     return SEED
+
+
+@pytest.fixture(autouse=True)
+def own_chance(request: pytest.FixtureRequest) -> None:
+    """Have a test draw by the seed and its own name, whichever tests ran before it."""
+    if "here" in request.fixturenames:
+        found: Scene = request.getfixturevalue("here")
+        found.rig.chance = random.Random(f"{SEED}-{request.node.name}")  # noqa: S311
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,8 @@ import json
 import os
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ HERE = Path(__file__).parent
 # How much longer everything may take where others use the same cores; 1 on a free machine.
 PACE = float(os.environ.get("WEIR_PACE") or 1)
 SERVICES = ("ingest", "panes", "alerts", "dashboard")
+# What the driver says where a store or the log was away, or a task of Spark's broke off.
+INTERRUPTED = "counting_interrupted"
 # How the settings of each service that name a store begin.
 PREFIX = {name: f"WEIR_{name.upper()}_" for name in SERVICES} | {"panes": "WEIR_ANALYTICS_"}
 
@@ -208,12 +211,26 @@ class Rig(TestStack):
             if event in ("", line.get("event")) and level in ("", line.get("level"))
         ]
 
-    def errors(self) -> Iterator[tuple[str, str]]:
-        """Yield part and event of each line that a service logged as an error."""
-        for part in SERVICES:
-            for level in ("error", "critical"):
-                for line in self.lines(part, level=level):
-                    yield part, str(line.get("event"))
+    def errors(self) -> Counter[tuple[str, str]]:
+        """Return how often each part said what it says of errors only, a second one's too.
+
+        By part and event: lines of level error and critical; `counting_interrupted`, which
+        is a warning, since it may pass; and "traceback" for what nobody has caught.
+        """
+        found: Counter[tuple[str, str]] = Counter()
+        for path in sorted(self.home.run.glob("*.log")):
+            for text in path.read_text(errors="replace").splitlines():
+                if text.startswith("Traceback (most recent call last)"):
+                    found[path.stem, "traceback"] += 1
+                    continue
+                with contextlib.suppress(ValueError):
+                    line = json.loads(text)
+                    if isinstance(line, dict) and (
+                        line.get("level") in ("error", "critical")
+                        or line.get("event") == INTERRUPTED
+                    ):
+                        found[path.stem, str(line.get("event"))] += 1
+        return found
 
 
 def seed_of_run() -> int:

@@ -76,14 +76,20 @@ class Scene:
             redis_goes_back: Whether the fault takes Redis back in time.
             recovery_s: How long a new result, and then equal numbers, may take.
         """
-        logged = list(self.rig.errors())
+        logged = self.rig.errors()
         with Reader(self.rig, self.load, redis_goes_back) as reader:
             yield reader
             self.heal()
             await_new_result(self.rig, recovery_s)
         self.load.pause()
-        known = {*errors, *OF_ANY_FAULT, *(event for _, event in logged)}
-        assert_holds(self.rig, self.load, reader, errors=known, recovery_s=recovery_s)
+        assert_holds(
+            self.rig,
+            self.load,
+            reader,
+            errors={*errors, *OF_ANY_FAULT},
+            before=logged,
+            recovery_s=recovery_s,
+        )
         self.load.resume()
 
     def heal(self) -> None:
@@ -112,6 +118,7 @@ class Scene:
 
         A part that runs is stopped first: an order is read at the start.
         """
+        self.rig.forget(fail)
         self.rig.kill(part)
         self.rig.arm(part, fail)
         self.rig.stack.launch(part)

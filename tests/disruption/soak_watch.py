@@ -153,6 +153,12 @@ class Frames(Watch):
                 self._follow()
             except (OSError, TimeoutError, WebSocketException):
                 self.stopped.wait(0.5)
+        # Silence that lasts to the end is one, too.
+        self._note_gap(SystemClock().now_ms())
+
+    def _note_gap(self, now_ms: float) -> None:
+        if now_ms - self._last_ms > 2_000:
+            self.gaps.append((self._last_ms, now_ms))
 
     def _follow(self) -> None:
         from websockets.sync.client import connect
@@ -182,8 +188,7 @@ class Frames(Watch):
 
     def _take(self, frame: dict[str, Any]) -> None:
         now_ms = SystemClock().now_ms()
-        if now_ms - self._last_ms > 2_000:
-            self.gaps.append((self._last_ms, now_ms))
+        self._note_gap(now_ms)
         self._last_ms = now_ms
         self.count += 1
         told = frame.get("answer") if frame.get("op") == "snapshot" else frame

@@ -56,7 +56,7 @@ def test_clocks_are_wrong(tmp_path: Path, seed: int, mutant: str) -> None:
     needs(libfaketime=library)
     with (
         scene(tmp_path, seed, mutants={"alerts": mutant}) as here,
-        judged(mutant, TimeoutError),
+        judged(mutant),
         here.watched(recovery_s=recovery_s(mutant, RECOVERY_S)),
     ):
         here.define_alarm()
@@ -69,7 +69,8 @@ def test_clocks_are_wrong(tmp_path: Path, seed: int, mutant: str) -> None:
                     here.more(100)
                     await_new_result(here.rig, RECOVERY_S)
                     await_off(here.rig, part, by_s)
-                    assert events_of(here) == TOLD, f"{part} at {told}"
+                    found = events_of(here)
+                    assert found == TOLD, f"no alert may change with the clock of {part}: {found}"
         assert here.receiver.forged == 0
 
 

@@ -34,8 +34,9 @@ EVENTS = int(os.environ.get("WEIR_EVENTS") or 2_000_000)
 SLOWEST_PER_S = 1_500
 WHOLE_S = PACE * (600 + EVENTS / SLOWEST_PER_S)
 TENANTS = ("default", "acme")
-# Parts of the load after which something happens.
-FAULTS = ((0.2, "panes"), (0.4, "wipe"), (0.6, "kafka"), (0.8, "ingest"))
+# Parts of the load after which something happens. What a kill has done is compared before the
+# wipe, after which all is counted anew; and the driver dies once more after that.
+FAULTS = ((0.2, "panes"), (0.4, "wipe"), (0.6, "kafka"), (0.7, "panes"), (0.8, "ingest"))
 FEW = 100_000  # lines; below it there are fewer panes than the soak asks for
 
 pytestmark = [
@@ -70,7 +71,7 @@ def test_a_mixed_log_with_kills_and_a_wipe_has_no_difference(tmp_path: Path, see
 
 
 def break_under(rig: Rig, loads: list[MixedLoad]) -> None:
-    """Send everything; meanwhile kill three parts and empty Redis."""
+    """Send everything; meanwhile kill parts, empty Redis, and compare before that."""
     for load in loads:
         load.upto = 0.0
         load.start()
@@ -78,6 +79,10 @@ def break_under(rig: Rig, loads: list[MixedLoad]) -> None:
         for at, (part_of_load, fault) in enumerate(FAULTS, 1):
             # What may be sent while it lasts: a log that is complete before would prove nothing.
             upto = FAULTS[at][0] if at < len(FAULTS) else 1.0
+            if fault == "wipe":
+                for load in loads:
+                    await_end([load], part_of_load, WHOLE_S)
+                assert_no_difference(rig, loads)
             allow(loads, upto)
             await_end(loads, part_of_load, WHOLE_S)
             strike(rig, fault)

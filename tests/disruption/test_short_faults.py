@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from disruption.proxy import Conditions
+from disruption.rig import INTERRUPTED
 from disruption.scene import FIRST_RESULT_S, PATIENCE_S, Scene, await_new_result
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(1200)]
@@ -21,7 +22,7 @@ PARTS = ("ingest", "panes", "alerts", "dashboard", "redis", "kafka")
 def test_any_process_dies(here: Scene) -> None:
     """D2: each part is killed under load, at a moment of its own."""
     parts = here.rig.chance.sample(PARTS, len(PARTS))
-    with here.watched():
+    with here.watched([INTERRUPTED]):
         for part in parts:
             here.more(here.rig.chance.randrange(20, 200))
             here.rig.kill(part)
@@ -34,7 +35,7 @@ def test_redis_is_wiped(here: Scene, when: str) -> None:
     """D5: the shards are counted again from the log, unasked; no alert comes of it."""
     told = settle_alarm(here)
     before = len(here.rig.lines("panes", "reconciled"))
-    with here.watched(redis_goes_back=True):
+    with here.watched([INTERRUPTED], redis_goes_back=True):
         if when == "idle":
             here.load.pause()
             await_new_result(here.rig)
@@ -54,7 +55,7 @@ def test_redis_is_slow_and_loses_a_reply(here: Scene) -> None:
     """D9: 300 ± 200 ms an answer, and the reply to a commit is lost: nothing counts twice."""
     link = here.rig.links["panes-redis"]
     lost = link.lost
-    with here.watched():
+    with here.watched([INTERRUPTED]):
         link.now = Conditions(delay_s=0.15, jitter_s=0.1)
         here.more(100)
         for count in (1, 2):

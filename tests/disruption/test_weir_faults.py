@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from disruption.faults import RED
 from disruption.proxy import Proxy
 from disruption.weir_faults import Order, mutation, read_order
 from weir_local.repository import ROOT
@@ -39,6 +40,11 @@ def run(folder: Path, fail: str, program: str = PROGRAM) -> subprocess.Completed
         check=False,
         start_new_session=True,
     )
+
+
+def test_each_mutant_has_what_it_must_be_red_by() -> None:
+    """One without could be caught by anything."""
+    assert sorted(RED) == MUTANTS
 
 
 class TestFailpoints:
