@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import random
 import shutil
@@ -367,8 +368,9 @@ class Soak:
 
 
 def lag(rig: Rig) -> int:
-    """Return how many records are not counted; -1 if the driver does not say."""
-    return round(metrics(rig, "panes").get("weir_panes_lag_records", -1))
+    """Return how many records are not counted; -1 if the driver does not say, or not know."""
+    found = metrics(rig, "panes").get("weir_panes_lag_records", math.nan)
+    return -1 if math.isnan(found) else round(found)
 
 
 def define(here: Scene, version: int) -> int:

@@ -215,6 +215,11 @@ class World:
         """Return the batch records."""
         return [(i.decode(), decode(f[b"r"])) for i, f in self.redis.xrange(names.BATCHES)]
 
+    def beat(self, instance: str) -> dict[str, Any]:
+        """Return the heartbeat of a driver."""
+        beat: dict[str, Any] = json.loads(self.redis.get(names.part_key("panes", instance)))
+        return beat
+
     def counted_to(self) -> dict[int, int]:
         """Return the end of the newest batch record."""
         last = [r for _i, r in self.records()[-1:] if isinstance(r, BatchRecord)]

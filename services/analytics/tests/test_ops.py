@@ -16,6 +16,7 @@ from weir.commit_found import Planned
 from weir_analytics.panes.checkpoint import last_planned, set_aside, starting_offsets
 from weir_analytics.panes.heartbeat import Heartbeat
 from weir_analytics.panes.ops import Figures, OpsServer, answer
+from weir_analytics.panes.ticks import LogEnds
 from weir_analytics.panes.vitals import BEHIND_MS, Vitals
 
 from .conftest import settings_for
@@ -42,6 +43,12 @@ class TestVitals:
         assert Vitals().status(99, 99, 1) == "starting"
 
 
+def told(vitals: Vitals, figures: Figures) -> dict[str, str]:
+    """Return what `/metrics` says, by the name of the series."""
+    lines = answer("/metrics", vitals, figures)[2].decode().splitlines()
+    return dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+
+
 class TestOps:
     def test_ready_only_after_the_first_batch(self) -> None:
         """Readiness says what the job is at; a dead thread ends liveness."""
@@ -52,7 +59,20 @@ class TestOps:
         vitals.ready, vitals.failed = True, "ticks"
         assert answer("/readyz", vitals, figures)[0] == 200
         assert answer("/livez", vitals, figures)[0] == 503
-        assert b"weir_panes_lag_records" in answer("/metrics", vitals, figures)[2]
+
+    def test_lag_grows_while_no_batch_ends(self) -> None:
+        """It is where the log ends less what is counted: a driver that hangs hides nothing."""
+        vitals, figures = Vitals(), Figures()
+        figures.watch(vitals)
+        assert told(vitals, figures)["weir_panes_lag_records"] == "NaN"
+        vitals.see(LogEnds({0: 10, 1: 20}, {0: 10, 1: 18}))
+        assert told(vitals, figures)["weir_panes_lag_records"] == "NaN"
+        vitals.take({0: 10, 1: 18}, {})
+        assert told(vitals, figures)["weir_panes_lag_records"] == "0.0"
+        vitals.see(LogEnds({0: 110, 1: 25, 2: 7}, {0: 110, 1: 23, 2: 7}))
+        assert told(vitals, figures)["weir_panes_lag_records"] == "112.0"
+        vitals.take({0: 200, 1: 23, 2: 0}, {})
+        assert told(vitals, figures)["weir_panes_lag_records"] == "7.0"
 
     def test_it_answers_on_its_port(self) -> None:
         """The server serves, and says what it serves where it does not."""
@@ -76,12 +96,14 @@ def test_heartbeat_tells_the_state(redis_url: str, tmp_path: Path) -> None:
 
     stop = threading.Event()
     vitals = Vitals(ready=True, last_batch_s=0.0, epoch=3, rev=4, processed_through_ms=900)
+    vitals.counted, vitals.log = {0: 4}, LogEnds({0: 9}, {0: 9})
     settings = settings_for(tmp_path, redis_url=redis_url).model_copy(update={"instance": "i1"})
     beat = Heartbeat(settings, ManualClock(1_000))
     client = redis.Redis.from_url(redis_url)
     body = json.loads(beat.text(vitals))
     assert body["status"] == "ok"
     assert (body["lag_ms"], body["detail"]["epoch"], body["detail"]["rev"]) == (100, 3, 4)
+    assert body["detail"]["lag_records"] == 5
     assert body["detail"]["rss_bytes"] >= psutil.Process().memory_info().rss // 2
     thread = threading.Thread(target=lambda: beat.run(vitals, stop))
     thread.start()

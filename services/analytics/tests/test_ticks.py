@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from weir.clock import SystemClock
 from weir.kafka import Kafka
-from weir_analytics.panes.ticks import IDLE_AFTER_S, QUIET_S, Quiet, Ticker
+from weir_analytics.panes.ticks import IDLE_AFTER_S, QUIET_S, LogEnds, Quiet, Ticker
 
 
 def tick(quiet: Quiet, ends: dict[int, int], now_s: float) -> list[int]:
@@ -46,6 +46,16 @@ class TestQuiet:
 
         assert tick(quiet, ends, 5.0 + later_s) == due
 
+    def test_ticks_behind_the_last_event_are_not_waited_for(self) -> None:
+        """The end that counts for lag is the one that somebody else's record made."""
+        quiet, ends = Quiet(), {0: 5}
+        for at_s in range(4):
+            tick(quiet, ends, float(at_s))
+        assert (ends, quiet.news) == ({0: 9}, {0: 5})
+        ends[0] += 2
+        quiet.observe(ends, 4.0)
+        assert quiet.news == {0: 11}
+
     def test_after_a_minute_of_ticks_every_second_one_is_left_out(self) -> None:
         """An idle log costs half as many batches; the first record ends that."""
         quiet, ends = Quiet(), {0: 5}
@@ -62,7 +72,9 @@ class TestQuiet:
 
 @pytest.mark.kafka
 def test_a_tick_is_an_empty_record_with_its_header(
-    kafka: str, new_topic: Callable[[str, int, dict[str, str]], str]
+    kafka: str,
+    new_topic: Callable[[str, int, dict[str, str]], str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The ticker writes to each quiet partition of a real log, once."""
     topic = new_topic("ticks", 2, {})
@@ -76,6 +88,10 @@ def test_a_tick_is_an_empty_record_with_its_header(
     assert sorted(written) == [0, 1]
     assert ticker.step() == []
     assert dict(ticker.seen.ends) == {0: 1, 1: 1}
+    assert dict(ticker.seen.news) == {0: 0, 1: 0}
+    monkeypatch.setattr(ticker, "_ends", lambda: ({0: 2}, (1,)))
+    ticker.step()
+    assert ticker.seen == LogEnds({0: 2, 1: 1}, {0: 2, 1: 0}, (1,), ticker.seen.clock_ahead_ms)
     consumer = Consumer({"bootstrap.servers": kafka, "group.id": topic})
     consumer.assign([TopicPartition(topic, 1, 0)])
     message = consumer.poll(10)

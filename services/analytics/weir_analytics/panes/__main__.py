@@ -67,7 +67,7 @@ def _run(settings: Settings) -> int:
     spark = open_session(settings)
     driver = Driver(settings, spark, vitals, figures, ticker, clock, stop)
     driver.warm_up()
-    threads.append(_thread("ticks", lambda: ticker.run(quiet, lambda: None), vitals))
+    threads.append(_thread("ticks", lambda: ticker.run(quiet, vitals.see), vitals))
     watch = LogWatch(settings.kafka, clock)
     threads.append(_thread("log_watch", lambda: watch.run(vitals, quiet), vitals))
     code = driver.run()

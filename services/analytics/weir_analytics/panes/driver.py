@@ -175,6 +175,7 @@ class Driver:
     def _life(self, stores: Stores) -> None:
         self.vitals.doing = "taking over"
         footing = take_over(stores, self.settings, self.clock, self._met.lost)
+        self.vitals.counted = footing.target
         plans = self._plans_of(stores.definitions.fold, footing.events_id, self._plans)
         book = LaneBook(stores.shards, footing.events_id)
         ahead = Ahead(plans, self._rehearse, self.clock)
@@ -296,8 +297,6 @@ class Driver:
         rate = outcome.received / max(since_s, done.seconds)
         vitals.received_per_s = 0.7 * vitals.received_per_s + 0.3 * rate
         vitals.last_batch_s, vitals.ready = now_s, True
-        ends = self.ticker.seen.ends
-        vitals.lag_records = sum(max(0, n - done.batch.end.get(p, 0)) for p, n in ends.items())
         leaderless = self.ticker.seen.leaderless
         vitals.held_by = leaderless[0] if leaderless else done.record.held_by
         vitals.clock_ahead_ms = self.ticker.seen.clock_ahead_ms

@@ -37,7 +37,6 @@ class Figures:
             buckets=(0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3, 6, 12, 30),
             registry=registry,
         )
-        self.lag = Gauge(metrics.PANES_LAG, "Records not counted yet.", registry=registry)
         self.revision = Gauge(metrics.PANES_REVISION, "Revision of the epoch.", registry=registry)
         self.epoch = Gauge(metrics.PANES_EPOCH, "Epoch.", registry=registry)
         self.through = Gauge(
@@ -79,7 +78,6 @@ class Figures:
         self.freshness.observe(max(0, record.at_ms - record.processed_through_ms) / 1000)
         self.verdicts.labels(done.outcome.verdict.value).inc()
         self.batch.observe(done.seconds)
-        self.lag.set(vitals.lag_records)
         self.revision.set(done.record.rev)
         self.epoch.set(done.record.epoch)
         self.through.set(done.record.processed_through_ms / 1000)
@@ -90,7 +88,16 @@ def _seconds(ms: int | None) -> float:
     return math.inf if ms is None else ms / 1000
 
 
+def _known(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
 _WATCHED: tuple[tuple[str, str, Callable[[Vitals], float]], ...] = (
+    (
+        metrics.PANES_LAG,
+        "Records not counted yet, as the log ends now; NaN: not known yet.",
+        lambda vitals: _known(vitals.lag_records),
+    ),
     (
         metrics.PANES_LOG_LEFT,
         "For how long the log still holds what is not counted; +Inf: for ever.",

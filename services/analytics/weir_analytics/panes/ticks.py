@@ -35,9 +35,11 @@ class Quiet:
 
     Attributes:
         tick_s: Time between two ticks of a partition.
+        news: By partition, the end that something else than a tick of ours made last.
     """
 
     tick_s: float = 1.0
+    news: dict[int, int] = field(default_factory=dict)
     _end: dict[int, int] = field(default_factory=dict)
     _changed_s: dict[int, float] = field(default_factory=dict)
     _ticked_s: dict[int, float] = field(default_factory=dict)
@@ -55,7 +57,7 @@ class Quiet:
         for partition, end in ends.items():
             if self._end.get(partition) != end:
                 known = partition in self._end
-                self._end[partition] = end
+                self._end[partition] = self.news[partition] = end
                 self._changed_s[partition] = now_s if known else now_s - QUIET_S
                 self._busy_s = now_s
         wait_s = self.interval_s(now_s)
@@ -84,12 +86,15 @@ class LogEnds:
     """What the ticker saw of the log last; read by other threads.
 
     Attributes:
-        ends: The offset that the next record of each partition will get.
+        ends: The offset that the next record of each partition will get; of one that nobody
+            answers for, as it was known last.
+        news: The same, but for the ticks at the end: up to there somebody waits for counting.
         leaderless: Partitions that nobody answers for; they hold processed-through.
         clock_ahead_ms: Append time of the last tick minus the time of sending.
     """
 
     ends: Mapping[int, int] = field(default_factory=dict)
+    news: Mapping[int, int] = field(default_factory=dict)
     leaderless: tuple[int, ...] = ()
     clock_ahead_ms: int = 0
 
@@ -112,17 +117,17 @@ class Ticker:
         self._quiet = Quiet(tick_s)
         self.seen = LogEnds()
 
-    def run(self, stop: threading.Event, beat: Callable[[], None]) -> None:
+    def run(self, stop: threading.Event, tell: Callable[[LogEnds], None]) -> None:
         """Tick until told to stop; an absent broker is waited for, not a reason to end.
 
         Args:
             stop: Set to end the thread.
-            beat: Called at each step that succeeded.
+            tell: Called with what was seen, at each step that succeeded.
         """
         while not stop.is_set():
             try:
                 self.step()
-                beat()
+                tell(self.seen)
             except KafkaException:
                 pass  # seen by all as lag and age of the heartbeat's figures
             idle = self._quiet.interval_s(self._clock.monotonic_s()) > self._quiet.tick_s
@@ -141,7 +146,8 @@ class Ticker:
                 on_delivery=self._delivered,
             )
         self._producer.flush(TIMEOUT_S)
-        self.seen = LogEnds(ends, leaderless, self.seen.clock_ahead_ms)
+        known = {**self.seen.ends, **ends}
+        self.seen = LogEnds(known, dict(self._quiet.news), leaderless, self.seen.clock_ahead_ms)
         return due
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from weir_analytics.panes.log_left import LogLeft
 from weir_analytics.panes.own import Own
+from weir_analytics.panes.ticks import LogEnds
 
 BEHIND_MS = 5_000
 
@@ -25,7 +26,8 @@ class Vitals:
         last_batch_s: When the last batch was done, by the clock that never steps back.
         held_by: The partition that holds processed-through.
         failed: The thread that died, if one did.
-        counted: By partition, the first offset that is not counted.
+        counted: By partition, the first offset that is not counted; empty before it is known.
+        log: Where the log ends, as it was seen last: not by a batch, but by whoever ticks.
         lanes: By partition, the first offset that a lane has still to count.
         trouble: What ended counting last, until a batch is done again.
         received_ms: By partition, R of what was counted last.
@@ -39,7 +41,6 @@ class Vitals:
     epoch: int = -1
     rev: int = 0
     processed_through_ms: int = 0
-    lag_records: int = 0
     received_per_s: float = 0.0
     last_batch_s: float | None = None
     held_by: int | None = None
@@ -49,8 +50,24 @@ class Vitals:
     counted: Mapping[int, int] = field(default_factory=dict)
     lanes: Mapping[int, int] = field(default_factory=dict)
     received_ms: Mapping[int, int] = field(default_factory=dict)
+    log: LogEnds = field(default_factory=LogEnds)
     log_left: LogLeft = field(default_factory=LogLeft)
     own: Own = field(default_factory=Own)
+
+    @property
+    def lag_records(self) -> int | None:
+        """Records of the log that are not counted, also while no batch ends; None: not known.
+
+        Ticks behind the last event are not among them: nobody waits for them.
+        """
+        news, counted = self.log.news, self.counted
+        if not news or not counted:
+            return None
+        return sum(max(0, end - counted.get(p, 0)) for p, end in news.items())
+
+    def see(self, log: LogEnds) -> None:
+        """Take in where the log ends."""
+        self.log = log
 
     def take(self, counted: Mapping[int, int], received_ms: Mapping[int, int]) -> None:
         """Take in how far a batch has come."""
