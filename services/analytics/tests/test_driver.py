@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import MagicMock
 
 import pytest
+from weir.batches import BatchRecord
+from weir.commit import Verdict
 from weir.commit_found import Level
-from weir_analytics.panes.driver import Driver, _first_line, _slices
+from weir_analytics.panes import driver as panes_driver
+from weir_analytics.panes.cycle import Done
+from weir_analytics.panes.driver import (
+    EXIT_FENCED,
+    EXIT_FOREIGN,
+    EXIT_STOPPED,
+    Driver,
+    _first_line,
+    _slices,
+)
+from weir_analytics.panes.ops import Figures, answer
+from weir_analytics.panes.outcome import Outcome
+from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.turns import GivenUpError
+from weir_analytics.panes.vitals import Vitals
 
 from .conftest import settings_for
 
@@ -54,6 +72,106 @@ class TestEnd:
 
         assert not query.thread.is_alive()
         assert query.asked == ["refused"]
+
+
+class TestVerdicts:
+    @pytest.mark.parametrize("verdict", [Verdict.OK, Verdict.LOST, Verdict.BEHIND, Verdict.REWIND])
+    def test_what_a_start_finds_is_counted_before_anything_is_done(
+        self, driver: Driver, monkeypatch: pytest.MonkeyPatch, verdict: Verdict
+    ) -> None:
+        """Also where the start itself fails then: the next one may find it mended."""
+
+        def start(*given: Any) -> None:
+            given[-1](verdict)
+            driver.stop.set()
+            msg = "no route"
+            raise OSError(msg)
+
+        assert self._counted(driver, monkeypatch, start) == (EXIT_STOPPED, {verdict: 1})
+
+    @pytest.mark.parametrize(
+        ("verdict", "code"),
+        [
+            (Verdict.FENCED, EXIT_FENCED),
+            (Verdict.FOREIGN, EXIT_FOREIGN),
+            (Verdict.LOST, EXIT_STOPPED),
+            (Verdict.BEHIND, EXIT_STOPPED),
+            (Verdict.REWIND, EXIT_STOPPED),
+        ],
+    )
+    def test_what_ends_a_stream_is_counted(
+        self, driver: Driver, monkeypatch: pytest.MonkeyPatch, verdict: Verdict, code: int
+    ) -> None:
+        """Once each, whether it ends the process or leads to a new start."""
+
+        def start(*_given: Any) -> None:
+            driver.stop.set()
+            raise VerdictError(verdict, "why")
+
+        assert self._counted(driver, monkeypatch, start) == (code, {verdict: 1})
+
+    @staticmethod
+    def _counted(
+        driver: Driver, monkeypatch: pytest.MonkeyPatch, start: Callable[..., None]
+    ) -> tuple[int, dict[Verdict, int]]:
+        """Run a driver whose start does something; return its exit code and what it has counted."""
+        driver.figures, driver.vitals = Figures(), Vitals()
+        monkeypatch.setattr(panes_driver, "take_over", start)
+        vars(driver)["_open"] = lambda: MagicMock()
+        monkeypatch.setattr(driver, "_jvm_is_gone", lambda: False)
+        code = driver.run()
+        return code, {v: n for v, n in verdicts_of(driver.figures).items() if n}
+
+    @pytest.mark.parametrize(
+        ("repeated", "retries", "counted"),
+        [
+            (False, 0, {Verdict.OK: 1}),
+            (True, 0, {Verdict.DONE: 1}),
+            (False, 3, {Verdict.OK: 1, Verdict.RETRY: 3}),
+        ],
+    )
+    def test_a_batch_counts_as_one(
+        self, repeated: bool, retries: int, counted: dict[Verdict, int]
+    ) -> None:
+        """Applied now, or before; and each time that a shard was read again for it."""
+        figures = Figures()
+        assert verdicts_of(figures) == dict.fromkeys(Verdict, 0)
+        figures.tell(done_batch(repeated, retries), Vitals())
+
+        assert {v: n for v, n in verdicts_of(figures).items() if n} == counted
+
+
+def done_batch(repeated: bool, retries: int) -> Done:
+    """Return a batch without events."""
+    outcome = Outcome(Verdict.OK, 0, {}, (), (), {"counted": 0}, repeated=repeated, retries=retries)
+    record = BatchRecord(
+        epoch=1,
+        batch=0,
+        rev=1,
+        shards=1,
+        from_offsets={},
+        to_offsets={},
+        processed_through_ms=0,
+        at_ms=0,
+        held_by=None,
+        received=0,
+        ticks=0,
+        ledger=[],
+        changed=[],
+        lanes=[],
+        takeovers=[],
+        activations=[],
+        fates=[],
+        outbox={},
+    )
+    return Done(cast("Any", None), outcome, record, 0.1)
+
+
+def verdicts_of(figures: Figures) -> dict[Verdict, int]:
+    """Return what `/metrics` says of verdicts."""
+    text = answer("/metrics", Vitals(), figures)[2].decode()
+    found = re.findall(r'^weir_panes_verdicts_total{verdict="(\w+)"} (\S+)$', text, re.MULTILINE)
+    return {Verdict(verdict): int(float(n)) for verdict, n in found}
 
 
 SAID_BY_SPARK = """An exception was thrown from the Python worker. Please see the stack trace below.

@@ -31,7 +31,16 @@ class TestOutcome:
         )
         assert (outcome.seen, outcome.received) == (7, 6)
         assert outcome.received_ms == {0: 99, 1: 98}
+        assert (outcome.repeated, outcome.retries) == (True, 0)
         assert outcome.fates == ((0, 4, "counted", None, [("amount", "value_invalid")]),)
+
+    def test_a_shard_that_was_read_again_is_told(self) -> None:
+        """Of so many tries as there are shards none was a second one."""
+        reports = [Report({0: "ok", 1: "ok"}, work={"tries": 4}), Report({2: "ok"})]
+        reports[1].work["tries"] = 1
+        outcome = outcome_of(reports, {})
+
+        assert (outcome.verdict, outcome.repeated, outcome.retries) == (Verdict.OK, False, 2)
 
     @pytest.mark.parametrize(
         ("verdicts", "worst"),

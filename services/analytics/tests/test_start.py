@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ class Installation:
 
     settings: Settings
     client: Any
+    found: list[Verdict] = field(default_factory=list)
 
     def start(self, lost: tuple[Hole, ...] = (), **changes: Any) -> Footing:
         """Start a driver, as far as before its first batch."""
@@ -54,7 +55,7 @@ class Installation:
             BatchStream(settings.redis_url, password=settings.redis_password),
         )
         try:
-            return take_over(stores, settings, SystemClock(), lost)
+            return take_over(stores, settings, SystemClock(), lost, self.found.append)
         finally:
             stores.definitions.close()
             stores.shards.close()
@@ -133,6 +134,7 @@ class TestIncomplete:
         second = installation.told()
 
         assert (first.reason, second.reason) == ("lost", "rewind")
+        assert installation.found == [Verdict.LOST, Verdict.REWIND]
         assert first.incomplete_before_ms > first.at_ms
         assert second.incomplete_before_ms == first.incomplete_before_ms
 
@@ -179,6 +181,7 @@ class TestIncomplete:
             installation.start()
 
         assert installation.told().reason == "behind"
+        assert installation.found[-1] is Verdict.BEHIND
         assert installation.told().incomplete_before_ms == 0
         assert "log_lost" not in {line["event"] for line in logs}
 

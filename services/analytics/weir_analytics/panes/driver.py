@@ -127,7 +127,7 @@ class Driver:
                 # What a newer release wrote is another's state as well.
                 verdict = error.verdict if isinstance(error, VerdictError) else Verdict.FOREIGN
                 LOG.error("verdict", verdict=verdict.value, reason=str(error))
-                self.figures.verdicts.labels(verdict.value).inc()
+                self.figures.found(verdict)
                 if verdict is Verdict.FENCED:
                     return EXIT_FENCED
                 if verdict is Verdict.FOREIGN:
@@ -174,7 +174,7 @@ class Driver:
 
     def _life(self, stores: Stores) -> None:
         self.vitals.doing = "taking over"
-        footing = take_over(stores, self.settings, self.clock, self._met.lost)
+        footing = take_over(stores, self.settings, self.clock, self._met.lost, self.figures.found)
         self.vitals.counted = footing.target
         plans = self._plans_of(stores.definitions.fold, footing.events_id, self._plans)
         book = LaneBook(stores.shards, footing.events_id)

@@ -11,8 +11,10 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from weir import metrics
+from weir.commit import Verdict
 
 from weir_analytics.panes.cycle import Done
+from weir_analytics.panes.kinds import DISPOSITIONS
 from weir_analytics.panes.vitals import Vitals
 
 
@@ -28,9 +30,16 @@ class Figures:
             metrics.PANES_EVENTS, "Events by disposition.", ["disposition"], registry=registry
         )
         self.ticks = Counter(metrics.PANES_TICKS, "Ticks read.", registry=registry)
-        self.verdicts = Counter(
-            metrics.PANES_VERDICTS, "Commits by verdict.", ["verdict"], registry=registry
+        self._verdicts = Counter(
+            metrics.PANES_VERDICTS,
+            "What starts and batches found of the right to write, by verdict.",
+            ["verdict"],
+            registry=registry,
         )
+        for verdict in Verdict:
+            self._verdicts.labels(verdict.value)
+        for disposition in DISPOSITIONS:
+            self.events.labels(disposition)
         self.batch = Histogram(
             metrics.PANES_BATCH_SECONDS,
             "Time of a batch.",
@@ -68,6 +77,10 @@ class Figures:
             gauge = Gauge(name, says, registry=self.registry)
             gauge.set_function(partial(value, vitals))
 
+    def found(self, verdict: Verdict) -> None:
+        """Count what a start, or a batch, found."""
+        self._verdicts.labels(verdict.value).inc()
+
     def tell(self, done: Done, vitals: Vitals) -> None:
         """Take in a batch that is committed and recorded."""
         for disposition, n in done.outcome.events.items():
@@ -76,7 +89,8 @@ class Figures:
         self.corrections.inc(done.corrections)
         record = done.record
         self.freshness.observe(max(0, record.at_ms - record.processed_through_ms) / 1000)
-        self.verdicts.labels(done.outcome.verdict.value).inc()
+        self.found(Verdict.DONE if done.outcome.repeated else done.outcome.verdict)
+        self._verdicts.labels(Verdict.RETRY.value).inc(done.outcome.retries)
         self.batch.observe(done.seconds)
         self.revision.set(done.record.rev)
         self.epoch.set(done.record.epoch)

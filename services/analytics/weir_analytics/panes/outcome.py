@@ -34,6 +34,8 @@ class Outcome:
 
     Attributes:
         verdict: OK if every shard holds the batch; else the gravest.
+        repeated: Whether some shard held it before.
+        retries: How often a shard was read again, since it had moved or did not answer.
         seen: Records read, ticks included.
         received_ms: By partition, R at the end of the range.
         events: Events by disposition.
@@ -53,6 +55,8 @@ class Outcome:
     late: tuple[tuple[str, str, str, int, int], ...] = ()
     late_cut: frozenset[str] = frozenset()
     bounds: tuple[tuple[int, Bound], ...] = ()
+    repeated: bool = False
+    retries: int = 0
 
     @property
     def received(self) -> int:
@@ -78,8 +82,9 @@ def outcome_of(reports: Sequence[Report], metric_names: Mapping[int, str]) -> Ou
     for report in reports:
         for name, amount in report.work.items():
             work[name] += amount
+    verdicts = [Verdict(verdict) for report in reports for verdict in report.verdicts.values()]
     return Outcome(
-        verdict=gravest(Verdict(v) for r in reports for v in r.verdicts.values()),
+        verdict=gravest(verdicts),
         seen=sum(seen for r in reports for _p, _at, seen in r.progress),
         received_ms={p: at for r in reports for p, at, _seen in r.progress},
         ledger=tuple(_ledger_row(*key, found) for key, found in sorted(tally.items())),
@@ -89,6 +94,8 @@ def outcome_of(reports: Sequence[Report], metric_names: Mapping[int, str]) -> Ou
         late=tuple(row for report in reports for row in report.late),
         late_cut=frozenset(tenant for report in reports for tenant in report.late_cut),
         bounds=tuple((s, Bound(vid, at, end)) for r in reports for s, vid, at, end in r.bounds),
+        repeated=Verdict.DONE in verdicts,
+        retries=max(0, int(work.get("tries", 0)) - len(verdicts)),
     )
 
 

@@ -6,7 +6,7 @@ whoever starts next begins here again (RELIABILITY 2.3 and 2.4).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -85,7 +85,11 @@ class Stores:
 
 
 def take_over(
-    stores: Stores, settings: Settings, clock: Clock, lost: tuple[Hole, ...] = ()
+    stores: Stores,
+    settings: Settings,
+    clock: Clock,
+    lost: tuple[Hole, ...] = (),
+    note: Callable[[Verdict], None] = lambda _verdict: None,
 ) -> Footing:
     """Append the start record, raise the fence, reconcile.
 
@@ -94,6 +98,7 @@ def take_over(
         settings: The service's settings.
         clock: The present.
         lost: Holes of the log that are given up: panes that they touch are incomplete.
+        note: Told what was found, before anything is done about it; not of what is raised.
 
     Raises:
         VerdictError: FENCED if a newer driver has started, FOREIGN if the state is of
@@ -128,6 +133,7 @@ def take_over(
         LOG.error("log_lost", count=gap.count, **asdict(gap))
     if recovery.verdict is Verdict.FOREIGN or recovery.target is None:
         raise VerdictError(Verdict.FOREIGN, recovery.reason)
+    note(recovery.verdict)
     if recovery.new_epoch:
         fence = start.new_epoch(recovery, bounds)
     if not recovery.keep_checkpoint:
