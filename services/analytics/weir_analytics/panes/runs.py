@@ -13,6 +13,7 @@ that cannot be read all the same is as good as absent, and is deleted.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
@@ -147,20 +148,37 @@ def write_run(folder: Path, run: Run, horizon_ms: int) -> None:
     """Write a run by rename; identities that can never match again are left out.
 
     Synced first: after a power cut a rename may be on the disk before the content is.
+
+    Raises:
+        OSError: If the disk takes it not, as when it is full; what was written of it is deleted.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     kept = run.identities.received >= run.received_end - horizon_ms
     columns = [column[kept] for column in run.identities.columns()]
     head = (run.start, run.end, run.received_before, run.received_end, horizon_ms)
     # Executors on several hosts may share the folder, and have the same numbers of processes.
     temporary = folder / f".{run.name}.{socket.gethostname()}-{os.getpid()}"
-    with temporary.open("wb") as file:
-        file.write(_HEADER.pack(MAGIC, *head, len(columns[0])))
-        for column in columns:
-            file.write(column.tobytes())
+    parts = (_HEADER.pack(MAGIC, *head, len(columns[0])), *(c.tobytes() for c in columns))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_synced(temporary, parts)
+        temporary.rename(folder / run.name)
+    except OSError as error:
+        # Each try is of another process: what all of them left would fill what becomes free.
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        msg = (
+            f'could not write dedup run in "{folder}", {error.strerror or error}; '
+            "make room there, nothing is lost meanwhile"
+        )
+        raise OSError(error.errno, msg) from error
+
+
+def _write_synced(path: Path, parts: Sequence[bytes]) -> None:
+    with path.open("wb") as file:
+        for part in parts:
+            file.write(part)
         file.flush()
         os.fsync(file.fileno())
-    temporary.rename(folder / run.name)
 
 
 def read_run(path: Path) -> Run:
