@@ -24,6 +24,8 @@ from .metrics_page import PAGE, page
 FOLDER = ROOT / "infra/monitoring"
 BOARDS = sorted((FOLDER / "grafana/dashboards").glob("*.json"))
 INTERVAL = "$__rate_interval"
+# What the client library tells of a Python process.
+OF_PROCESS = ("process_resident_memory_bytes", "process_open_fds")
 
 
 def read(path: Path) -> Any:
@@ -86,6 +88,83 @@ def test_every_name_is_exported() -> None:
 def test_the_page_lists_every_metric() -> None:
     """After a change of a metric, `python -m tests.images.metrics_page`."""
     assert PAGE.read_text(encoding="utf-8") == page()
+
+
+# The rows of RELIABILITY 7, each figure with what tells it; () is told by the soak alone.
+FIGURES: dict[str, dict[str, tuple[str, ...]]] = {
+    "sent, accepted, refused, unknown; records in the log": {
+        "sent": (),
+        "accepted": (metrics.INGEST_EVENTS,),
+        "refused": (metrics.INGEST_REFUSED,),
+        "unknown": (metrics.INGEST_DELIVERY_FAILURES,),
+        "records in the log": (metrics.PANES_LOG_END, metrics.PANES_TICKS),
+    },
+    "counted, duplicates, quarantined by reason, beyond-horizon, erased, difference": {
+        "by disposition": (metrics.PANES_EVENTS,),
+        "quarantined by reason": (metrics.PANES_QUARANTINED, metrics.PANES_VALUES_REFUSED),
+        "difference": (metrics.ALERTS_LEDGER_DIFFERENCE,),
+    },
+    "panes compared with the recount, mismatches": {
+        "compared": (metrics.PANES_AUDITED,),
+        "mismatches": (metrics.PANES_AUDIT_MISMATCHES,),
+    },
+    "freshness p50/p99 (ack → revision, ack → frame); frame gap": {
+        "ack → revision": (metrics.PANES_FRESHNESS_SECONDS, metrics.PANES_PROCESSED_THROUGH),
+        "ack → frame": (metrics.DASHBOARD_FRAME_AGE_SECONDS,),
+        "frame gap": (metrics.DASHBOARD_FRAME_GAP_SECONDS,),
+    },
+    "p99 batch, verdicts by name, lag at the end": {
+        "batch": (metrics.PANES_BATCH_SECONDS,),
+        "verdicts": (metrics.PANES_VERDICTS,),
+        "lag": (metrics.PANES_LAG,),
+    },
+    "RSS per process": {"the engine": (metrics.PANES_RSS,), "others": (OF_PROCESS[0],)},
+    "Redis memory, keys, bytes per pane": {
+        "memory": (metrics.ALERTS_REDIS_BYTES, metrics.ALERTS_REDIS_MEMORY),
+        "keys": (metrics.ALERTS_REDIS_KEYS,),
+    },
+    "dedup entries; checkpoint files": {
+        "dedup entries": (metrics.PANES_DEDUP,),
+        "checkpoint files": (metrics.PANES_CHECKPOINT,),
+    },
+    "sockets, threads": {
+        "sockets": (metrics.DASHBOARD_SOCKETS, metrics.PANES_OPEN_FILES, OF_PROCESS[1]),
+        "threads": (
+            metrics.PANES_THREADS,
+            metrics.INGEST_THREADS,
+            metrics.ALERTS_THREADS,
+            metrics.DASHBOARD_THREADS,
+        ),
+    },
+    "alerts due, delivered, duplicates, latest": {
+        "due": (metrics.ALERTS_DUE, metrics.ALERTS_OLDEST_DUE),
+        "delivered": (metrics.ALERTS_MESSAGES,),
+        "duplicates": (metrics.ALERTS_REPEATS,),
+        "latest": (metrics.ALERTS_DELIVERY_SECONDS,),
+    },
+}
+
+
+def rows_of_figures() -> dict[str, tuple[str, str]]:
+    """Return the page's table of figures: metrics, and what the soak alone tells."""
+    table = PAGE.read_text(encoding="utf-8").partition("| figure |")[2].partition("\n\n")[0]
+    cells = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
+    return {row[0]: (row[1], row[2] if len(row) > 2 else "") for row in cells}
+
+
+def test_every_figure_of_a_soak_is_told() -> None:
+    """By metrics that are exported and stand in its row of the page; else the page says by whom."""
+    told, series = rows_of_figures(), {re.sub(r"_(bucket|sum|count)$", "", n) for n in EXPORTED}
+    assert told.keys() == FIGURES.keys()
+    for row, figures in FIGURES.items():
+        named, alone = told[row]
+        for figure, wanted in figures.items():
+            assert wanted or alone, (row, figure)
+            assert {one for one in wanted if f"`{one}`" not in named} == set(), (row, figure)
+            own = {one for one in wanted if one.startswith("weir_")}
+            assert own <= EXPORTED.keys() | series, (row, figure)
+        asked = {one for wanted in figures.values() for one in wanted}
+        assert set(re.findall(r"`(\w+)`", named)) == asked, row
 
 
 @pytest.mark.parametrize("board", BOARDS, ids=lambda path: path.stem)

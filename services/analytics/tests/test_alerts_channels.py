@@ -14,6 +14,7 @@ import pytest
 import structlog
 from alerts_job import SECRET, Receiver
 from msgspec.structs import replace
+from prometheus_client import REGISTRY
 from weir.alerts.messages import trial_message
 from weir.alerts.records import Cursor, Look, Message, Record, Trial
 from weir.clock import SystemClock
@@ -23,7 +24,7 @@ from weir_analytics.alerts.channels.answer import Answer
 from weir_analytics.alerts.channels.sender import Sender
 from weir_analytics.alerts.journal import Journal
 from weir_analytics.alerts.line import FIRST_PAUSE_S, GIVE_UP_MS
-from weir_analytics.alerts.outbox import Outbox
+from weir_analytics.alerts.outbox import OUTCOMES, Outbox
 from weir_analytics.alerts.settings import Settings
 from weir_local.kafka import Broker
 from weir_local.testing import running_broker
@@ -56,6 +57,29 @@ class Ahead(SystemClock):
     def monotonic_s(self) -> float:
         """Return the moved seconds; positive, also of a machine that was just started."""
         return super().monotonic_s() + 2 * GIVE_UP_MS / 1000 + self.ahead_ms / 1000
+
+
+class Told:
+    """What Prometheus is told of messages, since this was made."""
+
+    def __init__(self) -> None:
+        self._before = self._now()
+
+    def since(self) -> dict[str, float]:
+        """Return what has been added, but for zeros."""
+        added = {name: n - self._before[name] for name, n in self._now().items()}
+        return {name: n for name, n in added.items() if n}
+
+    def _now(self) -> dict[str, float]:
+        outcomes = {one: ("weir_alerts_messages_total", {"outcome": one}) for one in OUTCOMES}
+        series: dict[str, tuple[str, dict[str, str]]] = {
+            **outcomes,
+            "repeats": ("weir_alerts_message_repeats_total", {}),
+            "timed": ("weir_alerts_delivery_seconds_count", {}),
+        }
+        found = {name: REGISTRY.get_sample_value(*one) for name, one in series.items()}
+        assert None not in found.values()
+        return {name: n or 0.0 for name, n in found.items()}
 
 
 class Post:
@@ -232,6 +256,21 @@ def test_what_a_receiver_cannot_take_holds_up_its_alert_alone(
     assert picky.ids[2:] == ["c", "d", "fired", "resolved"]
 
 
+def test_what_is_sent_again_is_told(broker: Broker, receiver: Receiver, tmp_path: Path) -> None:
+    """A receiver that answers with an error may have it all the same; it is delivered once."""
+    receiver.statuses[:] = [500, 200]
+
+    async def played() -> None:
+        async with running(broker, tmp_path, receiver) as post:
+            await post.begin()
+            await post.put("fired", alert="k")
+            await until(lambda: not post.journal.fold.due, "it is delivered")
+
+    told = Told()
+    asyncio.run(played())
+    assert told.since() == {"delivered": 1, "timed": 1, "repeats": 1}
+
+
 def test_a_receiver_that_refuses_fails(broker: Broker, receiver: Receiver, tmp_path: Path) -> None:
     """What it refuses for good is over, and the channel fails until something arrives."""
     receiver.statuses[:] = [404]
@@ -241,13 +280,16 @@ def test_a_receiver_that_refuses_fails(broker: Broker, receiver: Receiver, tmp_p
             await post.begin()
             await post.put("fired", alert="k")
             await until(lambda: not post.journal.fold.due, "the refusal is recorded")
+            assert told.since() == {"refused": 1}
             assert post.outbox.failing == {HOOK: "answered 404"}
             await post.put("resolved", alert="k")
             await until(lambda: not post.journal.fold.due, "the end is recorded")
             assert post.outbox.failing == {}
 
+    told = Told()
     asyncio.run(played())
     assert [body["id"] for body in receiver.bodies] == ["resolved"]
+    assert told.since() == {"refused": 1, "delivered": 1, "timed": 1}
 
 
 def test_a_receiver_that_hangs_delays_no_other(
@@ -313,11 +355,14 @@ def test_what_is_a_day_old_is_given_up_without_a_call(broker: Broker, tmp_path: 
             assert [one.outcome for one in found] == ["given_up"] * len(ids)
             assert {one.why for one in found if not one.tries} == {"answered 500"}
 
+    told = Told()
     try:
         asyncio.run(played())
     finally:
         picky.close()
     assert picky.ids == ["new"]
+    since = told.since()
+    assert (since["given_up"], since["delivered"], since["timed"]) == (len(ids), 1, 1)
 
 
 def test_who_was_taken_over_from_sends_no_more(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from prometheus_client import REGISTRY
+from redis.exceptions import RedisError
 from weir.alerts.fold import Fold
 from weir.alerts.messages import Watched
 from weir.alerts.step import Kind
@@ -18,9 +21,11 @@ from weir.definitions.records import Edit, delete_record, put_record
 from weir.definitions.rule import Rule
 from weir.definitions.signals import EVERY_MS, SIGNALS
 from weir.kafka import Kafka
+from weir_analytics.alerts import app  # noqa: F401  its gauges are asked for
 from weir_analytics.alerts.itself import Itself, shipments, shipped
 from weir_analytics.alerts.rules import Rules, WatchingItself
 from weir_analytics.alerts.signal_watch import LowerBound, SignalWatch
+from weir_analytics.alerts.signals import Signals as ReadSignals
 from weir_analytics.alerts.signals import closed, quarantined
 from weir_reading.catalog import Catalog
 
@@ -49,6 +54,41 @@ def told(watch: SignalWatch, *values: float | None) -> list[list[Kind]]:
         ]
         for n, value in enumerate(values)
     ]
+
+
+class Server:
+    """A Redis that says what it uses, as long as it may be asked."""
+
+    def __init__(self, keys: int | None) -> None:
+        self.keys = keys
+
+    async def info(self, _section: str) -> dict[str, int]:
+        """Return what it uses."""
+        return {"used_memory": 3_000, "maxmemory": 12_000}
+
+    async def dbsize(self) -> int:
+        """Return how many keys there are."""
+        if self.keys is None:
+            msg = "NOPERM"
+            raise RedisError(msg)
+        return self.keys
+
+
+def test_memory_and_keys_of_redis_are_told() -> None:
+    """In bytes and as a share; who may not count keys still watches the memory."""
+    nothing: Any = SimpleNamespace(processed_through_ms=None, counted_ms=None)
+    for keys, told_keys in ((40, 40.0), (None, 40.0)):
+        redis = cast("Any", Server(keys))
+        signals = ReadSignals(
+            redis, nothing, nothing, nothing, nothing, nothing, SystemClock(), lambda: None
+        )
+        found = asyncio.run(signals.common())
+
+        assert found["weir.memory"] == {(): 25.0}
+        assert REGISTRY.get_sample_value("weir_alerts_redis_memory_ratio") == 0.25
+        assert REGISTRY.get_sample_value("weir_alerts_redis_memory_bytes") == 3_000
+        assert REGISTRY.get_sample_value("weir_alerts_redis_keys_count") == told_keys
+    assert (REGISTRY.get_sample_value("weir_alerts_threads_count") or 0) >= 1
 
 
 class TestWatch:

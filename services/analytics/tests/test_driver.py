@@ -10,7 +10,6 @@ from typing import Any, cast
 from unittest.mock import MagicMock
 
 import pytest
-from weir.batches import BatchRecord
 from weir.commit import Verdict
 from weir.commit_found import Level
 from weir_analytics.panes import driver as panes_driver
@@ -30,6 +29,7 @@ from weir_analytics.panes.turns import GivenUpError
 from weir_analytics.panes.vitals import Vitals
 
 from .conftest import settings_for
+from .test_reasons import empty_record
 
 
 class Query:
@@ -144,27 +144,7 @@ class TestVerdicts:
 def done_batch(repeated: bool, retries: int) -> Done:
     """Return a batch without events."""
     outcome = Outcome(Verdict.OK, 0, {}, (), (), {"counted": 0}, repeated=repeated, retries=retries)
-    record = BatchRecord(
-        epoch=1,
-        batch=0,
-        rev=1,
-        shards=1,
-        from_offsets={},
-        to_offsets={},
-        processed_through_ms=0,
-        at_ms=0,
-        held_by=None,
-        received=0,
-        ticks=0,
-        ledger=[],
-        changed=[],
-        lanes=[],
-        takeovers=[],
-        activations=[],
-        fates=[],
-        outbox={},
-    )
-    return Done(cast("Any", None), outcome, record, 0.1)
+    return Done(cast("Any", None), outcome, empty_record(), 0.1)
 
 
 def verdicts_of(figures: Figures) -> dict[Verdict, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import psutil
 from prometheus_client import Counter, Gauge, Histogram
 from weir import metrics
 
@@ -19,6 +20,19 @@ held_back = Counter(
     metrics.DASHBOARD_FRAMES_HELD_BACK,
     "Frames not written now, because of the client's pace or because it is full.",
 )
+frame_age_seconds = Histogram(
+    metrics.DASHBOARD_FRAME_AGE_SECONDS,
+    "Age of processed-through when frames of a query feed are written: what was acknowledged "
+    "before that is in them.",
+    buckets=(0.25, 0.5, 1, 1.5, 2, 3, 5, 10, 30, 120, 600),
+)
+frame_gap_seconds = Histogram(
+    metrics.DASHBOARD_FRAME_GAP_SECONDS,
+    "Time between two heartbeats: for no longer does a live socket that keeps up hear nothing.",
+    buckets=(0.5, 1, 2, 2.5, 3, 5, 10, 30, 60),
+)
+threads = Gauge(metrics.DASHBOARD_THREADS, "Threads of the process.")
+threads.set_function(psutil.Process().num_threads)
 evaluation_seconds = Histogram(
     metrics.DASHBOARD_EVALUATION_SECONDS,
     "Time to answer a query again, reading of panes included.",

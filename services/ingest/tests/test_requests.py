@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -272,6 +273,7 @@ class TestOperations:
 
         assert 'weir_ingest_events_total{outcome="accepted"}' in text
         assert 'weir_ingest_refused_total{code="invalid_json"}' in text
+        assert int(re.findall(r"^weir_ingest_threads_count (\d+)", text, re.MULTILINE)[0]) > 1
         assert ingest.ops("/livez").status_code == 200
 
     @pytest.mark.redis

@@ -129,6 +129,7 @@ class Service:
         self.instruments.in_flight.set(self.budget.used_bytes)
         self.instruments.unacknowledged.set(self.log.unacknowledged)
         self.instruments.keys.set(len(self.keys))
+        self.instruments.threads.set(self._process.num_threads())
 
     def _state(self) -> dict[str, Any]:
         """Return what the heartbeat says."""

@@ -46,6 +46,7 @@ class Instruments:
         self.tail_events = Counter(
             metrics.INGEST_TAIL_EVENTS, "Events sampled for the live tail", registry=registry
         )
+        self.threads = Gauge(metrics.INGEST_THREADS, "Threads of the process", registry=registry)
         self.keys = Gauge(metrics.INGEST_KEYS, "API keys known", registry=registry)
         self.events_accepted = 0
         self.received_ms: int | None = None

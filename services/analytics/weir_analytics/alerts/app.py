@@ -22,6 +22,7 @@ from importlib.metadata import version
 from itertools import islice
 from typing import Any
 
+import psutil
 import structlog
 from prometheus_client import Gauge
 from weir import metrics, names
@@ -51,6 +52,8 @@ MAX_TOLD = 1_000
 STUCK_S = 60.0
 DUE = Gauge(metrics.ALERTS_DUE, "Messages that wait for their outcome.")
 OLDEST_DUE = Gauge(metrics.ALERTS_OLDEST_DUE, "For how long the oldest of them has waited.")
+THREADS = Gauge(metrics.ALERTS_THREADS, "Threads of the process.")
+THREADS.set_function(psutil.Process().num_threads)
 RECOUNTING = Gauge(metrics.ALERTS_RECOUNTING, "1 while the log is counted again after a loss.")
 log = structlog.get_logger()
 

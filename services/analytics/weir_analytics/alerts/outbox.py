@@ -14,6 +14,8 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
+from prometheus_client import Counter, Histogram
+from weir import metrics
 from weir.alerts.due import Due, DueKey, Place
 from weir.alerts.messages import trial_message
 from weir.alerts.records import Attempt, Delivery, Trial
@@ -32,6 +34,21 @@ from weir_analytics.failpoints import failpoint
 NOT_IN_TIME = "it could not be sent within a day"
 TRIAL_S = 10.0
 """A test that could not begin by then would be answered after whoever asked has gone."""
+OUTCOMES = ("delivered", "refused", "given_up")
+MESSAGES = Counter(
+    metrics.ALERTS_MESSAGES, "Messages of alerts with their outcome, by outcome.", ["outcome"]
+)
+for _outcome in OUTCOMES:
+    MESSAGES.labels(_outcome)
+REPEATS = Counter(
+    metrics.ALERTS_REPEATS,
+    "Messages sent again, since no try before was confirmed: a receiver may have them twice.",
+)
+DELIVERY = Histogram(
+    metrics.ALERTS_DELIVERY_SECONDS,
+    "From when a message is due until a receiver has confirmed it.",
+    buckets=(0.1, 0.3, 1, 3, 10, 30, 60, 300, 3_600, 86_400),
+)
 log = structlog.get_logger()
 
 _Work = Callable[[Place], Awaitable[None]]
@@ -137,6 +154,7 @@ class Outbox:
             return False
         answer = Answer(None, 0, self._sending.failing.get(place, NOT_IN_TIME))
         alerts = [due.notification.dedup_key for _, due in old]
+        MESSAGES.labels("given_up").inc(len(old))
         log.info("given_up", channel=place[1], messages=len(old), why=answer.why)
         await self._journal.append(
             [
@@ -167,6 +185,8 @@ class Outbox:
         """Send one message once, and record what came of it."""
         key, due = head
         alert = due.notification.dedup_key
+        if line.tries(alert):
+            REPEATS.inc()
         failpoint("C12-stored")
         answer = await self._sending.send(place, due.notification)
         failpoint("C12-sent")
@@ -178,6 +198,9 @@ class Outbox:
         else:
             log.info("delivery", channel=place[1], outcome=outcome, status=answer.status)
             tries = line.tries(alert) + 1
+            MESSAGES.labels(outcome).inc()
+            if outcome == "delivered":
+                DELIVERY.observe(max(0, self._clock.now_ms() - due.since_ms) / 1000)
             await self._journal.append([self._delivery(key, outcome, answer, tries)])
             line.ended(alert, answered=outcome != "given_up")
         woken.set()

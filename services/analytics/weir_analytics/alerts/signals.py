@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,8 @@ FEW_EVENTS = 20
 """Of fewer events a share of them says nothing."""
 
 MEMORY = Gauge(metrics.ALERTS_REDIS_MEMORY, "Memory that Redis uses, of what it may use.")
+MEMORY_BYTES = Gauge(metrics.ALERTS_REDIS_BYTES, "Memory that Redis uses.")
+KEYS = Gauge(metrics.ALERTS_REDIS_KEYS, "Keys of Redis: panes, all but some dozens.")
 DIFFERENCE = Gauge(metrics.ALERTS_LEDGER_DIFFERENCE, "Events that the ledger does not explain.")
 FAILING = Gauge(metrics.ALERTS_FAILING_CHANNELS, "Channels on which nothing is delivered.")
 REFUSED = Gauge(metrics.ALERTS_RULES_REFUSED, "Rules that cannot be evaluated.")
@@ -139,6 +142,10 @@ class Signals:
             told: Any = await self._redis.info("memory")
         except (RedisError, OSError):
             return None
+        MEMORY_BYTES.set(told["used_memory"])
+        # Whoever may not ask for it still watches the memory.
+        with contextlib.suppress(RedisError, OSError):
+            KEYS.set(await self._redis.dbsize())
         # Without a limit of its own it may take what the machine has.
         limit = int(told.get("maxmemory", 0)) or int(told.get("total_system_memory", 0))
         return int(told["used_memory"]) / limit if limit else None

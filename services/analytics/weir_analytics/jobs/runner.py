@@ -16,7 +16,7 @@ does anything twice is for each task to say.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -66,10 +66,15 @@ class _UnderWay:
 
 @dataclass
 class Jobs:
-    """Runs jobs between batches; a `Work` of the driver."""
+    """Runs jobs between batches; a `Work` of the driver.
+
+    Attributes:
+        ended: Told with what each job ended.
+    """
 
     settings: Settings
     clock: Clock
+    ended: Callable[[Outcome], None] = lambda _outcome: None
     _now: _UnderWay | None = None
     _open: FoldMemo[list[JobAsked]] = field(default_factory=lambda: FoldMemo(open_jobs))
     _waits: dict[int, float] = field(default_factory=dict)
@@ -190,6 +195,7 @@ class Jobs:
         self._waits.pop(asked.definition.vid, None)
         self._tell_at_s.pop(asked.definition.vid, None)
         self._drop()
+        self.ended(outcome)
         LOG.info("job_ended", job=asked.definition.name, state=state.value)
 
     def _append(self, cycle: Cycle, report: JobReport) -> None:

@@ -5,8 +5,8 @@ duplicate + quarantined + beyond-horizon + erased holds by construction. After t
 groups are made, the account is spread into the panes of the system metrics
 (docs/interfaces.md, section 5): ledger, types, use of a version, lateness. What only
 the driver or the writer wants to know (how far a partition came, what became of a
-sampled event, which record to quarantine, who sent late events) travels as rows of
-reserved ids, too: one pass over the log, one action a batch.
+sampled event, which record to quarantine and why others were, who sent late events) travels as
+rows of reserved ids, too: one pass over the log, one action a batch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from weir_analytics.panes.measures import output_type
 
 LEDGER, TYPES, USE, LATENESS = -1, -2, -3, -4
 # Not panes: read by the writer and handed on or acted on, never committed.
-PROGRESS, FATE, UNREADABLE, LATE = -10, -11, -12, -13
+PROGRESS, FATE, UNREADABLE, LATE, REASONS = -10, -11, -12, -13, -14
 SYSTEM_RES_S = 60
 
 # The key of a group. A version's use of an event is part of it, and so is the received
@@ -70,8 +70,8 @@ def no_row(also: Mapping[str, str]) -> Column:
 def account_rows(also: Mapping[str, str], late_start: Column | None = None) -> list[Column]:
     """Return the rows that each record leaves besides those of the metrics.
 
-    Reads: partition, offset, kind, fate, reason, received_ms, seen, tenant, source, type,
-    time_ms, minute_s.
+    Reads: partition, offset, kind, fate, reason, forged, received_ms, seen, tenant, source,
+    type, time_ms, minute_s.
 
     Args:
         also: See `row_of`.
@@ -84,7 +84,9 @@ def account_rows(also: Mapping[str, str], late_start: Column | None = None) -> l
     for other in (Fate.DUPLICATE, Fate.QUARANTINED, Fate.BEYOND_HORIZON, Fate.ERASED):
         disposition = F.when(fate == int(other), other.disposition).otherwise(disposition)
     counted = fate == int(Fate.COUNTED)
-    kept_type = F.when(counted, F.col("type")).otherwise("")
+    # Of a record that is quarantined its reason stands where others have their type.
+    reason = F.coalesce("forged", "reason")
+    kept_type = F.when(counted, F.col("type")).otherwise(F.coalesce(reason, F.lit("")))
     bucket = F.when(counted, _lateness_bucket()).otherwise("")
     nowhere = F.lit(None).cast("bigint")
     account = row(
@@ -102,19 +104,19 @@ def account_rows(also: Mapping[str, str], late_start: Column | None = None) -> l
     )
     fate_of_sampled = row(
         vid=F.lit(FATE),
-        text=F.concat_ws(GAP, "partition", disposition, F.coalesce("reason", F.lit(""))),
+        text=F.concat_ws(GAP, "partition", disposition, F.coalesce(reason, F.lit(""))),
         start_s=F.col("offset"),
     )
     unreadable = row(
         vid=F.lit(UNREADABLE),
-        text=F.concat_ws(GAP, "reason", "partition", sampled.cast("string")),
+        text=F.concat_ws(GAP, "forged", "partition", sampled.cast("string")),
         start_s=F.col("offset"),
     )
     return [
         F.when(fate != int(Fate.TICK), account),
         F.when(F.col("seen").isNotNull(), progress),
         F.when(sampled, fate_of_sampled),
-        F.when(F.col("reason").isNotNull(), unreadable),
+        F.when(F.col("forged").isNotNull(), unreadable),
     ]
 
 
@@ -166,6 +168,7 @@ def _derived(outputs: tuple[str, ...]) -> Column:
     ledger = F.col("vid") == LEDGER
     disposition, bucket, (tenant, source) = parts[0], parts[1], _owner(parts[2], parts[3])
     counted = ledger & (disposition == Fate.COUNTED.disposition)
+    quarantined = ledger & (disposition == Fate.QUARANTINED.disposition)
     late = counted & F.col("start_s").isNotNull()
     own = (F.col("vid") < USE) | ((F.col("vid") >= 0) & (F.col("use") != int(Use.PANE_NOT_KEPT)))
     derived = F.array(
@@ -173,6 +176,7 @@ def _derived(outputs: tuple[str, ...]) -> Column:
         F.when(ledger, _pane(LEDGER, series_text(tenant, source, disposition), None, bare)),
         F.when(counted, _pane(TYPES, series_text(tenant, source, parts[4]), None, bare)),
         F.when(counted, _pane(LATENESS, series_text(tenant, source, bucket), None, bare)),
+        F.when(quarantined, _pane(REASONS, parts[4], None, bare)),
         F.when(late, _pane(LATE, _joined(tenant, source, parts[4]), F.col("start_s"), bare)),
         F.when(F.col("vid") >= 0, _pane(USE, series_text(F.col("vid"), _use()), None, bare)),
     )

@@ -67,7 +67,8 @@ def small_rows(spark: SparkSession, plan: Plan) -> RDD[Row]:
 def panes_of(disposed: DataFrame, plan: Plan) -> DataFrame:
     """Make rows of panes of the records whose fate is known."""
     events = judge(parse(disposed, plan), plan)
-    # … view_<name> (the fields that metrics read), time_ms, reason, type, minute_s, start_<s>
+    # … view_<name> (the fields that metrics read), time_ms, reason, forged, type, minute_s,
+    # start_<s>
     rows = settle(explode(events, plan), plan)
     # vid, series, start_s, minute_s, use, and the inputs that some metric asks for (`measures.py`)
     groups = aggregate(rows, plan)

@@ -45,6 +45,7 @@ from weir_analytics.panes.quarantine import (
     Origin,
     header_text,
     kept_headers,
+    listed,
     quarantine_writer,
     reason_of,
 )
@@ -52,8 +53,8 @@ from weir_analytics.panes.runs import tidy, write_run
 from weir_analytics.panes.states import dedup_folder, state_before
 
 RESULT = (
-    "fate tinyint, received_ms bigint, seen bigint, tenant string, source string, value binary,"
-    f" bounds {crowded.TYPE}"
+    "fate tinyint, received_ms bigint, seen bigint, tenant string, source string, reason string,"
+    f" value binary, bounds {crowded.TYPE}"
 )
 _TYPE = pa.struct(
     [
@@ -62,6 +63,7 @@ _TYPE = pa.struct(
         ("seen", pa.int64()),
         ("tenant", pa.string()),
         ("source", pa.string()),
+        ("reason", pa.string()),
         ("value", pa.binary()),
         ("bounds", crowded.ARROW_TYPE),
     ]
@@ -75,9 +77,9 @@ Rows = npt.NDArray[np.intp]
 def dispose(records: DataFrame) -> DataFrame:
     """Give every record its fate and R.
 
-    Leaves: partition, offset, kind, fate, received_ms, seen, tenant, source, bounds (of full
-    panes, the same on every record), value (null but of events; of a foreign event what
-    ingest would have written).
+    Leaves: partition, offset, kind, fate, received_ms, seen, tenant, source, reason (of what is
+    quarantined here), bounds (of full panes, the same on every record), value (null but of
+    events; of a foreign event what ingest would have written).
     """
     return records.select(*_told()).select(*_disposed())
 
@@ -90,7 +92,7 @@ def _told() -> tuple[Column, ...]:
 
 @cache
 def _disposed() -> tuple[Column, ...]:
-    told = ("fate", "received_ms", "seen", "tenant", "source", "bounds")
+    told = ("fate", "received_ms", "seen", "tenant", "source", "reason", "bounds")
     kept = (F.col(name) for name in ("partition", "offset", "kind", *(f"told.{n}" for n in told)))
     is_event = F.col("told.fate") <= int(Fate.DUPLICATE)
     return (*kept, F.when(is_event, F.coalesce("told.value", "value")).alias("value"))
@@ -258,6 +260,7 @@ class _Slice:
         self.seen = np.full(size, -1, np.int64)
         self._tenants: dict[int, str] = {}
         self._sources: dict[int, str] = {}
+        self._reasons: dict[int, str] = {}
         self._values: dict[int, bytes] = {}
 
     def bytes_at(self, at: int) -> bytes | None:
@@ -278,6 +281,7 @@ class _Slice:
         """Note that a record is quarantined whole: it is no earlier record for dedup."""
         self.fate[at] = Fate.QUARANTINED
         self._tenants[at], self._sources[at] = copy.tenant, copy.source
+        self._reasons[at] = listed(copy.reason)
 
     def admit(self, at: int, value: bytes, digest: bytes) -> None:
         """Note that a foreign record is an event, with the value that ingest would write."""
@@ -295,6 +299,7 @@ class _Slice:
                 pa.array(self.seen, mask=self.seen < 0),
                 _sparse(self._tenants, size, pa.string()),
                 _sparse(self._sources, size, pa.string()),
+                _sparse(self._reasons, size, pa.string()),
                 _sparse(self._values, size, pa.binary()),
                 crowded.bounds_column(bounds, size),
             ],

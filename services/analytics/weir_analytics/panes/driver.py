@@ -214,7 +214,7 @@ class Driver:
         """Return what is done between batches."""
         footing, fold = cycle.footing, cycle.stores.definitions.fold
         plans = self._plans_of(fold, footing.events_id, self._lane_plans)
-        self._jobs = self._jobs or Jobs(self.settings, self.clock)
+        self._jobs = self._jobs or Jobs(self.settings, self.clock, self.figures.audited)
         redaction = Redaction(self.clock, self.settings.hash_key)
         cycle.followers.append(redaction.note)
         return (

@@ -15,7 +15,7 @@ import pyarrow as pa
 from weir import rows
 from weir.rows import Row
 
-from weir_analytics.panes.accounts import FATE, GAP, LATE, PROGRESS, UNREADABLE
+from weir_analytics.panes.accounts import FATE, GAP, LATE, PROGRESS, REASONS, UNREADABLE
 from weir_analytics.panes.commit_job import Part
 from weir_analytics.panes.kinds import Use
 from weir_analytics.panes.measures import RowReader
@@ -127,9 +127,13 @@ class Inbox:
         codes: (partition, offset, version, code) of sampled events.
         copies: Events to be copied to quarantine.
         late: Groups of events that may be late.
+        reasons: By reason, how many records nobody could use.
+        unused: By reason, how often a version could not use an event.
     """
 
     versions: Mapping[int, Version]
+    reasons: Counter[str] = field(default_factory=Counter)
+    unused: Counter[str] = field(default_factory=Counter)
     progress: dict[int, tuple[int, int]] = field(default_factory=dict)
     fates: list[tuple[int, int, str, str | None]] = field(default_factory=list)
     codes: list[tuple[int, int, int, str]] = field(default_factory=list)
@@ -152,6 +156,9 @@ class Inbox:
         for at, (vid, series, start_s, minute_s, use) in enumerate(keys):
             if vid == LATE:
                 self._note_late(series, start_s, columns["n"][at])
+                continue
+            if vid == REASONS:
+                self.reasons[series] += columns["n"][at]
                 continue
             if vid <= PROGRESS or (use == Use.VALUE_QUARANTINED and vid >= 0):
                 self._note(vid, series, start_s, minute_s)
@@ -182,6 +189,8 @@ class Inbox:
         else:
             code, partition, sampled = words[0], int(words[1]), words[2] == "true"
             self.copies.add(None if vid == UNREADABLE else vid, partition, at, code)
+            if vid != UNREADABLE:
+                self.unused[code] += 1
             if sampled and vid != UNREADABLE:
                 self.codes.append((partition, at, vid, code))
 

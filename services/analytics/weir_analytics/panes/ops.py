@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,10 +12,15 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from weir import metrics
 from weir.commit import Verdict
+from weir.problems import Reason
 
 from weir_analytics.panes.cycle import Done
 from weir_analytics.panes.kinds import DISPOSITIONS
+from weir_analytics.panes.quarantine import OTHER
 from weir_analytics.panes.vitals import Vitals
+
+UNUSED = (Reason.VALUE_MISSING, Reason.VALUE_INVALID, Reason.VALUE_RANGE)
+"""Why a metric cannot use an event."""
 
 
 @dataclass
@@ -29,6 +34,30 @@ class Figures:
         self.events = Counter(
             metrics.PANES_EVENTS, "Events by disposition.", ["disposition"], registry=registry
         )
+        self._quarantined = Counter(
+            metrics.PANES_QUARANTINED,
+            "Events that nobody could use, by reason.",
+            ["reason"],
+            registry=registry,
+        )
+        self._unused = Counter(
+            metrics.PANES_VALUES_REFUSED,
+            "How often a metric could not use an event that it matches, by reason.",
+            ["reason"],
+            registry=registry,
+        )
+        self._audited = Counter(
+            metrics.PANES_AUDITED, "Panes that audits compared with the log.", registry=registry
+        )
+        self._mismatches = Counter(
+            metrics.PANES_AUDIT_MISMATCHES,
+            "Differences between panes and log that audits found.",
+            registry=registry,
+        )
+        for reason in UNUSED:
+            self._unused.labels(reason)
+        for code in (*Reason, OTHER):
+            self._quarantined.labels(code)
         self.ticks = Counter(metrics.PANES_TICKS, "Ticks read.", registry=registry)
         self._verdicts = Counter(
             metrics.PANES_VERDICTS,
@@ -81,10 +110,20 @@ class Figures:
         """Count what a start, or a batch, found."""
         self._verdicts.labels(verdict.value).inc()
 
+    def audited(self, outcome: Mapping[str, Any]) -> None:
+        """Count what an audit has compared; of another job's outcome nothing."""
+        if "differences_in_all" in outcome:
+            self._audited.inc(sum(metric["panes"] for metric in outcome["metrics"]))
+            self._mismatches.inc(outcome["differences_in_all"])
+
     def tell(self, done: Done, vitals: Vitals) -> None:
         """Take in a batch that is committed and recorded."""
         for disposition, n in done.outcome.events.items():
             self.events.labels(disposition).inc(n)
+        for reason, n in done.outcome.reasons.items():
+            self._quarantined.labels(reason).inc(n)
+        for reason, n in done.outcome.unused.items():
+            self._unused.labels(reason).inc(n)
         self.ticks.inc(done.record.ticks)
         self.corrections.inc(done.corrections)
         record = done.record
@@ -111,6 +150,11 @@ _WATCHED: tuple[tuple[str, str, Callable[[Vitals], float]], ...] = (
         metrics.PANES_LAG,
         "Records not counted yet, as the log ends now; NaN: not known yet.",
         lambda vitals: _known(vitals.lag_records),
+    ),
+    (
+        metrics.PANES_LOG_END,
+        "Records that the log ever got, ticks among them: the sum of its ends.",
+        lambda vitals: sum(vitals.log.ends.values()),
     ),
     (
         metrics.PANES_LOG_LEFT,

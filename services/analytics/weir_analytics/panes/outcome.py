@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -43,6 +43,8 @@ class Outcome:
             be late.
         late_cut: Tenants of whose groups some are left out.
         bounds: (shard, bound) of panes that are full.
+        reasons: By reason, how many records nobody could use.
+        unused: By reason, how often a version could not use an event.
     """
 
     verdict: Verdict
@@ -55,6 +57,8 @@ class Outcome:
     late: tuple[tuple[str, str, str, int, int], ...] = ()
     late_cut: frozenset[str] = frozenset()
     bounds: tuple[tuple[int, Bound], ...] = ()
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    unused: Mapping[str, int] = field(default_factory=dict)
     repeated: bool = False
     retries: int = 0
 
@@ -94,9 +98,18 @@ def outcome_of(reports: Sequence[Report], metric_names: Mapping[int, str]) -> Ou
         late=tuple(row for report in reports for row in report.late),
         late_cut=frozenset(tenant for report in reports for tenant in report.late_cut),
         bounds=tuple((s, Bound(vid, at, end)) for r in reports for s, vid, at, end in r.bounds),
+        reasons=_summed(report.reasons for report in reports),
+        unused=_summed(report.unused for report in reports),
         repeated=Verdict.DONE in verdicts,
         retries=max(0, int(work.get("tries", 0)) - len(verdicts)),
     )
+
+
+def _summed(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for one in counts:
+        found.update(one)
+    return found
 
 
 def gravest(verdicts: Iterable[Verdict]) -> Verdict:

@@ -157,6 +157,13 @@ def reason_of(headers: Mapping[str, Any]) -> str:
 
 
 _CODE = re.compile("[a-z][a-z0-9_]{0,63}")
+OTHER = "other"
+_REASONS = frozenset(Reason)
+
+
+def listed(reason: str) -> str:
+    """Return a reason of ours as it is, and any other as one: figures are told by it."""
+    return reason if reason in _REASONS else OTHER
 
 
 def kept_headers(headers: Mapping[str, Any]) -> dict[str, bytes]:

@@ -25,7 +25,8 @@ def parse(disposed: DataFrame, plan: Plan) -> DataFrame:
 
 
 _DISPOSED = (
-    *("partition", "offset", "kind", "fate", "received_ms", "seen", "tenant", "source", "bounds"),
+    *("partition", "offset", "kind", "fate", "received_ms", "seen", "tenant", "source", "reason"),
+    "bounds",
 )
 
 
@@ -57,7 +58,7 @@ def judge(events: DataFrame, plan: Plan) -> DataFrame:
     is quarantined like any other junk. An event is beyond the horizon by R minus
     its time, never by the present.
 
-    Leaves besides: reason (of a record quarantined here), type, a tenant and source
+    Leaves besides: forged (the reason of a record quarantined here), type, a tenant and source
     for each record, minute_s (received), start_<length> of its panes.
     """
     judged = events.select(*_judged(plan))
@@ -81,13 +82,13 @@ def _judged(plan: Plan) -> tuple[Column, ...]:
         judged = F.when(
             is_event & (fate == int(Fate.COUNTED)) & plan.erased, int(Fate.ERASED)
         ).otherwise(judged)
-    kept = ("partition", "offset", "kind", "bounds", "received_ms", "seen", "time_ms")
+    kept = ("partition", "offset", "kind", "bounds", "received_ms", "seen", "time_ms", "reason")
     unseen = () if plan.unseen is None else (plan.unseen.alias(UNSEEN),)
     return (
         *map(F.col, (*kept, *_carried(plan))),
         *(F.col(VIEW + name) for name in plan.views),
         judged.cast("tinyint").alias("fate"),
-        F.when(forged, Reason.NOT_AN_EVENT.value).alias("reason"),
+        F.when(forged, Reason.NOT_AN_EVENT.value).alias("forged"),
         _named(tenant, "tenant", DEFAULT_TENANT),
         _named(source, "source", FOREIGN_SOURCE),
         event_type.alias("type"),

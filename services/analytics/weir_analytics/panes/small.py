@@ -30,7 +30,7 @@ from weir_analytics.panes.states import kind_of
 
 DISPOSED: Final = (
     "partition int, offset bigint, kind tinyint, fate tinyint, received_ms bigint, seen bigint,"
-    f" tenant string, source string, bounds {crowded.TYPE}, value binary"
+    f" tenant string, source string, reason string, bounds {crowded.TYPE}, value binary"
 )
 
 

@@ -55,6 +55,8 @@ class Report:
             be late.
         late_cut: Tenants of whose groups some are left out.
         bounds: (shard, version, start of the finest pane, digest) of panes that are full.
+        reasons: By reason, how many records nobody could use.
+        unused: By reason, how often a version could not use an event.
         work: Sums over the shards: rows written, times in ms, copies and groups of late
             events left out.
         why: What a newer release wrote into a shard; empty if nothing.
@@ -68,6 +70,8 @@ class Report:
     late: list[tuple[str, str, str, int, int]] = field(default_factory=list)
     late_cut: list[str] = field(default_factory=list)
     bounds: list[tuple[int, int, int, str]] = field(default_factory=list)
+    reasons: dict[str, int] = field(default_factory=dict)
+    unused: dict[str, int] = field(default_factory=dict)
     work: dict[str, float] = field(default_factory=dict)
     why: str = ""
 
@@ -108,6 +112,8 @@ def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         codes=inbox.codes,
         late=inbox.late.kept(),
         late_cut=sorted(inbox.late.left_out),
+        reasons=dict(inbox.reasons),
+        unused=dict(inbox.unused),
     )
     if left_out := sum(inbox.late.left_out.values()):
         report.work["late_left_out"] = left_out

@@ -228,9 +228,17 @@ class Feeds:
             subscription.epoch, subscription.life, subscription.sent_s = epoch, track.life, now_s
             # A snapshot may say a later revision; a delta from before it is as good.
             subscription.last_sent_rev = rev
+        if any(written.values()):
+            self._note_age(track.answer)
         instruments.frames.labels("snapshot").inc(written[True])
         instruments.frames.labels("delta").inc(written[False])
         instruments.held_back.inc(held_back)
+
+    def _note_age(self, answer: Answer) -> None:
+        through_ms = answer.get("fresh", {}).get("processed_through_ms")
+        if through_ms:
+            age_ms = self._clock.now_ms() - through_ms
+            instruments.frame_age_seconds.observe(max(0, age_ms) / 1000)
 
 
 def _known_rev(subscription: Subscription, track: Track) -> int | None:

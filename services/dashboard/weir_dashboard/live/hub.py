@@ -249,6 +249,8 @@ class Hub:
         instruments.processed_through.set((fresh.processed_through_ms or 0) / 1000)
         state = (fresh.status, fresh.part)
         if now_s - self._beat_s >= HEARTBEAT_S - EVERY_S / 2 or state != self._told:
+            if self._beat_s:
+                instruments.frame_gap_seconds.observe(now_s - self._beat_s)
             self._beat_s, self._told = now_s, state
             body = self._heartbeat()
             for client in self.clients.values():
