@@ -11,6 +11,7 @@ from .conftest import Running
 
 pytestmark = [pytest.mark.kafka, pytest.mark.redis]
 FIRST = "# the first\nkind: metric\nname: {name}\nevents: {{type: order.placed}}\n"
+RULE = "{kind: rule, name: r, metric: nowhere, aggregate: count, window: 1m, above: 5}"
 SECOND = FIRST.replace("# the first", "# the second") + "unit: ms\n"
 
 
@@ -123,6 +124,7 @@ class TestDiff:
             ({"version": 1}, 422, "must be named by kind and name"),
             ({"kind": "metric", "name": "nowhere", "version": 1}, 404, "there is none at all"),
             ({"text": "kind: metrik\nname: m\n"}, 422, 'did you mean "metric"?'),
+            ({"text": RULE}, 404, 'must be one that is served, got "nowhere"'),
             ({"kind": "key", "name": "bootstr1", "version": 1}, 422, "use /api/v1/keys"),
         ],
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from weir.definitions.base import DefinitionModel
 from weir.definitions.check import check
 from weir.definitions.diff import differences, text_diff
 from weir.definitions.history import Definition
@@ -33,6 +35,30 @@ from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
 
 MOST = 500
+
+
+@dataclass(frozen=True)
+class Newer:
+    """The newer side of a comparison.
+
+    Attributes:
+        model: The definition.
+        text: As it is written.
+        called: How the difference calls it.
+        version: Its number; None of a draft.
+    """
+
+    model: DefinitionModel
+    text: str
+    called: str
+    version: int | None = None
+
+    @classmethod
+    def draft(cls, model: DefinitionModel, text: str) -> Newer:
+        """Return what is not stored yet."""
+        return cls(model, text, "draft")
+
+
 Limit = Annotated[int, Query(ge=1, le=MOST)]
 router = APIRouter(tags=["definitions"])
 
@@ -77,26 +103,13 @@ async def diff(body: DiffQuery, here: Here, caller: Who) -> DefinitionDiff:
         msg = "a comparison must have one of text and version; give a draft's text or a number"
         raise ProblemError(422, Reason.REQUEST_INVALID, msg)
     if body.text is not None:
-        model = check(body.kind, body.name, body.text).model
-        kind, name, text, new_name = model.kind, model.name, body.text, "draft"
-        check_route(kind)
-        members = model.canonical()
+        new = _draft(here, caller, body, body.text)
     else:
         kind, name = _named(body)
-        new = _version(here, caller, (kind, name), body.version or 0)
-        text, new_name, members = new.text, f"version {new.version}", new.model.canonical()
-    old = _old(here, caller, (kind, name), body.against)
-    found = differences(old.model.canonical() if old else {}, members)
-    old_name = f"version {old.version}" if old else "nothing"
-    return DefinitionDiff(
-        kind=kind,
-        name=name,
-        old_version=old.version if old else None,
-        new_version=body.version,
-        same=old is not None and not found,
-        text=text_diff(old.text if old else "", text, old_name=old_name, new_name=new_name),
-        members=[MemberDiff(pointer=one.pointer, old=one.old, new=one.new) for one in found],
-    )
+        found = _version(here, caller, (kind, name), body.version or 0)
+        new = Newer(found.model, found.text, f"version {found.version}", found.version)
+    old = _old(here, caller, (new.model.kind, new.model.name), body.against)
+    return difference(old, new)
 
 
 @router.post("/definitions/{kind}/{name}/rollback")
@@ -121,6 +134,35 @@ async def rollback(
     )
     response.headers["etag"] = f'"{version.version}"'
     return told(here, version)
+
+
+def difference(old: Definition | None, new: Newer) -> DefinitionDiff:
+    """Return how a definition differs from an older version, or from nothing."""
+    found = differences(old.model.canonical() if old else {}, new.model.canonical())
+    old_name = f"version {old.version}" if old else "nothing"
+    return DefinitionDiff(
+        kind=new.model.kind,
+        name=new.model.name,
+        old_version=old.version if old else None,
+        new_version=new.version,
+        same=old is not None and not found,
+        text=text_diff(old.text if old else "", new.text, old_name=old_name, new_name=new.called),
+        members=[MemberDiff(pointer=one.pointer, old=one.old, new=one.new) for one in found],
+    )
+
+
+def _draft(here: Context, caller: Caller, body: DiffQuery, text: str) -> Newer:
+    """Return a draft that could be stored.
+
+    Raises:
+        ProblemError: As where it is stored.
+    """
+    model = check(body.kind, body.name, text).model
+    check_route(model.kind)
+    now = here.catalog.folded.get(caller.tenant, model.kind, model.name)
+    if now is None or now.text.strip() != text.strip():
+        check_beside(here, caller, model)
+    return Newer.draft(model, text)
 
 
 def _named(body: DiffQuery) -> tuple[str, str]:

@@ -8,6 +8,9 @@ from pydantic import Field
 
 from weir_dashboard.api.models import ProblemPlace, Sent, Told
 
+MOST_PLANNED = 500
+"""Definitions that are judged in one request."""
+
 
 class DefinitionText(Sent):
     """The text of a definition, YAML 1.2 or JSON."""
@@ -146,6 +149,31 @@ class Validation(Told):
     code: str | None = None
     errors: list[ProblemPlace] = []  # noqa: RUF012  pydantic copies it
     estimate: dict[str, Any] | None = None
+
+
+class NamedText(Draft):
+    """The text of a definition, and which one it is."""
+
+    kind: str
+    name: str
+
+
+class PlanQuery(Sent):
+    """Definitions that are to be stored in this order."""
+
+    definitions: Annotated[list[NamedText], Field(min_length=1, max_length=MOST_PLANNED)]
+
+
+class Planned(Validation):
+    """What storing one of them would do; `diff` with what is in force, null if it is refused."""
+
+    diff: DefinitionDiff | None = None
+
+
+class Plan(Told):
+    """What storing definitions would do, in the order in which they came."""
+
+    items: list[Planned]
 
 
 class PreviewQuery(DefinitionText):

@@ -6,17 +6,14 @@ from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, Response
-from weir.alerts.watch import check_rule
 from weir.definitions.base import DefinitionModel
 from weir.definitions.check import check
 from weir.definitions.history import Definition
 from weir.definitions.in_force import refusal
-from weir.definitions.metric import Metric
-from weir.definitions.quota import check_quota, current_costs
-from weir.definitions.rule import Rule
 from weir.problems import ProblemError, Reason
-from weir_reading.served import Metrics, serves
+from weir_reading.served import serves
 
+from weir_dashboard.api.beside import Beside
 from weir_dashboard.api.conditions import Condition, IfMatch
 from weir_dashboard.api.definition_models import (
     Change,
@@ -52,16 +49,10 @@ async def validate(body: Draft, here: Here, caller: Who) -> Validation:
     """Check a draft without storing it: each error with its place and its mend."""
     try:
         checked = check(body.kind, body.name, body.text)
+        check_route(checked.model.kind)
         check_beside(here, caller, checked.model)
     except ProblemError as problem:
-        return Validation(
-            ok=False,
-            kind=body.kind,
-            name=body.name,
-            message=problem.message,
-            code=problem.reason.value,
-            errors=[ProblemPlace.model_validate(error) for error in problem.errors],
-        )
+        return refused_draft(body, problem)
     model, cost = checked.model, checked.estimate
     return Validation(
         ok=True,
@@ -173,18 +164,25 @@ def current(here: Context, caller: Caller, kind: str, name: str) -> Definition:
     return version
 
 
+def refused_draft(draft: Draft, problem: ProblemError) -> Validation:
+    """Return why a draft would not be stored, as the check tells it."""
+    return Validation(
+        ok=False,
+        kind=draft.kind,
+        name=draft.name,
+        message=problem.message,
+        code=problem.reason.value,
+        errors=[ProblemPlace.model_validate(error) for error in problem.errors],
+    )
+
+
 def check_beside(here: Context, caller: Caller, model: DefinitionModel) -> None:
     """Check what a definition says of others, and what it costs beside them.
 
     Raises:
-        ProblemError: 404 `metric_unknown`, 422 `query_invalid`, `query_too_large` or
-            `budget_exceeded`.
+        ProblemError: As `Beside.check`.
     """
-    if isinstance(model, Metric):
-        others = current_costs(here.catalog.folded, caller.tenant)
-        check_quota(model, others, here.settings.tenant_bytes)
-    if isinstance(model, Rule):
-        check_rule(model, Metrics(here.catalog, caller.tenant), here.clock.now_ms())
+    Beside(here, caller).check(model)
 
 
 def _unknown() -> ProblemError:

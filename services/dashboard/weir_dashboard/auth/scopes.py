@@ -58,6 +58,7 @@ TABLE: dict[tuple[str, str], Scope | None] = {
     ("GET", "/definitions/{kind}/{name}/progress"): Scope.READ,
     ("POST", "/definitions/validate"): Scope.DEFINE,
     ("POST", "/definitions/diff"): Scope.DEFINE,
+    ("POST", "/definitions/plan"): Scope.DEFINE,
     ("POST", "/definitions/{kind}/{name}/rollback"): Scope.DEFINE,
     ("PUT", "/definitions/{kind}/{name}"): Scope.DEFINE,
     ("DELETE", "/definitions/{kind}/{name}"): Scope.DEFINE,

@@ -258,6 +258,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/definitions/plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Plan
+         * @description Tell of several definitions what storing them in their order would do; nothing is stored.
+         *
+         *     Each is judged beside what is in force and those before it that would be accepted, so a
+         *     rule may come with its metric. One that is in force word for word is not judged again.
+         */
+        post: operations["plan_api_v1_definitions_plan_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/definitions/refused": {
         parameters: {
             query?: never;
@@ -2028,6 +2051,18 @@ export interface components {
             other: boolean;
         };
         /**
+         * NamedText
+         * @description The text of a definition, and which one it is.
+         */
+        NamedText: {
+            /** Kind */
+            kind: string;
+            /** Name */
+            name: string;
+            /** Text */
+            text: string;
+        };
+        /**
          * NewKey
          * @description An API key to make. Its scopes must not exceed the maker's.
          */
@@ -2223,6 +2258,52 @@ export interface components {
             fresh: components["schemas"]["Fresh"];
             /** Parts */
             parts: components["schemas"]["Part"][];
+        };
+        /**
+         * Plan
+         * @description What storing definitions would do, in the order in which they came.
+         */
+        Plan: {
+            /** Items */
+            items: components["schemas"]["Planned"][];
+        };
+        /**
+         * PlanQuery
+         * @description Definitions that are to be stored in this order.
+         */
+        PlanQuery: {
+            /** Definitions */
+            definitions: components["schemas"]["NamedText"][];
+        };
+        /**
+         * Planned
+         * @description What storing one of them would do; `diff` with what is in force, null if it is refused.
+         */
+        Planned: {
+            /** Code */
+            code?: string | null;
+            diff?: components["schemas"]["DefinitionDiff"] | null;
+            /**
+             * Errors
+             * @default []
+             */
+            errors: components["schemas"]["ProblemPlace"][];
+            /** Estimate */
+            estimate?: {
+                [key: string]: unknown;
+            } | null;
+            /** Kind */
+            kind?: string | null;
+            /** Message */
+            message?: string | null;
+            /** Name */
+            name?: string | null;
+            /** Ok */
+            ok: boolean;
+            /** Parsed */
+            parsed?: {
+                [key: string]: unknown;
+            } | null;
         };
         /**
          * Preview
@@ -3048,6 +3129,7 @@ export type MetricDetail = components['schemas']['MetricDetail'];
 export type MetricLedger = components['schemas']['MetricLedger'];
 export type MetricMinute = components['schemas']['MetricMinute'];
 export type NamedSeries = components['schemas']['NamedSeries'];
+export type NamedText = components['schemas']['NamedText'];
 export type NewKey = components['schemas']['NewKey'];
 export type Note = components['schemas']['Note'];
 export type Once = components['schemas']['Once'];
@@ -3069,6 +3151,9 @@ export type PageStoredDefinition = components['schemas']['Page_StoredDefinition_
 export type PageTenantChange = components['schemas']['Page_TenantChange_'];
 export type Part = components['schemas']['Part'];
 export type Pipeline = components['schemas']['Pipeline'];
+export type Plan = components['schemas']['Plan'];
+export type PlanQuery = components['schemas']['PlanQuery'];
+export type Planned = components['schemas']['Planned'];
 export type Preview = components['schemas']['Preview'];
 export type PreviewEvent = components['schemas']['PreviewEvent'];
 export type PreviewQuery = components['schemas']['PreviewQuery'];
@@ -3543,6 +3628,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DefinitionDiff"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    plan_api_v1_definitions_plan_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlanQuery"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Plan"];
                 };
             };
             /** @description Default Response */
