@@ -66,9 +66,12 @@ class TestList:
         assert say_list(answer, COLUMNS, row, as_json=as_json) == exits.DONE
         assert capsys.readouterr() == (written, "")
 
-    def test_a_refusal_is_told(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """In the dashboard's words, to standard error."""
-        answer = Answer(403, {"message": "the key must have the scope read"})
+    @pytest.mark.parametrize("as_json", [True, False])
+    def test_a_refusal_is_told(self, *, as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
+        """In the dashboard's words, to standard error, and as an object for programs."""
+        answer = Answer(403, {"code": "scope_missing", "message": "the key must have read"})
 
-        assert say_list(answer, COLUMNS, row, as_json=True) == exits.REFUSED
-        assert capsys.readouterr() == ("", "weir: the key must have the scope read\n")
+        assert say_list(answer, COLUMNS, row, as_json=as_json) == exits.REFUSED
+        told = '{"error": {"code": "scope_missing", "message": "the key must have read", '
+        written = told + '"errors": []}}\n' if as_json else ""
+        assert capsys.readouterr() == (written, "weir: the key must have read\n")

@@ -1,9 +1,9 @@
 """One request to the dashboard's API, tried again where that helps.
 
-No answer, 429 and 502 to 504 are waited out up to a deadline, and so is 401 until the
-first answer of another kind: a new installation stores its first key a moment after it
-begins to serve. The same request sent again is harmless: each write says which version
-it changes. Redirects are not followed: they would carry the key elsewhere.
+No answer, 429 and 502 to 504 are waited out up to a deadline, as long as `Retry-After` asks,
+and so is 401 until the first answer of another kind: a new installation stores its first key
+a moment after it begins to serve. The same request sent again is harmless: each write says
+which version it changes. Redirects are not followed: they would carry the key elsewhere.
 """
 
 from __future__ import annotations
@@ -22,11 +22,27 @@ from typing import Any
 TIMEOUT_S = 30.0
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 4.0
+LONGEST_ASKED_S = 60.0
+"""The longest that `Retry-After` is obeyed: a wrong one must not hold up a command for hours."""
 LATER = frozenset({429, 502, 503, 504})
 
 
 class UnreachedError(Exception):
-    """The dashboard did not answer in time; the text says what it did instead."""
+    """The dashboard did not answer in time; the text says what it did instead.
+
+    Attributes:
+        answer: Its last answer, which asked to come later; None if there was none.
+    """
+
+    def __init__(self, message: str, answer: Answer | None = None) -> None:
+        super().__init__(message)
+        self.answer = answer
+
+    def error(self) -> dict[str, Any]:
+        """Return it as programs read it."""
+        told = None if self.answer is None else self.answer.error()
+        code = told["code"] if told else "unreached"
+        return {"code": code, "message": str(self), "errors": told["errors"] if told else []}
 
 
 @dataclass(frozen=True)
@@ -36,15 +52,29 @@ class Answer:
     Attributes:
         status: HTTP status.
         body: The decoded JSON; text if it was none.
+        retry_after_s: When it asks to come again; None if it does not say.
     """
 
     status: int
     body: Any
+    retry_after_s: float | None = None
 
     @property
     def is_ok(self) -> bool:
         """Whether what was asked is done."""
         return self.status < HTTPStatus.MULTIPLE_CHOICES
+
+    @property
+    def sentence(self) -> str:
+        """What it says in words; empty if it says nothing."""
+        body = self.body if isinstance(self.body, dict) else {}
+        return str(body.get("message") or body.get("detail") or "")
+
+    def error(self) -> dict[str, Any]:
+        """Return a refusal as programs read it: code, sentence and places of the dashboard."""
+        body = self.body if isinstance(self.body, dict) else {}
+        code = str(body.get("code") or f"http_{self.status}")
+        return {"code": code, "message": self.told()[0], "errors": body.get("errors") or []}
 
     def told(self) -> list[str]:
         """Return a refusal in the dashboard's words: a sentence, then one for each place more.
@@ -52,10 +82,7 @@ class Answer:
         Below the sentence of a place in an expression stand its line and `^` under the place.
         """
         body = self.body if isinstance(self.body, dict) else {}
-        sentence = (
-            body.get("message") or body.get("detail") or f"answer {self.status} without words"
-        )
-        told = [str(sentence)]
+        told = [self.sentence or f"answer {self.status} without words"]
         for at, one in enumerate(body.get("errors") or []):
             if at:  # the sentence tells the first
                 told.append(
@@ -117,13 +144,18 @@ class Api:
             if left_s <= 0:
                 break
             # Who tries a wrong key too often is told 429; a right one is taken all the same.
-            time.sleep(min(pause_s, left_s))
+            asked = None if unknown_key is not None else answer
+            time.sleep(min(_pause_s(pause_s, asked), left_s))
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         if unknown_key is not None:
             return unknown_key
+        raise self._unreached(answer, why)
+
+    def _unreached(self, answer: Answer | None, why: str) -> UnreachedError:
         waited = f" for {self._wait_s:g} s" if self._wait_s else ""
-        msg = f"the dashboard at {self._url} must answer, {why}{waited}; --wait waits longer"
-        raise UnreachedError(msg)
+        said = f": {answer.sentence}" if answer is not None and answer.sentence else ""
+        msg = f"the dashboard at {self._url} must answer, {why}{waited}{said}; --wait waits longer"
+        return UnreachedError(msg, answer)
 
     def _once(
         self, method: str, path: str, body: Any, headers: Mapping[str, str]
@@ -147,12 +179,25 @@ class Api:
                 return Answer(response.status, _decoded(response.read())), "answered"
         except urllib.error.HTTPError as error:
             with error:
-                return Answer(error.code, _decoded(error.read())), f"answered {error.code}"
+                again_s = _seconds(error.headers.get("Retry-After"))
+                answer = Answer(error.code, _decoded(error.read()), again_s)
+            return answer, f"answered {error.code}"
 
 
 def quoted(*parts: str) -> str:
     """Return parts of a path, each quoted, with a slash before each."""
     return "".join(f"/{urllib.parse.quote(part, safe='')}" for part in parts)
+
+
+def _pause_s(own_s: float, answer: Answer | None) -> float:
+    """Return how long to wait: as long as was asked, within bounds, or by our own measure."""
+    asked_s = answer.retry_after_s if answer is not None else None
+    return own_s if asked_s is None else max(own_s, min(asked_s, LONGEST_ASKED_S))
+
+
+def _seconds(text: str | None) -> float | None:
+    """Return a `Retry-After` in seconds; a date, as proxies may send it, is passed over."""
+    return float(text) if text and text.isascii() and text.isdigit() else None
 
 
 def _decoded(text: bytes) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 DONE: Final = 0
 REFUSED: Final = 1
@@ -28,3 +28,7 @@ EXPLAINED: Final = "\n".join(
 
 class UsageError(Exception):
     """Something that the caller gave cannot be used; the text says what and how to mend it."""
+
+    def error(self) -> dict[str, Any]:
+        """Return it as programs read it."""
+        return {"code": "usage", "message": str(self), "errors": []}

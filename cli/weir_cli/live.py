@@ -46,7 +46,7 @@ def run(asked: argparse.Namespace) -> int:
     api, secret = reached(asked), key(asked.key_file, os.environ)
     answer = api.call("GET", "/metrics")
     if not answer.is_ok:
-        refuse(answer)
+        refuse(answer, as_json=asked.json)
         return exits.REFUSED
     queries = wanted_queries(answer.body["items"], asked.metrics)
     url = address(asked.url).rstrip("/").replace("http", "ws", 1) + "/api/v1/live"

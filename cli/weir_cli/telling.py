@@ -1,11 +1,15 @@
-"""What commands write: words for people, JSON for programs, refusals to standard error."""
+"""What commands write: words for people, JSON for programs, refusals to standard error.
+
+With `--json` an error is an object on standard output too, `{"error": {…}}`: standard error
+holds progress and notes as well, which no program could tell from it.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -40,12 +44,23 @@ def complain(text: str) -> None:
     sys.stderr.flush()
 
 
-def refuse(answer: Answer) -> None:
-    """Write a refusal in the dashboard's words."""
+def say_error(error: Mapping[str, Any]) -> None:
+    """Write an error for programs.
+
+    Args:
+        error: Its `code`, `message` and `errors`, the places.
+    """
+    say_json({"error": dict(error)})
+
+
+def refuse(answer: Answer, *, as_json: bool) -> None:
+    """Write a refusal in the dashboard's words, and for programs if they read."""
     first, *more = answer.told()
     complain(first)
     for line in more:
         sys.stderr.write(f"    {printable(line)}\n")
+    if as_json:
+        say_error(answer.error())
 
 
 def say_list(
@@ -64,7 +79,7 @@ def say_list(
         as_json: Write JSON, an object a line, in place of a table.
     """
     if not answer.is_ok:
-        refuse(answer)
+        refuse(answer, as_json=as_json)
         return exits.REFUSED
     items = answer.body["items"]
     if as_json:

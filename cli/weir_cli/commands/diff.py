@@ -69,7 +69,7 @@ def _questions(asked: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]
 
 def _tell(name: str, answer: Answer, *, as_json: bool) -> None:
     if not answer.is_ok:
-        refuse(answer)
+        refuse(answer, as_json=as_json)
     elif as_json:
         say_json(answer.body)
     else:

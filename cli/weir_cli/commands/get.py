@@ -43,7 +43,7 @@ def _one(api: Api, wanted: Place, *, as_json: bool) -> int:
     where = f"/definitions{quoted(wanted.kind, wanted.name)}"
     answer = api.call("GET", where)
     if not answer.is_ok:
-        refuse(answer)
+        refuse(answer, as_json=as_json)
         return exits.REFUSED
     if as_json:
         say_json(answer.body)

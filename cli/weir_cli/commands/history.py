@@ -42,7 +42,7 @@ def run(asked: argparse.Namespace) -> int:
         raise exits.UsageError(msg)
     answer = reached(asked).call("GET", _path(asked))
     if not answer.is_ok:
-        refuse(answer)
+        refuse(answer, as_json=asked.json)
         return exits.REFUSED
     items = [one for one in answer.body["items"] if _is_meant(asked, one)][: asked.limit]
     if asked.json:

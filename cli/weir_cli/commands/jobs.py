@@ -132,7 +132,7 @@ def run_jobs(asked: argparse.Namespace) -> int:
         if answer.is_ok:
             _tell(answer.body, as_json=asked.json)
             return exits.DONE
-        refuse(answer)
+        refuse(answer, as_json=asked.json)
         return exits.REFUSED
     return _followed(api, api.call("GET", f"/jobs{quoted(asked.id)}"), asked)
 
@@ -148,7 +148,7 @@ def _followed(api: Api, answer: Answer, asked: argparse.Namespace) -> int:
         finally:
             progress.end()
     if not answer.is_ok:
-        refuse(answer)
+        refuse(answer, as_json=asked.json)
         return exits.REFUSED
     _tell(answer.body, as_json=asked.json)
     return ended_with(answer.body)

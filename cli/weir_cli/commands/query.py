@@ -73,7 +73,7 @@ def run(asked: argparse.Namespace) -> int:
     accept = {"Accept": "text/csv"} if asked.csv else {"Accept": "application/json"}
     answer = reached(asked).call("POST", "/query", body, accept)
     if not answer.is_ok:
-        refuse(answer)
+        refuse(answer, as_json=asked.json)
         return exits.REFUSED
     _tell(asked, answer)
     return exits.DONE

@@ -42,12 +42,12 @@ def run(asked: argparse.Namespace) -> int:
     """
     wanted, api = _meant(asked), reached(asked)
     where = f"/definitions{quoted(wanted.kind, wanted.name)}"
-    condition = _condition(api, where, asked.base)
+    condition = _condition(api, where, asked)
     if condition is None:
         return exits.REFUSED
     answer = api.call("POST", f"{where}/rollback", {"version": asked.to}, condition)
     if not answer.is_ok:
-        refuse(answer)
+        refuse(answer, as_json=asked.json)
         return exits.REFUSED
     _tell(wanted, answer.body, asked.to, as_json=asked.json)
     return exits.DONE
@@ -69,16 +69,16 @@ def _meant(asked: argparse.Namespace) -> Place:
     return Place(found[0].kind, found[0].name)
 
 
-def _condition(api: Api, where: str, base: int | None) -> dict[str, str] | None:
+def _condition(api: Api, where: str, asked: argparse.Namespace) -> dict[str, str] | None:
     """Return what the change is made from; None if that cannot be read."""
-    if base is not None:
-        return {"If-Match": f'"{base}"'}
+    if asked.base is not None:
+        return {"If-Match": f'"{asked.base}"'}
     seen = api.call("GET", where)
     if seen.is_ok:
         return {"If-Match": f'"{seen.body["version"]}"'}
     if seen.status == HTTPStatus.NOT_FOUND:
         return {"If-None-Match": "*"}  # it was deleted, or never was: the dashboard says which
-    refuse(seen)
+    refuse(seen, as_json=asked.json)
     return None
 
 

@@ -1,0 +1,196 @@
+"""What cannot be done is told: the dashboard's last words, and with `--json` an object."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from weir_cli import api as api_module
+from weir_local.ports import free_port
+
+from .conftest import Command
+
+NOT_COUNTED = {"code": "not_counted_yet", "message": "events up to 7 are not counted yet"}
+NEWER = {"code": "not_available", "message": "a newer release has written weir.alerts"}
+
+
+@dataclass
+class Answers:
+    """A server that answers everything with the next of its answers, the last for ever.
+
+    Attributes:
+        given: Status, body, and header fields.
+        at_s: When each request came.
+    """
+
+    given: list[tuple[int, Any, dict[str, str]]]
+    at_s: list[float] = field(default_factory=list)
+    url: str = ""
+
+    def next(self) -> tuple[int, Any, dict[str, str]]:
+        """Return the next answer."""
+        self.at_s.append(time.monotonic())
+        return self.given.pop(0) if len(self.given) > 1 else self.given[0]
+
+
+@contextmanager
+def serving(*given: tuple[int, Any, dict[str, str]]) -> Iterator[Answers]:
+    """Serve answers."""
+    answers = Answers(list(given))
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            status, body, fields = answers.next()
+            self.send_response(status)
+            for name, value in fields.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(json.dumps(body).encode())
+
+        do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815  the server looks for these
+
+        def log_message(self, *_: Any) -> None:
+            """Write nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        answers.url = f"http://127.0.0.1:{server.server_port}"
+        yield answers
+        server.shutdown()
+
+
+def command(folder: Path, url: str) -> Command:
+    """Return the command for a server."""
+    return Command(folder, url, "wk_key")
+
+
+class TestLastWords:
+    @pytest.mark.parametrize(("status", "body"), [(504, NOT_COUNTED), (503, NEWER)])
+    def test_what_the_dashboard_said_is_told(
+        self, tmp_path: Path, status: int, body: dict[str, str]
+    ) -> None:
+        """Its status alone does not say what to do."""
+        with serving((status, body, {})) as answers:
+            _, errors = command(tmp_path, answers.url).do("query", "orders", "rate", code=3)
+        assert errors == (
+            f"weir: the dashboard at {answers.url}/api/v1 must answer, answered {status}: "
+            f"{body['message']}; --wait waits longer\n"
+        )
+
+    def test_one_without_words(self, tmp_path: Path) -> None:
+        """A proxy's page says nothing that could be told."""
+        with serving((502, "<html>", {})) as answers:
+            _, errors = command(tmp_path, answers.url).do("jobs", code=3)
+        assert errors.endswith("must answer, answered 502; --wait waits longer\n")
+
+
+class TestRetryAfter:
+    def test_it_is_waited_as_long_as_was_asked(self, tmp_path: Path) -> None:
+        """The next request comes no earlier."""
+        with serving((503, NEWER, {"Retry-After": "1"}), (200, {"items": []}, {})) as answers:
+            command(tmp_path, answers.url).do("jobs", "--wait", "20")
+        first, second = answers.at_s
+        assert 1 <= second - first < 5
+
+    @pytest.mark.parametrize("asked", ["100000", "Wed, 21 Oct 2099 07:28:00 GMT", "-1", ""])
+    def test_but_not_for_ever(
+        self, tmp_path: Path, asked: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A wrong one holds up nothing, nor one that is no number of seconds."""
+        monkeypatch.setattr(api_module, "LONGEST_ASKED_S", 0.3)
+        with serving((429, {}, {"Retry-After": asked}), (200, {"items": []}, {})) as answers:
+            command(tmp_path, answers.url).do("jobs", "--wait", "20")
+        first, second = answers.at_s
+        assert second - first < 5
+
+    def test_the_deadline_goes_before(self, tmp_path: Path) -> None:
+        """What asks for more than is left is tried once more at the end."""
+        with serving((429, {}, {"Retry-After": "30"})) as answers:
+            command(tmp_path, answers.url).do("jobs", "--wait", "0.5", code=3)
+        assert len(answers.at_s) == 2
+
+
+REFUSAL = {
+    "status": 403,
+    "code": "scope_missing",
+    "message": "the key must have the scope read",
+    "errors": [{"pointer": "/x", "required": "a", "got": "b", "mend": "c"}],
+}
+
+
+class TestJson:
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("get",),
+            ("get", "metric/a"),
+            ("history", "metric/a"),
+            ("query", "orders", "rate"),
+            ("diff", "metric/a", "--version", "1"),
+            ("rollback", "metric/a", "--to", "1"),
+            ("rollback", "metric/a", "--to", "1", "--from", "2"),
+            ("jobs",),
+            ("jobs", "k_1"),
+            ("jobs", "k_1", "--cancel"),
+            ("audit",),
+            ("top",),
+        ],
+    )
+    def test_a_refusal_is_an_object(self, tmp_path: Path, words: tuple[str, ...]) -> None:
+        """The dashboard's code, words and places, on standard output; people read the other."""
+        with serving((403, REFUSAL, {})) as answers:
+            written, errors = command(tmp_path, answers.url).do(*words, "--json", code=1)
+        told = {name: REFUSAL[name] for name in ("code", "message", "errors")}
+        assert [json.loads(line) for line in written.splitlines()] == [{"error": told}]
+        assert errors == "weir: the key must have the scope read\n"
+
+    def test_without_it_nothing_is_written(self, tmp_path: Path) -> None:
+        """Standard output holds what was asked for, and that is nothing."""
+        with serving((403, REFUSAL, {})) as answers:
+            written, _ = command(tmp_path, answers.url).do("get", code=1)
+        assert written == ""
+
+    def test_one_that_is_no_problem(self, tmp_path: Path) -> None:
+        """What is no answer of the dashboard's has its status as code."""
+        with serving((404, "<html>", {})) as answers:
+            written, _ = command(tmp_path, answers.url).do("jobs", "--json", code=1)
+        told = {"code": "http_404", "message": "answer 404 without words", "errors": []}
+        assert json.loads(written) == {"error": told}
+
+    def test_no_answer(self, tmp_path: Path) -> None:
+        """By its own code, or that of the answer that asked to come later."""
+        written, errors = command(tmp_path, f"http://127.0.0.1:{free_port()}").do(
+            "jobs", "--json", code=3
+        )
+        told = json.loads(written)["error"]
+        assert (told["code"], told["errors"]) == ("unreached", [])
+        assert errors == f"weir: {told['message']}\n"
+        with serving((504, NOT_COUNTED, {})) as answers:
+            written, _ = command(tmp_path, answers.url).do("jobs", "--json", code=3)
+        assert json.loads(written)["error"]["code"] == "not_counted_yet"
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("diff", "--json"),
+            ("diff", "--js"),
+            ("rollback", "--json"),
+            ("query", "--json", "--tip", "3"),
+            ("--json",),
+        ],
+    )
+    def test_words_that_cannot_be_meant(self, tmp_path: Path, words: tuple[str, ...]) -> None:
+        """Also where the parser itself refuses them."""
+        written, errors = command(tmp_path, "http://127.0.0.1:1").do(*words, code=2)
+        told = json.loads(written)["error"]
+        assert (told["code"], told["errors"]) == ("usage", [])
+        assert errors.endswith(f"weir: {told['message']}\n")
