@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from typing import Any
@@ -18,6 +19,7 @@ from weir_local.testing import TestStack
 from .conftest import Command
 
 pytestmark = pytest.mark.stack
+RULE = "kind: rule\nname: {name}\nmetric: {metric}\naggregate: count\nwindow: 1m\nabove: 5\n"
 METRIC = "# {note}\nkind: metric\nname: {name}\nevents: {{type: shop.order}}\nunit: {unit}\n"
 
 
@@ -46,7 +48,7 @@ class TestCheck:
         weir.write("b.yaml", metric("badly_checked").replace("unit", "unti"))
         written, _ = weir.do("check", "-f", weir.folder, code=1)
         good, bad = sorted(written.splitlines(), reverse=True)
-        assert bad == "ok        metric/only_checked"
+        assert bad.startswith("ok        metric/only_checked: at most 1 series, ")
         assert good.startswith("refused   metric/badly_checked (")
         assert good.endswith('/unti must be a known member, got "unti"; did you mean "unit"?')
         _, errors = weir.do("get", "metric/only_checked", code=1)
@@ -58,6 +60,34 @@ class TestCheck:
         (found,) = objects(weir.do("check", "-f", weir.folder, "--json", code=1)[0])
         assert (found["outcome"], found["name"]) == ("refused", "badly_checked")
         assert "did you mean" in found["why"][0]
+        assert found["error"]["errors"][0]["pointer"] == "/unti"
+
+    def test_what_a_metric_costs(self, weir: Command) -> None:
+        """At most, in words and for programs; what is not counted costs nothing."""
+        weir.write("a.yaml", metric("costs") + "by: [source]\nkeep: {10s: 1h}\n")
+        weir.write("b.yaml", "kind: source\nname: free\n")
+        costly, free = weir.do("check", "-f", weir.folder)[0].splitlines()[::-1]
+        assert re.fullmatch(
+            r"ok        metric/costs: at most [\d,]+ series, [\d.]+ [MG]B of panes, "
+            r"[\d,]+ rows written a batch",
+            costly,
+        )
+        assert free == "ok        source/free"
+        costly_json = objects(weir.do("check", "-f", weir.folder, "--json")[0])[1]
+        assert costly_json["estimate"]["rows"] == 360 * costly_json["estimate"]["series"]
+
+    def test_before_the_first_apply(self, weir: Command) -> None:
+        """A rule is checked beside the metric that comes with it, by `diff` too."""
+        weir.write("a.yaml", RULE.format(name="early", metric="early"))
+        weir.write("b.yaml", metric("early"))
+        told = weir.do("check", "-f", weir.folder)[0].splitlines()
+        assert [line.split()[:2] for line in told] == [
+            ["ok", "metric/early:"],
+            ["ok", "rule/early"],
+        ]
+        assert "rule/early: new\n" in weir.do("diff", "-f", weir.folder, code=4)[0]
+        (weir.folder / "b.yaml").unlink()
+        assert "refused   rule/early (" in weir.do("check", "-f", weir.folder, code=1)[0]
 
 
 class TestDiff:
@@ -77,6 +107,24 @@ class TestDiff:
         assert "metric/is_new: new\n--- nothing\n" in written
         _, errors = weir.do("get", "metric/is_new", code=1)
         assert errors
+
+    def test_what_apply_would_refuse(self, weir: Command) -> None:
+        """Each refused file is named, beside what the others would change; exit code 1."""
+        good = weir.write("good.yaml", metric("diff_good"))
+        bad = weir.write("bad.yaml", metric("diff_bad").replace("unit", "unti"))
+        lonely = weir.write("lonely.yaml", RULE.format(name="diff_rule", metric="nowhere"))
+        written, errors = weir.do("diff", "-f", weir.folder, code=1)
+        assert "metric/diff_good: new\n" in written
+        assert f"refused   metric/diff_bad ({bad}): /unti must be a known member" in written
+        assert f"refused   rule/diff_rule ({lonely}): metric must be one that is" in written
+        assert errors == ""
+        found = objects(weir.do("diff", "-f", weir.folder, "--json", code=1)[0])
+        outcomes = {one["origin"]: one["outcome"] for one in found}
+        assert outcomes == {str(good): "new", str(bad): "refused", str(lonely): "refused"}
+        assert {one["error"]["code"] for one in found if one["outcome"] == "refused"} == {
+            "unknown_field",
+            "metric_unknown",
+        }
 
     def test_once_applied_nothing_differs(self, weir: Command) -> None:
         """What apply leaves alone, diff calls the same."""

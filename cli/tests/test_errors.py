@@ -2,70 +2,18 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 from weir_cli import api as api_module
 from weir_local.ports import free_port
 
 from .conftest import Command
+from .serving import serving
 
 NOT_COUNTED = {"code": "not_counted_yet", "message": "events up to 7 are not counted yet"}
 NEWER = {"code": "not_available", "message": "a newer release has written weir.alerts"}
-
-
-@dataclass
-class Answers:
-    """A server that answers everything with the next of its answers, the last for ever.
-
-    Attributes:
-        given: Status, body, and header fields.
-        at_s: When each request came.
-    """
-
-    given: list[tuple[int, Any, dict[str, str]]]
-    at_s: list[float] = field(default_factory=list)
-    url: str = ""
-
-    def next(self) -> tuple[int, Any, dict[str, str]]:
-        """Return the next answer."""
-        self.at_s.append(time.monotonic())
-        return self.given.pop(0) if len(self.given) > 1 else self.given[0]
-
-
-@contextmanager
-def serving(*given: tuple[int, Any, dict[str, str]]) -> Iterator[Answers]:
-    """Serve answers."""
-    answers = Answers(list(given))
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            status, body, fields = answers.next()
-            self.send_response(status)
-            for name, value in fields.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(json.dumps(body).encode())
-
-        do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815  the server looks for these
-
-        def log_message(self, *_: Any) -> None:
-            """Write nothing."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        answers.url = f"http://127.0.0.1:{server.server_port}"
-        yield answers
-        server.shutdown()
 
 
 def command(folder: Path, url: str) -> Command:

@@ -25,12 +25,14 @@ class Written:
         name: Its name, unchecked.
         text: The text as it was written.
         origin: The file, and its place there if it has several.
+        metric: The metric that it names, unchecked; empty for none.
     """
 
     kind: str
     name: str
     text: str
     origin: str
+    metric: str = ""
 
     @property
     def title(self) -> str:
@@ -104,7 +106,7 @@ def _written(text: str, origin: str) -> Written:
         if not isinstance(value, str) or not value:
             msg = f'{origin}: a definition must have a text as "{member}", got {value!r}'
             raise UsageError(msg)
-    return Written(str(kind), str(name), text, origin)
+    return Written(str(kind), str(name), text, origin, str(parsed.get("metric") or ""))
 
 
 def _listed(paths: Sequence[Path]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -90,6 +91,15 @@ def say_list(
     return exits.DONE
 
 
+def size(of_bytes: float) -> str:
+    """Return a number of bytes as people read it."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if of_bytes < 1000:
+            return f"{of_bytes:.3g} {unit}"
+        of_bytes /= 1000
+    return f"{of_bytes:,.3g} TB"
+
+
 def instant(at_ms: int) -> str:
     """Return an instant as people read it: UTC, in seconds."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
@@ -97,8 +107,22 @@ def instant(at_ms: int) -> str:
 
 def table(rows: list[list[str]]) -> list[str]:
     """Return rows as lines with columns that stand below each other."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(_filled, row, widths)).rstrip() for row in rows]
+
+
+def columns(text: str) -> int:
+    """Return how many columns of a terminal a text takes: 2 for wide signs, 0 for combining."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(sign) for sign in text)
+
+
+def _columns(sign: str) -> int:
+    if unicodedata.category(sign) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(sign) in ("W", "F") else 1
+
+
+def _filled(cell: str, width: int) -> str:
+    return cell + " " * (width - columns(cell))

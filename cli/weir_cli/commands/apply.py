@@ -18,7 +18,7 @@ from weir_cli import exits
 from weir_cli.api import Answer, Api, quoted
 from weir_cli.files import Written, read_all
 from weir_cli.options import add_command, add_files, reached
-from weir_cli.telling import say, say_json
+from weir_cli.telling import say, say_json, size
 
 TRIES = 3
 PAUSE_S = 0.5
@@ -35,11 +35,38 @@ class Outcome:
         word: `created`, `updated`, `unchanged` or `refused`; of a check `ok`.
         version: The version in force; None if it was refused.
         why: Of a refusal, the dashboard's words.
+        error: The same for programs.
+        estimate: Of a check, what a metric costs at most.
     """
 
     word: str
     version: int | None = None
     why: tuple[str, ...] = ()
+    error: Mapping[str, Any] | None = None
+    estimate: Mapping[str, Any] | None = None
+
+    @classmethod
+    def refused(cls, answer: Answer) -> Outcome:
+        """Return what a refusal comes to."""
+        return cls("refused", why=tuple(answer.told()), error=answer.error())
+
+
+class Patience:
+    """How long a run waits for other replicas to read the metrics that it stored, in all.
+
+    Metrics are sent before rules: once this has been waited, what is not known is not there.
+    """
+
+    def __init__(self) -> None:
+        self._until_s: float | None = None
+
+    @property
+    def lasts(self) -> bool:
+        """Whether to wait still; the first to ask begins the wait."""
+        now_s = time.monotonic()
+        if self._until_s is None:
+            self._until_s = now_s + METRIC_TIMEOUT_S
+        return now_s < self._until_s
 
 
 def add(commands: Any) -> None:
@@ -59,15 +86,15 @@ def run(asked: argparse.Namespace) -> int:
     """
     definitions = read_all(asked.file)
     api = reached(asked)
-    refused = 0
+    refused, patience = 0, Patience()
     for one in definitions:
-        outcome = apply(api, one)
+        outcome = apply(api, one, patience)
         refused += outcome.word == "refused"
         tell(one, outcome, as_json=asked.json)
     return exits.REFUSED if refused else exits.DONE
 
 
-def apply(api: Api, one: Written) -> Outcome:
+def apply(api: Api, one: Written, patience: Patience) -> Outcome:
     """Make one definition what its file says.
 
     Raises:
@@ -78,15 +105,15 @@ def apply(api: Api, one: Written) -> Outcome:
         place = f"/definitions{quoted(one.kind, one.name)}"
         seen = api.call("GET", place)
         if not seen.is_ok and seen.status != HTTPStatus.NOT_FOUND:
-            return Outcome("refused", why=tuple(seen.told()))
+            return Outcome.refused(seen)
         current = seen.body if seen.is_ok else None
         if current is not None and means_the_same(api, one, current):
             return Outcome("unchanged", current["version"])
-        answer = put(api, place, one, current)
+        answer = put(api, one, current, patience)
         if answer.is_ok:
             word = "created" if current is None else "updated"
             return Outcome(word, answer.body["version"])
-        outcome = Outcome("refused", why=tuple(answer.told()))
+        outcome = Outcome.refused(answer)
         # Somebody else was faster: look again at what is there now.
         if answer.status not in CONFLICTS:
             break
@@ -102,16 +129,16 @@ def means_the_same(api: Api, one: Written, current: Mapping[str, Any]) -> bool:
     return checked.is_ok and checked.body["ok"] and checked.body["parsed"] == current["parsed"]
 
 
-def put(api: Api, place: str, one: Written, current: Mapping[str, Any] | None) -> Answer:
+def put(api: Api, one: Written, current: Mapping[str, Any] | None, patience: Patience) -> Answer:
     """Store a definition as the version after the one that was seen."""
     condition = (
         {"If-None-Match": "*"} if current is None else {"If-Match": f'"{current["version"]}"'}
     )
-    deadline_s = time.monotonic() + METRIC_TIMEOUT_S
+    place = f"/definitions{quoted(one.kind, one.name)}"
     while True:
         answer = api.call("PUT", place, {"text": one.text}, condition)
         code = answer.body.get("code") if isinstance(answer.body, dict) else None
-        if code != "metric_unknown" or time.monotonic() >= deadline_s:
+        if code != "metric_unknown" or not patience.lasts:
             return answer
         time.sleep(PAUSE_S)
 
@@ -119,12 +146,31 @@ def put(api: Api, place: str, one: Written, current: Mapping[str, Any] | None) -
 def tell(one: Written, outcome: Outcome, *, as_json: bool = False) -> None:
     """Write what became of a definition."""
     if as_json:
-        told = {"outcome": outcome.word, "kind": one.kind, "name": one.name}
-        say_json({**told, "version": outcome.version, "origin": one.origin, "why": outcome.why})
+        say_json(
+            {
+                "outcome": outcome.word,
+                "kind": one.kind,
+                "name": one.name,
+                "version": outcome.version,
+                "origin": one.origin,
+                "why": outcome.why,
+                "error": outcome.error,
+                "estimate": outcome.estimate,
+            }
+        )
         return
     version = f" version {outcome.version}" if outcome.version is not None else ""
     first, *more = outcome.why or ("",)
     why = f": {first}" if first else ""
     origin = f" ({one.origin})" if first else ""
-    lines = [f"{outcome.word:<9} {one.title}{version}{origin}{why}", *(f"    {m}" for m in more)]
-    say("\n".join(lines))
+    cost = f": {cost_of(outcome.estimate)}" if outcome.estimate else ""
+    line = f"{outcome.word:<9} {one.title}{version}{origin}{why}{cost}"
+    say("\n".join([line, *(f"    {m}" for m in more)]))
+
+
+def cost_of(estimate: Mapping[str, Any]) -> str:
+    """Return what a metric costs at most, in words."""
+    return (
+        f"at most {estimate['series']:,} series, {size(estimate['memory_bytes'])} of panes, "
+        f"{estimate['rows_a_batch']:,} rows written a batch"
+    )

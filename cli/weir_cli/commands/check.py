@@ -1,8 +1,8 @@
 """`weir check -f FILE…`: whether definitions would be accepted. Nothing is stored.
 
 The dashboard itself checks, with what it knows: whether a rule's metric is there, what a
-metric costs at most. A metric and its rule in files that were never applied are checked one
-by one, so the rule is refused until the metric is there.
+metric costs at most, which is told. The definitions of one call are checked together, in the
+order in which `weir apply` sends them: a rule may be on a metric that is in the files.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import argparse
 from typing import Any
 
 from weir_cli import exits
-from weir_cli.api import Answer, Api
+from weir_cli.api import Answer
 from weir_cli.commands.apply import Outcome, tell
-from weir_cli.files import Written, read_all
+from weir_cli.files import read_all
 from weir_cli.options import add_command, add_files, reached
+from weir_cli.planning import planned
+from weir_cli.telling import refuse
 
 
 def add(commands: Any) -> None:
@@ -34,24 +36,18 @@ def run(asked: argparse.Namespace) -> int:
     """
     definitions = read_all(asked.file)
     api = reached(asked)
-    outcomes = [check(api, one) for one in definitions]
-    for one, outcome in zip(definitions, outcomes, strict=True):
-        tell(one, outcome, as_json=asked.json)
-    refused = any(outcome.word == "refused" for outcome in outcomes)
-    return exits.REFUSED if refused else exits.DONE
-
-
-def check(api: Api, one: Written) -> Outcome:
-    """Check one definition.
-
-    Raises:
-        UnreachedError: If the dashboard did not answer in time.
-    """
-    draft = {"kind": one.kind, "name": one.name, "text": one.text}
-    answer = api.call("POST", "/definitions/validate", draft)
+    items, answer = planned(api, definitions)
     if not answer.is_ok:
-        return Outcome("refused", why=tuple(answer.told()))
-    if answer.body["ok"]:
-        return Outcome("ok")
+        refuse(answer, as_json=asked.json)
+        return exits.REFUSED
+    for one, item in zip(definitions, items, strict=True):
+        tell(one, outcome_of(item), as_json=asked.json)
+    return exits.DONE if all(item["ok"] for item in items) else exits.REFUSED
+
+
+def outcome_of(item: dict[str, Any]) -> Outcome:
+    """Return what storing a definition would come to, as the dashboard judged it."""
+    if item["ok"]:
+        return Outcome("ok", estimate=item["estimate"])
     # What is wrong is told by the same members as in a refusal.
-    return Outcome("refused", why=tuple(Answer(answer.status, answer.body).told()))
+    return Outcome.refused(Answer(422, item))

@@ -1,19 +1,22 @@
 """`weir diff -f FILE…`: what `weir apply` would change. Nothing is stored.
 
 Of a definition that would change a unified diff of the two texts is written, and the members
-that would mean something else. With KIND/NAME and two versions, those are compared.
+that would mean something else. What `weir apply` would refuse is told by file, and why; the
+definitions of one call are judged together, as `weir check` does. With KIND/NAME and two
+versions, those are compared.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from typing import Any
 
 from weir_cli import exits
-from weir_cli.api import Answer
+from weir_cli.commands.apply import tell
+from weir_cli.commands.check import outcome_of
 from weir_cli.files import read_all
 from weir_cli.options import add_command, add_files, place, reached
+from weir_cli.planning import planned
 from weir_cli.telling import refuse, say, say_json
 
 
@@ -39,41 +42,55 @@ def run(asked: argparse.Namespace) -> int:
         UsageError: If files, versions, address or key cannot be used; nothing was sent.
         UnreachedError: If the dashboard did not answer in time.
     """
-    questions = list(_questions(asked))
-    api = reached(asked)
-    answers = [api.call("POST", "/definitions/diff", body) for _, body in questions]
-    for (name, _), answer in zip(questions, answers, strict=True):
-        _tell(name, answer, as_json=asked.json)
-    if not all(answer.is_ok for answer in answers):
-        return exits.REFUSED
-    same = all(answer.body["same"] for answer in answers)
-    return exits.DONE if same else exits.DIFFERENT
-
-
-def _questions(asked: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each comparison: what the newer text is called, and what is sent."""
     if (asked.file is None) == (asked.definition is None):
         msg = "a comparison must have files (-f) or one KIND/NAME, got neither or both"
         raise exits.UsageError(msg)
-    if asked.definition is None:
-        for one in read_all(asked.file):
-            yield one.origin, {"kind": one.kind, "name": one.name, "text": one.text}
-        return
+    return _versions(asked) if asked.file is None else _files(asked)
+
+
+def _files(asked: argparse.Namespace) -> int:
+    """Compare what files say with what is in force."""
+    definitions = read_all(asked.file)
+    items, answer = planned(reached(asked), definitions)
+    if not answer.is_ok:
+        refuse(answer, as_json=asked.json)
+        return exits.REFUSED
+    for one, item in zip(definitions, items, strict=True):
+        if item["ok"]:
+            _tell(one.origin, item["diff"], as_json=asked.json)
+        else:
+            tell(one, outcome_of(item), as_json=asked.json)
+    if not all(item["ok"] for item in items):
+        return exits.REFUSED
+    return _code(all(item["diff"]["same"] for item in items))
+
+
+def _versions(asked: argparse.Namespace) -> int:
+    """Compare two versions of a definition."""
     if asked.version is None:
         msg = "--version must say which version of it to compare, got none"
         raise exits.UsageError(msg)
     body = {"kind": asked.definition.kind, "name": asked.definition.name}
     against = {} if asked.against is None else {"against": asked.against}
-    yield f"version {asked.version}", {**body, "version": asked.version, **against}
-
-
-def _tell(name: str, answer: Answer, *, as_json: bool) -> None:
+    sent = {**body, "version": asked.version, **against}
+    answer = reached(asked).call("POST", "/definitions/diff", sent)
     if not answer.is_ok:
-        refuse(answer, as_json=as_json)
-    elif as_json:
-        say_json(answer.body)
+        refuse(answer, as_json=asked.json)
+        return exits.REFUSED
+    _tell(f"version {asked.version}", answer.body, as_json=asked.json)
+    return _code(answer.body["same"])
+
+
+def _code(same: bool) -> int:
+    return exits.DONE if same else exits.DIFFERENT
+
+
+def _tell(name: str, found: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        outcome = "same" if found["same"] else "new" if found["old_version"] is None else "changed"
+        say_json({"outcome": outcome, **found, "origin": name})
     else:
-        for line in lines_of(name, answer.body):
+        for line in lines_of(name, found):
             say(line)
 
 
