@@ -13,7 +13,8 @@ import time
 from typing import Any
 
 import pytest
-from weir_cli.screen import lines_of, spark
+from weir_cli.screen import lines_of, spark, told
+from weir_cli.telling import columns, table
 from weir_cli.watched import Watched, fold, query_of
 from weir_local.testing import TestStack
 
@@ -53,9 +54,18 @@ FRAMES: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
+ASKED = {3: {"metric": "orders", "aggregate": "rate"}}
+NEWER = {"code": "not_available", "message": "a newer release has written weir.alerts"}
+
+
+def refused(number: int) -> dict[str, Any]:
+    """Return the frame that refuses a subscription."""
+    return {"op": "error", "id": number, "problem": NEWER}
+
+
 def folded(frames: list[dict[str, Any]]) -> Watched:
     """Return what is known after frames."""
-    state = Watched()
+    state = Watched(asked=ASKED)
     for frame in frames:
         state = fold(state, frame)
     return state
@@ -89,22 +99,71 @@ class TestWhatIsShown:
         """What was known stays, under a line that says so; a new connection begins anew."""
         first, *_ = lines_of(folded(FRAMES), width=80, height=40, lost_s=12.3)
         assert first == "weir top  no connection for 12 s; trying again"
+        said = folded([*FRAMES, {"op": "goodbye", "code": 1012, "reason": "restart"}])
+        first, *_ = lines_of(said, width=80, height=40, lost_s=12.3)
+        assert first == "weir top  no connection for 12 s (restart); trying again"
         assert folded([*FRAMES, FRAMES[0]]).alerts == {}
 
+    def test_what_is_not_known_of_alerts_is_not_that_none_fires(self) -> None:
+        """Before they are told, after each new connection, and where they are refused."""
+        none = {"op": "alerts", "key": "a1", "seq": 5, "open": []}
+        for frames, shown in (
+            ([], "alerts: unknown, not told yet"),
+            (FRAMES[:5], "alerts: unknown, not told yet"),
+            ([*FRAMES, none], "no alert fires"),
+            ([*FRAMES, none, FRAMES[0]], "alerts: unknown, not told yet"),
+            ([*FRAMES, none, refused(2)], f"alerts: unknown, {NEWER['message']}"),
+        ):
+            state = folded(frames)
+            lines = lines_of(state, width=120, height=40)
+            assert shown in lines
+            assert ("no alert fires" in lines) == (shown == "no alert fires")
+            assert (told(state)["alerts"] is None) == ("unknown" in shown)
+        lost = lines_of(folded([*FRAMES, none]), width=120, height=40, lost_s=3)
+        assert "no alert fired when the connection was lost" in lost
+        assert told(folded([*FRAMES, refused(2)]))["refused"] == {"alerts": NEWER["message"]}
+
+    def test_what_is_refused_is_shown_with_its_reason(self) -> None:
+        """Parts, and a metric such as one that was deleted meanwhile; its old numbers go."""
+        state = folded([*FRAMES, refused(1), refused(3)])
+        lines = lines_of(state, width=120, height=40)
+        assert f"parts: unknown, {NEWER['message']}" in lines
+        assert f"orders rate: unknown, {NEWER['message']}" in lines
+        assert told(state)["parts"] is None
+        (metric,) = told(state)["metrics"]
+        assert (metric["value"], metric["refused"]) == (None, NEWER["message"])
+
     def test_nothing_is_reported_before_all_of_it_is_known(self) -> None:
-        """Each metric that was asked for has answered, or was refused."""
-        state, whole = Watched(asked=2), []
-        for frame in (*FRAMES, {"op": "error", "id": 4, "problem": {}}):
+        """Alerts, parts, freshness, and each metric that was asked for; told or refused."""
+        state = Watched(asked={**ASKED, 4: {"metric": "b", "aggregate": "count"}})
+        assert state.untold == ["freshness", "parts", "alerts", "orders", "b"]
+        whole = []
+        for frame in (*FRAMES, refused(4)):
             state = fold(state, frame)
             whole.append(state.is_whole)
         assert whole == [False] * len(FRAMES) + [True]
-        assert fold(state, FRAMES[0]).asked == 1
+        assert fold(state, refused(2)).is_whole
+        assert not folded([one for one in FRAMES if one["op"] != "alerts"]).is_whole
+        # A refusal of the alerts stands for no metric.
+        early = folded([*(one for one in FRAMES if one["op"] != "snapshot"), refused(2)])
+        assert early.untold == ["orders"]
+        assert fold(state, FRAMES[0]).untold == ["freshness", "parts", "alerts", "orders", "b"]
 
     def test_a_small_terminal(self) -> None:
         """Nothing is wider or longer than the terminal, and what is left out is said."""
         lines = lines_of(folded(FRAMES), width=20, height=4)
         assert max(map(len, lines)) <= 20
         assert lines[3:] == ["… 7 more lines"]
+
+    def test_wide_signs(self) -> None:
+        """A sign may take two columns of a terminal, or none; rows stand below each other."""
+        assert [columns(text) for text in ("a", "東京", "e\u0301", "ｱ", "（")] == [1, 4, 1, 1, 2]  # noqa: RUF001  wide on purpose
+        wide = {**ALERT, "rule": "遅い" * 10, "labels": {"region": "東京"}}
+        frames = [*FRAMES, {"op": "alert", "key": "a1", "seq": 6, "alert": wide}]
+        lines = lines_of(folded(frames), width=40, height=40)
+        assert max(map(columns, lines)) <= 40
+        head, row = table([["alert", "state"], ["遅い", "firing"]])
+        assert columns(head[: head.index("state")]) == columns(row[: row.index("firing")])
 
     def test_sparks(self) -> None:
         """From 0 to the largest; a gap where nothing is known."""

@@ -9,11 +9,13 @@ import random
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from websockets.exceptions import WebSocketException
+from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
@@ -22,7 +24,7 @@ from weir_cli.api import UnreachedError
 from weir_cli.options import address, key, reached
 from weir_cli.screen import lines_of, told
 from weir_cli.telling import refuse, say, say_json
-from weir_cli.watched import Watched, fold, query_of
+from weir_cli.watched import ALERTS, FIRST_METRIC, PIPELINE, Watched, fold, query_of
 
 PROTOCOL = Subprotocol("weir.v1")
 TIMEOUT_S = 10.0
@@ -30,8 +32,18 @@ TIMEOUT_S = 10.0
 SILENT_S = 6.0
 DRAWN_S = 0.25
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
-FATAL = frozenset({4400, 4401, 4413})
-"""Codes after which trying again does not help (docs/api.md, section 3)."""
+# How often it is shown that a connection is still lost.
+TICK_S = 1.0
+# How long a server may take to tell all that was asked for: a query of a large metric is slow.
+UNTOLD_S = 30.0
+# A socket may have 64 subscriptions, and two are to the parts and the alerts.
+MOST_METRICS = 62
+FATAL = {
+    4400: "it did not understand what was sent, so use the `weir` of its release",
+    4401: "see whether the key still holds, and has the scope read",
+    4413: "too much was asked for at once, so name fewer metrics",
+}
+"""Codes after which trying again does not help (docs/api.md, section 3), and what does."""
 
 Show = Callable[[Watched, float | None], bool]
 
@@ -51,7 +63,7 @@ def run(asked: argparse.Namespace) -> int:
     queries = wanted_queries(answer.body["items"], asked.metrics)
     url = address(asked.url).rstrip("/").replace("http", "ws", 1) + "/api/v1/live"
     if asked.plain or asked.json or not sys.stdout.isatty():
-        watch(url, secret, queries, reports(asked))
+        watch(url, secret, queries, Reports(asked))
         return exits.DONE
     with drawn() as show:
         watch(url, secret, queries, show)
@@ -70,7 +82,10 @@ def wanted_queries(metrics: list[dict[str, Any]], names: list[str]) -> list[dict
         got = ", ".join(missing)
         msg = f"METRIC must be one of this tenant's, got {got}; `weir get metric` lists them"
         raise exits.UsageError(msg)
-    shown = [known[name] for name in names] if names else metrics[:20]
+    shown = [known[name] for name in dict.fromkeys(names)] if names else metrics[:20]
+    if len(shown) > MOST_METRICS:
+        msg = f"METRIC must name at most {MOST_METRICS} at once, got {len(shown)}; name fewer"
+        raise exits.UsageError(msg)
     return [query for metric in shown if (query := query_of(metric)) is not None]
 
 
@@ -87,45 +102,65 @@ def watch(url: str, secret: str, queries: list[dict[str, Any]], show: Show) -> N
         show: Given what is known and for how long the connection is lost; whether to go on.
 
     Raises:
-        UnreachedError: If the server closes for a reason that trying again does not mend.
+        UnreachedError: If the server closes for a reason that trying again does not mend, or
+            `show` has waited long enough.
     """
-    state, pause_s = Watched(asked=len(queries)), FIRST_PAUSE_S
-    lost_at_s = time.monotonic()
+    state = Watched(asked=dict(enumerate(queries, FIRST_METRIC)))
+    pause_s, heard_s = FIRST_PAUSE_S, time.monotonic()
     while True:
         try:
             with connect(
                 url, subprotocols=[PROTOCOL], compression=None, open_timeout=TIMEOUT_S,
                 max_size=2**24,
             ) as socket:  # fmt: skip
-                for message in _asked(secret, queries):
+                for message in _asked(secret, state.asked):
                     socket.send(json.dumps(message))
                 for frame in _frames(socket):
-                    state, pause_s = fold(state, frame), FIRST_PAUSE_S
+                    state, pause_s, heard_s = fold(state, frame), FIRST_PAUSE_S, time.monotonic()
                     if not show(state, None):
                         return
-                lost_at_s = time.monotonic()
-                if socket.close_code in FATAL:
-                    raise UnreachedError(_closed(socket.close_code))
-        except (OSError, WebSocketException):
-            pass  # it is tried again, and shown as lost
-        if not show(state, time.monotonic() - lost_at_s):
+                why = _ended(socket.close_code, socket.close_reason)
+                state = replace(state, lost=state.lost or why)
+        except ConnectionClosed as closed:  # while something was sent
+            code, reason = (closed.rcvd.code, closed.rcvd.reason) if closed.rcvd else (None, None)
+            state = replace(state, lost=_ended(code, reason))
+        except (OSError, WebSocketException) as error:
+            state = replace(state, lost=str(error))  # it is tried again, and shown as lost
+        if not _pause(partial(show, state), heard_s, pause_s):
             return
-        time.sleep(random.uniform(0, pause_s))  # noqa: S311  spreads clients, no secret
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 
-def _closed(code: int | None) -> str:
-    return (
-        f"the dashboard must keep the connection, closed it with code {code}; "
-        "see whether the key still holds, and has the scope read"
-    )
+def _pause(show: Callable[[float], bool], heard_s: float, pause_s: float) -> bool:
+    """Wait before the next attempt, showing how time goes on; return whether to go on."""
+    until_s = time.monotonic() + random.uniform(0, pause_s)  # noqa: S311  spreads clients
+    while True:
+        now_s = time.monotonic()
+        if not show(now_s - heard_s):
+            return False
+        if now_s >= until_s:
+            return True
+        time.sleep(min(TICK_S, until_s - now_s))
 
 
-def _asked(secret: str, queries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _ended(code: int | None, reason: str | None) -> str:
+    """Return why a connection has ended.
+
+    Raises:
+        UnreachedError: If trying again does not help.
+    """
+    if code in FATAL:
+        said = f' with code {code} ("{reason}")' if reason else f" with code {code}"
+        msg = f"the dashboard must keep the connection, closed it{said}; {FATAL[code]}"
+        raise UnreachedError(msg)
+    return reason or (f"closed with code {code}" if code else f"silent for {SILENT_S:g} s")
+
+
+def _asked(secret: str, asked: Mapping[int, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     yield {"op": "hello", "v": 1, "auth": secret}
-    yield {"op": "subscribe", "id": 1, "to": "pipeline"}
-    yield {"op": "subscribe", "id": 2, "to": "alerts"}
-    for number, query in enumerate(queries, 3):
+    yield {"op": "subscribe", "id": PIPELINE, "to": "pipeline"}
+    yield {"op": "subscribe", "id": ALERTS, "to": "alerts"}
+    for number, query in asked.items():
         yield {"op": "subscribe", "id": number, "to": "query", "query": query}
 
 
@@ -141,23 +176,62 @@ def _frames(socket: ClientConnection) -> Iterator[dict[str, Any]]:
 # ── where it is shown ───────────────────────────────────────────────────────
 
 
-def reports(asked: argparse.Namespace) -> Show:
-    """Return what writes a report now and then, the first once everything is known."""
-    left, due_s = asked.count, 0.0
+class Reports:
+    """Writes a report now and then, the first once everything is known.
 
-    def show(state: Watched, lost_s: float | None) -> bool:
-        nonlocal left, due_s
-        if time.monotonic() < due_s or (lost_s is None and not state.is_whole):
+    Where so many were asked for, only what is known is one of them, and it is not waited for
+    for ever: a lost connection as long as `--wait` says, or until the next report is due.
+    """
+
+    def __init__(self, asked: argparse.Namespace) -> None:
+        """Prepare; nothing is written.
+
+        Args:
+            asked: The command line: `count`, `every`, `wait` and `json`.
+        """
+        self._left: int | None = asked.count
+        self._every_s, self._wait_s, self._as_json = asked.every, asked.wait, asked.json
+        self._due_s = 0.0
+        self._known_s = time.monotonic()
+        self._has_reported = False
+
+    def __call__(self, state: Watched, lost_s: float | None) -> bool:
+        """Write what is due; return whether to go on.
+
+        Raises:
+            UnreachedError: If what was asked for does not come.
+        """
+        now_s = time.monotonic()
+        is_known = lost_s is None and state.is_whole
+        if is_known:
+            self._known_s = now_s
+        elif self._left is not None:
+            self._give_up(state, now_s, lost_s)
+        if now_s < self._due_s or not (is_known or (lost_s is not None and self._left is None)):
             return True
-        due_s = time.monotonic() + asked.every
-        if asked.json:
+        self._due_s = now_s + self._every_s
+        self._write(state, lost_s)
+        self._has_reported = True
+        self._left = None if self._left is None else self._left - 1
+        return self._left is None or self._left > 0
+
+    def _give_up(self, state: Watched, now_s: float, lost_s: float | None) -> None:
+        if lost_s is None:
+            most_s = max(self._wait_s, UNTOLD_S)
+            why = f"has not for {most_s:g} s; --wait waits longer"
+            msg = f"the dashboard must tell {', '.join(state.untold)}, {why}"
+        else:
+            most_s = max(self._wait_s, self._every_s if self._has_reported else 0.0)
+            lost = state.lost or "it was lost"
+            msg = f"the dashboard must keep the live connection, {lost}; --wait waits longer"
+        if now_s - self._known_s >= most_s:
+            raise UnreachedError(msg)
+
+    def _write(self, state: Watched, lost_s: float | None) -> None:
+        if self._as_json:
             say_json({**told(state), "lost_s": lost_s})
         else:
             say("\n".join([*lines_of(state, width=200, height=500, lost_s=lost_s), ""]))
-        left = None if left is None else left - 1
-        return left is None or left > 0
-
-    return show
 
 
 @contextmanager

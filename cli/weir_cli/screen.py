@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-from weir_cli.telling import instant, printable, table
-from weir_cli.watched import Watched, newest, values
+from weir_cli.telling import columns, instant, printable, table
+from weir_cli.watched import ALERTS, PIPELINE, Watched, newest, values
 
 SPARKS: Final = "▁▂▃▄▅▆▇█"
 STATE: Final = {"p": "provisional", "i": "incomplete", "r": "rebuilding", "n": "not kept"}
@@ -21,7 +21,7 @@ def lines_of(state: Watched, *, width: int, height: int, lost_s: float | None = 
         height: Lines; what does not fit is left out, and said so.
         lost_s: For how long the connection has been lost; None while it holds.
     """
-    blocks = [_head(state, lost_s), _alerts(state), _parts(state), _metrics(state)]
+    blocks = [_head(state, lost_s), _alerts(state, lost_s), _parts(state), _metrics(state)]
     lines = [line for block in blocks if block for line in (*block, "")][:-1]
     lines = [_cut(printable(line), width) for line in lines]
     if len(lines) <= height:
@@ -31,22 +31,32 @@ def lines_of(state: Watched, *, width: int, height: int, lost_s: float | None = 
 
 
 def told(state: Watched) -> dict[str, Any]:
-    """Return what is shown as JSON."""
+    """Return what is shown as JSON: null where nothing is known, which is not nothing."""
+    alerts = [dict(alert) for alert in state.alerts.values()]
     return {
         "now_ms": state.now_ms,
         "fresh": dict(state.fresh),
         "bottleneck": state.bottleneck,
-        "parts": [dict(part) for part in state.parts],
-        "alerts": [dict(alert) for alert in state.alerts.values()],
-        "metrics": [
-            {
-                "metric": asked["metric"],
-                "aggregate": asked["aggregate"],
-                "value": newest(state.answers[key])[0],
-                "state": newest(state.answers[key])[1],
-            }
-            for key, asked in _answered(state)
-        ],
+        "parts": [dict(part) for part in state.parts] or None,
+        "alerts": alerts if state.are_alerts_known else None,
+        "metrics": [_told(state, number) for number in _shown(state)],
+        "refused": {
+            name: state.refused[number]
+            for name, number in (("parts", PIPELINE), ("alerts", ALERTS))
+            if number in state.refused
+        },
+    }
+
+
+def _told(state: Watched, number: int) -> dict[str, Any]:
+    asked, answer = state.asked[number], state.answer(number)
+    value, letter = (None, "") if answer is None else newest(answer)
+    return {
+        "metric": asked["metric"],
+        "aggregate": asked["aggregate"],
+        "value": value,
+        "state": letter,
+        "refused": state.refused.get(number),
     }
 
 
@@ -60,7 +70,8 @@ def spark(found: Sequence[float | None]) -> str:
 
 def _head(state: Watched, lost_s: float | None) -> list[str]:
     if lost_s is not None:
-        return [f"weir top  no connection for {lost_s:.0f} s; trying again"]
+        why = f" ({state.lost})" if state.lost else ""
+        return [f"weir top  no connection for {lost_s:.0f} s{why}; trying again"]
     status = state.fresh.get("status", "…")
     through = state.fresh.get("processed_through_ms")
     age = f", counted {_ago(state.now_ms - through)} ago" if through else ""
@@ -69,9 +80,12 @@ def _head(state: Watched, lost_s: float | None) -> list[str]:
     return [f"weir top  {instant(state.now_ms)}  {status}{age}{part}{slow}"]
 
 
-def _alerts(state: Watched) -> list[str]:
+def _alerts(state: Watched, lost_s: float | None) -> list[str]:
+    if not state.are_alerts_known:
+        return [f"alerts: unknown, {state.refused.get(ALERTS, 'not told yet')}"]
     if not state.alerts:
-        return ["no alert fires"]
+        last = "no alert fires" if lost_s is None else "no alert fired when the connection was lost"
+        return [last]
     rows = [["alert", "severity", "state", "value", "limit", "since"]]
     for one in sorted(state.alerts.values(), key=lambda alert: -alert["since_ms"]):
         labels = ",".join(f"{name}={value}" for name, value in one["labels"].items())
@@ -89,6 +103,8 @@ def _alerts(state: Watched) -> list[str]:
 
 
 def _parts(state: Watched) -> list[str]:
+    if not state.parts:
+        return [f"parts: unknown, {state.refused.get(PIPELINE, 'not told yet')}"]
     rows = [["part", "status", "busy", "in/s", "lag"]]
     for one in state.parts:
         busy = "-" if one["busy"] is None else f"{one['busy']:.0%}"
@@ -98,24 +114,25 @@ def _parts(state: Watched) -> list[str]:
 
 
 def _metrics(state: Watched) -> list[str]:
-    answered = _answered(state)
-    if not answered:
-        return []
-    rows = [["metric", "value", "", "last 30 steps"]]
-    for key, asked in answered:
-        answer = state.answers[key]
+    rows, refused = [["metric", "value", "", "last 30 steps"]], []
+    for number in _shown(state):
+        asked, answer = state.asked[number], state.answer(number)
+        what = f"{asked['metric']} {asked['aggregate']}"
+        if answer is None:
+            refused.append(f"{what}: unknown, {state.refused[number]}")
+            continue
         value, letter = newest(answer)
         unit = f" {answer['metric'].get('unit') or ''}".rstrip()
-        what = f"{asked['metric']} {asked['aggregate']}"
         rows.append(
             [what, _number(value) + unit, STATE.get(letter, ""), spark(values(answer)[:-1])]
         )
-    return table(rows)
+    return [*(table(rows) if len(rows) > 1 else []), *refused]
 
 
-def _answered(state: Watched) -> list[tuple[str, Mapping[str, Any]]]:
-    known = [(key, asked) for key, asked in state.metrics.items() if state.answers.get(key)]
-    return sorted(known, key=lambda one: str(one[1]["metric"]))
+def _shown(state: Watched) -> list[int]:
+    """Return the metrics of which something is known, by name: their subscriptions."""
+    known = [n for n in state.asked if n in state.refused or state.answer(n) is not None]
+    return sorted(known, key=lambda number: str(state.asked[number]["metric"]))
 
 
 def _number(value: Any) -> str:
@@ -134,4 +151,8 @@ def _ago(length_ms: float) -> str:
 
 
 def _cut(line: str, width: int) -> str:
-    return line if len(line) <= width else line[: max(0, width - 1)] + "…"
+    if columns(line) <= width:
+        return line
+    while line and columns(line) > max(0, width - 1):
+        line = line[:-1]
+    return line + "…"

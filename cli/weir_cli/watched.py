@@ -15,6 +15,10 @@ from weir.live import apply
 
 POINTS: Final = 30
 LEAST_STEP_MS: Final = 10_000
+# Ids of subscriptions; those of metrics follow.
+PIPELINE: Final = 1
+ALERTS: Final = 2
+FIRST_METRIC: Final = 3
 FIRES: Final = ("firing", "recovering")
 
 
@@ -23,30 +27,51 @@ class Watched:
     """Everything that is shown.
 
     Attributes:
-        asked: How many metrics were asked for and not refused.
+        asked: Id of a subscription to a metric -> what is asked of it.
         now_ms: The server's clock, at the newest frame that tells it; 0 before the first.
         fresh: How old the numbers are (`fresh` of a heartbeat).
         bottleneck: The part that holds up the flow, if one does.
         parts: Each process, by name and instance.
         alerts: Alert id -> the alert as it is now; those that fire.
-        metrics: Key of a subscription -> what is asked.
+        are_alerts_known: Whether these are all. Before that nothing says that none fires.
+        keys: Id of a subscription -> its key in frames.
         answers: Key of a subscription -> its newest answer.
+        refused: Id of a subscription that was refused, or ended -> why.
+        lost: Why the connection ended; empty while it holds, or if nothing said so.
     """
 
-    asked: int = 0
+    asked: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     now_ms: int = 0
     fresh: Mapping[str, Any] = field(default_factory=dict)
     bottleneck: str | None = None
     parts: tuple[Mapping[str, Any], ...] = ()
     alerts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    are_alerts_known: bool = False
+    keys: Mapping[int, str] = field(default_factory=dict)
     answers: Mapping[str, Any] = field(default_factory=dict)
+    refused: Mapping[int, str] = field(default_factory=dict)
+    lost: str = ""
+
+    @property
+    def untold(self) -> list[str]:
+        """What was asked for, and neither told nor refused so far."""
+        told = {PIPELINE: bool(self.parts), ALERTS: self.are_alerts_known}
+        told |= {number: self.answer(number) is not None for number in self.asked}
+        names = {PIPELINE: "parts", ALERTS: "alerts"}
+        names |= {number: str(query["metric"]) for number, query in self.asked.items()}
+        missing = [
+            names[one] for one, is_told in told.items() if not (is_told or one in self.refused)
+        ]
+        return missing if self.now_ms and self.fresh else ["freshness", *missing]
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything that was asked for has been told once."""
-        answered = sum(key in self.answers for key in self.metrics)
-        return bool(self.now_ms and self.fresh and self.parts) and answered >= self.asked
+        """Whether everything that was asked for has been told once, or refused."""
+        return not self.untold
+
+    def answer(self, number: int) -> Any:
+        """Return the newest answer of a subscription; None if there is none."""
+        return self.answers.get(self.keys.get(number, ""))
 
 
 def query_of(metric: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -79,19 +104,32 @@ def fold(state: Watched, frame: Mapping[str, Any]) -> Watched:
             return replace(state, now_ms=frame["now_ms"], fresh=frame["fresh"])
         case "pipeline":
             return replace(state, bottleneck=frame["bottleneck"], parts=tuple(frame["parts"]))
-        case "subscribed" if "query" in frame:
-            return replace(state, metrics={**state.metrics, frame["key"]: frame["query"]})
+        case "subscribed":
+            return replace(state, keys={**state.keys, frame["id"]: frame["key"]})
         case "snapshot" | "delta":
             return replace(state, answers={**state.answers, frame["key"]: _answer(state, frame)})
         case "error" if frame["id"] is not None:
-            # Of one metric, such as one that was deleted meanwhile; the others are told.
-            return replace(state, asked=state.asked - 1)
+            return _refused(state, frame["id"], frame["problem"])
         case "alert":
             return replace(state, alerts=_alerts(state, frame["alert"]))
         case "alerts":
             still = {a: state.alerts[a] for a in frame["open"] if a in state.alerts}
-            return replace(state, alerts=still)
+            return replace(state, alerts=still, are_alerts_known=True)
+        case "goodbye":
+            return replace(state, lost=frame["reason"])
     return state
+
+
+def _refused(state: Watched, number: int, problem: Mapping[str, Any]) -> Watched:
+    """Return what is known after one subscription was refused; the others are told."""
+    why = str(problem.get("message") or problem.get("code") or "refused")
+    state = replace(state, refused={**state.refused, number: why})
+    if number == ALERTS:
+        return replace(state, alerts={}, are_alerts_known=False)
+    if number == PIPELINE:
+        return replace(state, bottleneck=None, parts=())
+    answers = {key: one for key, one in state.answers.items() if key != state.keys.get(number)}
+    return replace(state, answers=answers)
 
 
 def _alerts(state: Watched, alert: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -2,6 +2,11 @@
 
 On a terminal the screen is drawn anew as things change, until Ctrl-C. Where standard output
 is no terminal, or with --plain, a report is written every --every seconds.
+
+What was not told is unknown, which is not nothing: with its reason, and null with --json. With
+-n only what is known is a report: a connection that cannot be had, or is lost until the next
+report is due, ends with exit code 3, and so does what is not told within 30 s; --wait waits
+longer.
 """
 
 from __future__ import annotations
