@@ -6,6 +6,7 @@ import argparse
 import shutil
 import subprocess
 import sys
+from glob import glob
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,9 @@ def test_completion_knows_every_word(shell: str, capsys: pytest.CaptureFixture[s
         (["weir", "query", "--kind", "s"], {"sliding"}),
         (["weir", "query", "--last", ""], set()),
         (["weir", "completion", "f"], {"fish"}),
+        (["weir", "query", "--kind", "=", "s"], {"sliding"}),
+        (["weir", "query", "--kind", "="], {"tumbling", "hopping", "sliding"}),
+        (["weir", "apply", "--file", "=", "/etc/host"], set(glob("/etc/host*"))),
     ],
 )
 def test_bash_offers(typed: list[str], offered: set[str]) -> None:
@@ -77,6 +81,14 @@ def test_bash_offers(typed: list[str], offered: set[str]) -> None:
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)  # noqa: S603, S607
     found = set(done.stdout.split())
     assert found == offered if typed[-1] or not offered else offered <= found
+
+
+def test_zsh_adds_no_space_after_a_kind() -> None:
+    """A name follows the slash; where all of a kind may be meant, the word ends."""
+    commands = words_of(parser())
+    text = SHELLS["zsh"](commands)
+    assert '\'*:word:compadd -S "" -- board/ channel/ metric/ ' in text
+    assert "'*:word:(board channel metric " in text
 
 
 def test_it_completes_what_is_written_as_a_definition() -> None:

@@ -293,6 +293,7 @@ class TestRollback:
         (("history", "-n", "0"), "--limit must be between 1 and 500, got 0"),
         (("query", "orders"), "must have METRIC and AGGREGATE"),
         (("query", "a", "count", "--where", "region"), "--where must be name=value"),
+        (("query", "a", "count", "--csv", "--json"), "must have one form, got --csv and --json"),
         (("query", "-f", "none.json"), "--file must be a query as JSON"),
         (("jobs", "--cancel"), "--cancel must say which job"),
     ],

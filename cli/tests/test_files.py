@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 from weir_cli.exits import UsageError
 from weir_cli.files import read_all
+
+from .conftest import Command
+from .serving import serving
 
 METRIC = "kind: metric\nname: sales\nevents: {type: shop.order}\n"
 RULE = "# why\nkind: rule\nname: few\nmetric: sales\n"
@@ -38,6 +42,36 @@ def test_what_others_need_comes_first(tmp_path: Path) -> None:
         f"{path}, definition 2",
     )
     assert (rule.title, rule.text) == ("rule/few", RULE)
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, text: bytes) -> None:
+    """Let standard input hold a text."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`-` is a file like any other, and is called what it is."""
+    typed(monkeypatch, f"{RULE}---\n{METRIC}".encode())
+    (tmp_path / "b.yaml").write_text("kind: board\nname: shop\n")
+    found = read_all([tmp_path, Path("-")])
+    assert [one.title for one in found] == ["metric/sales", "rule/few", "board/shop"]
+    assert found[0].origin == "standard input, definition 2"
+    for wrong in (b"", b"\xff"):
+        typed(monkeypatch, wrong)
+        with pytest.raises(UsageError, match="standard input"):
+            read_all([Path("-")])
+
+
+@pytest.mark.parametrize("command", ["apply", "check", "diff"])
+def test_commands_read_standard_input(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is refused there is told by that name."""
+    item = {"ok": False, "code": "definition_invalid", "message": "no"}
+    answer = {**item, "items": [item]}
+    typed(monkeypatch, METRIC.encode())
+    status = 422 if command == "apply" else 200
+    with serving((status, answer, {})) as served:
+        written, _ = Command(Path(), served.url, "wk_key").do(command, "-f", "-", code=1)
+    assert written == "refused   metric/sales (standard input): no\n"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`weir audit`, `replay`, `adopt` and `jobs` against a real dashboard.
+"""`weir audit`, `replay`, `adopt`, `erase` and `jobs` against a real dashboard.
 
 No engine runs here, so a job stays waiting: what follows it is stopped or cancelled. One
 that an engine does is in tests/test_terminal.py.
@@ -33,6 +33,27 @@ def test_asked_listed_cancelled(weir: Command) -> None:
     assert "there is nothing to cancel" in errors
     # One that was cancelled has ended without what was asked for.
     assert "cancelled" in weir.do("jobs", made["id"], code=1)[0]
+
+
+def test_who_is_erased_is_named_nowhere(weir: Command) -> None:
+    """The subject is asked for as it was typed; what is told of the job has its hash alone."""
+    written, errors = weir.do("erase", "jane@example.com", "--detach", "--json")
+    made = json.loads(written)
+    assert (made["job"], made["state"], set(made["asked"])) == (
+        "erase",
+        "waiting",
+        {"job", "subject_hash"},
+    )
+    listed, _ = weir.do("jobs", "--json")
+    (same,) = (one for one in map(json.loads, listed.splitlines()) if one["id"] == made["id"])
+    assert same["asked"] == made["asked"]
+    assert "jane" not in written + errors + listed
+    other = json.loads(weir.do("erase", "john@example.com", "--detach", "--json")[0])
+    assert other["asked"]["subject_hash"] != made["asked"]["subject_hash"]
+    for one in (made, other):
+        assert weir.do("jobs", one["id"], "--cancel")[0] == f"erase {one['id']} cancelled\n"
+    _, usage = weir.do("erase", code=2)
+    assert "the following arguments are required: SUBJECT" in usage
 
 
 def test_asked_twice_with_one_key_is_one_job(weir: Command) -> None:

@@ -93,6 +93,12 @@ def bash(commands: Mapping[str, Command]) -> str:
 _weir() {{
   local word="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}"
   COMPREPLY=()
+  # bash takes `--file=a` as three words.
+  if [ "$word" = "=" ]; then
+    word=""
+  elif [ "$before" = "=" ]; then
+    before="${{COMP_WORDS[COMP_CWORD-2]}}"
+  fi
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "{" ".join(commands)} --help" -- "$word"))
     return
@@ -156,6 +162,9 @@ def _zsh_case(command: Command) -> str:
         said = option.says.replace("[", "(").replace("]", ")").replace(":", ",")
         lines += [f"        {_quoted(f'{name}[{said}]{takes}')} \\" for name in option.names]
     words = f"({' '.join(command.words)})" if command.words else "_files"
+    if any(word.endswith("/") for word in command.words):
+        # A name follows at once: no space is to be added.
+        words = f'compadd -S "" -- {" ".join(command.words)}'
     lines.append(f"        {_quoted(f'*:word:{words}')}")
     return "".join(f"{line}\n" for line in lines)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from weir.problems import ProblemError
 
 from weir_cli.exits import UsageError
 
+STDIN = Path("-")
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 # What others are written against comes first: a rule is refused where its metric is not known.
 FIRST = ("source", "metric", "channel", "rule")
@@ -45,7 +47,7 @@ def read_all(paths: Sequence[Path]) -> list[Written]:
 
     Args:
         paths: Files of one or more definitions, or folders; of a folder those files that
-            lie in it or below and end in .yaml, .yml or .json.
+            lie in it or below and end in .yaml, .yml or .json. `-` is standard input.
 
     Raises:
         UsageError: If one cannot be read or holds no definitions, or two are the same.
@@ -82,15 +84,17 @@ def _files(paths: Sequence[Path]) -> Iterable[Path]:
 
 
 def _read(path: Path) -> list[Written]:
+    origin = "standard input" if path == STDIN else str(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        read = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
+        text = read.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        msg = f"{path} must be a readable file of definitions: {why}"
+        msg = f"{origin} must be a readable file of definitions: {why}"
         raise UsageError(msg) from None
     texts = split_text(text)
     return [
-        _written(one, f"{path}, definition {number}" if len(texts) > 1 else str(path))
+        _written(one, f"{origin}, definition {number}" if len(texts) > 1 else origin)
         for number, one in enumerate(texts, 1)
     ]
 
@@ -110,4 +114,4 @@ def _written(text: str, origin: str) -> Written:
 
 
 def _listed(paths: Sequence[Path]) -> str:
-    return ", ".join(str(path) for path in paths)
+    return ", ".join("standard input" if path == STDIN else str(path) for path in paths)

@@ -84,7 +84,8 @@ def add_files(command: Any, *, required: bool = True) -> None:
         action="extend",
         nargs="+",
         required=required,
-        help="YAML or JSON of one or more definitions, or a folder of such files",
+        help="YAML or JSON of one or more definitions, a folder of such files, or - for standard "
+        "input",
     )
 
 

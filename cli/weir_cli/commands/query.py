@@ -54,8 +54,7 @@ def add(commands: Any) -> None:
     )
     series.add_argument("--top", type=int, metavar="N", help="the N series that are largest now")
     command.add_argument("--after", metavar="POSITION", help="once these events are counted")
-    shape = command.add_mutually_exclusive_group()
-    shape.add_argument("--csv", action="store_true", help="print CSV")
+    command.add_argument("--csv", action="store_true", help="print CSV")
     command.add_argument(
         "-f", "--file", type=Path, metavar="FILE", help="a query as JSON, in place of all of it"
     )
@@ -69,6 +68,9 @@ def run(asked: argparse.Namespace) -> int:
         UsageError: If the question, address or key cannot be used; nothing was sent.
         UnreachedError: If the dashboard did not answer in time.
     """
+    if asked.csv and asked.json:
+        msg = "an answer must have one form, got --csv and --json; leave one of them out"
+        raise exits.UsageError(msg)
     body = question(asked)
     accept = {"Accept": "text/csv"} if asked.csv else {"Accept": "application/json"}
     answer = reached(asked).call("POST", "/query", body, accept)
