@@ -257,7 +257,7 @@ class TestRefusals:
         problem = refusal("kind: metric\nname: m\nevents: {type: t}\nwhere: status < 5")
         assert problem.message == (
             '/where must be an attribute or a path below data, got "status (character 1)"; '
-            "write data.status"
+            "write data.status, or extension.status for an extension attribute"
         )
 
     def test_what_is_missing_is_told_as_a_sentence_too(self) -> None:

@@ -158,7 +158,7 @@ def metric_of(**members: Any) -> Metric:
     return Metric.model_validate({"name": "m", "events": {"type": "t"}, **members})
 
 
-def event_of(data: str, **attributes: str) -> str:
+def event_of(data: str, **attributes: str | int | None) -> str:
     """Return the raw JSON of an event of type `t`."""
     extra = "".join(f'"{name}":{json.dumps(value)},' for name, value in attributes.items())
     return (
@@ -244,6 +244,25 @@ class TestAgainstTheReference:
         for event, found in zip(events, outcomes(spark, metrics, events), strict=True):
             decoded = json.loads(event)
             assert found == [use(metric, decoded) for metric in metrics], event
+
+    def test_extensions(self, spark: SparkSession) -> None:
+        """Extensions are read with the JSON type that they have, attributes of text as text."""
+        extensions: list[str | int | None] = ["00-4b-01", "", 7, -1, True, False, None]
+        events = [event_of("{}"), *(event_of("{}", x=one, partitionkey=one) for one in extensions)]
+        metrics = [
+            metric_of(by=["extension.x", "partitionkey"], aggregates=["distinct(extension.x)"]),
+            metric_of(value="extension.x", aggregates=["sum"]),
+            metric_of(where="extension.x = '00-4b-01' or extension.x = true or extension.x = -1"),
+            metric_of(where="partitionkey in ('7', 'true') or length(partitionkey) = 0"),
+            metric_of(where="extension.x is null"),
+        ]
+        found = outcomes(spark, metrics, events)
+
+        assert found == [[use(metric, json.loads(event)) for metric in metrics] for event in events]
+        counted = [
+            sum(isinstance(one, Used) for one in column) for column in zip(*found, strict=True)
+        ]
+        assert counted == [8, 2, 3, 3, 2]
 
     def test_number_text(self, spark: SparkSession) -> None:
         """A double has the same text in both, over all magnitudes."""

@@ -67,7 +67,21 @@ def test_what_an_event_lacks_is_not_there() -> None:
     """An attribute without a value has no member."""
     entry, _ = shown()
 
-    assert sorted(entry["attributes"]) == ["arrivedat", "ingestproto", "requestid", "timesrc"]
+    ours = ["arrivedat", "ingestproto", "requestid", "requestpos", "timesrc"]
+    assert sorted(entry["attributes"]) == ours
+
+
+def test_extensions_are_shown_as_they_are_stored() -> None:
+    """Extension attributes are in the entry with their JSON types, a few KB of them."""
+    entry, record = shown(traceparent="00-4b-01", sequence=7, sampled=False, iodebeziumtxId="9")
+
+    names = ("traceparent", "sequence", "sampled", "iodebeziumtxid")
+    told = [entry["attributes"][name] for name in names]
+    assert told == [Path(("extension", name)).read(record) for name in names]
+    assert told == ["00-4b-01", 7, False, "9"]
+    assert "specversion" not in entry["attributes"]
+    many, _ = shown(**{f"x{at:03}": "y" * 100 for at in range(999)}, a="z" * 9_000)
+    assert len(json.dumps(many)) < 12_000
 
 
 def test_binary_data_is_told_apart() -> None:

@@ -18,7 +18,7 @@ from confluent_kafka import Message
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from weir import event, names
-from weir.expressions.paths import TEXT_ATTRIBUTES
+from weir.expressions.paths import TEXT_ATTRIBUTES, is_extension
 
 from weir_ingest.instruments import Instruments
 
@@ -130,11 +130,26 @@ def entry_of(stored: Message) -> dict[str, Any]:
             name: said[name]
             for name in _ATTRIBUTES
             if name in said and len(str(said[name])) <= _MAX_TEXT
-        },
+        }
+        | _extensions(said),
     }
     if "data_base64" in said:
         entry["base64"] = True
     return entry
+
+
+def _extensions(said: dict[str, Any]) -> dict[str, Any]:
+    """Return the extension attributes, by name, as many as fit into the bound together."""
+    found: dict[str, Any] = {}
+    room = _MAX_TEXT
+    for name in sorted(filter(is_extension, said)):
+        if not isinstance(said[name], str | int | float):
+            continue
+        room -= len(name) + len(str(said[name]))
+        if room < 0:
+            break
+        found[name] = said[name]
+    return found
 
 
 def refused_entry_of(stored: Message, reason: str, weirsource: str) -> dict[str, Any]:

@@ -157,7 +157,7 @@ def _first_kind(operands: list[Any]) -> Kind | None:
 
 def _read(syntax: Any, want: Kind) -> Node:
     path = path_at(syntax)
-    fixed = None if path.in_data else attribute_kind(path.parts[0])
+    fixed = attribute_kind(path.parts[0])
     if fixed is not None and fixed is not want:
         mend = f"{path} is {fixed.value}; compare it with {fixed.value}"
         raise wrong(said(syntax), want.value, mend, position(syntax))

@@ -1,8 +1,9 @@
 """Paths: where in an event a value is read, such as `data.cart.total` or `data.items[0].price`.
 
-A path begins with an attribute of the envelope or with `data`. Names are case
-sensitive. A name that is not a plain word is written in double quotes:
-`data."user-agent"`. Elements of arrays are counted from 0.
+A path begins with an attribute of the envelope, with `data`, or with `extension` for an
+attribute that CloudEvents does not name itself. Names are case sensitive. A name
+that is not a plain word is written in double quotes: `data."user-agent"`. Elements of
+arrays are counted from 0.
 """
 
 from __future__ import annotations
@@ -13,6 +14,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 DATA: Final = "data"
+EXTENSION: Final = "extension"
+"""Stands before the name of an extension attribute: `extension.traceparent`.
+
+Alone any slip, such as `status` for `data.status`, would be the name of one, which no
+event has: the metric would be accepted and count nothing.
+"""
 TIME: Final = "time"
 TIME_MEMBER: Final = "weirms"
 """Where a record has its corrected event time: milliseconds as signed digits."""
@@ -31,6 +38,9 @@ MAX_NAME_CHARACTERS: Final = 128
 # Quotes and backslashes have a meaning in Spark's variant paths, control characters in logs.
 _BANNED: Final = re.compile(r"""['"\\\[\]\x00-\x1f\x7f]""")
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_EXTENSION: Final = re.compile(r"[a-z0-9]+")
+_NO_EXTENSIONS: Final = TEXT_ATTRIBUTES | {TIME, DATA, "specversion"}
+_OWN: Final = "weir"
 _ELEMENT: Final = re.compile(r"\[[0-9]+\]")
 MAX_ELEMENT: Final = 9_999
 
@@ -65,8 +75,13 @@ class Path:
 
     @property
     def in_data(self) -> bool:
-        """Whether the value is the client's own, and so may be of any JSON type."""
+        """Whether the value is a part of the client's own data."""
         return self.parts[0] == DATA
+
+    @property
+    def is_extension(self) -> bool:
+        """Whether the value is that of an extension attribute."""
+        return self.parts[0] == EXTENSION
 
     def read(self, event: Mapping[str, Any]) -> Any:
         """Return the JSON value at the path, None if there is none.
@@ -77,9 +92,9 @@ class Path:
         if self.parts == (TIME,):
             return _time_ms(event.get(TIME_MEMBER))
         found: Any = event
-        for part in self.parts:
+        for part in self.parts[1:] if self.is_extension else self.parts:
             found = _below(found, part)
-        return found
+        return _attribute_text(found) if self.parts[0] in TEXT_ATTRIBUTES else found
 
 
 def _written(part: str) -> str:
@@ -95,6 +110,13 @@ def _below(found: Any, part: str) -> Any:
     return found[at] if isinstance(found, list) and at < len(found) else None
 
 
+def _attribute_text(value: Any) -> Any:
+    """Return what stands for an attribute that is text: CloudEvents allows numbers there."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int) else value
+
+
 def _time_ms(member: Any) -> int | None:
     """Return the number in a `weirms`; None if it is none, as in a record without one."""
     try:
@@ -106,10 +128,15 @@ def _time_ms(member: Any) -> int | None:
 def fault_of(parts: tuple[str, ...]) -> tuple[str, str] | None:
     """Return what a path must be and how to mend it, or None if it may be read."""
     head = parts[0]
+    if head == EXTENSION:
+        return _fault_of_extension(parts)
     if head == DATA and len(parts) == 1:
         return "a member of data", "name the member: data.amount"
     if head != DATA and head not in TEXT_ATTRIBUTES and head != TIME:
-        return "an attribute or a path below data", f"write {Path((DATA, *parts))}"
+        mend = f"write {Path((DATA, *parts))}"
+        if len(parts) == 1 and is_extension(head):
+            mend += f", or {Path((EXTENSION, head))} for an extension attribute"
+        return "an attribute or a path below data", mend
     if head != DATA and len(parts) > 1:
         return f"{head} alone", f"{head} has no members; the client's own data is below data"
     if head == DATA and element_at(parts[1]) is not None:
@@ -117,6 +144,36 @@ def fault_of(parts: tuple[str, ...]) -> tuple[str, str] | None:
     if len(parts) > MAX_PARTS:
         return f"at most {MAX_PARTS - 1} names below data", "read a value less deep"
     return next(filter(None, map(fault_of_name, filter(_is_name, parts))), None)
+
+
+def is_extension(name: str) -> bool:
+    """Tell whether a member of an event is an extension attribute that may be read."""
+    return (
+        name not in _NO_EXTENSIONS
+        and not name.startswith(_OWN)
+        and len(name) <= MAX_NAME_CHARACTERS
+        and _EXTENSION.fullmatch(name) is not None
+    )
+
+
+def _fault_of_extension(parts: tuple[str, ...]) -> tuple[str, str] | None:
+    name = parts[1] if len(parts) > 1 else ""
+    if len(parts) == 2 and is_extension(name):
+        return None
+    lowered = name.lower()
+    if not name:
+        mend = "name it: extension.traceparent"
+    elif name in TEXT_ATTRIBUTES or name == TIME:
+        mend = f"{name} is no extension; write {name}"
+    elif name.startswith(_OWN):
+        mend = "names that begin with weir are not taken from clients"
+    elif len(parts) > 2 and is_extension(name):
+        mend = f"{Path(parts[:2])} has no members; the client's own data is below data"
+    elif lowered != name and is_extension(lowered):
+        mend = f"write {Path((EXTENSION, lowered))}: ingest stores names in lower case"
+    else:
+        mend = "a member of the client's own data is below data"
+    return "an extension attribute, named with a-z and 0-9", mend
 
 
 def fault_of_name(name: str) -> tuple[str, str] | None:

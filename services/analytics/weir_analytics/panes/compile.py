@@ -26,6 +26,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from weir.definitions.metric import Metric
 from weir.expressions import Node, Path
+from weir.expressions.paths import DATA, EXTENSION
 from weir.expressions.tree import Absent, Read, Size, paths_of, walk
 from weir.expressions.use import MAX_VALUE
 from weir.problems import Reason
@@ -80,7 +81,7 @@ class EventSchema:
 
     @property
     def spark_type(self) -> T.StructType:
-        """The type for `from_json`: the members read, those of `data` as variants.
+        """The type for `from_json`: the members read, extensions and those of `data` as variants.
 
         Below `data` only the first name is a member of the type. What is deeper is
         read out of its variant, so that `{"a": {"b": 1}, "a": 5}` means 5 here too.
@@ -88,10 +89,12 @@ class EventSchema:
         leaves = {leaf_of(path) for path, _view in self.reads}
         outer = sorted({leaf[0] for leaf in leaves if len(leaf) == 1} | set(ENVELOPE))
         fields = [T.StructField(name, T.StringType()) for name in outer]
-        inner = sorted(leaf[1] for leaf in leaves if len(leaf) == 2)
+        extensions = sorted(leaf[1] for leaf in leaves if leaf[0] == EXTENSION)
+        fields += [T.StructField(name, T.VariantType()) for name in extensions]
+        inner = sorted(leaf[1] for leaf in leaves if leaf[0] == DATA)
         if inner:
             members = [T.StructField(name, T.VariantType()) for name in inner]
-            fields.append(T.StructField("data", T.StructType(members)))
+            fields.append(T.StructField(DATA, T.StructType(members)))
         return T.StructType(fields)
 
     def parse(self, value: Column) -> Column:

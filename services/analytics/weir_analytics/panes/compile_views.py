@@ -1,6 +1,6 @@
 """Views: the value at a path, read as one type, as text of a series, or as there at all.
 
-A member of `data` is parsed as a VARIANT, which remembers its JSON type; a view
+A member of `data`, or an extension, is parsed as a VARIANT, which remembers its JSON type; a view
 then asks for one type and is null for every other. Numbers are read back from the
 variant's JSON, because Spark's own way from its DECIMAL to a double divides, and is
 off by the last bit. What this costs is in docs/decisions/0010-typed-reads.md.
@@ -14,7 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from weir.expressions import Kind, Path
 from weir.expressions.numbers import LEAST_NORMAL
-from weir.expressions.paths import TIME, TIME_MEMBER, element_at
+from weir.expressions.paths import DATA, TIME, TIME_MEMBER, element_at
 
 _MAX_UINT64 = 2**64 - 1
 
@@ -41,7 +41,10 @@ class View(Enum):
 
 
 def leaf_of(path: Path) -> tuple[str, ...]:
-    """Return which member of the parsed struct holds a path: one name, or two below data."""
+    """Return which member of the parsed struct holds a path: one name, or two of a variant.
+
+    The first of two is `data`, or the word before an extension, which is a member itself.
+    """
     if path.parts == (TIME,):
         return (TIME_MEMBER,)
     return path.parts[:2]
@@ -59,9 +62,11 @@ def view_column(parsed: Column, path: Path, view: View) -> Column:
         marked = view_column(parsed, path, View.MARKED)
         escaped = F.replace(marked, F.lit("\\"), F.lit("\\\\"))
         return F.replace(escaped, F.lit("|"), F.lit("\\|"))
+    if path.is_extension:
+        return _variant_view(parsed[path.parts[1]], view)
     if not path.in_data:
         return _attribute_view(parsed[leaf_of(path)[0]], path, view)
-    variant = parsed["data"][path.parts[1]]
+    variant = parsed[DATA][path.parts[1]]
     if len(path.parts) > 2:
         below = "".join(map(_step, path.parts[2:]))
         variant = F.try_variant_get(variant, f"${below}", "variant")

@@ -14,7 +14,7 @@ from weir import names
 from weir.definitions.check import check
 from weir.definitions.metric import Metric
 from weir.expressions import NotMatched, Quarantined, Used, use
-from weir.expressions.paths import TEXT_ATTRIBUTES, TIME_MEMBER
+from weir.expressions.paths import TEXT_ATTRIBUTES, TIME_MEMBER, is_extension
 from weir.problems import ProblemError, Reason
 from weir.series import decode_series, fit
 from weir_reading.redis import newest_entries
@@ -74,7 +74,7 @@ def _event(sampled: dict[str, Any]) -> dict[str, Any]:
     event: dict[str, Any] = {
         name: value
         for name, value in (sampled.get("attributes") or {}).items()
-        if name in TEXT_ATTRIBUTES
+        if name in TEXT_ATTRIBUTES or is_extension(name)
     }
     for name in ("id", "type", "source", "weirsource", "subject"):
         if sampled.get(name) is not None:
