@@ -18,7 +18,7 @@ from weir.expressions import (
     parse_path,
     parse_where,
 )
-from weir.expressions.functions import ALIASES, FUNCTIONS, NAMES, SAID_OTHERWISE
+from weir.expressions.functions import ALIASES, FUNCTIONS, HAS, NAMES, SAID_OTHERWISE
 from weir.expressions.numbers import as_double, number_text, scalar_text
 from weir.expressions.paths import Path
 from weir.problems import Reason
@@ -41,6 +41,7 @@ EVENT: dict[str, Any] = {
         "none": None,
         "seven": "7",
         "list": [1],
+        "mixed": [None, "eu", True, ["x"]],
         "cart": {"size": 2},
         "user-agent": "curl",
         "big": 2**53 + 1,
@@ -146,6 +147,10 @@ class TestMeaning:
             ("data.lines[1].prices[1] = 2.5", True),
             ("array_length(data.lines) = 2", True),
             ("array_length(data.cart) is null", True),
+            ("has(data.list, 1) and not has(data.list, '1') and not has(data.list, 2)", True),
+            ("has(data.lines[1].prices, 2.5)", True),
+            ("has(data.code, 'AbC-1') is null and has(data.missing, 1) is null", True),
+            ("has(data.mixed, 'eu') and has(data.mixed, true) and not has(data.mixed, 1)", True),
             ("extension.traceparent like '00-%' and extension.sampled", True),
             ("extension.sequence = 7 and extension.sequence != 8", True),
             ("extension.sequence = '7'", None),
@@ -230,8 +235,8 @@ class TestMeaning:
             text = function.example
             parse(f"{text} = 'x'" if function.gives is Kind.TEXT else text)
             assert text.startswith(f"{name}(")
-        for text in SAID_OTHERWISE.values():
-            parse_number(text)
+        for name, text in SAID_OTHERWISE.items():
+            (parse_where if name == HAS else parse_number)(text)
         assert set(ALIASES.values()) <= set(NAMES)
 
 
@@ -262,6 +267,10 @@ class TestRefusals:
             ("extension.trace[0] = 'x'", Reason.EXPRESSION_INVALID, "extension.trace has no mem"),
             ("extension.data = 'x'", Reason.EXPRESSION_INVALID, "is below data"),
             ("array_length(extension.a) = 1", Reason.EXPRESSION_INVALID, "a path below data"),
+            ("has(subject, 'a')", Reason.EXPRESSION_INVALID, "has(data.tags, 'eu')"),
+            ("has(data.a, data.b)", Reason.EXPRESSION_INVALID, "part of the definition"),
+            ("has(data.a)", Reason.EXPRESSION_INVALID, "like has(data.tags, 'eu')"),
+            ("'eu' in data.tags", Reason.EXPRESSION_INVALID, "of an array has(data.tags, 'a')"),
             ("data = 1", Reason.EXPRESSION_INVALID, "name the member: data.amount"),
             ("subject.x = 'a'", Reason.EXPRESSION_INVALID, "subject has no members"),
             ("id > 5", Reason.EXPRESSION_INVALID, "must be text"),

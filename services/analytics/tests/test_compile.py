@@ -288,8 +288,14 @@ class TestSafety:
             # JSON and variants
             *("JsonToStructs", "StructsToJson", "SchemaOfVariant", "VariantGet"),
             "IsVariantNull",
-            # the one lambda, of numbers as text
-            *("ArrayTransform", "LambdaFunction", "NamedLambdaVariable", "CreateArray"),
+            # the lambdas: of numbers as text, of elements of arrays
+            *(
+                "ArrayTransform",
+                "ArrayExists",
+                "LambdaFunction",
+                "NamedLambdaVariable",
+                "CreateArray",
+            ),
             *("UnresolvedNamedLambdaVariable",),
             # conditions
             *("And", "Or", "Not", "CaseWhen", "Coalesce", "IsNull", "IsNotNull", "In", "NaNvl"),

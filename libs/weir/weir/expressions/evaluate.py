@@ -20,6 +20,7 @@ from weir.expressions.tree import (
     Case,
     Compare,
     Constant,
+    Has,
     IsNull,
     Kind,
     Like,
@@ -72,6 +73,8 @@ def evaluate(node: Node, event: Event) -> Value:
         case Size():
             array = node.path.read(event)
             return float(len(array)) if isinstance(array, list) else None
+        case Has():
+            return _has(node, event)
         case Case():
             taken = (result for test, result in node.branches if evaluate(test, event) is True)
             return evaluate(next(taken, node.otherwise), event)
@@ -88,11 +91,22 @@ def _chosen(name: str, values: list[Value]) -> Value:
 
 
 def _read(node: Read, event: Event) -> Value:
-    value = node.path.read(event)
-    if node.kind is Kind.NUMBER:
+    return _typed(node.path.read(event), node.kind)
+
+
+def _typed(value: Any, kind: Kind) -> Value:
+    """Return a JSON value if it is of a kind, else null."""
+    if kind is Kind.NUMBER:
         return as_double(value)
-    wanted = str if node.kind is Kind.TEXT else bool
+    wanted = str if kind is Kind.TEXT else bool
     return value if isinstance(value, wanted) else None
+
+
+def _has(node: Has, event: Event) -> bool | None:
+    array = node.path.read(event)
+    if not isinstance(array, list):
+        return None
+    return any(_typed(item, node.item.kind) == node.item.value for item in array)
 
 
 def _logic(node: Logic, event: Event) -> bool | None:

@@ -169,13 +169,15 @@ COALESCE, LEAST, GREATEST = "coalesce", "least", "greatest"
 CHOOSING: Final = (COALESCE, LEAST, GREATEST)
 """Functions of operands of any one kind that pass over nulls: the first, least or greatest."""
 
-IF, NULLIF, MOD, AGE, ARRAY_LENGTH = "if", "nullif", "mod", "age", "array_length"
+IF, NULLIF, MOD, AGE = "if", "nullif", "mod", "age"
+ARRAY_LENGTH, HAS = "array_length", "has"
 SAID_OTHERWISE: Final = {
     IF: "if(data.paid, data.total, 0)",
     NULLIF: "nullif(data.total, 0)",
     MOD: "mod(data.total, 10)",
     AGE: "age(data.created_ms)",
     ARRAY_LENGTH: "array_length(data.items)",
+    HAS: "has(data.tags, 'eu')",
 }
 """Functions that other nodes of the tree say -> how each is written."""
 
@@ -185,6 +187,6 @@ ALIASES: Final = {
     **{"lcase": "lower", "ucase": "upper", "startswith": "starts_with", "endswith": "ends_with"},
     **{"len": "length", "char_length": "length", "character_length": "length"},
     **{"substring": "substr", "strpos": "position", "ceiling": "ceil", "pow": "power"},
-    **{"ifnull": COALESCE, "nvl": COALESCE, "iff": IF},
+    **{"ifnull": COALESCE, "nvl": COALESCE, "iff": IF, "array_contains": HAS},
 }
 """Other names that SQL knows."""

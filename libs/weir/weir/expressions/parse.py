@@ -43,6 +43,7 @@ _COMPARE: Final = {exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.G
 }
 _ARITHMETIC: Final = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 _LOGIC: Final = {exp.And: "and", exp.Or: "or"}
+_MEMBER_OF: Final = "write in ('a', 'b'), or of an array has({}, 'a')"
 _ORDERED: Final = frozenset(("<", "<=", ">", ">="))
 _T = TypeVar("_T")
 
@@ -229,6 +230,8 @@ def _is_null(syntax: Any, _want: Kind) -> Node:
 def _one_of(syntax: Any, _want: Kind) -> Node:
     if syntax.args.get("query"):
         raise not_allowed(said(syntax), "write the values out: in ('a', 'b')", position(syntax))
+    if syntax.args.get("field"):
+        _wrong(syntax, "a list of literals after in", _MEMBER_OF.format(said(syntax.args["field"])))
     options = [literal_of(option.unnest()) for option in syntax.expressions]
     literals = [option for option in options if option is not None]
     if len(literals) != len(options) or not literals:

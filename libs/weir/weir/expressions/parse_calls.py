@@ -17,6 +17,7 @@ from weir.expressions.functions import (
     CHOOSING,
     COALESCE,
     FUNCTIONS,
+    HAS,
     IF,
     MOD,
     NAMES,
@@ -24,7 +25,7 @@ from weir.expressions.functions import (
     SAID_OTHERWISE,
     Operand,
 )
-from weir.expressions.leaves import is_path, path_at
+from weir.expressions.leaves import is_path, literal_of, path_at
 from weir.expressions.paths import TIME, Path
 from weir.expressions.syntax import call_of, position, said
 from weir.expressions.tree import (
@@ -33,12 +34,15 @@ from weir.expressions.tree import (
     Case,
     Compare,
     Constant,
+    Has,
     Kind,
     Node,
     Read,
     Size,
 )
 
+_OPERANDS: Final = {IF: (2, 3), NULLIF: (2, 2), MOD: (2, 2), HAS: (2, 2)}
+"""How many operands at least and at most; of those that are not here, one."""
 _ANOTHER_TIME: Final = "a number must be the same whenever it is counted; the event's is time"
 _HINTS: Final = {
     **dict.fromkeys(("now", "currenttimestamp", "currentdate", "current_timestamp"), _ANOTHER_TIME),
@@ -78,7 +82,7 @@ def kind_of_call(syntax: Any, first_kind: Callable[[list[Any]], Kind | None]) ->
         return FUNCTIONS[name].gives
     if name in (*CHOOSING, NULLIF, IF):
         return first_kind(operands[1:] if name == IF else operands)
-    return Kind.NUMBER
+    return Kind.BOOL if name == HAS else Kind.NUMBER
 
 
 def build_call(syntax: Any, want: Kind, builders: Builders) -> Node:
@@ -92,13 +96,15 @@ def build_call(syntax: Any, want: Kind, builders: Builders) -> Node:
         return _plain(syntax, name, operands, builders)
     if name in CHOOSING:
         return _choosing(syntax, name, operands, builders, want)
-    least, most = {IF: (2, 3), NULLIF: (2, 2), MOD: (2, 2)}.get(name, (1, 1))
+    least, most = _OPERANDS.get(name, (1, 1))
     if not least <= len(operands) <= most:
         _unlike(syntax, SAID_OTHERWISE[name])
     if name in (IF, NULLIF):
         return (_if if name == IF else _nullif)(operands, builders, want)
     if name == ARRAY_LENGTH:
-        return _size(operands[0])
+        return Size(_array(operands[0], name))
+    if name == HAS:
+        return _has(operands)
     built = [builders.build(operand, Kind.NUMBER) for operand in operands]
     if name == AGE:
         return Arithmetic("-", Read(Path((TIME,)), Kind.NUMBER), built[0])
@@ -178,13 +184,21 @@ def _nullif(operands: list[Any], builders: Builders, want: Kind) -> Node:
     return Case(((Compare("=", value, other), Constant(None, kind)),), value, kind)
 
 
-def _size(syntax: Any) -> Node:
+def _has(operands: list[Any]) -> Node:
+    path, item = _array(operands[0], HAS), literal_of(operands[1].unnest())
+    if item is None:
+        mend = f"it is part of the definition, not of an event: {SAID_OTHERWISE[HAS]}"
+        raise wrong(said(operands[1]), "a literal", mend, position(operands[1]))
+    return Has(path, item)
+
+
+def _array(syntax: Any, name: str) -> Path:
     operand = syntax.unnest()
     path = path_at(operand) if is_path(operand) else None
     if path is None or not path.in_data:
-        mend = f"name the array: {SAID_OTHERWISE[ARRAY_LENGTH]}"
+        mend = f"name the array: {SAID_OTHERWISE[name]}"
         raise wrong(said(syntax), "a path below data", mend, position(syntax))
-    return Size(path)
+    return path
 
 
 def _unlike(syntax: Any, example: str) -> NoReturn:

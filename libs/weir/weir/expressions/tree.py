@@ -152,6 +152,19 @@ class Size:
     kind: Kind = Kind.NUMBER
 
 
+@dataclass(frozen=True, slots=True)
+class Has:
+    """Whether the array at a path has an element that is a literal; null of anything else.
+
+    An element of another JSON type than the literal's is another element, never cast.
+    """
+
+    path: Path
+    item: Constant
+
+    kind: Kind = Kind.BOOL
+
+
 Node: TypeAlias = (
     Read
     | Constant
@@ -166,6 +179,7 @@ Node: TypeAlias = (
     | Call
     | Case
     | Size
+    | Has
 )
 
 
@@ -182,6 +196,8 @@ def children(node: Node) -> tuple[Node, ...]:
             return (node.operand,)
         case Case():
             return (*(node for branch in node.branches for node in branch), node.otherwise)
+        case Has():
+            return (node.item,)
         case Read() | Constant() | Absent() | Size():
             return ()
 
@@ -213,5 +229,5 @@ def extent(node: Node) -> tuple[int, int]:
 
 def paths_of(node: Node) -> tuple[Path, ...]:
     """Return every path that an expression reads, in order, each once."""
-    found = (n.path for n in walk(node) if isinstance(n, Read | Absent | Size))
+    found = (n.path for n in walk(node) if isinstance(n, Read | Absent | Size | Has))
     return tuple(dict.fromkeys(found))

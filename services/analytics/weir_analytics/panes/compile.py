@@ -27,7 +27,7 @@ from pyspark.sql import types as T
 from weir.definitions.metric import Metric
 from weir.expressions import Node, Path
 from weir.expressions.paths import DATA, EXTENSION
-from weir.expressions.tree import Absent, Read, Size, paths_of, walk
+from weir.expressions.tree import Absent, Has, Read, Size, paths_of, walk
 from weir.expressions.use import MAX_VALUE
 from weir.problems import Reason
 from weir.series import KEPT_CHARACTERS, MAX_BYTES
@@ -190,6 +190,8 @@ def reads_of(tree: Node) -> Iterable[tuple[Path, View]]:
             yield node.path, View.PRESENT
         elif isinstance(node, Size):
             yield node.path, View.SIZE
+        elif isinstance(node, Has):
+            yield node.path, View.ITEMS
 
 
 def _reads_of(metric: Metric) -> Iterable[tuple[Path, View]]:

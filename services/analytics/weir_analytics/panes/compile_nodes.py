@@ -24,6 +24,7 @@ from weir.expressions.tree import (
     Case,
     Compare,
     Constant,
+    Has,
     IsNull,
     Like,
     Logic,
@@ -35,7 +36,7 @@ from weir.expressions.tree import (
 )
 
 from weir_analytics.panes.compile_functions import FUNCTIONS, finite, quoted
-from weir_analytics.panes.compile_views import View
+from weir_analytics.panes.compile_views import View, item_view
 
 Reader: TypeAlias = Callable[[Path, View], Column]
 """Gives the column of a path, read in one way."""
@@ -74,6 +75,8 @@ def compile_node(node: Node, read: Reader) -> Column:
             return ~read(node.path, View.PRESENT)
         case Size():
             return read(node.path, View.SIZE)
+        case Has():
+            return _has(node, read)
         case IsNull():
             return compile_node(node.operand, read).isNull()
         case Not():
@@ -93,6 +96,13 @@ def compile_node(node: Node, read: Reader) -> Column:
             return _call(node, read)
         case Case():
             return _case(node, read)
+
+
+def _has(node: Has, read: Reader) -> Column:
+    def is_it(item: Column) -> Column:
+        return F.coalesce(item_view(item, node.item.kind) == _constant(node.item), F.lit(False))
+
+    return F.exists(read(node.path, View.ITEMS), is_it)
 
 
 def _constant(node: Constant) -> Column:

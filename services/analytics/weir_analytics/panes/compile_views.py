@@ -33,6 +33,8 @@ class View(Enum):
     """`MARKED`, escaped as a part of a series text."""
     SIZE = "s"
     """How many elements an array has; null of anything else."""
+    ITEMS = "i"
+    """The elements of an array, as they are; null of anything else."""
 
     @staticmethod
     def of(kind: Kind) -> View:
@@ -90,6 +92,11 @@ def _attribute_view(attribute: Column, path: Path, view: View) -> Column:
     return attribute
 
 
+def item_view(item: Column, kind: Kind) -> Column:
+    """Return an element of `View.ITEMS` as a kind, null if it is of another."""
+    return _variant_view(item, View.of(kind))
+
+
 def _variant_view(variant: Column, view: View) -> Column:
     json_type = F.schema_of_variant(variant)
     if view is View.NUMBER:
@@ -102,8 +109,9 @@ def _variant_view(variant: Column, view: View) -> Column:
         return F.when(json_type == "BOOLEAN", F.try_variant_get(variant, "$", "boolean"))
     if view is View.PRESENT:
         return variant.isNotNull() & ~F.is_variant_null(variant)
-    if view is View.SIZE:
-        return F.array_size(F.try_variant_get(variant, "$", "array<variant>")).cast("double")
+    if view in (View.SIZE, View.ITEMS):
+        items = F.try_variant_get(variant, "$", "array<variant>")
+        return items if view is View.ITEMS else F.array_size(items).cast("double")
     return (
         F.when(
             json_type.isin("STRING", "BIGINT", "BOOLEAN"),
