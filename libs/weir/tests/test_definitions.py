@@ -100,6 +100,12 @@ class TestMetric:
         """No default keeps anything finer than what is counted."""
         assert min(metric(resolution=resolution).keep_ms) == parse_duration_ms(resolution)
 
+    def test_what_is_said_otherwise_means_the_same(self) -> None:
+        """A path and an aggregate have one spelling in what was understood."""
+        found = metric(by=['data."a"'], value="data.x", aggregates=["p05", "p99.90", "top(data.u)"])
+        assert found.by == ("data.a",)
+        assert found.aggregates == ("p5", "p99.9", "top(data.u, 10)")
+
     def test_names_of_dimensions_that_end_alike(self) -> None:
         """Two dimensions with the same last name are called by their paths."""
         model = metric(by=["data.a.id", "data.b.id", "data.c"])
@@ -193,7 +199,21 @@ class TestRefusals:
             ({"sketches": {"hll_lg_k": 16}}, "/sketches/hll_lg_k", ""),
             ({"sketches": {"k": 7}}, "/sketches/k", "the members are kll_k"),
             ({"aggregates": ["distinct"]}, "/aggregates/0", "distinct(subject)"),
-            ({"aggregates": ["p0"]}, "/aggregates/0", "p1 to p99.9"),
+            ({"by": ["data.a", 'data."a"']}, "/by", "data.a stands there twice"),
+            ({"value": "data.x", "aggregates": ["p50", "p50.0"]}, "/aggregates", "p50 stands"),
+            ({"aggregates": ["p0"]}, "/aggregates/0", "write min"),
+            ({"aggregates": ["p100"]}, "/aggregates/0", "write max"),
+            ({"aggregates": ["p999"]}, "/aggregates/0", "write p99.9"),
+            ({"aggregates": ["p99.55"]}, "/aggregates/0", "write p99.5"),
+            ({"aggregates": ["p99.94"]}, "/aggregates/0", "write p99.9"),
+            (
+                {"aggregates": ["p99.95"]},
+                "/aggregates/0",
+                "p99.95 takes a kll_k of 17189, and 16000 is the largest that is allowed; "
+                "the most extreme are p0.1 and p99.9",
+            ),
+            ({"aggregates": ["p99.99"]}, "/aggregates/0", "a kll_k beyond the 65535 that"),
+            ({"aggregates": ["p0.01"]}, "/aggregates/0", "the most extreme are p0.1 and p99.9"),
             ({"aggregates": ["distinct(a)"]}, "/aggregates/0", "write data.a"),
             (
                 {"aggregates": ["distinct(subject)", "distinct(data.a)"]},
@@ -475,7 +495,7 @@ class TestSketchSizes:
         return metric(**given)
 
     @pytest.mark.parametrize(
-        ("percentiles", "least"), [(["p50"], 200), (["p99", "p50"], 800), (["p99.9"], 6400)]
+        ("percentiles", "least"), [(["p50"], 200), (["p99", "p50"], 800), (["p99.9"], 12_800)]
     )
     def test_too_small_for_a_percentile(self, percentiles: list[str], least: int) -> None:
         """A size that does not carry what is asked is refused with the one that does."""

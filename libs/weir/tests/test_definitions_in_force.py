@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from weir.definitions.check import check
 from weir.definitions.fold import Definitions
 from weir.definitions.in_force import refusal
 from weir.definitions.records import (
@@ -14,6 +17,7 @@ from weir.definitions.records import (
     put_record,
     start_record,
 )
+from weir.problems import ProblemError
 
 GOOD = "kind: metric\nname: m\nevents: {type: t}"
 BAD = GOOD + "\nfrom_the_future: 1"
@@ -49,6 +53,33 @@ class Log:
         listed = self.state.current("acme", "metric")
         assert listed == ([] if found is None else [found])
         return None if found is None else found.text
+
+
+@pytest.mark.parametrize(
+    ("once", "mend"),
+    [
+        ("value: data.x\naggregates: [p50, p50.0]", "p50 stands there twice"),
+        ("by: [data.a, 'data.\"a\"']", "data.a stands there twice"),
+        ("value: data.x\naggregates: [p99.9]\nsketches: {kll_k: 6400}", "write kll_k: 12800"),
+    ],
+)
+def test_what_is_refused_since_is_read_from_the_log(once: str, mend: str) -> None:
+    """A text that an older release took stays in force, and is refused where it is written."""
+    log = Log()
+    log.put(f"{GOOD}\n{once}")
+    assert log.in_force() == f"{GOOD}\n{once}"
+    with pytest.raises(ProblemError, match=re.escape(mend)):
+        check("metric", "m", f"{GOOD}\n{once}")
+
+
+def test_what_was_stored_twice_goes_on_as_it_was() -> None:
+    """Two dimensions that are one keep their places in the series; an aggregate is kept once."""
+    log = Log()
+    members = "by: [data.a, 'data.\"a\"']\nvalue: data.x\naggregates: [p05, p5, avg]"
+    found = log.state.by_vid(log.put(f"{GOOD}\n{members}"))
+    assert found is not None
+    assert found.metric is not None
+    assert (found.metric.by, found.metric.aggregates) == (("data.a", "data.a"), ("p5", "avg"))
 
 
 def test_the_version_before_goes_on() -> None:

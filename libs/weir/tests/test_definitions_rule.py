@@ -84,7 +84,7 @@ class TestRest:
             ({"labels": {"Team": "x"}}, "labels with names"),
             ({"runbook": "javascript:alert(1)"}, "an http or https link"),
             ({"severity": "urgent"}, "'info', 'low', 'high' or 'critical'"),
-            ({"aggregate": "p200"}, "an aggregate"),
+            ({"aggregate": "p200"}, "a percentile from p0.1 to p99.9"),
             ({"secret": "x"}, "Extra inputs"),
         ],
     )

@@ -222,6 +222,13 @@ class TestNames:
         problem = refused(change)
         assert (problem.status, problem.reason) == (404, Reason.METRIC_UNKNOWN)
 
+    @pytest.mark.parametrize(
+        ("declared", "asked"), [("p05", "p5"), ("p5", "p05"), ("p50", "p50.0")]
+    )
+    def test_both_spellings_of_a_percentile(self, declared: str, asked: str) -> None:
+        """A percentile is found however the definition or the query spells it."""
+        assert planned({"aggregate": asked}, served(aggregates=[declared])).keys
+
     def test_both_names_of_a_dimension(self) -> None:
         """`data.region` may be written `region`."""
         planned({"by": ["region"], "where": [["data.route", "=", None]]})

@@ -18,6 +18,7 @@ from weir.sketches import (
     kll_k,
     kll_promises,
     kll_quantile,
+    least_kll_k,
     merge_hll,
     merge_kll,
 )
@@ -165,12 +166,25 @@ class TestCompact:
 class TestSize:
     @pytest.mark.parametrize(
         ("percentiles", "k"),
-        [([0.5], 200), ([0.95], 200), ([0.5, 0.99], 800), ([0.01], 800), ([0.999], 6400)],
+        [([0.5], 200), ([0.95], 200), ([0.5, 0.99], 800), ([0.01], 800), ([0.999], 12_800)],
     )
     def test_k_carries_the_percentile(self, percentiles: list[float], k: int) -> None:
         """The size follows from the percentile that lies nearest to an end."""
         assert kll_k(percentiles) == k
         assert all(promises(200_000, k, q) for q in percentiles)
+
+    def test_each_percentile_that_may_be_asked_is_carried(self) -> None:
+        """From p0.1 to p99.9 the error of rank takes at most 0.35 of the way to the nearer end."""
+        for tenths in range(1, 1_000):
+            q = tenths / 1_000
+            assert kll_error(kll_k([q])) <= 0.35 * min(q, 1 - q) * (1 + 1e-9), q
+
+    @pytest.mark.parametrize(("tail", "least"), [(0.01, 790), (0.001, 8427), (0.00001, None)])
+    def test_the_least_size(self, tail: float, least: int | None) -> None:
+        """The least of all sizes that carries a percentile, and none where none does."""
+        assert least_kll_k(tail) == least
+        if least is not None:
+            assert kll_error(least) <= 0.35 * tail < kll_error(least - 1)
 
     def test_sizes_grow(self) -> None:
         """Each size halves the error of rank, about."""

@@ -12,6 +12,7 @@ An empty sketch says nothing and is never stored: it is `None` here.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -29,7 +30,9 @@ _KLL_EMPTY_BYTES: Final = 8
 
 _RANK_SLACK: Final = 1e-12
 
-KLL_SIZES: Final = (200, 400, 800, 1600, 3200, 6400)
+KLL_SIZES: Final = (200, 400, 800, 1600, 3200, 6400, 12_800)
+GREATEST_KLL_K: Final = 65_535
+"""The largest size that the libraries know."""
 # How much of the way from a percentile to its nearer end the error of rank may take:
 # p99 by 0.35 lies between p98.65 and p99.35.
 _KLL_SHARE: Final = 0.35
@@ -164,15 +167,29 @@ def kll_error(k: int) -> float:
 def kll_k(percentiles: Iterable[float]) -> int:
     """Return the smallest size of a KLL sketch that carries all asked percentiles.
 
-    Bytes grow with k: about 5 KB at 200 (up to p96), 18 KB at 800 (p99), 140 KB at 6,400.
-    What even the largest does not carry so well gets the largest.
+    Bytes grow with k: about 5 KB at 200 (up to p96), 18 KB at 800 (p99), 280 KB at 12,800
+    (p99.9). What even the largest does not carry so well gets the largest.
 
     Args:
         percentiles: Ranks, 0 to 1: 0.99 for p99. At least one.
     """
     tail = min(min(q, 1 - q) for q in percentiles)
-    allowed = _KLL_SHARE * tail * (1 + 1e-9)
-    return next((k for k in KLL_SIZES if kll_error(k) <= allowed), KLL_SIZES[-1])
+    return next((k for k in KLL_SIZES if _is_enough(k, tail)), KLL_SIZES[-1])
+
+
+def least_kll_k(tail: float) -> int | None:
+    """Return the least size of all that carries a percentile; None if none does.
+
+    Args:
+        tail: How far the percentile is from its nearer end: 0.001 for p99.9.
+    """
+    sizes = range(8, GREATEST_KLL_K + 1)
+    at = bisect_left(sizes, True, key=lambda k: _is_enough(k, tail))
+    return sizes[at] if at < len(sizes) else None
+
+
+def _is_enough(k: int, tail: float) -> bool:
+    return kll_error(k) <= _KLL_SHARE * tail * (1 + 1e-9)
 
 
 def kll_promises(sketch: ds.kll_doubles_sketch, q: float) -> bool:

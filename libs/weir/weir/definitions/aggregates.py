@@ -10,8 +10,10 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from weir.definitions.sketch_sizes import MAX_KLL_K
 from weir.expressions import Path, parse_path
 from weir.expressions.errors import ExpressionError, wrong
+from weir.sketches import GREATEST_KLL_K, least_kll_k
 
 PLAIN: Final = {
     "count": False,
@@ -31,7 +33,10 @@ OF_TEXTS: Final = ("distinct", "theta", "top")
 USUAL_TOP: Final = 10
 MAX_TOP: Final = 100
 
-_PERCENTILE: Final = re.compile(r"p(\d{1,2}(?:\.\d)?)")
+_PERCENTILE: Final = re.compile(r"p(\d+(?:\.\d+)?)")
+# Two digits before the point and one behind it: those that a sketch of some size carries.
+_CARRIED: Final = re.compile(r"\d{1,2}(?:\.\d0{0,2})?")
+LEAST_PERCENTILE, GREATEST_PERCENTILE = 0.1, 99.9
 _OF_TEXTS: Final = re.compile(rf"({'|'.join(OF_TEXTS)})\((.*)\)", re.DOTALL)
 _TOP: Final = re.compile(r"(.*?)(?:,\s*(\d{1,9})\s*)?", re.DOTALL)
 SUFFIXES: Final = "|".join(sorted({*PLAIN, "distinct"} - {"rate"}))
@@ -74,8 +79,8 @@ def parse_aggregate(text: str) -> Aggregate:
     if text in PLAIN:
         return Aggregate(text)
     percentile = _PERCENTILE.fullmatch(text)
-    if percentile and 0 < float(percentile[1]) < 100:
-        return Aggregate(f"p{float(percentile[1]):g}", percentile=float(percentile[1]))
+    if percentile:
+        return _percentile(text, percentile[1])
     of_texts = _OF_TEXTS.fullmatch(text)
     if of_texts is None:
         raise _unknown(text)
@@ -84,6 +89,28 @@ def parse_aggregate(text: str) -> Aggregate:
         return _top(text, inside)
     path = parse_path(inside)
     return Aggregate(f"{word}({path})", path=path)
+
+
+def _percentile(text: str, digits: str) -> Aggregate:
+    of = float(digits)
+    if _CARRIED.fullmatch(digits) and of > 0:
+        return Aggregate(f"p{of:g}", percentile=of)
+    required = f"a percentile from p{LEAST_PERCENTILE} to p{GREATEST_PERCENTILE}, such as p95"
+    if of in (0, 100):
+        raise wrong(text, required, f"write {'max' if of else 'min'}, which is exact")
+    if of > 100:
+        near = f"{digits[:2]}.{digits[2:3]}"
+        mend = f"write p{near} if that is meant" if digits.isdecimal() else "ask for a smaller one"
+        raise wrong(text, required, mend)
+    least = least_kll_k(min(of, 100 - of) / 100)
+    if least is not None and least <= MAX_KLL_K:
+        raise wrong(text, f"{required}, with one digit behind the point", f"write p{of:.1f}")
+    takes = f"of {least}" if least is not None else f"beyond the {GREATEST_KLL_K} that there are"
+    mend = (
+        f"{text} takes a kll_k {takes}, and {MAX_KLL_K} is the largest that is allowed; "
+        f"the most extreme are p{LEAST_PERCENTILE} and p{GREATEST_PERCENTILE}"
+    )
+    raise wrong(text, "a percentile that a sketch carries", mend)
 
 
 def _top(text: str, inside: str) -> Aggregate:
@@ -98,7 +125,8 @@ def _top(text: str, inside: str) -> Aggregate:
 
 
 def _unknown(text: str) -> ExpressionError:
-    names = f"{', '.join(PLAIN)}, p1 to p99.9, distinct(path), theta(path), top(path, n)"
+    percentiles = f"p{LEAST_PERCENTILE} to p{GREATEST_PERCENTILE}"
+    names = f"{', '.join(PLAIN)}, {percentiles}, distinct(path), theta(path), top(path, n)"
     mend = f"the aggregates are {names}"
     if text in OF_TEXTS:
         mend = f"say of what: {text}(subject)"

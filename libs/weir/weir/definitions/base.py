@@ -5,11 +5,24 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 
 from weir.definitions.faults import fault
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+WRITTEN: Final = {"written": True}
+"""The context in which a definition is validated that is about to be written.
+
+What was stored is read for ever. What is refused since a first version took it is refused
+in this context alone, so that no stored definition becomes unreadable.
+"""
+
+
+def is_written(info: ValidationInfo) -> bool:
+    """Tell whether what is validated is about to be written, and not read from the log."""
+    return info.context is not None and info.context.get("written") is True
 
 
 def checked_name(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel, ValidationError
 
-from weir.definitions.base import DefinitionModel
+from weir.definitions.base import WRITTEN, DefinitionModel
 from weir.definitions.budget import Estimate, estimate
 from weir.definitions.faults import FAULT, place_in
 from weir.definitions.kinds import KINDS
@@ -39,13 +39,16 @@ class Checked:
     estimate: Estimate | None = None
 
 
-def check(kind: str | None, name: str | None, given: str | Mapping[str, Any]) -> Checked:
+def check(
+    kind: str | None, name: str | None, given: str | Mapping[str, Any], *, stored: bool = False
+) -> Checked:
     """Return a definition, checked; whether a tenant may have it says `quota.py`.
 
     Args:
         kind: What kind it must be; None: what it says itself.
         name: What it must be called; None: what it says itself.
         given: Its text, YAML or JSON, or what is in it.
+        stored: It was read from the log: a version that an older release took is taken.
 
     Raises:
         ProblemError: 422 with up to 20 `errors`, each with `pointer`, `required`,
@@ -56,7 +59,7 @@ def check(kind: str | None, name: str | None, given: str | Mapping[str, Any]) ->
     members = _placed(members, kind, name)
     model_class = KINDS[members[_KIND]]
     try:
-        model = model_class.model_validate(members)
+        model = model_class.model_validate(members, context=None if stored else WRITTEN)
     except ValidationError as error:
         raise _refusal(error, model_class) from None
     cost = estimate(model) if isinstance(model, Metric) else None

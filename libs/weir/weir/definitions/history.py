@@ -54,7 +54,7 @@ class Definition:
             ProblemError: If it is deleted, or if this release cannot read it, as may
                 be with one that a later release wrote.
         """
-        return check(self.kind, self.name, self.text).model
+        return check(self.kind, self.name, self.text, stored=True).model
 
     @cached_property
     def readable(self) -> DefinitionModel | None:

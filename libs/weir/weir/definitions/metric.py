@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from weir.definitions.aggregates import OF_TEXTS, SUFFIXES, Aggregate, parse_aggregate
-from weir.definitions.base import DefinitionModel, as_tuple
+from weir.definitions.base import DefinitionModel, as_tuple, is_written
 from weir.definitions.durations import DurationMs, format_duration
 from weir.definitions.faults import expression_fault, fault
 from weir.definitions.selection import Selection
@@ -68,7 +68,20 @@ def _checks(parse: Callable[[str], object]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _resolution(value: int) -> int:
+def _same_path(text: str) -> str:
+    return str(_parsed(parse_path, text))
+
+
+def _same_aggregate(text: str) -> str:
+    return _parsed(parse_aggregate, text).name
+
+
+def checked_resolution(value: int) -> int:
+    """Return a length of panes as it is, if there are panes of that length.
+
+    Raises:
+        PydanticCustomError: Which lengths there are.
+    """
     if value not in RESOLUTIONS_MS:
         names = ", ".join(map(format_duration, RESOLUTIONS_MS))
         raise fault(
@@ -77,7 +90,7 @@ def _resolution(value: int) -> int:
     return value
 
 
-ResolutionMs = Annotated[DurationMs, AfterValidator(_resolution)]
+ResolutionMs = Annotated[DurationMs, AfterValidator(checked_resolution)]
 
 
 class Metric(DefinitionModel):
@@ -105,12 +118,12 @@ class Metric(DefinitionModel):
     value: Annotated[str, _checks(parse_number)] | None = None
     unit: str = Field(default="", max_length=32)
     by: Annotated[
-        tuple[Annotated[str, _checks(parse_path)], ...],
+        tuple[Annotated[str, AfterValidator(_same_path)], ...],
         BeforeValidator(as_tuple),
         Field(max_length=MAX_DIMENSIONS),
     ] = ()
     aggregates: Annotated[
-        tuple[Annotated[str, _checks(parse_aggregate)], ...],
+        tuple[Annotated[str, AfterValidator(_same_aggregate)], ...],
         BeforeValidator(as_tuple),
         Field(min_length=1, max_length=MAX_AGGREGATES),
     ]
@@ -155,10 +168,15 @@ class Metric(DefinitionModel):
 
     @field_validator("by", "aggregates")
     @classmethod
-    def _once(cls, texts: tuple[str, ...]) -> tuple[str, ...]:
-        if len(set(texts)) < len(texts):
-            raise fault(required="a list without repetitions", mend="name each once")
-        return texts
+    def _once(cls, texts: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        again = next((text for at, text in enumerate(texts) if text in texts[:at]), None)
+        if again is None:
+            return texts
+        if is_written(info):
+            mend = f"name each once: {again} stands there twice"
+            raise fault(required="a list without repetitions", mend=mend)
+        # Two dimensions that are one have two places in every series text that was stored.
+        return texts if info.field_name == "by" else tuple(dict.fromkeys(texts))
 
     @field_validator("aggregates")
     @classmethod
@@ -177,7 +195,7 @@ class Metric(DefinitionModel):
     def _carries_percentiles(cls, sizes: SketchSizes, info: ValidationInfo) -> SketchSizes:
         asked = map(parse_aggregate, info.data.get("aggregates", ()))
         percentiles = {a.percentile / 100: a.name for a in asked if a.percentile is not None}
-        if sizes.kll_k is None or not percentiles:
+        if sizes.kll_k is None or not percentiles or not is_written(info):
             return sizes
         least = kll_k(percentiles)
         if sizes.kll_k < least:

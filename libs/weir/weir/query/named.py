@@ -41,8 +41,12 @@ def aggregate_named(name: str) -> Aggregate | None:
 
 
 def short_name(declared: str) -> str:
-    """Return what a declared aggregate is asked by: `distinct(subject)` is `distinct`."""
-    return declared.partition("(")[0]
+    """Return what a declared aggregate is asked by: `distinct(subject)` is `distinct`.
+
+    A percentile has one name, however it is spelled: `p05` is `p5`.
+    """
+    percentile = _PERCENTILE.fullmatch(declared)
+    return f"p{float(percentile[1]):g}" if percentile else declared.partition("(")[0]
 
 
 def declared_as(asked: str, declared: Iterable[str]) -> str:
