@@ -201,6 +201,8 @@ class TestRefusals:
             ({"aggregates": ["distinct"]}, "/aggregates/0", "distinct(subject)"),
             ({"by": ["data.a", 'data."a"']}, "/by", "data.a stands there twice"),
             ({"value": "data.x", "aggregates": ["p50", "p50.0"]}, "/aggregates", "p50 stands"),
+            ({"value": 'data.x + "tax"'}, "/value", "text stands in single quotes: 'tax'"),
+            ({"where": 'data.kind = "source"'}, "/where", "single quotes: 'source'; the attr"),
             ({"aggregates": ["p0"]}, "/aggregates/0", "write min"),
             ({"aggregates": ["p100"]}, "/aggregates/0", "write max"),
             ({"aggregates": ["p999"]}, "/aggregates/0", "write p99.9"),

@@ -58,6 +58,7 @@ class Log:
 @pytest.mark.parametrize(
     ("once", "mend"),
     [
+        ('where: data.kind = "source"', "single quotes: 'source'"),
         ("value: data.x\naggregates: [p50, p50.0]", "p50 stands there twice"),
         ("by: [data.a, 'data.\"a\"']", "data.a stands there twice"),
         ("value: data.x\naggregates: [p99.9]\nsketches: {kll_k: 6400}", "write kll_k: 12800"),

@@ -65,6 +65,13 @@ class TestLimit:
 
 
 class TestRest:
+    def test_text_in_double_quotes_is_told_as_such(self) -> None:
+        """The usual slip in `where` is mended, and not taken for a number."""
+        with pytest.raises(ValidationError) as caught:
+            rule(above=1, where='region = "eu"')
+        (error,) = caught.value.errors()
+        assert error["ctx"]["mend"] == "text stands in single quotes: 'eu'"
+
     def test_few_events_say_nothing_of_a_percentile(self) -> None:
         """Left out, the least number of events is 20 for percentiles and 0 for all else."""
         assert rule(above=1, aggregate="p95").min_events == 20

@@ -349,6 +349,32 @@ class TestRefusals:
         assert error.reason is reason
         assert words in str(error)
 
+    @pytest.mark.parametrize(
+        ("text", "mend"),
+        [
+            ('data.a = "prod"', "'prod'; a member of that name is data.prod"),
+            ("coalesce(data.a, '') = \"eu\"", "'eu'; a member of that name is data.eu"),
+            ('data.a in ("eu", "us")', "'eu'; a member"),
+            ('data.a like "eu%"', "'eu%'; a member of that name is data.\"eu%\""),
+            ("split_part(data.a, \"-\", 1) = 'x'", "'-'; a member"),
+            ('data.a = "it\'s"', "'it''s'"),
+            ('data.kind = "source"', "'source'; the attribute is source, without quotes"),
+            ('"time" > 5', "'time'; the attribute is time"),
+        ],
+    )
+    def test_text_in_double_quotes(self, text: str, mend: str) -> None:
+        """The usual slip is refused where it stands, with the text as it must be written."""
+        with pytest.raises(ExpressionError) as caught:
+            parse_where(text, written=True)
+        assert caught.value.mend.startswith(f"text stands in single quotes: {mend}")
+        assert caught.value.at == text.index('"')
+
+    def test_what_was_stored_is_read(self) -> None:
+        """An attribute in double quotes was once taken: it goes on meaning the attribute."""
+        assert parse_where('data.kind = "source"') == parse_where("data.kind = source")
+        with pytest.raises(ExpressionError, match="single quotes: 'prod'"):
+            parse_where('data.a = "prod"')
+
     def test_error_names_the_place(self) -> None:
         """The character at which the fault stands is told."""
         error = refusal("data.a = 1 and status = 2")

@@ -16,7 +16,7 @@ from weir.definitions.base import Model, as_tuple
 from weir.definitions.faults import expression_fault, fault
 from weir.expressions import ExpressionError, Path
 from weir.expressions.errors import wrong
-from weir.expressions.leaves import is_path, parts_of
+from weir.expressions.leaves import is_path, parts_of, quoted_alone
 from weir.expressions.syntax import position, said, syntax_of
 
 OPERATORS: Final = ("=", "!=", "in", "like")
@@ -96,6 +96,8 @@ def _dimension(node: Any) -> str:
 def _text(node: Any) -> str:
     if not isinstance(node, exp.Literal) or not node.is_string:
         mend = "dimensions hold texts: write '404', not 404"
+        if (name := quoted_alone(node)) is not None:
+            mend = f"text stands in single quotes: {said(exp.Literal.string(name))}"
         raise wrong(said(node), "a text in single quotes", mend, position(node))
     return str(node.this)
 

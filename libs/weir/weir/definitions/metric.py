@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import (
@@ -60,9 +60,9 @@ def _parsed(parse: Callable[[str], _T], text: str) -> _T:
         raise expression_fault(error) from None
 
 
-def _checks(parse: Callable[[str], object]) -> AfterValidator:
-    def check(text: str) -> str:
-        _parsed(parse, text)
+def _checks(parse: Callable[..., object]) -> AfterValidator:
+    def check(text: str, info: ValidationInfo) -> str:
+        _parsed(partial(parse, written=is_written(info)), text)
         return text
 
     return AfterValidator(check)

@@ -36,6 +36,13 @@ def attribute_kind(name: str) -> Kind | None:
     return Kind.TEXT if name in TEXT_ATTRIBUTES else None
 
 
+def quoted_alone(syntax: Any) -> str | None:
+    """Return the name that stands alone and in double quotes; None of anything else."""
+    if not isinstance(syntax, exp.Column) or syntax.table or not syntax.this.args.get("quoted"):
+        return None
+    return str(syntax.name)
+
+
 def path_at(syntax: Any) -> Path:
     """Return the path that a node is.
 

@@ -14,10 +14,10 @@ from sqlglot import exp
 
 from weir.expressions.errors import ExpressionError as ExpressionError
 from weir.expressions.errors import not_allowed, too_large, wrong
-from weir.expressions.leaves import attribute_kind, is_path, literal_of, path_at
+from weir.expressions.leaves import attribute_kind, is_path, literal_of, path_at, quoted_alone
 from weir.expressions.limits import check_size
 from weir.expressions.parse_calls import Builders, build_call, kind_of_call, refuse
-from weir.expressions.paths import Path
+from weir.expressions.paths import DATA, Path, fault_of
 from weir.expressions.patterns import segments_of
 from weir.expressions.syntax import MAX_DEPTH, call_of, position, said, syntax_of
 from weir.expressions.texts import lower
@@ -48,31 +48,37 @@ _ORDERED: Final = frozenset(("<", "<=", ">", ">="))
 _T = TypeVar("_T")
 
 
-def parse_where(text: str) -> Node:
-    """Return the tree of a condition.
+def parse_where(text: str, *, written: bool = False) -> Node:
+    """Return the tree of a condition; see `parse_kind`.
 
     Raises:
         ExpressionError: With place, requirement and mend.
     """
-    return parse_kind(text, Kind.BOOL)
+    return parse_kind(text, Kind.BOOL, written=written)
 
 
-def parse_number(text: str) -> Node:
-    """Return the tree of an expression that yields a number.
+def parse_number(text: str, *, written: bool = False) -> Node:
+    """Return the tree of an expression that yields a number; see `parse_kind`.
 
     Raises:
         ExpressionError: With place, requirement and mend.
     """
-    return parse_kind(text, Kind.NUMBER)
+    return parse_kind(text, Kind.NUMBER, written=written)
 
 
-def parse_kind(text: str, kind: Kind) -> Node:
+def parse_kind(text: str, kind: Kind, *, written: bool = False) -> Node:
     """Return the tree of an expression that yields a kind.
 
+    Args:
+        text: The expression.
+        kind: What it must yield.
+        written: It is about to be written. What was stored is read for ever, so what is
+            refused since is refused here alone.
+
     Raises:
         ExpressionError: With place, requirement and mend.
     """
-    return _located(text, lambda: _parse(text, kind))
+    return _located(text, lambda: _parse(text, kind, written=written))
 
 
 def parse_path(text: str) -> Path:
@@ -100,13 +106,36 @@ def _parse_path(text: str) -> Path:
     return path_at(syntax)
 
 
-def _parse(text: str, kind: Kind) -> Node:
+def _parse(text: str, kind: Kind, *, written: bool) -> Node:
     try:
-        tree = _build(syntax_of(text), kind)
+        syntax = syntax_of(text)
+        _check_quotes(syntax, written=written)
+        tree = _build(syntax, kind)
         check_size(tree)
     except RecursionError:
         raise too_large(text, f"at most {MAX_DEPTH} levels deep", "simplify it") from None
     return tree
+
+
+def _check_quotes(syntax: Any, *, written: bool) -> None:
+    """Refuse a text in double quotes, which SQL takes for a name.
+
+    A stored expression may name an attribute so, and goes on meaning that.
+    """
+    slips = []
+    for node in syntax.find_all(exp.Column):
+        name = quoted_alone(node)
+        if name is not None and (written or attribute_kind(name) is None) and name != DATA:
+            slips.append((position(node) or 0, node, name))
+    if not slips:
+        return
+    at, node, name = min(slips, key=lambda slip: slip[0])
+    mend = f"text stands in single quotes: {said(exp.Literal.string(name))}"
+    if attribute_kind(name) is not None:
+        mend += f"; the attribute is {name}, without quotes"
+    elif fault_of((DATA, name)) is None:
+        mend += f"; a member of that name is {Path((DATA, name))}"
+    raise wrong(said(node), "a path or a literal", mend, at)
 
 
 def _build(syntax: Any, want: Kind) -> Node:
