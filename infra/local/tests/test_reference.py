@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from weir.definitions.check import check
 from weir.definitions.kinds import KINDS
-from weir_local.reference import EXAMPLES, OF_THE_API, inner_models, meanings, page
+from weir.definitions.text import parse_text
+from weir.problems import ProblemError
+from weir_local.reference import EXAMPLES, FILLED, OF_THE_API, inner_models, meanings, page
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference.md"
+
+
+def members_of(kind: str) -> dict[str, tuple[str, FieldInfo]]:
+    """Return the members of a kind as they are written, with name and field of the model."""
+    fields = KINDS[kind].model_fields.items()
+    return {field.alias or name: (name, field) for name, field in fields if name != "kind"}
+
+
+def all_models() -> list[type[BaseModel]]:
+    """Return the models of all kinds, and of what their members hold."""
+    return [one for model in KINDS.values() for one in (model, *inner_models(model))]
 
 
 def test_the_page_is_what_the_schema_says() -> None:
@@ -31,6 +50,41 @@ def test_an_example_is_accepted(kind: str) -> None:
 def test_each_kind_is_told() -> None:
     """With an example, or with the way that it is written by."""
     assert set(EXAMPLES) | set(OF_THE_API) == set(KINDS)
+
+
+def test_no_text_speaks_of_the_source() -> None:
+    """Readers of the page have no files of Python and none of its constants."""
+    said = [
+        text for model in all_models() for text in (model.__doc__ or "", *meanings(model).values())
+    ]
+    for text in (page(), *said):
+        assert re.findall(r"\w+\.py\b|`[A-Z][A-Z0-9_]+`|\b[A-Z]+_[A-Z0-9_]+\b", text) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "dropped"), [(kind, one) for kind in EXAMPLES for one in members_of(kind)]
+)
+def test_what_is_left_out_is_as_the_page_says(kind: str, dropped: str) -> None:
+    """What the check makes of an example without a member is the default of the page."""
+    example = parse_text(EXAMPLES[kind])
+    given = {name: one for name, one in example.items() if name != dropped}
+    name, field = members_of(kind)[dropped]
+    told = FILLED.get((KINDS[kind].__name__, name))
+    try:
+        found = getattr(check(kind, None, given).model, name)
+    except ProblemError:
+        assert dropped in example  # the rest of it takes that member
+        return
+    if told is None:
+        assert found == field.get_default(call_default_factory=True)
+    elif not isinstance(found, dict):
+        assert f"`{found if isinstance(found, int) else ', '.join(found)}`" in told
+
+
+def test_the_resolutions_are_listed() -> None:
+    """A resolution takes four durations and no other, and its default is one of them."""
+    (row,) = [line for line in page().splitlines() if line.startswith("| `resolution` |")]
+    assert row.split("|")[2:4] == [" `1s` or `10s` or `1m` or `1h` ", " `10s` "]
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 import annotated_types
-from pydantic import BaseModel, PlainSerializer
+from pydantic import AfterValidator, BaseModel, PlainSerializer
 from pydantic.fields import FieldInfo
 from weir.definitions.base import DefinitionModel
 from weir.definitions.conditions import Condition
 from weir.definitions.durations import format_duration
 from weir.definitions.kinds import KINDS
+from weir.definitions.metric import RESOLUTIONS_MS, checked_resolution
+from weir.definitions.rule import FEW_EVENTS
 from weir.definitions.silence import instant_text
 
 HEAD: Final = """# Reference of definitions
@@ -186,6 +188,9 @@ def _takes(field: FieldInfo) -> str:
 
 def _type(annotation: Any, metadata: tuple[Any, ...] = ()) -> str:
     for one in metadata:
+        if isinstance(one, AfterValidator) and one.func in _ONE_OF:
+            return " or ".join(f"`{value}`" for value in _ONE_OF[one.func])
+    for one in metadata:
         if isinstance(one, PlainSerializer) and one.func in _WRITTEN:
             return _WRITTEN[one.func] + _bounds(metadata, _WRITTEN[one.func])
     if get_origin(annotation) is Annotated:
@@ -246,24 +251,36 @@ def _shown(value: Any, is_length: bool) -> str:
 
 
 def _left_out(model: type[BaseModel], name: str, field: FieldInfo) -> str:
-    if field.is_required():
-        filled = _FILLED.get((model.__name__, name))
+    filled = FILLED.get((model.__name__, name))
+    if filled or field.is_required():
         return filled or "required"
     value = field.get_default(call_default_factory=True)
     if isinstance(value, BaseModel) or value in ((), {}, "", None):
         return "its defaults" if isinstance(value, BaseModel) else "none"
-    if _takes(field).startswith("duration"):
+    if _is_length(field):
         return f"`{format_duration(value)}`"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
-_FILLED: Final = {
+def _is_length(field: FieldInfo) -> bool:
+    """Tell whether a member is written as a duration, whichever it may be."""
+    return any(
+        isinstance(one, PlainSerializer) and one.func is format_duration for one in field.metadata
+    )
+
+
+FILLED: Final = {
     ("Metric", "aggregates"): "`count, rate`; with a value `count, avg, min, max`",
     ("Metric", "keep"): "`1s: 6h`, `10s: 24h`, `1m: 7d`, `1h: 90d`, from the resolution on",
     ("Rule", "aggregate"): "required; not for a signal of Weir itself",
     ("Rule", "window"): "required; not for a signal of Weir itself",
+    ("Rule", "min_events"): f"`{FEW_EVENTS}` for a percentile, else `0`",
 }
-"""What the check fills in before it asks for it."""
+"""What the check fills in before it asks for it, and before a default of the schema."""
+_ONE_OF: Final[dict[Any, list[str]]] = {
+    checked_resolution: [format_duration(one) for one in RESOLUTIONS_MS]
+}
+"""What takes some durations only -> which."""
 _WRITTEN: Final[dict[Any, str]] = {format_duration: "duration", instant_text: "instant"}
 _NAMES: Final[dict[Any, str]] = {
     str: "text",

@@ -86,7 +86,7 @@ class Erase(Model):
     """Count the events about a subject no more, and every metric anew without them.
 
     Attributes:
-        subject_hash: What the subject is known by (`weir/erasure.py`); the subject itself is
+        subject_hash: What the subject is known by, a keyed hash; the subject itself is
             not stored.
     """
 

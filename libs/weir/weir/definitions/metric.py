@@ -104,7 +104,7 @@ class Metric(DefinitionModel):
         value: What is measured; left out, events are only counted.
         unit: Of the value, as shown: `ms`, `bytes`, `€`.
         by: Paths of the dimensions, in the order of the series text.
-        aggregates: What can be asked of it; see `aggregates.py`.
+        aggregates: What can be asked of it: `count`, `p95`, `distinct(subject)` and others.
         sketches: How large its sketches are.
         resolution: Length of a pane.
         keep: Resolution -> how long its panes are kept; the metric's own and coarser ones.

@@ -118,7 +118,7 @@ class Rule(DefinitionModel):
     """A rule. Lengths of time are written as durations and held in milliseconds.
 
     Attributes:
-        metric: Whose numbers: a metric's, or a signal's of Weir itself (`signals.py`), which
+        metric: Whose numbers: a metric's, or a signal's of Weir itself (`weir.lag`), which
             has one aggregate, window and grouping.
         aggregate: Which of them: `count`, `p95`, `distinct(subject)`.
         window: Over which windows.
@@ -132,7 +132,7 @@ class Rule(DefinitionModel):
         certain: Fire only if the whole error band is beyond the limit.
         decide: `fast`: on provisional windows, confirmed later; `sure`: on final ones.
         no_data: What silence does.
-        severity: One of `SEVERITIES`.
+        severity: How bad it is; two levels are two rules.
         message: What is told; `{value}` and such are filled in.
         labels: Told along, for routing at the receiver.
         route: Who is told.
