@@ -109,7 +109,8 @@ class Metric(DefinitionModel):
         resolution: Length of a pane.
         keep: Resolution -> how long its panes are kept; the metric's own and coarser ones.
         allowed_lateness: How long after its end a pane is provisional.
-        max_series: Beyond it, series are counted together as `other`.
+        max_series: Beyond it, series are counted together as `other`; over several shards
+            some may be before, since each shard has its part of the number.
     """
 
     kind: Literal["metric"] = "metric"
