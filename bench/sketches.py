@@ -1,5 +1,9 @@
 """P12: how often the exact answer lies within the bounds that are printed.
 
+Sizes other than the usual are tried by `--kll-k`, `--distinct-lg-k`, `--theta-lg-k` and
+`--top-lg-k`, and shown without being written down; give large ones more `--values` than
+they hold, or all is exact.
+
 Seeded trials on five shapes of data, each merged from 1, 100 and 10,000 parts. Each
 percentile is read from a sketch of the size that a metric asking for it gets, and
 compared with the nearest rank of all values; distinct counts, and what two sets have in
@@ -10,9 +14,11 @@ not listed with the bound for that. The benchmark fails if a share is below 99 %
 from __future__ import annotations
 
 import argparse
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import datasketches as ds
@@ -30,28 +36,51 @@ from weir.sketches import (
     merge_kll,
 )
 
+# More than the largest usual sketch, of k 12,800 for p99.9, holds one by one.
 VALUES = 20_000
 # Trials by how many parts are merged, of each shape: 10,000 parts cost five times as much as one.
 TRIALS = {1: 250, 100: 250, 10_000: 100}
-PERCENTILES = (0.5, 0.95, 0.99)
+PERCENTILES = (0.001, 0.5, 0.95, 0.99, 0.999)
 LISTED = 10
 REACH = 0.99
 Values = np.ndarray
-Sample = Callable[[np.random.Generator], Values]
+Sample = Callable[[np.random.Generator, int], Values]
 
 SAMPLES: dict[str, Sample] = {
-    "uniform": lambda rng: rng.uniform(size=VALUES),
-    "lognormal": lambda rng: rng.lognormal(3, 1, size=VALUES),
-    "zipf": lambda rng: rng.zipf(1.5, size=VALUES).astype(float),
-    "sorted": lambda rng: np.sort(rng.uniform(size=VALUES)),
-    "constant": lambda _: np.full(VALUES, 7.0),
+    "uniform": lambda rng, n: rng.uniform(size=n),
+    "lognormal": lambda rng, n: rng.lognormal(3, 1, size=n),
+    "zipf": lambda rng, n: rng.zipf(1.5, size=n).astype(float),
+    "sorted": lambda rng, n: np.sort(rng.uniform(size=n)),
+    "constant": lambda _, n: np.full(n, 7.0),
 }
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large the sketches of a run are, and of how many values.
+
+    Attributes:
+        values: Of how many values each trial is.
+        kll_k: Of every percentile; None: the size that a metric asking for it gets.
+        distinct, theta, top: Base-2 logarithms, as in a metric's `sketches`.
+    """
+
+    values: int = VALUES
+    kll_k: int | None = None
+    distinct: int = HLL_LG_K
+    theta: int = THETA_LG_K
+    top: int = TOP_LG_K
+
+    def kll(self, q: float) -> int:
+        """Return the size of the sketch that a percentile is read from."""
+        return self.kll_k or kll_k([q])
 
 
 class Tally:
     """What trials of one shape and one number of parts came to."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
         self.held: Counter[str] = Counter()
         self.trials: Counter[str] = Counter()
         self.bytes: Counter[str] = Counter()
@@ -70,11 +99,11 @@ class Tally:
         }
 
 
-def measured(sample: Sample, parts: int, trials: int) -> Tally:
+def measured(sample: Sample, parts: int, trials: int, sizes: Sizes) -> Tally:
     """Return what seeded trials came to."""
-    tally = Tally()
+    tally = Tally(sizes)
     for seed in range(trials):
-        values = sample(np.random.default_rng(seed))
+        values = sample(np.random.default_rng(seed), sizes.values)
         chunks = np.array_split(values, parts)
         try_percentiles(values, chunks, tally)
         try_distinct(values, chunks, tally)
@@ -86,24 +115,24 @@ def measured(sample: Sample, parts: int, trials: int) -> Tally:
 def try_percentiles(values: Values, chunks: Iterable[Values], tally: Tally) -> None:
     """Compare each percentile with the nearest rank of all values."""
     ordered = np.sort(values)
-    for k in sorted({kll_k([q]) for q in PERCENTILES}):
+    for k in sorted({tally.sizes.kll(q) for q in PERCENTILES}):
         merged = merge_kll(_kll(chunk, k) for chunk in chunks) or b""
-        for q in (q for q in PERCENTILES if kll_k([q]) == k):
-            exact = ordered[math.ceil(q * VALUES - 1e-9) - 1]
+        for q in (q for q in PERCENTILES if tally.sizes.kll(q) == k):
+            exact = ordered[math.ceil(q * len(values) - 1e-9) - 1]
             tally.note(f"p{100 * q:g}", _holds(kll_quantile(merged, q), exact), len(merged))
 
 
 def try_distinct(values: Values, chunks: Iterable[Values], tally: Tally) -> None:
     """Compare the distinct count with how many different values there are."""
-    merged = merge_hll(_hll(chunk) for chunk in chunks) or b""
+    merged = merge_hll(_hll(chunk, tally.sizes.distinct) for chunk in chunks) or b""
     tally.note("distinct", _holds(hll_estimate(merged), len(np.unique(values))), len(merged))
 
 
 def try_sets(values: Values, parts: int, tally: Tally) -> None:
     """Compare a set, and what two of which half is common have in common, with the truth."""
-    third = VALUES // 3
+    third = len(values) // 3
     halves = values[: 2 * third], values[third:]
-    one, other = (_set(half, parts) for half in halves)
+    one, other = (_set(half, parts, tally.sizes.theta) for half in halves)
     size = len(one.sketch)
     tally.note("theta", _holds(set_size(opened(one)), len(np.unique(halves[0]))), size)
     common = set_size(overlap(opened(one), opened(other)))
@@ -115,7 +144,7 @@ def try_sets(values: Values, parts: int, tally: Tally) -> None:
 def try_top(values: Values, chunks: Iterable[Values], tally: Tally) -> None:
     """Compare every listed text, and the most frequent one that is not, with a plain count."""
     counts = Counter(values.tolist())
-    merged = merge_top(_top(chunk) for chunk in chunks) or Texts(0, b"")
+    merged = merge_top(_top(chunk, tally.sizes.top) for chunk in chunks) or Texts(0, b"")
     top = top_of(texts_union([merged]), LISTED)
     held = all(item.low <= counts.pop(float(item.text)) <= item.high for item in top.items)
     held = held and max(counts.values(), default=0) <= top.unlisted
@@ -128,21 +157,21 @@ def _kll(values: Values, k: int) -> bytes:
     return bytes(sketch.serialize())
 
 
-def _hll(values: Values) -> bytes:
-    sketch = ds.hll_sketch(HLL_LG_K, ds.HLL_8)
+def _hll(values: Values, lg_k: int) -> bytes:
+    sketch = ds.hll_sketch(lg_k, ds.HLL_8)
     for value in values.tolist():
         sketch.update(value)
     return bytes(sketch.serialize_compact())
 
 
-def _set(values: Values, parts: int) -> Theta:
+def _set(values: Values, parts: int, lg_k: int) -> Theta:
     made = []
     for chunk in np.array_split(values, parts):
-        sketch = ds.update_theta_sketch(THETA_LG_K)
+        sketch = ds.update_theta_sketch(lg_k)
         for value in chunk.tolist():
             sketch.update(value)
         if not sketch.is_empty():
-            made.append(Theta(THETA_LG_K, bytes(sketch.compact().serialize())))
+            made.append(Theta(lg_k, bytes(sketch.compact().serialize())))
     merged = merge_theta(made)
     if merged is None:
         msg = "a set must be made of at least one value"
@@ -150,8 +179,8 @@ def _set(values: Values, parts: int) -> Theta:
     return merged
 
 
-def _top(values: Values) -> Texts:
-    sketch = ds.frequent_strings_sketch(TOP_LG_K)
+def _top(values: Values, lg_k: int) -> Texts:
+    sketch = ds.frequent_strings_sketch(lg_k)
     for value, count in Counter(values.tolist()).items():
         sketch.update(repr(value), count)
     return Texts(len(values), bytes(sketch.serialize()))
@@ -161,28 +190,43 @@ def _holds(bounded: Bounded, exact: float) -> bool:
     return bool(bounded.low <= exact <= bounded.high)
 
 
-def main() -> None:
-    """Measure, write the result, and fail if a bound does not hold often enough."""
+def asked() -> tuple[float, Sizes]:
+    """Return the share of the trials to run, and the sizes, as the command line says."""
+    usual = Sizes()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--share", type=float, default=1.0, help="of the trials, for a quick look")
-    share = parser.parse_args().share
+    parser.add_argument("--values", type=int, default=usual.values, help="of each trial")
+    parser.add_argument("--kll-k", type=int, help="of all percentiles; left out, what each takes")
+    for name in ("distinct", "theta", "top"):
+        parser.add_argument(f"--{name}-lg-k", type=int, default=getattr(usual, name))
+    given = parser.parse_args()
+    lg_k = given.distinct_lg_k, given.theta_lg_k, given.top_lg_k
+    return given.share, Sizes(given.values, given.kll_k, *lg_k)
+
+
+def main() -> None:
+    """Measure, write the result, and fail if a bound does not hold often enough."""
+    share, sizes = asked()
     figures: dict[str, Any] = {}
     shares: list[float] = []
     for parts, of in TRIALS.items():
         trials = max(1, round(of * share))
-        found = {name: measured(s, parts, trials).to_dict() for name, s in SAMPLES.items()}
+        found = {n: measured(s, parts, trials, sizes).to_dict() for n, s in SAMPLES.items()}
         figures[f"{parts} parts, {trials} trials"] = found
         shares += [one["within"] for shape in found.values() for one in shape.values()]
     got = f"{100 * min(shares):.1f} % at worst, {100 * sum(shares) / len(shares):.2f} % on average"
     what = "share of trials within the printed bound"
     figures["bars"] = [{"id": "P12", "what": what, "reach": "≥ 99 %", "got": got}]
     settings = {
-        "values": VALUES,
-        "k": {f"p{100 * q:g}": kll_k([q]) for q in PERCENTILES},
-        "lg_k": {"distinct": HLL_LG_K, "theta": THETA_LG_K, "top": TOP_LG_K},
+        "values": sizes.values,
+        "k": {f"p{100 * q:g}": sizes.kll(q) for q in PERCENTILES},
+        "lg_k": {"distinct": sizes.distinct, "theta": sizes.theta, "top": sizes.top},
     }
-    path = harness.write("sketches", settings=settings, figures=figures)
-    print(path.read_text())  # noqa: T201  what the command is for
+    if sizes == Sizes():
+        shown = harness.write("sketches", settings=settings, figures=figures).read_text()
+    else:
+        shown = json.dumps({"settings": settings, "figures": figures}, indent=2)
+    print(shown)  # noqa: T201  what the command is for
     if min(shares) < REACH:
         msg = f"bounds must hold in 99 % of trials, got {100 * min(shares):.1f} %"
         raise SystemExit(msg)
