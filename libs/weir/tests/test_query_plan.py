@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from weir.problems import ProblemError, Reason
 from weir.query import Plan, Served, Version, parse_query, plan
+from weir.query.states import NOT_KEPT, window_states
 
 from .query_world import NOW_MS, PANE_MS, facts, metric, served
 
@@ -186,6 +187,15 @@ class TestVersions:
         new = {start for vid, _, start in made.keys if vid == 9}
         assert max(old) < self.CUT_S == min(new)
         assert len(old) + len(new) == 40
+
+    def test_panes_that_were_left_to_nobody_are_not_read(self) -> None:
+        """Before the cut of the oldest one: it leaves them out, and who counted them is gone."""
+        newest = self.two()["latency"].versions[1]
+        made = planned({"range": {"last": "40m"}, "step": "1m"}, {"latency": Served((newest,))})
+
+        assert min(start for _, _, start in made.keys) == self.CUT_S
+        (reading,) = made.readings
+        assert window_states(reading, facts())[0] == NOT_KEPT
 
     def test_one_alone(self) -> None:
         """A version that is asked for by number has all panes to itself."""

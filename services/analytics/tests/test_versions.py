@@ -158,6 +158,11 @@ class Edits:
         self.add(activation_record(record, op="start", fence=self.fence, at_ms=0))
         return vid
 
+    def delete(self) -> None:
+        """Delete the metric."""
+        self.add(delete_record(Edit("acme", "metric", "m", self.number, "test", 0)))
+        self.number += 1
+
     def fill(self, log: str = LOG) -> list[tuple[int, ...]]:
         """Open the lanes that are wanted; return the versions of each."""
         wanted = lanes_to_open(self.fold, log)
@@ -229,6 +234,27 @@ class TestTakeover:
         taken = edits.take_over(second, 40, 1_000_001)
 
         assert (taken.after, taken.cut) == (first, {10: 1_010})
+        catalog = Catalog()
+        catalog.folded = edits.fold
+        found = served(catalog, "acme", "m")
+        assert found is not None
+        alone = found.only(2)
+        assert alone is not None
+        assert alone.newest.complete_from_ms == 1_000_001, "asked for alone, it says so"
+
+    def test_one_that_was_made_anew_takes_over_from_nobody(self) -> None:
+        """Deleted and made again between two batches, or while the driver was down."""
+        edits = Edits()
+        first = edits.edit(10)
+        edits.fill()
+        edits.take_over(first, 20)
+        edits.delete()
+        second = edits.edit(30)
+        assert edits.stop() == [first]
+        edits.fill()
+        taken = edits.take_over(second, 40, 1_000_001)
+
+        assert (taken.after, taken.cut, taken.complete_from_ms) == (None, None, 1_000_001)
 
     def test_both_count_until_then_and_only_late_events_after(self) -> None:
         """Until the takeover the old version counts everything, then what lies before the cut."""
@@ -275,17 +301,24 @@ class TestTakeover:
 
     @given(
         st.lists(
-            st.tuples(st.booleans(), st.integers(0, 4_000), st.integers(0, 5)),
+            st.tuples(st.booleans(), st.integers(0, 4_000), st.integers(0, 5), st.booleans()),
             min_size=1,
             max_size=5,
         )
     )
     def test_the_version_that_serves_a_pane_counts_it(
-        self, edits_made: list[tuple[bool, int, int]]
+        self, edits_made: list[tuple[bool, int, int, bool]]
     ) -> None:
-        """However often a metric is edited, and whatever the log has lost: no gap."""
+        """However often a metric is edited, or made anew, and whatever the log has lost: no gap.
+
+        What the log no longer had for who serves a pane is said of it.
+        """
         edits, at = Edits(), 10
-        for taken, complete_from_s, ahead in edits_made:
+        lacks: dict[int, int] = {}
+        for taken, complete_from_s, ahead, anew in edits_made:
+            if anew and edits.number:
+                edits.delete()
+                lacks.clear()
             vid = edits.edit(at)
             edits.stop()
             edits.end(0)
@@ -293,18 +326,20 @@ class TestTakeover:
             at += 10 + ahead
             if taken:
                 edits.take_over(vid, at, complete_from_s * 1000)
+                lacks[vid] = complete_from_s
                 at += 10
         catalog = Catalog()
         catalog.folded = edits.fold
         found = served(catalog, "acme", "m")
         assert found is not None
-        serving = any(a.takeover for a in edits.fold.activations.values())
-        assert found.newest.rebuilding is not serving
+        assert found.newest.rebuilding is not bool(lacks)
         edits.end(0)
         on = {one.version.vid: one.version for one in counted(edits.fold, LOG, 0, {0: at})}
         again, filled = edits.rebuilt(at, 0), edits.filled_again(at)
         for pane_s in range(0, 5_000, 10):
             owner = found.at(10, pane_s)
+            assert owner is not None
+            assert pane_s >= lacks.get(owner.vid, 0) or pane_s * 1000 < owner.complete_from_ms
             for counts in (on, again, filled):
                 assert counts[owner.vid].owns(10, pane_s), (pane_s, owner)
 

@@ -9,6 +9,15 @@ from weir.definitions.fold import Definitions
 from weir.definitions.history import Activation, Definition
 
 
+def life_of(definitions: Definitions, tenant: str, name: str) -> dict[int, Definition]:
+    """Return the versions of a metric since it was last deleted, by vid, the newest first.
+
+    What was before shares the name and nothing else: it serves no pane, and nobody follows it.
+    """
+    history = definitions.history(tenant, "metric", name)
+    return {one.vid: one for one in takewhile(lambda one: not one.deleted, history)}
+
+
 def serving(
     definitions: Definitions,
     tenant: str,
@@ -27,9 +36,7 @@ def serving(
         name: The metric.
         serves: Whether the newest version may be one that is counted like this.
     """
-    history = definitions.history(tenant, "metric", name)
-    life = {one.vid: one for one in takewhile(lambda one: not one.deleted, history)}
-    activations = definitions.activations
+    life, activations = life_of(definitions, tenant, name), definitions.activations
     known = (vid for vid in life if vid in activations)
     at = next((vid for vid in known if serves(activations[vid])), None)
     found: list[Definition] = []

@@ -107,12 +107,15 @@ class Served:
         found = [version for version in self.versions if version.number == number]
         return Served((_uncut(found[0]),)) if found else None
 
-    def at(self, pane_s: int, start_s: int) -> Version:
-        """Return the version that a pane belongs to."""
+    def at(self, pane_s: int, start_s: int) -> Version | None:
+        """Return the version that a pane belongs to; None if it lies before all their cuts.
+
+        The one it was left to is not served any more, and those that are do not count it.
+        """
         for version in reversed(self.versions):
             if version.cut is None or start_s >= version.cut.get(pane_s, start_s + 1):
                 return version
-        return self.versions[0]
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,9 +55,9 @@ class Reading:
         return [*self.by, *(condition[0] for condition in self.where)]
 
     def version_of(self, start_ms: int) -> Version | None:
-        """Return the version that a pane belongs to; None if it cannot answer."""
+        """Return the version that a pane belongs to; None if none can answer."""
         version = self.served.at(self.pane_ms // 1000, start_ms // 1000)
-        return version if self._answers[version.vid] else None
+        return version if version is not None and self._answers[version.vid] else None
 
     def answered_by(self, version: Version) -> bool:
         """Tell whether a version has the dimensions, aggregate and panes that are read."""

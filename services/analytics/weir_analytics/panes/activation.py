@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from weir.definitions.fold import Definitions
-from weir.definitions.history import Activation, Definition, TakenOver
+from weir.definitions.history import Activation, ActiveMetric, Definition, TakenOver
 from weir.definitions.metric import Metric
 from weir.definitions.records import Counting, TakeOver
+from weir.definitions.serving import life_of
 from weir.lanes import takeover_cut
 
 from weir_analytics.panes.batch import Offsets
@@ -24,17 +25,19 @@ from weir_analytics.panes.versions import Version
 def to_stop(definitions: Definitions) -> list[Definition]:
     """Return the versions still counted that have no use any more.
 
-    Those of deleted metrics, and those that were edited before they served. One that served
-    goes on after an edit: until its successor takes over, and then for the panes before the cut
-    (`left_over`).
+    Those of deleted metrics, also of one that was made anew since, and those that were edited
+    before they served. One that served goes on after an edit: until its successor takes over,
+    and then for the panes before the cut (`left_over`).
     """
-    return [
-        one.definition
-        for one in definitions.metrics_active()
-        if (current := definitions.get(one.definition.tenant, "metric", one.definition.name))
-        is None
-        or (not one.activation.serves and current.vid != one.definition.vid)
-    ]
+    return [one.definition for one in definitions.metrics_active() if _is_useless(definitions, one)]
+
+
+def _is_useless(definitions: Definitions, one: ActiveMetric) -> bool:
+    tenant, name, vid = one.definition.tenant, one.definition.name, one.definition.vid
+    if vid not in life_of(definitions, tenant, name):
+        return True
+    current = definitions.get(tenant, "metric", name)
+    return not one.activation.serves and (current is None or current.vid != vid)
 
 
 def left_over(definitions: Definitions, topic_id: str) -> list[Version]:
@@ -51,12 +54,15 @@ def left_over(definitions: Definitions, topic_id: str) -> list[Version]:
 
 
 def predecessor(definitions: Definitions, definition: Definition) -> Definition | None:
-    """Return the version that serves until this one does: the last one that took over."""
-    own = (definition.tenant, definition.name)
+    """Return the version that serves until this one does: the last one that took over.
+
+    None from before a deletion, whoever still counts it: no reader would look at it.
+    """
+    life = life_of(definitions, definition.tenant, definition.name)
     found = [
         one.definition
         for one in definitions.metrics_active()
-        if (one.definition.tenant, one.definition.name) == own
+        if one.definition.vid in life
         and one.definition.vid < definition.vid
         and one.activation.serves
     ]
@@ -110,7 +116,7 @@ def takeover(
         after=before.vid if before is not None else None,
         offsets=dict(offsets),
         cut=takeover_cut(resolutions, complete_from_ms) if before is not None else None,
-        complete_from_ms=complete_from_ms if before is None else 0,
+        complete_from_ms=complete_from_ms,
         topic_id=topic_id,
     )
 
