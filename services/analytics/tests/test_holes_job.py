@@ -1,4 +1,7 @@
-"""I13 on the real job: what the log lacks is looked for, told, and held up for no longer."""
+"""I13 on the real job: what the log lacks is looked for, told, and held up for no longer.
+
+Retention that overtakes a rebuild too.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,19 @@ import shutil
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from weir import names
 from weir.clock import SystemClock
+from weir.definitions.history import Start
+from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_analytics.panes.holes import TRIES
+from weir_analytics.panes.recovery import Shards
+from weir_analytics.panes.start import Stores, take_over
+from weir_analytics.panes.stream import BatchStream
 
-from .live_job import METRIC, Job, World, assert_equal_to_the_log, running_world
+from .conftest import settings_for
+from .live_job import METRIC, Job, World, assert_equal_to_the_log, recount, running_world
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
 
@@ -85,5 +96,63 @@ def test_a_hole_is_told_and_counting_goes_on(tmp_path: Path) -> None:
             assert_equal_to_the_log(world)
             assert told(job) == sorted(missing)
             assert len(job.lines("offset_hole")) >= TRIES
+        finally:
+            job.kill()
+
+
+def lose_all(world: World, state: Path) -> Start:
+    """Empty Redis, and open what counts again what it held, as a driver that then dies."""
+    world.redis.flushall()
+    settings = settings_for(state, world.bootstrap, world.redis_url)
+    settings = settings.model_copy(update={"shards": world.shards})
+    shards, stream = Shards(world.redis_url, world.shards), BatchStream(world.redis_url)
+    stores = Stores(DefinitionsLog(settings.kafka), shards, stream)
+    take_over(stores, settings, SystemClock())
+    for store in (stores.definitions, stores.shards, stores.stream):
+        store.close()
+    found = stores.definitions.fold.start()
+    assert found is not None
+    return found
+
+
+def delete_half(world: World) -> None:
+    """Take half of each partition away, as retention does."""
+    admin = AdminClient({"bootstrap.servers": world.bootstrap})
+    places = [TopicPartition(names.EVENTS, p, n // 2) for p, n in world.ends().items()]
+    for future in admin.delete_records(places).values():
+        future.result(10)
+
+
+def test_what_retention_takes_from_a_rebuild_is_said(tmp_path: Path) -> None:
+    """It was whole when it began: panes that lack something are incomplete, and not just smaller.
+
+    Once is enough, and what the log still has is counted as ever.
+    """
+    with running_world(tmp_path / "world") as world:
+        job = Job(world.bootstrap, world.redis_url, tmp_path / "job", settings={"SHARDS": "2"})
+        world.define("amount", METRIC)
+        job.start()
+        try:
+            world.wait_active("amount")
+            for i in range(400):
+                world.send(f"before-{i}", x=i, k=f"k{i % 4}", u="u")
+            world.wait_counted()
+            job.kill()
+            lost = lose_all(world, tmp_path / "job" / "state")
+            assert (lost.reason, lost.incomplete_before_ms) == ("lost", 0)
+            delete_half(world)
+            job.start()
+            world.wait_counted()
+
+            said = world.fold().start()
+            assert 23 * 3_600_000 < said.incomplete_before_ms - lost.at_ms < 25 * 3_600_000
+            assert said.epoch == lost.epoch
+            assert len(job.lines("reconciled")) <= 1 + 1 + 2, (
+                "a life for itself, not for each slice"
+            )
+            assert {line["lane"] for line in job.lines("log_lost")} <= world.fold().lanes.keys()
+            assert job.lines("log_lost")
+            panes, _tally = recount(world.log(), 10)
+            assert world.panes(world.vid("amount"), 10) == panes
         finally:
             job.kill()

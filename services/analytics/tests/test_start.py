@@ -55,7 +55,7 @@ class Installation:
             BatchStream(settings.redis_url, password=settings.redis_password),
         )
         try:
-            return take_over(stores, settings, SystemClock(), lost, self.found.append)
+            return take_over(stores, settings, SystemClock(), lost, note=self.found.append)
         finally:
             stores.definitions.close()
             stores.shards.close()

@@ -37,7 +37,7 @@ from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.between import Between, Pace, Work
 from weir_analytics.panes.cycle import Cycle, Done
 from weir_analytics.panes.definitions_log import DefinitionsLog, topic_id
-from weir_analytics.panes.holes import HoleError, Met
+from weir_analytics.panes.holes import HoleError, Met, OvertakenError
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.lanes import Filler
 from weir_analytics.panes.log_offsets import LogOffsets
@@ -88,6 +88,7 @@ PASSING = (
     PySparkException,
     StreamEndedError,
     HoleError,
+    OvertakenError,
 )
 
 
@@ -174,7 +175,8 @@ class Driver:
 
     def _life(self, stores: Stores) -> None:
         self.vitals.doing = "taking over"
-        footing = take_over(stores, self.settings, self.clock, self._met.lost, self.figures.found)
+        met, note = self._met, self.figures.found
+        footing = take_over(stores, self.settings, self.clock, met.lost, met.lacks_ms, note)
         self.vitals.counted = footing.target
         plans = self._plans_of(stores.definitions.fold, footing.events_id, self._plans)
         book = LaneBook(stores.shards, footing.events_id)

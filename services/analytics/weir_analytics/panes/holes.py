@@ -54,6 +54,21 @@ class HoleError(Exception):
         super().__init__(f"{_SAID} {places}; the range is read again")
 
 
+class OvertakenError(Exception):
+    """Retention took what a lane was still to count again, and readers do not know of it yet.
+
+    Attributes:
+        incomplete_before_ms: Panes that start earlier may lack events for good.
+    """
+
+    def __init__(self, lane: int, incomplete_before_ms: int) -> None:
+        self.incomplete_before_ms = incomplete_before_ms
+        super().__init__(
+            f"a start record must say that panes before {incomplete_before_ms} ms are incomplete, "
+            f"since the log no longer has all of lane {lane}; the lane goes on after it"
+        )
+
+
 class Reading:
     """What a task has read of its range, and what it has not."""
 
@@ -147,21 +162,26 @@ def up_to(holes: Iterable[Hole], end: Offsets) -> tuple[Hole, ...]:
 
 
 class Met:
-    """The holes that a process has met.
+    """What of the log a process has found to be lost, after its start.
 
     Attributes:
-        lost: Those that it has given up.
+        lost: The holes that it has given up.
+        lacks_ms: Panes that start earlier lack what retention took from lanes; 0: none.
     """
 
     def __init__(self) -> None:
         self.lost: tuple[Hole, ...] = ()
+        self.lacks_ms = 0
         self._tries: Counter[Hole] = Counter()
 
     def take(self, error: BaseException) -> bool:
-        """Take note of the holes that an error tells of; return whether any is given up.
+        """Take note of what an error tells to be lost; return whether any of it is given up.
 
-        One that the driver itself raises was found after the commit: no reading fills it.
+        A hole that the driver itself raises was found after the commit: no reading fills it.
         """
+        if isinstance(error, OvertakenError):
+            self.lacks_ms = max(self.lacks_ms, error.incomplete_before_ms)
+            return True
         before = len(self.lost)
         holes = beyond(_told(str(error)), self.lost)
         if holes:

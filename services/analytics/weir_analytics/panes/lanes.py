@@ -3,6 +3,10 @@
 `weir.lanes` decides what comes next; this knows where each shard stands and runs the
 slices. A slice is a batch like any other, with a lane of its own in the marks: a crash
 anywhere is found in the mark, and the lane goes on from there.
+
+Retention may overtake a lane. Of a version that does not serve yet its takeover says what
+it lacks; what is served says it at once: before a lane passes what is gone, a start record
+of the driver has said which panes are incomplete.
 """
 
 from __future__ import annotations
@@ -16,12 +20,16 @@ from pyspark.sql import DataFrame
 from weir import names
 from weir.clock import Clock
 from weir.commit import Offsets, Verdict, same_offsets
+from weir.commit_recovery import incomplete_before_ms
+from weir.definitions.fold import Definitions
+from weir.definitions.history import Lane
 from weir.lanes import Slice, filled_by
 
 from weir_analytics.failpoints import failpoint
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.between import Pace
 from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.holes import OvertakenError
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.plans import Counting, Plans
 from weir_analytics.panes.recovery import VerdictError
@@ -115,10 +123,31 @@ class Filler:
         )
         if same_offsets(found.there, found.start):
             return (None if batch.single else self.read(found.start, found.end)), batch
+        self._check_told(cycle, found)
         # What retention has left begins later than the range: by Spark, however small.
         lost = sum(n - found.start[p] for p, n in found.there.items())
         LOG.error("log_lost", lane=found.lane.offset, count=lost, start=found.there)
         return self.read(found.there, found.end), replace(batch, single=False)
+
+    def _check_told(self, cycle: Cycle, found: Slice) -> None:
+        """Do nothing if readers know what a slice that begins behind its place will lack.
+
+        Of a rebuild no more is asked for than its lane could hold: where nothing is left of a
+        partition, the log says "now", which is later each time until a tick comes.
+
+        Raises:
+            OvertakenError: If panes that are served would be short, and nothing said so.
+        """
+        definitions, horizon_ms = cycle.stores.definitions.fold, cycle.settings.horizon_ms
+        if not _is_served(definitions, found.lane):
+            return
+        log = LogOffsets(cycle.settings.kafka, names.EVENTS)
+        lacks_ms = log.complete_from_ms(*log.ends(), horizon_ms, self.clock.now_ms())
+        if until_ms := found.lane.until_ms:
+            lacks_ms = min(lacks_ms, incomplete_before_ms(until_ms, horizon_ms, found.there))
+        start = definitions.start()
+        if start is None or start.incomplete_before_ms < lacks_ms:
+            raise OvertakenError(found.lane.offset, lacks_ms)
 
     def _first(self, cycle: Cycle) -> Offsets:
         """Return the first offsets that the log still has."""
@@ -140,3 +169,9 @@ class Filler:
         wanted = round(done.records / max(took_s, 0.001) * self.pace().slice_s)
         most = min(self.most, 2 * self._records)
         self._records = max(LEAST_RECORDS, min(most, wanted))
+
+
+def _is_served(definitions: Definitions, lane: Lane) -> bool:
+    """Tell whether readers look at what a lane counts: after a loss, also at a backfill's."""
+    filled = filled_by(definitions, lane)
+    return lane.kind == "rebuild" or any(definitions.activations[vid].serves for vid in filled)

@@ -89,6 +89,7 @@ def take_over(
     settings: Settings,
     clock: Clock,
     lost: tuple[Hole, ...] = (),
+    lacks_ms: int = 0,
     note: Callable[[Verdict], None] = lambda _verdict: None,
 ) -> Footing:
     """Append the start record, raise the fence, reconcile.
@@ -98,6 +99,7 @@ def take_over(
         settings: The service's settings.
         clock: The present.
         lost: Holes of the log that are given up: panes that they touch are incomplete.
+        lacks_ms: Panes that start earlier lack what retention took from lanes.
         note: Told what was found, before anything is done about it; not of what is raised.
 
     Raises:
@@ -114,7 +116,7 @@ def take_over(
     first_ever = stores.definitions.fold.start() is None
     log = LogOffsets(settings.kafka, names.EVENTS)
     start = _Start(stores, settings, clock, definitions_id, log)
-    lacks_ms = start.lacks_before_ms(lost)
+    lacks_ms = max(lacks_ms, start.lacks_before_ms(lost))
     fence = start.append("start", stores.definitions.fold.epoch(), lacks_ms)
     bounds = log.bounds(events_id)
     marks = stores.shards.read_marks()
