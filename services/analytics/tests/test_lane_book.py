@@ -19,7 +19,9 @@ from weir.definitions.records import (
     start_record,
     takeover_record,
 )
+from weir.event_time import LEAD_LIMIT_MS
 from weir_analytics.panes.activation import counting, takeover
+from weir_analytics.panes.commit_job import Pane, Untold
 from weir_analytics.panes.lane_book import TURN_SLICES, LaneBook
 from weir_analytics.panes.recovery import Shards
 
@@ -63,10 +65,14 @@ class Tenants:
 
     def lose(self) -> None:
         """Open a lane for what a shard held."""
-        lane = OpenLane("rebuild", LOG, {0: 0}, {0: 100}, shards=(0,))
+        lane = OpenLane("rebuild", LOG, {0: 0}, {0: 100}, shards=(0,), until_ms=50_000)
         offset = self._add(lane_record(lane, fence=self.fence, at_ms=0))
         self.book.open(self.fold)
         self.book._at[offset] = {0: {0: 0}}
+
+    def untold(self) -> set[Untold]:
+        """Return what nobody has seen."""
+        return set(self.book.untold(self.fold))
 
     def slices(self, count: int, most: int = 1) -> list[tuple[int, ...]]:
         """Do some slices; return of each the versions that it filled."""
@@ -112,3 +118,35 @@ def test_what_was_lost_comes_before_what_is_new() -> None:
     tenants.lose()
 
     assert tenants.slices(4, most=100) == [(), (edited,), (old,), (new,)]
+
+
+def test_what_a_lane_has_still_to_count_nobody_has_seen() -> None:
+    """Of a version that is filled nothing, of a lost shard what its events may be dated."""
+    tenants = Tenants()
+    assert tenants.untold() == set()
+    vid = tenants.metric("acme", "m")
+    assert tenants.untold() == {Untold(0, vid)}
+    tenants.lose()
+    assert tenants.untold() == {Untold(0, vid), Untold(0, None, 50_000 + LEAD_LIMIT_MS)}
+    tenants.slices(1, most=100)
+    assert tenants.untold() == {Untold(0, vid)}
+    tenants.slices(1, most=100)
+    assert tenants.untold() == set()
+
+
+def test_of_a_version_that_serves_only_the_lost_shard_is_silent() -> None:
+    """After a loss its backfill counts again in that shard; the others held what they hold."""
+    tenants = Tenants()
+    vid = tenants.metric("acme", "m")
+    (lane,) = tenants.book.open(tenants.fold)
+    tenants.book._at[lane.offset] = {0: dict(lane.end), 1: {0: 40}}
+
+    assert tenants.untold() == {Untold(1, vid)}
+
+
+def test_untold_panes_are_those_of_the_version_and_before_the_instant() -> None:
+    """Both sides of each edge."""
+    assert Untold(0, 7).holds(Pane(7, 10, 500))
+    assert not Untold(0, 7).holds(Pane(8, 10, 500))
+    assert Untold(0, None, 500_001).holds(Pane(8, 10, 500))
+    assert not Untold(0, None, 500_000).holds(Pane(8, 10, 500))

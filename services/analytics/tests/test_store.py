@@ -18,7 +18,7 @@ from weir.commit import Fence, Mark, Verdict
 from weir.rows import Row
 from weir.series import OTHER, OTHER_ID, series_digest
 from weir_analytics.panes import pane_merge, shard_wire, store
-from weir_analytics.panes.commit_job import CommitJob, Limits, OutboxEntry, Pane, Part
+from weir_analytics.panes.commit_job import CommitJob, Limits, OutboxEntry, Pane, Part, Untold
 from weir_analytics.panes.store import ShardStore, StoreError
 from weir_local.redis import find_server
 from weir_local.waiting import wait_until
@@ -444,6 +444,18 @@ class TestOutbox:
             msgspec.convert({"n": 1, "sum": 2.0, "min": 2.0, "max": 2.0}, type(correction.was)),
             msgspec.convert({"n": 2, "sum": 5.0, "min": 2.0, "max": 3.0}, type(correction.now)),
         )
+
+    @pytest.mark.parametrize(("before_ms", "told"), [(0, 1), (1, 0)])
+    def test_what_nobody_saw_before_is_no_correction(
+        self, client: redis.Redis, shard: ShardStore, before_ms: int, told: int
+    ) -> None:
+        """A pane that is counted again, up to the last that its events may lie in."""
+        limits = {VID: Limits({60: 86_400})}
+        untold = Untold(0, None, START_S * 1000 + before_ms)
+        late = job(0, 1, limits=limits, final_through_ms=(START_S + 60) * 1000, untold=(untold,))
+        shard.commit(late, [part()])
+
+        assert [len(entry.corrections) for entry in outbox(client)] == [told]
 
 
 class TestServer:

@@ -29,10 +29,12 @@ from weir_analytics.panes.activation import (
     lanes_to_open,
     left_over,
     rebuilt,
+    shown_from,
     takeover,
     to_stop,
 )
 from weir_analytics.panes.batch import Batch
+from weir_analytics.panes.commit_job import Untold
 from weir_analytics.panes.versions import Version, versions_from_json, versions_to_json
 from weir_reading.catalog import Catalog
 from weir_reading.served import served
@@ -256,6 +258,23 @@ class TestTakeover:
 
         assert (taken.after, taken.cut, taken.complete_from_ms) == (None, None, 1_000_001)
 
+    def test_readers_look_at_a_version_from_its_takeover_on(self) -> None:
+        """What late events change before that, in a batch that began before it, is told of none."""
+        edits = Edits()
+        first = edits.edit(10)
+        assert shown_from(edits.fold, LOG) == {first: None}
+        edits.fill()
+        edits.take_over(first, 20)
+        second = edits.edit(30)
+        assert shown_from(edits.fold, LOG) == {first: {0: 20}, second: None}
+        edits.fill()
+        edits.take_over(second, 40, 1_000_000)
+        assert shown_from(edits.fold, LOG) == {first: {0: 20}, second: {0: 40}}
+        assert shown_from(edits.fold, "another log") == {first: {}, second: {}}
+        edits.delete()
+        third = edits.edit(50)
+        assert shown_from(edits.fold, LOG) == {first: None, second: None, third: None}
+
     def test_both_count_until_then_and_only_late_events_after(self) -> None:
         """Until the takeover the old version counts everything, then what lies before the cut."""
         edits = Edits()
@@ -467,6 +486,7 @@ def test_a_batch_survives_its_way_to_the_tasks() -> None:
         dedup_dir="f",
         only=(1,),
         trim_outbox={0: 7},
+        untold=(Untold(0, None, 5), Untold(vid=3)),
     )
 
     assert Batch.from_json(batch.to_json()) == batch

@@ -69,6 +69,18 @@ def predecessor(definitions: Definitions, definition: Definition) -> Definition 
     return found[-1] if found else None
 
 
+def shown_from(definitions: Definitions, topic_id: str) -> dict[int, Offsets | None]:
+    """Return by version from which offsets on readers look at it; None: nobody does.
+
+    A batch that begins before them changes what nobody has seen: it is no correction.
+    """
+    found: dict[int, Offsets | None] = {}
+    for vid, one in definitions.activations.items():
+        is_shown = one.serves and vid in life_of(definitions, one.tenant, one.name)
+        found[vid] = _offsets_of(one.takeover, topic_id) if is_shown else None
+    return found
+
+
 def lanes_to_open(definitions: Definitions, topic_id: str) -> list[tuple[Offsets, tuple[int, ...]]]:
     """Return the versions that wait for a lane to fill them: (activation offsets, versions).
 

@@ -20,7 +20,7 @@ from weir.kafka import Kafka, SaslMechanism, SecurityProtocol
 from weir.names import LIVE_LANE
 from weir_service.settings import read_kafka
 
-from weir_analytics.panes.commit_job import Bound
+from weir_analytics.panes.commit_job import Bound, Untold
 from weir_analytics.panes.holes import Hole
 
 PROPERTY = "weir.batch"
@@ -43,6 +43,7 @@ class Batch:
         accounts: Whether ledger and types are counted too; not by a backfill.
         final_through_ms: Processed-through of the batch before: a part of a pane
             that was final by then is a correction. None: nothing is.
+        untold: Panes of which none is told, since what stood there before was not shown.
         dry: Nothing is written and no earlier record is known: a plan is rehearsed.
         single: One task reads the range itself and commits everything (`small.py`); else
             Spark's source reads it, and task i commits shard i.
@@ -76,6 +77,7 @@ class Batch:
     copies: Literal["all", "values", "none"] = "all"
     accounts: bool = True
     final_through_ms: int | None = None
+    untold: tuple[Untold, ...] = ()
     dry: bool = False
     single: bool = True
     bounds: tuple[Bound, ...] = ()
@@ -113,6 +115,7 @@ class Batch:
         only = fields["only"]
         fields["only"] = None if only is None else tuple(only)
         fields["bounds"] = tuple(Bound(*one) for one in fields["bounds"])
+        fields["untold"] = tuple(Untold(*one) for one in fields["untold"])
         fields["lost"] = tuple(Hole(*one) for one in fields["lost"])
         return cls(**fields)
 

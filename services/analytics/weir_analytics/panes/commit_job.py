@@ -43,6 +43,26 @@ class Bound(NamedTuple):
     digest: str
 
 
+class Untold(NamedTuple):
+    """Panes of which no correction is told, since what stood there before was not shown.
+
+    Attributes:
+        shard: Only in this one; None: in all.
+        vid: Only of this version; None: of all.
+        before_ms: Only panes that start earlier; None: all.
+    """
+
+    shard: int | None = None
+    vid: int | None = None
+    before_ms: int | None = None
+
+    def holds(self, pane: Pane) -> bool:
+        """Tell whether a pane, in a shard that is meant, is one of them."""
+        return self.vid in (None, pane.vid) and (
+            self.before_ms is None or pane.start_s * 1000 < self.before_ms
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """What a range of the log adds to one pane of one series."""
@@ -93,6 +113,7 @@ class CommitJob:
         final_through_ms: Processed-through of the batch before. A part of a pane
             that was final by then makes a correction. None: no part does, as in
             levelling, rebuilds and backfills.
+        untold: Of this shard: panes that make none all the same.
         lane: The lane.
         lane_start: Where the lane begins, if it is not the live one.
     """
@@ -108,6 +129,7 @@ class CommitJob:
     limits: Mapping[int, Limits]
     trim_outbox: int = 0
     final_through_ms: int | None = None
+    untold: tuple[Untold, ...] = ()
     lane: str = LIVE_LANE
     lane_start: Offsets = field(default_factory=dict)
 

@@ -17,14 +17,15 @@ from weir import names
 from weir.batches import BatchRecord
 from weir.clock import Clock
 from weir.commit import Verdict, not_after
+from weir.definitions.fold_memo import FoldMemo
 from weir.definitions.history import Definition
 
 from weir_analytics.failpoints import failpoint
 from weir_analytics.panes import checkpoint
-from weir_analytics.panes.activation import ended
+from weir_analytics.panes.activation import ended, shown_from
 from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.changes import Changes
-from weir_analytics.panes.commit_job import OutboxEntry
+from weir_analytics.panes.commit_job import OutboxEntry, Untold
 from weir_analytics.panes.corrections import Arrival, publish
 from weir_analytics.panes.crowded import Crowded
 from weir_analytics.panes.forgetting import Forgetting
@@ -68,6 +69,7 @@ class Cycle:
         through_ms: Processed-through of the last batch; 0 before the first.
         end: Where the last batch ended.
         may_begin: Whether a version may begin to be counted after the batch at hand.
+        recounted: What was counted again when the newest record was written, or at the start.
         followers: Told of every entry of the outboxes, by shard, when it is recorded.
     """
 
@@ -79,6 +81,7 @@ class Cycle:
     book: LaneBook
     clock: Clock
     may_begin: Callable[[Definition], bool] = lambda _definition: True
+    recounted: tuple[Untold, ...] = ()
     followers: list[Callable[[Mapping[int, Sequence[OutboxEntry]]], None]] = field(
         default_factory=list
     )
@@ -92,6 +95,7 @@ class Cycle:
     _forgetting: Forgetting = field(init=False)
     _forget_at_s: float = 0.0
     _corrections: int = 0
+    _shown_from: FoldMemo[dict[int, Offsets | None]] = field(init=False)
 
     def __post_init__(self) -> None:
         self._had_events = not self.footing.empty
@@ -104,6 +108,8 @@ class Cycle:
             self.stores.shards, self.settings.shards, self.footing.fence, self.clock
         )
         self.followers.append(self._forgetting.note)
+        events_id = self.footing.events_id
+        self._shown_from = FoldMemo(lambda fold: shown_from(fold, events_id))
         self.through_ms = self.footing.through_ms
         self.received_ms = received_before(self.range_of(self.footing.target, {}, -1))
 
@@ -158,9 +164,18 @@ class Cycle:
         Raises:
             VerdictError: If a shard refused it.
         """
-        return self.evaluate(
-            log, batch, self.plans.for_range(batch.start, batch.end, self.through_ms // 1000)
-        )
+        plan = self.plans.for_range(batch.start, batch.end, self.through_ms // 1000)
+        return self.evaluate(log, replace(batch, untold=self._untold(batch, plan)), plan)
+
+    def _untold(self, batch: Batch, plan: Plan) -> tuple[Untold, ...]:
+        """Return of which panes a change is no correction: readers have not seen them.
+
+        By the record before the batch: what its own record lets them see has the change in it.
+        """
+        shown = self._shown_from.of(self.stores.definitions.fold)
+        begins = ((one.vid, shown.get(one.vid)) for one in plan.versions)
+        hidden = (vid for vid, at in begins if at is None or not not_after(at, batch.start))
+        return (*(Untold(vid=vid) for vid in hidden), *self.recounted)
 
     def evaluate(self, log: DataFrame | None, batch: Batch, plan: Plan) -> Outcome:
         """Evaluate a range by a plan and commit it to the shards that it names.
@@ -271,6 +286,7 @@ class Cycle:
             msg = f"the stream must end before revision {record.rev} of epoch {record.epoch}"
             raise VerdictError(verdict, msg)
         self._trim = record.outbox
+        self.recounted = self.book.untold(fold)
         return record
 
     def _forget(self) -> None:

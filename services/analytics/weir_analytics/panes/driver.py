@@ -184,6 +184,7 @@ class Driver:
         cycle = Cycle(
             self.spark, self.settings, stores, footing, plans, book, self.clock, ahead.may_begin
         )
+        cycle.recounted = book.untold(stores.definitions.fold)
         for level in footing.levels:
             self._level(cycle, level)
         self.vitals.epoch, self.vitals.doing = footing.epoch, "counting"

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from weir.batches import LaneProgress
-from weir.commit import Offsets
+from weir.commit import Offsets, same_offsets
 from weir.definitions.fold import Definitions
 from weir.definitions.fold_memo import FoldMemo
 from weir.definitions.history import Lane
 from weir.erasure import borders, erasures
+from weir.event_time import LEAD_LIMIT_MS
 from weir.lanes import (
     Need,
     Slice,
@@ -24,6 +25,7 @@ from weir.lanes import (
     progress_of,
 )
 
+from weir_analytics.panes.commit_job import Untold
 from weir_analytics.panes.recovery import Shards
 
 # A turn of one slice would be spent on changing from one tenant's plan to the next one's.
@@ -124,6 +126,23 @@ class LaneBook:
         for lane in self.open(definitions):
             found += progress_of(lane, self._at[lane.offset])
         return found
+
+    def untold(self, definitions: Definitions) -> tuple[Untold, ...]:
+        """Return the panes that are counted again, or for the first time: nobody has seen them.
+
+        Until a lane is done. Of a rebuild those that its events may lie in, with what is dated
+        ahead; of a backfill those of its versions in the shards that it is not done in.
+        """
+        found: list[Untold] = []
+        for lane in self.open(definitions):
+            at = self._at[lane.offset]
+            if lane.kind == "rebuild":
+                found += (Untold(n, None, lane.until_ms + LEAD_LIMIT_MS) for n in at)
+                continue
+            shards = [n for n, end in at.items() if not same_offsets(end, lane.end)]
+            vids = filled_by(definitions, lane)
+            found += (Untold(shard, vid) for shard in shards for vid in vids)
+        return tuple(found)
 
     def least(self, definitions: Definitions) -> dict[int, int]:
         """Return by partition the first offset that a lane has still to count."""

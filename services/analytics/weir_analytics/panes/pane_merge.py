@@ -183,8 +183,12 @@ def bounds_of(changes: Mapping[Pane, PaneChange], limits: Mapping[int, Limits]) 
             yield Bound(pane.vid, pane.start_s, max(full))
 
 
-def is_final(pane: Pane, job: CommitJob) -> bool:
-    """Return whether a pane was final before the commit."""
+def is_corrected(pane: Pane, job: CommitJob) -> bool:
+    """Return whether a change of a pane is a correction: it was final before, and shown."""
+    return _was_final(pane, job) and not any(untold.holds(pane) for untold in job.untold)
+
+
+def _was_final(pane: Pane, job: CommitJob) -> bool:
     if job.final_through_ms is None or pane.vid < 0:
         return False
     end_s = pane.start_s + pane.res_s + job.limits[pane.vid].lateness_s

@@ -45,7 +45,7 @@ from weir_analytics.panes.pane_merge import (
     cap_of,
     corrections_of,
     group_parts,
-    is_final,
+    is_corrected,
     merge_pane,
 )
 from weir_analytics.panes.pane_reader import Head, PaneReader
@@ -169,7 +169,7 @@ class ShardStore:
         for pane, arriving in grouped.items():
             cap = cap_of(job.limits[pane.vid], job.shards)
             change = changes[pane] = merge_pane(reads[pane], arriving, cap)
-            if is_final(pane, job):
+            if is_corrected(pane, job):
                 change.corrections = corrections_of(pane, reads[pane], change)
         merged_at = self._clock.monotonic_s()
         done = self._write(job, changes, head)

@@ -144,6 +144,7 @@ def commit(
         limits={vid: limits_of(version) for vid, version in versions.items()},
         trim_outbox=batch.trim_outbox.get(shard, 0),
         final_through_ms=batch.final_through_ms,
+        untold=tuple(one for one in batch.untold if one.shard in (None, shard)),
         lane=batch.lane,
         lane_start=batch.lane_start,
     )
