@@ -13,7 +13,14 @@ from weir.definitions.budget import estimate
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Definition
 from weir.definitions.metric import Metric
-from weir.definitions.records import DriverStart, Edit, NewRecord, put_record, start_record
+from weir.definitions.records import (
+    DriverStart,
+    Edit,
+    NewRecord,
+    aside_record,
+    put_record,
+    start_record,
+)
 from weir_analytics.panes.changes import Changes
 from weir_dashboard.waiting import PLANNED, waits_for
 
@@ -50,11 +57,15 @@ class WithoutLanes(Changes):
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"), st.sampled_from(HOURS))),
+    st.lists(
+        st.tuples(
+            st.sampled_from("ab"), st.sampled_from("xyz"), st.sampled_from(HOURS), st.booleans()
+        )
+    ),
     st.integers(0, 8),
 )
 def test_the_api_refuses_what_the_engine_refuses(
-    written: list[tuple[str, str, int]], budget: int
+    written: list[tuple[str, str, int, bool]], budget: int
 ) -> None:
     """Metrics and edits of two tenants: asked of each version when the engine decides on it."""
     tenant_bytes = budget * LEAST
@@ -73,13 +84,17 @@ def test_the_api_refuses_what_the_engine_refuses(
         return True
 
     changes = WithoutLanes(stores, settings, footing, book, ManualClock(), may_begin)
-    for tenant, name, hours in written:
+    for tenant, name, hours, aside in written:
         based_on = log.fold.version(tenant, "metric", name)
         edit = Edit(tenant, "metric", name, based_on, by="b", at_ms=0)
-        log.take(put_record(edit, json.dumps(MEMBERS[HOURS.index(hours)])))
+        vid = log.take(put_record(edit, json.dumps(MEMBERS[HOURS.index(hours)])))
+        if aside:
+            log.take(aside_record(vid, "no plan", fence=0, at_ms=0))
         changes.record({0: 0}, had_events=True, through_s=0)
 
     assert set(told) <= {PLANNED}
     for version in log.fold.metrics_to_start():
         why = waits_for(log.fold, version, tenant_bytes, None) or ""
-        assert why.startswith("the panes driver does not begin it: /keep must be at most")
+        aside = log.fold.set_aside(version.vid) is not None
+        begins = "has set it aside" if aside else "does not begin it: /keep must be at most"
+        assert why.startswith(f"the panes driver {begins}")

@@ -12,7 +12,7 @@ from weir.clock import ManualClock
 from weir.definitions.budget import estimate
 from weir.definitions.fold import Definitions
 from weir.definitions.metric import Metric
-from weir.definitions.records import DriverStart, NewRecord, start_record
+from weir.definitions.records import DriverStart, NewRecord, aside_record, start_record
 from weir.erasure import erasures
 from weir_analytics.panes.changes import Changes
 
@@ -93,3 +93,34 @@ def test_an_erasure_holds_before_a_later_version_begins(monkeypatch: pytest.Monk
         made.record({0: 4}, had_events=True, through_s=0)
     assert [one.vid for one in erasures(log.fold)] == [job]
     assert vid not in log.fold.activations
+
+
+@pytest.mark.parametrize("had_events", [False, True])
+def test_what_was_set_aside_does_not_begin(
+    monkeypatch: pytest.MonkeyPatch, had_events: bool
+) -> None:
+    """By the record that its author reads, whatever this process knows; the others begin."""
+    log = Log()
+    bad, good = log.put("a", "bad"), log.put("a", "good")
+    log._take(aside_record(bad, "no plan", fence=0, at_ms=0))
+    made = changes(log, 2 * COST)
+    monkeypatch.setattr(made, "_open_lanes", lambda: None)
+    made.record({0: 0}, had_events=had_events, through_s=0)
+    assert set(log.fold.activations) == {good}
+    log._take(aside_record(bad, None, fence=0, at_ms=0))
+    made.record({0: 1}, had_events=had_events, through_s=0)
+    assert set(log.fold.activations) == {good, bad}
+
+
+def test_without_its_plan_a_version_begins_not_even_before_the_first_event() -> None:
+    """It might be one of which none can be made."""
+    log = Log()
+    vid = log.put("a", "one")
+    made = changes(log, COST)
+    ready: set[int] = set()
+    made.may_begin = lambda definition: definition.vid in ready
+    made.record({0: 0}, had_events=False, through_s=0)
+    assert not log.fold.activations
+    ready.add(vid)
+    made.record({0: 0}, had_events=False, through_s=0)
+    assert set(log.fold.activations) == {vid}

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import MagicMock
 
 import pytest
+from structlog.testing import capture_logs
+from weir.clock import ManualClock
 from weir.commit import Verdict
 from weir.commit_found import Level
+from weir.definitions.fold import Definitions
+from weir.definitions.records import Edit, put_record
 from weir_analytics.panes import driver as panes_driver
+from weir_analytics.panes import plans as plans_module
 from weir_analytics.panes.cycle import Done
 from weir_analytics.panes.driver import (
     EXIT_FENCED,
@@ -57,6 +63,36 @@ def driver(tmp_path: Path) -> Driver:
     """Return a driver that has only its own state."""
     nothing: Any = None
     return Driver(settings_for(tmp_path), nothing, nothing, nothing, nothing, nothing)
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_plan_that_cannot_be_made_ahead_ends_no_start(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    """Which version it fails with is looked for beside live counting; the others it has made."""
+    fold = Definitions()
+    text = "kind: metric\nname: m\nevents: {type: t}\nkeep: {10s: 1h}"
+    record = put_record(Edit("acme", "metric", "m", None, "test", 0), text)
+    fold.apply(0, record.key, record.value)
+    log = SimpleNamespace(fold=fold, end=lambda: 1, read_to=lambda _: None, close=lambda: None)
+    monkeypatch.setattr(panes_driver, "DefinitionsLog", lambda _: log)
+    monkeypatch.setattr(panes_driver, "topic_id", lambda *_: "log")
+    monkeypatch.setattr(
+        panes_driver, "LogOffsets", lambda *_: SimpleNamespace(ends=lambda: ({}, {}))
+    )
+    monkeypatch.setattr(Driver, "_warm", lambda *_: None)
+
+    def make(counted: Sequence[object], *_: object, **__: object) -> Any:
+        if counted and fails:
+            raise ZeroDivisionError
+        return SimpleNamespace(versions=())
+
+    monkeypatch.setattr(plans_module, "make_plan", make)
+    driver.vitals, driver.clock = Vitals(), ManualClock()
+    with capture_logs() as logs:
+        driver.warm_up()
+    assert driver._proven.ready == (frozenset() if fails else {0})
+    assert ("plan_not_made" in {line["event"] for line in logs}) is fails
 
 
 class TestEnd:

@@ -102,7 +102,9 @@ class Driver:
         filler.step(self._cycle())
 
     def _cycle(self) -> Any:
-        def following(_fold: Definitions, most: int, first: Mapping[int, int]) -> object:
+        def following(
+            _fold: Definitions, most: int, first: Mapping[int, int], _without: object
+        ) -> object:
             return next_slice(self.lane, {0: {0: 10}}, most, (), first)
 
         book = SimpleNamespace(

@@ -17,6 +17,7 @@ from weir.definitions.records import (
     Edit,
     NewRecord,
     activation_record,
+    aside_record,
     put_record,
     start_record,
 )
@@ -229,6 +230,23 @@ class TestWaitsFor:
         version = world.catalog.folded.by_vid(world.put("m"))
         assert version is not None
         assert "/keep must be" in (waits_for(world.catalog.folded, version, 0, AWAY) or "")
+
+    @pytest.mark.parametrize("fills", [None, True])
+    def test_a_version_that_was_set_aside(self, fills: bool | None) -> None:
+        """Why, in the engine's own words; nothing of it once a plan can be made."""
+        world = World()
+        vid = world.put("m")
+        if fills is not None:
+            world.counting(vid, fills=fills)
+        before = world.progress("m")["waits_for"]
+        world.take(aside_record(vid, "ValueError: no", fence=world.fence, at_ms=0))
+        assert world.progress("m")["waits_for"] == (
+            "the panes driver has set it aside, since no plan can be made of it: ValueError: no; "
+            "write it in another way, and report it; it is tried again when metrics change "
+            "and when the driver starts"
+        )
+        world.take(aside_record(vid, None, fence=world.fence, at_ms=0))
+        assert world.progress("m")["waits_for"] == before
 
     def test_a_version_that_was_followed_by_one_of_another_release(self) -> None:
         """It is in force here again, and will not be begun a second time."""

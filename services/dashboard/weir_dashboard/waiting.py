@@ -56,6 +56,13 @@ def waits_for(
         return None
     if activation is not None and activation.finish is not None:
         return ENDED
+    why = definitions.set_aside(version.vid)
+    if why is not None:
+        return (
+            f"the panes driver has set it aside, since no plan can be made of it: {why}; "
+            "write it in another way, and report it; it is tried again when metrics change "
+            "and when the driver starts"
+        )
     if activation is None:
         problem = quota_refusal(definitions, version.tenant, version.metric, tenant_bytes)
         if problem is not None:

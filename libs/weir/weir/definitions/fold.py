@@ -90,6 +90,7 @@ class Definitions:
         self._activations: dict[int, Activation] = {}
         self._lanes: dict[int, Lane] = {}
         self._jobs: dict[int, JobReport] = {}
+        self._aside: dict[int, str] = {}
         self._next_offset = 0
 
     # ── reading ─────────────────────────────────────────────────────────────
@@ -113,6 +114,10 @@ class Definitions:
     def jobs(self) -> Mapping[int, JobReport]:
         """Job's vid -> what a driver said last of it."""
         return self._jobs
+
+    def set_aside(self, vid: int) -> str | None:
+        """Return why the engine does not count a version: no plan can be made; None if it may."""
+        return self._aside.get(vid)
 
     def get(self, tenant: str, kind: str, name: str) -> Definition | None:
         """Return the version in force; None if there is none or it is deleted."""
@@ -333,6 +338,14 @@ class Definitions:
         self._jobs[report.vid] = report
         return Change(offset, Outcome.APPLIED)
 
+    def _read_aside(self, offset: int, record: Mapping[str, Any]) -> Change:
+        vid, why = _number(record["vid"]), record["why"]
+        if why is None:
+            self._aside.pop(vid, None)
+        else:
+            self._aside[vid] = _text(why)
+        return Change(offset, Outcome.APPLIED)
+
     def _read_takeover(self, offset: int, record: Mapping[str, Any]) -> Change:
         vid = _number(record["vid"])
         begun = self._activations.get(vid)
@@ -362,6 +375,7 @@ _DRIVER_READERS: Final[dict[str, Callable[[Definitions, int, Mapping[str, Any]],
     "lane": Definitions._read_lane,
     "job": Definitions._read_job,
     "takeover": Definitions._read_takeover,
+    "aside": Definitions._read_aside,
 }
 
 

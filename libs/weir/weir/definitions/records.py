@@ -247,6 +247,21 @@ def takeover_record(taken: TakeOver, *, fence: int, at_ms: int, job: str = "pane
     return _driver("takeover", job, fence, at_ms, fields)
 
 
+def aside_record(
+    vid: int, why: str | None, *, fence: int, at_ms: int, job: str = "panes"
+) -> NewRecord:
+    """Return the record by which a driver sets a version aside, or takes that back.
+
+    Args:
+        vid: The version: one that nobody has begun to count, or that is not filled yet.
+        why: Why its plan cannot be made, in words; None: it can.
+        fence: The driver's.
+        at_ms: When, by the driver's clock.
+        job: Which job.
+    """
+    return _driver("aside", job, fence, at_ms, {"vid": vid, "why": why})
+
+
 def _offsets(numbers: Mapping[int, int]) -> dict[str, int]:
     return {str(key): number for key, number in sorted(numbers.items())}
 

@@ -5,25 +5,68 @@ written as Java, compiled, and interpreted until the machine's compiler comes ro
 So the thread between batches makes the plan of what will be counted next and rehearses it
 over the log's last records, for nothing, while live batches go on with the one they have.
 Which offsets a version begins at is the driver's to choose; it chooses those after that.
+
+A plan that cannot be made is nobody's but its author's: the versions that wait are halved
+until the one is found that it fails with, and that one is set aside. A record says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
+import structlog
 from weir.clock import Clock
 from weir.definitions.fold import Definitions
 from weir.definitions.fold_memo import FoldMemo
 from weir.definitions.history import Definition
+from weir.definitions.records import aside_record
 
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.plan import Plan
-from weir_analytics.panes.plans import Counting, Plans
+from weir_analytics.panes.plans import Counting, Plans, first_words
+
+LOG = structlog.get_logger()
 
 # Whoever waits longer begins without: nothing that goes wrong here keeps a metric from counting.
 LONGEST_S: Final = 20.0
+# One failure may be a worker's that died.
+TRIES: Final = 2
+
+
+class Refused(NamedTuple):
+    """That no plan could be made of a version.
+
+    Attributes:
+        why: What making it said.
+        among: The metrics that were in force then: when they change it is tried again.
+    """
+
+    why: str
+    among: frozenset[int]
+
+
+@dataclass
+class Proven:
+    """What is known of versions that nobody counts yet; outlives a driver's lives.
+
+    Nothing in it is changed, only replaced: live batches look at it meanwhile.
+
+    Attributes:
+        ready: Those whose plan was made.
+        refused: Those whose plan cannot be made.
+        groups: Those that some plan failed with, to be tried by themselves.
+    """
+
+    ready: frozenset[int] = frozenset()
+    refused: Mapping[int, Refused] = field(default_factory=dict)
+    groups: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def doubtful(self) -> set[int]:
+        """Return those that do not begin, however long they wait."""
+        return {*self.refused, *(vid for group in self.groups for vid in group)}
 
 
 @dataclass
@@ -38,31 +81,136 @@ class Ahead:
     plans: Plans
     rehearse: Callable[[Plan], None]
     clock: Clock
-    _wanted: Counting | None = None
-    _ready: frozenset[int] = frozenset()
+    proven: Proven = field(default_factory=Proven)
+    _wanted: tuple[Counting, tuple[int, ...]] | None = None
+    _in_hand: frozenset[int] = frozenset()
+    _among: frozenset[int] = frozenset()
     _seen_s: dict[int, float] = field(default_factory=dict)
     _waiting: FoldMemo[list[Definition]] = field(
         default_factory=lambda: FoldMemo(Definitions.metrics_to_start)
     )
+    _metrics: FoldMemo[frozenset[int]] = field(
+        default_factory=lambda: FoldMemo(
+            lambda fold: frozenset(one.vid for one in fold.current(kind="metric"))
+        )
+    )
 
     def may_begin(self, definition: Definition) -> bool:
-        """Tell whether a version's plan is ready, or it has waited long enough."""
+        """Tell whether a version's plan is ready, or it has waited long enough for a look."""
         vid, now_s = definition.vid, self.clock.monotonic_s()
         seen_s = self._seen_s.setdefault(vid, now_s)
-        return vid in self._ready or now_s - seen_s > LONGEST_S
+        if vid in self._in_hand or vid in self.proven.doubtful:
+            return False
+        return vid in self.proven.ready or now_s - seen_s > LONGEST_S
 
     def prepare(self) -> None:
-        """Make the plan that is wanted, and rehearse it."""
+        """Make the plan that is wanted, and rehearse it.
+
+        Raises:
+            Exception: What making it raised, if Spark makes no other either.
+        """
         if self._wanted is None:
             return
-        plan = self.plans.plan_of(self._wanted)
+        (counting, vids), self._wanted = self._wanted, None
+        try:
+            plan = self.plans.plan_of(counting)
+        except Exception as error:  # noqa: BLE001  whatever a definition brings about
+            self._fail(counting, vids, error)
+            return
+        finally:
+            self._in_hand = frozenset()
         self.rehearse(plan)
-        self._ready |= {one.version.vid for one in self._wanted.versions}
-        self._wanted = None
+        self.proven.ready |= frozenset(vids)
+        refused = self.proven.refused
+        self.proven.refused = {vid: one for vid, one in refused.items() if vid not in vids}
 
     def step(self, cycle: Cycle) -> bool:
-        """Say what is wanted; the rest needs no turn."""
-        waiting = self._waiting.of(cycle.stores.definitions.fold)
-        if any(one.vid not in self._ready for one in waiting):
-            self._wanted = self.plans.soon(cycle.end, cycle.through_ms // 1000)
+        """Say what is wanted, and tell of what was set aside; the rest needs no turn."""
+        fold = cycle.stores.definitions.fold
+        waiting = {one.vid: one for one in self._waiting.of(fold)}
+        self._tell(cycle, waiting)
+        vids = self._next(fold, waiting)
+        if vids:
+            others = (waiting.keys() & self.proven.ready) - self.proven.refused.keys()
+            counting = self.plans.soon(cycle.end, cycle.through_ms // 1000, {*others, *vids})
+            self._wanted, self._in_hand = (counting, vids), frozenset(vids)
         return False
+
+    def _next(self, fold: Definitions, waiting: dict[int, Definition]) -> tuple[int, ...]:
+        """Return the versions to be tried next, together: new ones first, doubtful ones last."""
+        proven = self.proven
+        proven.refused = {vid: one for vid, one in proven.refused.items() if vid in waiting}
+        self._among = self._metrics.of(fold)
+        known = proven.ready | proven.doubtful
+        told = {vid for vid in waiting if fold.set_aside(vid) is not None}
+        if fresh := tuple(vid for vid in waiting if vid not in known | told):
+            return fresh
+        while proven.groups:
+            first, *others = proven.groups
+            proven.groups = tuple(others)
+            if group := tuple(vid for vid in first if vid in waiting):
+                return group
+        return next(((vid,) for vid in waiting if self._is_due(vid, told)), ())
+
+    def _is_due(self, vid: int, told: Container[int]) -> bool:
+        """Tell whether to try again what failed: once a process, and once a change."""
+        refused = self.proven.refused.get(vid)
+        if refused is None:
+            return vid in told and vid not in self.proven.ready
+        return refused.among != self._among
+
+    def _fail(self, counting: Counting, vids: Sequence[int], error: Exception) -> None:
+        """Look whose failure it is: of several the halves are tried, one alone is refused."""
+        base = tuple(one for one in counting.versions if one.version.vid not in vids)
+        self._prove(counting._replace(versions=base), error)
+        if len(vids) > 1:
+            half = len(vids) // 2
+            halves = (tuple(vids[:half]), tuple(vids[half:]))
+            self.proven.groups = (*halves, *self.proven.groups)
+            return
+        (vid,) = vids
+        why = first_words(error)
+        for _ in range(1, TRIES):
+            try:
+                self.plans.plan_of(counting)
+            except Exception as again:  # noqa: BLE001  whatever a definition brings about
+                self._prove(counting._replace(versions=base), again)
+                why = first_words(again)
+            else:
+                self.proven.groups = ((vid,), *self.proven.groups)
+                return
+        if vid not in self.proven.refused:
+            LOG.error("version_set_aside", vid=vid, why=why)
+        self.proven.refused = {**self.proven.refused, vid: Refused(why, self._among)}
+
+    def _prove(self, base: Counting, error: Exception) -> None:
+        """Do nothing if Spark makes the plan without the versions in doubt.
+
+        Raises:
+            Exception: The error, if it does not: nobody's definition is to blame then.
+        """
+        try:
+            self.plans.prove()
+            self.plans.plan_of(base)
+        except Exception as other:
+            raise error from other
+
+    def _tell(self, cycle: Cycle, waiting: dict[int, Definition]) -> None:
+        """Append what readers do not know yet: who was set aside, and who is no more.
+
+        The first reason stays: another one at each try would be a record at each start.
+        """
+        fold = cycle.stores.definitions.fold
+        for vid in waiting:
+            is_told, refused = fold.set_aside(vid) is not None, self.proven.refused.get(vid)
+            if refused is not None and not is_told:
+                set_aside(cycle, vid, refused.why, self.clock)
+            elif is_told and vid in self.proven.ready:
+                set_aside(cycle, vid, None, self.clock)
+
+
+def set_aside(cycle: Cycle, vid: int, why: str | None, clock: Clock) -> None:
+    """Append that a version is not counted, and why; None: that it may be."""
+    fence = cycle.footing.fence.fence
+    record = aside_record(vid, why, fence=fence, at_ms=clock.now_ms())
+    cycle.stores.definitions.append_fenced(record, fence)

@@ -61,7 +61,7 @@ class Changes:
     something was written since; what lanes have filled is.
 
     Attributes:
-        may_begin: Whether a version may begin, where events are counted already.
+        may_begin: Whether a version may begin: its plan is there.
     """
 
     stores: Stores
@@ -107,9 +107,9 @@ class Changes:
         for definition in useless.values():
             self._activate(counting(definition, end, self.footing.events_id), "stop")
         for definition in self._to_start.of(fold):
-            if not self._is_affordable(definition):
+            if fold.set_aside(definition.vid) is not None or not self._is_affordable(definition):
                 continue
-            if had_events and not self.may_begin(definition):
+            if not self.may_begin(definition):
                 continue
             after = predecessor(fold, definition)
             whole = after is None and not had_events

@@ -32,7 +32,7 @@ from weir.lanes import advance, first_border
 from weir_analytics.failpoints import failpoint
 from weir_analytics.jobs.runner import Jobs
 from weir_analytics.panes import checkpoint
-from weir_analytics.panes.ahead import Ahead
+from weir_analytics.panes.ahead import Ahead, Proven
 from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.between import Between, Pace, Work
 from weir_analytics.panes.cycle import Cycle, Done
@@ -43,7 +43,7 @@ from weir_analytics.panes.lanes import Filler
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.ops import Figures
 from weir_analytics.panes.plan import Plan
-from weir_analytics.panes.plans import Plans, run
+from weir_analytics.panes.plans import Plans, first_words, run
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.redaction import Redaction
 from weir_analytics.panes.session import source_options
@@ -115,6 +115,7 @@ class Driver:
     _plans: dict[tuple[object, ...], Plan] = field(default_factory=dict)
     _lane_plans: dict[tuple[object, ...], Plan] = field(default_factory=dict)
     _jobs: Jobs | None = None
+    _proven: Proven = field(default_factory=Proven)
 
     def run(self) -> int:
         """Count until told to stop; return the exit code."""
@@ -169,7 +170,13 @@ class Driver:
         # What counts now, and what counts once all that wait have begun: after the first batch.
         through_s = self.clock.now_ms() // 1000
         plans.plan_of(plans.versions_for(end, _beyond(end), through_s))
-        plans.plan_of(plans.soon(end, through_s))
+        soon = plans.soon(end, through_s)
+        try:
+            plans.plan_of(soon)
+        except Exception as error:  # noqa: BLE001  whose failure that is, is found out later
+            LOG.warning("plan_not_made", error=first_words(error))
+        else:
+            self._proven.ready = frozenset(one.version.vid for one in soon.versions)
 
     # ── one life: from a start record to whatever ends it ───────────────────
 
@@ -180,7 +187,7 @@ class Driver:
         self.vitals.counted = footing.target
         plans = self._plans_of(stores.definitions.fold, footing.events_id, self._plans)
         book = LaneBook(stores.shards, footing.events_id)
-        ahead = Ahead(plans, self._rehearse, self.clock)
+        ahead = Ahead(plans, self._rehearse, self.clock, self._proven)
         cycle = Cycle(
             self.spark, self.settings, stores, footing, plans, book, self.clock, ahead.may_begin
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -91,7 +91,11 @@ class LaneBook:
         ]
 
     def next(
-        self, definitions: Definitions, most: int, first: Mapping[int, int] | None = None
+        self,
+        definitions: Definitions,
+        most: int,
+        first: Mapping[int, int] | None = None,
+        without: Container[int] = (),
     ) -> Slice | None:
         """Return the next slice of all, the same one until it `moved`; None if all are done.
 
@@ -99,9 +103,10 @@ class LaneBook:
             definitions: The fold.
             most: About how many records at most.
             first: What the log begins with.
+            without: Lanes that are left out.
         """
         known = self._known.of(definitions)
-        lanes = self.open(definitions)
+        lanes = [lane for lane in self.open(definitions) if lane.offset not in without]
         if not lanes:
             return None
         lane = min(lanes, key=lambda one: (known.needs[one.offset], self._waits(known, one)))

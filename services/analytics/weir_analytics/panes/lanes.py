@@ -26,12 +26,13 @@ from weir.definitions.history import Lane
 from weir.lanes import Slice, filled_by
 
 from weir_analytics.failpoints import failpoint
+from weir_analytics.panes.ahead import set_aside
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.between import Pace
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.holes import OvertakenError
 from weir_analytics.panes.log_offsets import LogOffsets
-from weir_analytics.panes.plans import Counting, Plans
+from weir_analytics.panes.plans import Counting, Plans, first_words
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.states import forget_lanes
 
@@ -64,11 +65,30 @@ class Filler:
     _log_start: Mapping[int, int] = field(default_factory=dict)
     _look_at_s: float = 0.0
     _open: set[str] | None = None
+    _lane: Lane | None = None
+    _refused: dict[int, str] = field(default_factory=dict)
 
     def prepare(self) -> None:
-        """Make the plan of the next slice, which takes long the first time."""
-        if self._wanted is not None:
+        """Make the plan of the next slice, which takes long the first time.
+
+        A backfill whose plan cannot be made is left out as long as this driver lives: the
+        others go on.
+
+        Raises:
+            Exception: What making it raised, of a rebuild, or if Spark makes no other either.
+        """
+        if self._wanted is None:
+            return
+        try:
             self.plans.plan_of(self._wanted)
+        except Exception as error:
+            if self._lane is None or self._lane.kind == "rebuild":
+                raise
+            self.plans.prove()
+            why = first_words(error)
+            LOG.error("lane_set_aside", lane=self._lane.offset, why=why)
+            self._refused[self._lane.offset] = why
+            self._wanted = None
 
     def step(self, cycle: Cycle) -> bool:
         """Count one slice; see `between.Work`."""
@@ -76,11 +96,13 @@ class Filler:
         lanes = cycle.book.open(definitions)
         self._forget(cycle, {lane.name for lane in lanes})
         first = self._first(cycle) if lanes else {}
-        found = cycle.book.next(definitions, self._records, first)
+        found = cycle.book.next(definitions, self._records, first, self._refused)
+        self._tell_refused(cycle)
         if found is None:
             self._wanted = None
             return False
         counting = self._counting(cycle, found)
+        self._lane = found.lane
         if counting != self._wanted:
             self._wanted = counting
             return True  # its plan is made first
@@ -94,8 +116,21 @@ class Filler:
             return True
         failpoint("C11")
         cycle.book.moved(found, cycle.stores.definitions.fold)
+        self._tell_aside(cycle, found.lane, None)
         self._tell(found, self.clock.monotonic_s() - began_s)
         return True
+
+    def _tell_refused(self, cycle: Cycle) -> None:
+        """Append what the authors of versions that are not filled read of that."""
+        for offset, why in self._refused.items():
+            self._tell_aside(cycle, cycle.stores.definitions.fold.lanes[offset], why)
+
+    def _tell_aside(self, cycle: Cycle, lane: Lane, why: str | None) -> None:
+        """Append that a lane's versions are set aside, or are no more; nothing if that is told."""
+        fold = cycle.stores.definitions.fold
+        for vid in filled_by(fold, lane):
+            if (fold.set_aside(vid) is None) is not (why is None):
+                set_aside(cycle, vid, why, self.clock)
 
     def _forget(self, cycle: Cycle, lanes: set[str]) -> None:
         """Free what lanes that are done have left on the disk."""

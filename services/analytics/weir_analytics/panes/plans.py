@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -101,10 +102,19 @@ class Plans:
         held = {(e.tenant, e.hash) for e in found if e.holds(end, self.topic_id)}
         return Counting(tuple(versions), guarded, frozenset(held))
 
-    def soon(self, at: Offsets, through_s: int) -> Counting:
-        """Return what ranges from some offsets on are counted for once all that wait have begun."""
+    def soon(self, at: Offsets, through_s: int, vids: Container[int] | None = None) -> Counting:
+        """Return what ranges from some offsets on are counted for once those that wait have begun.
+
+        Args:
+            at: The offsets.
+            through_s: Received time counted so far.
+            vids: Which of those that wait; None: all.
+        """
         now = self.versions_for(at, {p: n + 1 for p, n in at.items()}, through_s)
-        return now._replace(versions=(*now.versions, *awaited(self.definitions)))
+        begun = (
+            one for one in awaited(self.definitions) if vids is None or one.version.vid in vids
+        )
+        return now._replace(versions=(*now.versions, *begun))
 
     def filling(self, vids: Iterable[int], at: Offsets) -> Counting:
         """Return what a backfill counts: some versions, without anybody who was ever erased."""
@@ -112,6 +122,14 @@ class Plans:
         erased = frozenset((one.tenant, one.hash) for one in found)
         versions = filling(self.definitions, self.topic_id, vids, at)
         return Counting(tuple(versions), False, erased)
+
+    def prove(self) -> None:
+        """Make a plan of nobody's metrics and run it on nothing: whether Spark makes any.
+
+        Raises:
+            Exception: Whatever keeps it from that; no definition does.
+        """
+        self.warm(make_plan((), self.beyond_ms, shards=self.shards))
 
     def plan_of(self, counting: Counting) -> Plan:
         """Return the plan that counts some versions; it is made if there is none yet."""
@@ -167,3 +185,14 @@ def _collected(rows: RDD[Row]) -> list[Row]:
     told = context._jvm.PythonRDD.runJob(context._jsc.sc(), rows._jrdd, [0])  # type: ignore[union-attr]
     with _load_from_socket(told, rows._jrdd_deserializer) as found:
         return list(found)
+
+
+def first_words(error: BaseException) -> str:
+    """Return an error's kind and what it says first, for those who read of it.
+
+    Without the numbers that Spark and Py4J give things, which are others each time.
+    """
+    lines = [line.strip(": ") for line in str(error).splitlines() if line.strip(": ")]
+    said = [line for line in lines if not line.startswith("An error occurred while calling")]
+    words = f"{type(error).__name__}: {(said or lines or [''])[0]}"
+    return re.sub(r"#\d+L?", "", words)[:300]
