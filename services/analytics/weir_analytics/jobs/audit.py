@@ -36,6 +36,8 @@ LOG = structlog.get_logger()
 LEAD_MS: Final = 23 * 3_600_000
 MARGIN_MS: Final = 1_000
 TOLD_DIFFERENCES: Final = 1_000
+# Records between two looks at the clock: each is evaluated for every metric of the audit.
+CHUNK: Final = 100
 # Instants of events, each a read of the log before anything else goes on.
 MOST_OF_EVENTS: Final = 16
 
@@ -153,7 +155,7 @@ class AuditTask:
         panes = panes_of(
             chain, self._instants, since_ms=self._since_ms, through_ms=cycle.through_ms
         )
-        found = self._reader.look(cycle, Look(name, tuple(chain), tuple(panes)))
+        found = self._reader.look(cycle, Look(name, tuple(chain), tuple(panes), len(self._left)))
         if found is None:
             msg = f"panes of {name} are being counted again"
             raise NotNowError(msg)
@@ -172,7 +174,7 @@ class AuditTask:
         begin = self._log.at(begin_ms, end)
         # Where nothing is read, nothing can be missing.
         self._begin = {p: n for p, n in begin.items() if n < end[p]}
-        self._walks = [Walk(settings.kafka, names.EVENTS, begin, end) for _ in range(2)]
+        self._walks = [Walk(settings.kafka, names.EVENTS, begin, end, CHUNK) for _ in range(2)]
         parts = [
             Part(version, frozenset(p for p in seen.panes if p.vid == version.vid), seen.end)
             for seen in self._seen
@@ -225,9 +227,11 @@ class AuditTask:
     def _compared(self, seen: Seen) -> tuple[dict[str, Any], list[Difference]]:
         versions: dict[int, Audited] = {version.vid: version for version in seen.chain}
         found: list[Difference] = []
+        recounted = self._recount.panes if self._recount is not None else {}
+        compared = [pane for pane in seen.panes if pane in recounted]
         series = events = unsure = 0
-        for pane, served in seen.panes.items():
-            counted = self._recount.panes[pane] if self._recount is not None else {}
+        for pane in compared:
+            served, counted = seen.panes[pane], recounted[pane]
             version = versions[pane.vid]
             series += len({text for shard in served for text in shard} | counted.keys())
             events += sum(exact.n for exact in counted.values())
@@ -239,12 +243,13 @@ class AuditTask:
             "vid": seen.chain[0].vid if seen.chain else None,
             # Where nothing happened, and nothing is served, nothing is verified.
             "verified": not found if found or events else None,
-            "panes": len(seen.panes),
+            "panes": len(compared),
             "series": series,
             "events": events,
             # Whether these count hangs on last digits; of their series only n is compared.
             "unsure": unsure,
-            "left_out": seen.left_out,
+            # Panes for which there was no room, when they were looked at or when recounted.
+            "left_out": seen.left_out + len(seen.panes) - len(compared),
             "epoch": seen.epoch,
             "rev": seen.rev,
         }

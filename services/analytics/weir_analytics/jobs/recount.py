@@ -2,17 +2,18 @@
 
 It goes by the rules of RELIABILITY 2.1 and by the reference evaluator of expressions,
 and keeps every value that it meets: no Spark, no sketch, no merge, no plan. The log is
-gone through twice: first for the identities of what lies in the panes of the sample,
-then for whether an earlier record had the same one. So it holds the identities of the
-sample only, however many events one horizon has.
+gone through twice: first for the identities of what would be counted in the panes of the
+sample, then for whether an earlier record had the same one. So it holds what is of the
+sample only, whatever else lies in the log, and of that no more than it may: the largest
+panes are left out if there is no room for them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from confluent_kafka import Message
@@ -23,12 +24,28 @@ from weir.event import owner, placed
 from weir.expressions.numbers import scalar_text
 
 from weir_analytics.jobs.digits import Near, near
+from weir_analytics.jobs.identities import Identities, Room
 from weir_analytics.jobs.sample import Audited, PaneAt
 from weir_analytics.panes.history import headers_of
 from weir_analytics.panes.kinds import Kind
 from weir_analytics.panes.states import kind_of
 
+USUAL_TEXTS: Final = 256
+"""How many characters of texts an event is held with, for which it counts as one."""
+MOST_HELD: Final = 600_000
+"""How many events are held, each as often as it lies in panes: more than are ever served."""
+
 _JSON = msgspec.json.Decoder(dict[str, Any])
+
+
+class _Told(msgspec.Struct):
+    """What tells that an event is none of the sample's, without the rest of it."""
+
+    weirtenant: Any = None
+    type: Any = None
+
+
+_TOLD = msgspec.json.Decoder(_Told)
 
 
 @dataclass
@@ -65,6 +82,12 @@ class Exact:
     def highs(self) -> list[float]:
         """The most that each value may be."""
         return self.values + [high for _low, high in self.spans]
+
+    @property
+    def size(self) -> int:
+        """How much room it takes: 1 for an event whose texts are of usual length."""
+        texts = (*self.members, *self.in_set, *self.texts)
+        return 1 + sum(map(len, texts)) // USUAL_TEXTS
 
     def add(self, other: Exact) -> None:
         """Take what another series has, too."""
@@ -111,76 +134,123 @@ class Recount:
     """The sampled panes of some versions, counted again.
 
     Attributes:
-        panes: What was counted, by pane; every asked pane is there.
+        panes: What was counted, by pane; a pane that was asked for and is not there did not fit.
     """
 
-    def __init__(self, parts: Sequence[Part], terms: Terms) -> None:
+    def __init__(self, parts: Sequence[Part], terms: Terms, most: int = MOST_HELD) -> None:
+        """Begin with nothing counted.
+
+        Args:
+            parts: What is recounted.
+            terms: By what the installation counts.
+            most: How many events are held, each as often as it lies in panes.
+        """
         self._parts, self._terms = parts, terms
         self.panes: dict[PaneAt, Counted] = {p: {} for part in parts for p in part.panes}
-        self._grain_ms = 1000 * min((p.res_s for p in self.panes), default=1)
-        self._grains = frozenset(_grains(self.panes, self._grain_ms))
-        self._wanted: set[bytes] = set()
-        self._latest: dict[tuple[int, bytes], int] = {}
+        self._tenants = frozenset(part.version.tenant for part in parts)
+        self._known = Identities(most, terms.horizon_ms)
+        self._room = Room(most)
+        self._near = _starts(self.panes)
         self._received: tuple[dict[int, int], dict[int, int]] = ({}, {})
 
+    @property
+    def held(self) -> int:
+        """How many identities are remembered."""
+        return len(self._known)
+
     def look_for(self, messages: Iterable[Message]) -> None:
-        """First time through: remember the identities of what lies in the panes."""
+        """First time through: remember the identities of what would be counted."""
         for message in messages:
             found = self._event(message, self._received[0])
-            if found is not None and self._is_near(found.time_ms):
-                self._wanted.add(found.identity)
+            if found is None:
+                continue
+            panes = frozenset(pane for use in self._uses(found) for pane in use.panes)
+            if panes and self._known.want(found.partition, found.identity, panes):
+                self._leave_out(self._known.left_out)
 
     def count(self, messages: Iterable[Message]) -> None:
         """Second time through, over the same records in the same order: count."""
         for message in messages:
             found = self._event(message, self._received[1])
-            if found is None or found.identity not in self._wanted:
+            if found is None:
                 continue
-            key = (message.partition() or 0, found.identity)
-            before, self._latest[key] = self._latest.get(key), found.received_ms
-            repeats = before is not None and found.received_ms - before <= self._terms.horizon_ms
-            old = found.received_ms - found.time_ms > self._terms.beyond_ms
-            if not repeats and not old and self._is_near(found.time_ms):
-                self._use(found, message.partition() or 0, message.offset() or 0)
+            again = self._known.repeats(found.partition, found.identity, found.received_ms)
+            for use in self._uses(found) if again is False else ():
+                self._add(use, found)
 
-    def _is_near(self, time_ms: int) -> bool:
-        return time_ms // self._grain_ms in self._grains
+    def _leave_out(self, panes: Collection[PaneAt]) -> None:
+        for pane in panes:
+            self.panes.pop(pane, None)
+        self._near = _starts(self.panes)
 
     def _event(self, message: Message, received: dict[int, int]) -> _Event | None:
         """Return a record as an event, with R; None if it is none."""
-        partition, value = message.partition() or 0, message.value()
+        partition, offset, value = message.partition() or 0, message.offset() or 0, message.value()
         received_ms = max(received.get(partition, 0), message.timestamp()[1])
         received[partition] = received_ms
         kind = kind_of(headers_of(message), value)
         if kind == Kind.FOREIGN:
-            origin = f"{message.topic()}/{partition}/{message.offset()}"
+            origin = f"{message.topic()}/{partition}/{offset}"
             found = admit_foreign(value, received_ms=received_ms, recheck=True, origin=origin)
             value = None if isinstance(found, Refused) else found.value
         if value is None or kind in (Kind.TICK, Kind.REFUSED):
             return None
         place = placed(value)
-        return _Event(place.digest, place.time_ms, received_ms, value)
+        return _Event(place.digest, place.time_ms, received_ms, partition, offset, value)
 
-    def _use(self, found: _Event, partition: int, offset: int) -> None:
-        try:
-            event = _JSON.decode(found.value)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+    # ── what an event is to the sample, whether or not it repeats another one ───
+
+    def _uses(self, found: _Event) -> Iterator[_Use]:
+        """Yield where an event would be counted."""
+        event = self._read(found)
+        if event is None:
             return
-        tenant, kind = event.get("weirtenant"), event.get("type")
-        if not isinstance(tenant, str) or not isinstance(kind, str):
-            return  # forged: quarantined whole
-        tenant, _source = owner(tenant, "")
+        tenant, _source = owner(event["weirtenant"], "")
         gone = self._erasures_of(tenant, event.get("subject"))
-        if any(offset >= one.offsets.get(partition, 0) for one in gone):
+        if any(found.offset >= one.offsets.get(found.partition, 0) for one in gone):
             return
         for part in self._parts:
             version = part.version
-            if any(version.vid > one.vid for one in gone):
+            if version.tenant != tenant or any(version.vid > one.vid for one in gone):
                 continue
-            inside = version.begin.get(partition, 0) <= offset < part.end.get(partition, 0)
-            ended = version.finish is not None and offset >= version.finish.get(partition, 0)
-            if inside and not ended and version.tenant == tenant:
-                self._add(part, event, found)
+            panes = self._panes_of(part, event, found)
+            it = near(version.metric, event) if panes else None
+            if it is not None:
+                yield _Use(version.metric, event, it, panes)
+
+    def _read(self, found: _Event) -> dict[str, Any] | None:
+        """Return an event that may be counted; most are none, and told so with little effort."""
+        time_ms = found.time_ms
+        if not any(time_ms // res_ms in starts for res_ms, starts in self._near):
+            return None
+        if found.received_ms - time_ms > self._terms.beyond_ms:
+            return None
+        try:
+            told = _TOLD.decode(found.value)
+            return _JSON.decode(found.value) if self._is_asked_for(told) else None
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return None  # forged: quarantined whole
+
+    def _is_asked_for(self, told: _Told) -> bool:
+        tenant, kind = told.weirtenant, told.type
+        if not isinstance(tenant, str) or not isinstance(kind, str):
+            return False  # forged: quarantined whole
+        if owner(tenant, "")[0] not in self._tenants:
+            return False
+        return any(part.version.metric.events.matches_type(kind) for part in self._parts)
+
+    def _panes_of(self, part: Part, event: Mapping[str, Any], found: _Event) -> tuple[PaneAt, ...]:
+        """Return the panes of a part in which an event lies that it is to count."""
+        version, partition, offset = part.version, found.partition, found.offset
+        inside = version.begin.get(partition, 0) <= offset < part.end.get(partition, 0)
+        ended = version.finish is not None and offset >= version.finish.get(partition, 0)
+        if not inside or ended or not version.metric.selects(event):
+            return ()
+        lies_in = (
+            PaneAt(version.vid, res // 1000, (found.time_ms - found.time_ms % res) // 1000)
+            for res in version.metric.keep_ms
+        )
+        return tuple(pane for pane in lies_in if pane in self.panes)
 
     def _erasures_of(self, tenant: str, subject: object) -> list[Erasure]:
         """Return the erasures of whom an event is about."""
@@ -190,20 +260,14 @@ class Recount:
         known = subject_hash(self._terms.hash_key, tenant, subject)
         return [one for one in mine if one.hash == known]
 
-    def _add(self, part: Part, event: Mapping[str, Any], found: _Event) -> None:
-        metric, time_ms = part.version.metric, found.time_ms
-        starts = {
-            PaneAt(part.version.vid, res // 1000, (time_ms - time_ms % res) // 1000)
-            for res in metric.keep_ms
-        }
-        panes = starts & part.panes
-        it = near(metric, event) if panes else None
-        if it is None:
-            return
-        at = (found.time_ms, found.identity)
-        one = exact_of(metric, it, event, at) if it.sure else Exact(unsure=1)
-        for pane in panes:
+    def _add(self, use: _Use, found: _Event) -> None:
+        it, at = use.near, (found.time_ms, found.identity)
+        one = exact_of(use.metric, it, use.event, at) if it.sure else Exact(unsure=1)
+        for pane in use.panes:
             self.panes[pane].setdefault(it.used.series, Exact()).add(one)
+        # One identity may be counted again and again, a horizon apart each time.
+        if self._room.take(use.panes, one.size):
+            self._leave_out(self._room.left_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +275,19 @@ class _Event:
     identity: bytes
     time_ms: int
     received_ms: int
+    partition: int
+    offset: int
     value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """An event that is counted in some panes of a metric, unless it repeats another one."""
+
+    metric: Metric
+    event: Mapping[str, Any]
+    near: Near
+    panes: tuple[PaneAt, ...]
 
 
 def exact_of(metric: Metric, it: Near, event: Mapping[str, Any], at: tuple[int, bytes]) -> Exact:
@@ -239,7 +315,9 @@ def exact_of(metric: Metric, it: Near, event: Mapping[str, Any], at: tuple[int, 
     return one
 
 
-def _grains(panes: Iterable[PaneAt], grain_ms: int) -> Iterable[int]:
+def _starts(panes: Iterable[PaneAt]) -> tuple[tuple[int, frozenset[int]], ...]:
+    """Return the panes, whosever they are: each length in ms with the places at which some lie."""
+    found: dict[int, set[int]] = {}
     for pane in panes:
-        first = pane.start_s * 1000 // grain_ms
-        yield from range(first, first + max(1, pane.res_s * 1000 // grain_ms))
+        found.setdefault(1000 * pane.res_s, set()).add(pane.start_s // pane.res_s)
+    return tuple((res_ms, frozenset(starts)) for res_ms, starts in found.items())

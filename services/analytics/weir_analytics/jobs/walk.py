@@ -25,7 +25,19 @@ class Walk:
     compares the log's start before and after.
     """
 
-    def __init__(self, kafka: Kafka, topic: str, start: Bounds, end: Bounds) -> None:
+    def __init__(
+        self, kafka: Kafka, topic: str, start: Bounds, end: Bounds, chunk: int = CHUNK
+    ) -> None:
+        """Begin to read.
+
+        Args:
+            kafka: How brokers are reached.
+            topic: The topic.
+            start: Partition -> first offset; 0 of one that is missing.
+            end: Partition -> the offset behind the last.
+            chunk: How many records are given out at once, at most.
+        """
+        self._chunk = chunk
         self._start = {p: start.get(p, 0) for p in end}
         self._end = dict(end)
         self._at = dict(self._start)
@@ -68,7 +80,7 @@ class Walk:
         if self.done:
             return []
         found: list[Message] = []
-        for message in self._consumer.consume(CHUNK, timeout=WAIT_S):
+        for message in self._consumer.consume(self._chunk, timeout=WAIT_S):
             partition, offset = message.partition() or 0, message.offset() or 0
             if partition not in self._at:
                 continue

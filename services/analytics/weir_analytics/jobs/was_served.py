@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,18 +19,28 @@ from weir_analytics.panes.shard_wire import open_client
 from weir_analytics.settings import Settings
 
 TIMEOUT_S: Final = 5.0
-# What an audit holds of one metric at most; further panes are left out, and that is told.
+# What an audit holds at most; further panes are left out, and that is told. Of one metric:
 MAX_ROWS: Final = 2_000
+# Of all its metrics together, each of which may take as much of what is left as any other.
 MAX_EVENTS: Final = 500_000
+MAX_BYTES: Final = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class Look:
-    """What is to be looked at: panes of the versions that serve a metric."""
+    """What is to be looked at: panes of the versions that serve a metric.
+
+    Attributes:
+        name: The metric.
+        chain: The versions that serve it.
+        panes: The panes.
+        left: How many metrics are still to be looked at, this one among them.
+    """
 
     name: str
     chain: tuple[Audited, ...]
     panes: tuple[PaneAt, ...]
+    left: int
 
 
 @dataclass(frozen=True)
@@ -56,10 +67,11 @@ class Seen:
 
 
 class Reader:
-    """Reads panes as they are, between two batches."""
+    """Reads panes as they are, between two batches: those of one audit, as far as there is room."""
 
     def __init__(self, settings: Settings) -> None:
         self._shards = settings.shards
+        self._room = Counter(events=MAX_EVENTS, bytes=MAX_BYTES)
         self._redis = open_client(settings, TIMEOUT_S)
 
     def close(self) -> None:
@@ -78,7 +90,7 @@ class Reader:
         for mark in cycle.stores.shards.read_marks():
             if mark is None or not same_offsets(mark.end, record.to_offsets):
                 return None
-        panes, left_out = self._panes(wanted.panes)
+        panes, left_out = self._panes(wanted.panes, wanted.left)
         return Seen(
             name=wanted.name,
             chain=wanted.chain,
@@ -94,21 +106,27 @@ class Reader:
         found = decode(newest[0][1][FIELD]) if newest else None
         return found if isinstance(found, BatchRecord) else None
 
-    def _panes(self, wanted: Sequence[PaneAt]) -> tuple[dict[PaneAt, Served], int]:
+    def _panes(self, wanted: Sequence[PaneAt], left: int) -> tuple[dict[PaneAt, Served], int]:
         """Return panes as far as there is room for them, and how many are left out."""
         sizes = self._ask("hlen", wanted)
         found: dict[PaneAt, Served] = {}
-        room, events = MAX_ROWS, MAX_EVENTS
+        room = Counter({what: much // left for what, much in self._room.items()})
+        room["rows"] = MAX_ROWS
         for pane, size in zip(wanted, sizes, strict=True):
-            if sum(size) > room:
+            if sum(size) > room["rows"]:
                 continue
             (stored,) = self._ask("hgetall", [pane])
             texts = (self._names(pane.vid, shard, ids) for shard, ids in enumerate(stored))
             served = [_rows(*both) for both in zip(stored, texts, strict=True)]
-            counted = sum(row.n for shard in served for row in shard.values())
-            if counted <= events:
+            takes = Counter(
+                rows=sum(size),
+                events=sum(row.n for shard in served for row in shard.values()),
+                bytes=sum(len(packed) for shard in stored for packed in shard.values()),
+            )
+            if takes <= room:
                 found[pane] = served
-                room, events = room - sum(size), events - counted
+                room.subtract(takes)
+                self._room.subtract({what: takes[what] for what in self._room})
         return found, len(wanted) - len(found)
 
     def _ask(self, command: str, panes: Sequence[PaneAt]) -> list[list[Any]]:

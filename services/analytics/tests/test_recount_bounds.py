@@ -1,0 +1,282 @@
+"""What a recount holds of the log: no more than it may, and still it counts by the rules."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import redis
+from weir import names, rows
+from weir.batches import FIELD, BatchRecord, encode
+from weir.definitions.check import check
+from weir.definitions.metric import Metric
+from weir.event import placed
+from weir_analytics.jobs import was_served
+from weir_analytics.jobs.identities import Identities, Room
+from weir_analytics.jobs.recount import Part, Recount, Terms
+from weir_analytics.jobs.sample import Audited, PaneAt
+from weir_analytics.jobs.was_served import Look, Reader
+
+from .conftest import settings_for
+from .log_frames import EVENT, NOW_MS, event
+
+HORIZON_MS = 3_600_000
+HOUR_S = NOW_MS // HORIZON_MS * 3_600
+HOUR_MS = 1_000 * HOUR_S
+TEXT = """
+kind: metric
+name: amount
+events: {type: t}
+where: data.x >= 0
+value: data.x
+by: [data.k]
+aggregates: [count, sum, "distinct(data.k)"]
+keep: {10s: 1d, 1h: 7d}
+"""
+FIRST, HOUR = PaneAt(5, 10, HOUR_S), PaneAt(5, 3_600, HOUR_S)
+TERMS = Terms(HORIZON_MS, 400 * 86_400_000)
+
+
+@dataclass
+class Stored:
+    """A record of the log, as the client library gives it."""
+
+    kept: bytes
+    place: tuple[int, int]
+    at_ms: int
+
+    def value(self) -> bytes:
+        """Return its value."""
+        return self.kept
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        """Return what ingest writes."""
+        return EVENT
+
+    def topic(self) -> str:
+        """Return its topic."""
+        return names.EVENTS
+
+    def partition(self) -> int:
+        """Return its partition."""
+        return self.place[0]
+
+    def offset(self) -> int:
+        """Return its offset."""
+        return self.place[1]
+
+    def timestamp(self) -> tuple[int, int]:
+        """Return when it was appended."""
+        return 1, self.at_ms
+
+
+def log_of(values: Iterable[tuple[bytes, int]], partitions: int = 1) -> list[Any]:
+    """Return a log of values with the instants at which they were received."""
+    ends = [0] * partitions
+    found = []
+    for at, (value, at_ms) in enumerate(values):
+        partition = at % partitions
+        found.append(Stored(value, (partition, ends[partition]), at_ms))
+        ends[partition] += 1
+    return found
+
+
+def part(*panes: PaneAt, text: str = TEXT, vid: int = 5) -> Part:
+    """Return panes of a metric of the tenant acme."""
+    model = check("metric", "amount", text).model
+    assert isinstance(model, Metric)
+    version = Audited(vid, "acme", "amount", 1, model, {}, None, {})
+    return Part(version, frozenset(panes), {0: 10**9, 1: 10**9})
+
+
+def recounted(log: Sequence[Any], parts: Sequence[Part], most: int = 10**6) -> Recount:
+    """Go through a log twice, as an audit does."""
+    again = Recount(parts, TERMS, most)
+    for message in log:
+        again.look_for([message])
+        assert again.held <= most
+    again.count(log)
+    return again
+
+
+def of_others() -> list[tuple[bytes, int]]:
+    """Return a thousand events of the hour, none of which the metric counts."""
+    others = [event(f"b{i}", HOUR_MS + i, tenant="big", x=1, k="k") for i in range(400)]
+    others += [event(f"o{i}", HOUR_MS + i, "other", x=1, k="k") for i in range(400)]
+    others += [event(f"n{i}", HOUR_MS + i, x=-1, k="k") for i in range(200)]
+    return [(value, HOUR_MS) for value in others]
+
+
+class TestWhatIsHeld:
+    def test_of_others_nothing_is_held(self) -> None:
+        """Neither of other tenants, nor of other types, nor of what the condition leaves out."""
+        mine = [(event(f"m{i}", HOUR_MS + i, x=i, k="k"), HOUR_MS) for i in range(20)]
+        again = recounted(log_of(of_others() + mine), [part(FIRST, HOUR)])
+
+        assert again.held == 20
+        assert {pane: found["=k"].n for pane, found in again.panes.items()} == {FIRST: 20, HOUR: 20}
+
+    def test_the_largest_panes_are_left_out(self) -> None:
+        """An hour that does not fit leaves its ten seconds exact; with room it is exact, too."""
+        values = [(event(f"m{i}", HOUR_MS + 100 * i, x=1, k="k"), HOUR_MS) for i in range(500)]
+        log = log_of(values)
+        again = recounted(log, [part(FIRST, HOUR)], most=300)
+
+        assert {pane: found["=k"].n for pane, found in again.panes.items()} == {FIRST: 100}
+        assert again.held == 100
+        whole = recounted(log, [part(FIRST, HOUR)], most=600)
+        assert {pane: found["=k"].n for pane, found in whole.panes.items()} == {
+            FIRST: 100,
+            HOUR: 500,
+        }
+
+    def test_what_is_counted_again_and_again_takes_room_each_time(self) -> None:
+        """One identity, more than a horizon apart each time, is one identity and many values."""
+        log = log_of([(event("m", HOUR_MS, x=1, k="k"), HOUR_MS + i * 4_000_000) for i in range(9)])
+
+        assert recounted(log, [part(HOUR)], most=9).panes[HOUR]["=k"].n == 9
+        assert recounted(log, [part(HOUR)], most=8).panes == {}
+
+    def test_long_texts_take_more_room(self) -> None:
+        """A client chooses them: a hundred of the longest are as much as thousands of events."""
+        log = log_of(
+            [(event(f"m{i}", HOUR_MS, x=1, k="k" * 100_000 + str(i)), HOUR_MS) for i in range(20)]
+        )
+
+        assert recounted(log, [part(HOUR)], most=1_000).panes == {}
+        assert len(recounted(log, [part(HOUR)], most=10_000).panes[HOUR]) == 20
+
+    def test_a_metric_that_does_not_fit_leaves_another_its_panes(self) -> None:
+        """What is left out is the pane that takes most, whosever it is."""
+        rare = TEXT.replace("data.x >= 0", "data.x = 7")
+        values = [(event(f"m{i}", HOUR_MS + i, x=i % 100, k="k"), HOUR_MS) for i in range(1_000)]
+        parts = [part(HOUR), part(PaneAt(6, 3_600, HOUR_S), text=rare, vid=6)]
+        again = recounted(log_of(values), parts, most=500)
+
+        assert {pane.vid: found["=k"].n for pane, found in again.panes.items()} == {6: 10}
+
+
+class TestRules:
+    def test_it_counts_as_a_loop_that_holds_everything(self) -> None:
+        """Repeats of another type, another tenant or another value, within a horizon and beyond."""
+        seed = random.SystemRandom().randrange(10**6)
+        print(f"seed {seed}")  # noqa: T201 - a failure can be repeated
+        chance = random.Random(seed)  # noqa: S311
+        values = []
+        for i in range(4_000):
+            said: dict[str, Any] = {"x": chance.randrange(-3, 9), "k": f"k{chance.randrange(3)}"}
+            kind, tenant = chance.choice("ttts"), chance.choice(["acme", "acme", "big"])
+            at_ms = HOUR_MS + chance.choice([chance.randrange(20_000), -5_000, 4_000_000])
+            value = event(f"e{chance.randrange(900)}", at_ms, kind, tenant, **said)
+            values.append((value, HOUR_MS + i * 3_000 + chance.randrange(-9_000, 9_000)))
+        log = log_of(values, partitions=2)
+        again = recounted(log, [part(FIRST, HOUR)])
+
+        found = {p: Counter({s: e.n for s, e in c.items()}) for p, c in again.panes.items()}
+        expected, repeats = everything(log)
+        assert found == expected
+        assert repeats > 500
+        assert 0 < again.held < 900 * 2
+
+
+def everything(log: Sequence[Stored]) -> tuple[dict[PaneAt, Counter[str]], int]:
+    """Return what must be counted by pane and series, and how many records were repeats."""
+    latest: dict[tuple[int, bytes], int] = {}
+    received: Counter[int] = Counter()
+    expected: dict[PaneAt, Counter[str]] = {FIRST: Counter(), HOUR: Counter()}
+    repeats = 0
+    for record in log:
+        p = record.partition()
+        received[p] = max(received[p], record.at_ms)
+        key = (p, placed(record.kept).digest)
+        before, latest[key] = latest.get(key), received[p]
+        if before is not None and received[p] - before <= HORIZON_MS:
+            repeats += 1
+            continue
+        said = was_said(record.kept)
+        if (said["weirtenant"], said["type"]) == ("acme", "t") and said["data"]["x"] >= 0:
+            at_s = placed(record.kept).time_ms // 1_000
+            for pane in (FIRST, HOUR):
+                if pane.start_s <= at_s < pane.start_s + pane.res_s:
+                    expected[pane][f"={said['data']['k']}"] += 1
+    return expected, repeats
+
+
+def was_said(value: bytes) -> dict[str, Any]:
+    """Return an event."""
+    return dict(json.loads(value))
+
+
+class TestRoom:
+    def test_an_eighth_more_goes_than_must(self) -> None:
+        """So it is not done for each event; what takes least stays."""
+        panes = [PaneAt(1, 10, 10 * i) for i in range(4)]
+        room = Room(80)
+        told = [room.take([panes[i % 4 if i < 8 else 3]]) for i in range(80)]
+        assert not any(told)
+        assert room.take([panes[0]])
+        assert room.left_out == {panes[3]}
+
+    def test_who_is_remembered_for_a_pane_that_stays_is_not_forgotten(self) -> None:
+        """Also if the other pane in which it lies had to go; and it is asked about all the same."""
+        known = Identities(4, HORIZON_MS)
+        assert not known.want(0, b"both", frozenset({FIRST, HOUR}))
+        assert not known.want(0, b"both", frozenset({HOUR}))
+        assert not known.want(0, b"hour", frozenset({HOUR}))
+        assert known.want(1, b"more", frozenset({HOUR, FIRST}))
+        assert known.left_out == {HOUR}
+        assert len(known) == 2
+        asked = [known.repeats(0, name, 7) for name in (b"both", b"hour", b"both")]
+        assert asked == [False, None, True]
+        assert known.repeats(1, b"both", 7) is None
+        assert known.repeats(0, b"both", 8 + HORIZON_MS) is False
+
+
+@pytest.mark.redis
+def test_metrics_of_an_audit_share_the_room(
+    redis_url: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that has much leaves another its share, and gets what the others did not take."""
+    monkeypatch.setattr(was_served, "MAX_EVENTS", 100)
+    settings = settings_for(tmp_path, redis_url=redis_url)
+    store: Any = redis.Redis.from_url(redis_url)
+    panes = [PaneAt(vid, 10, 10 * i) for vid in (5, 6) for i in range(4)]
+    for pane in panes:
+        key = names.pane_key(0, pane.vid, pane.res_s, pane.start_s)
+        store.hset(key, b"a", rows.encode(rows.Row(20)))
+    record = BatchRecord(
+        epoch=3,
+        batch=0,
+        rev=1,
+        shards=1,
+        from_offsets={},
+        to_offsets={0: 9},
+        processed_through_ms=0,
+        at_ms=0,
+    )
+    store.xadd(names.BATCHES, {FIELD: encode(record)})
+    shards = SimpleNamespace(read_marks=lambda: [SimpleNamespace(end={0: 9})])
+    cycle: Any = SimpleNamespace(
+        footing=SimpleNamespace(epoch=3), stores=SimpleNamespace(shards=shards)
+    )
+
+    def look(reader: Reader, vid: int, left: int, many: int = 4) -> tuple[int, int]:
+        wanted = tuple(pane for pane in panes if pane.vid == vid)[:many]
+        seen = reader.look(cycle, Look("amount", (), wanted, left))
+        assert seen is not None
+        return len(seen.panes), seen.left_out
+
+    reader, other = Reader(settings), Reader(settings)
+    try:
+        assert [look(reader, 5, 2), look(reader, 6, 1)] == [(2, 2), (3, 1)]
+        assert [look(other, 5, 2, many=1), look(other, 6, 1)] == [(1, 0), (4, 0)]
+    finally:
+        reader.close()
+        other.close()
+        store.close()
