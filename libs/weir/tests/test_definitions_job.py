@@ -59,7 +59,7 @@ class TestAsked:
 class TestReport:
     def test_a_record_reads_back(self) -> None:
         """What is written is what is read."""
-        report = JobReport(7, JobState.DONE, 5, {"begin": {"0": 3}}, {"verified": True})
+        report = JobReport(7, JobState.DONE, 5, {"begin": {"0": 3}}, {"verified": True}, 2)
         record = job_record(report, fence=3)
         assert record.key == b"_/job"
         assert read_report(json.loads(record.value)) == report

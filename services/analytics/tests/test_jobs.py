@@ -155,20 +155,22 @@ class TestReplay:
         panes = world.panes(world.vid("amount"), 60)
         assert sum(n for (_s, _z, series), (n, _x) in panes.items() if series == "=mended") == 30
 
-    def test_a_killed_replay_goes_on_and_puts_nothing_back_twice(
-        self, world: World, job: Job, jobs: Jobs
+    @pytest.mark.parametrize(("how", "attempts"), [("killed", 2), ("stopped", 1)])
+    def test_a_replay_goes_on_in_the_next_driver_and_puts_nothing_back_twice(
+        self, world: World, job: Job, jobs: Jobs, how: str, attempts: int
     ) -> None:
-        """Kill -9 in the middle: each origin stands in the log once, and all of them do."""
+        """Kill -9 in the middle, or a stop: each origin stands in the log once, and all do."""
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         for i in range(12_000):
             said = {"time": now, "data": {"x": 1, "k": f"k{i % 5}", "u": "u"}}
-            refused(world, f"killed-{i}", "number_range", source="killed", **said)
+            refused(world, f"{how}-{i}", "number_range", source=how, **said)
         world.wait_counted()
         before = len(put_back(world))
-        name = jobs.ask(job="replay", reason="number_range")
+        name = jobs.ask(job="replay", reason="number_range", source=how)
         ends = sum(world.ends().values())
         # To read the log may take as long as the job; of ticks a handful come a second.
         wait_for(lambda: sum(world.ends().values()) > ends + 300, "the first to be put back")
+        assert how == "killed" or job.stop() == 0
         job.kill()
         standing = len(put_back(world)) - before
         job.start()
@@ -179,6 +181,10 @@ class TestReplay:
         assert len({event["_origin"] for event in events}) == len(events) == before + 12_000
         assert outcome["replayed"] + outcome["already"] == 12_000
         assert outcome["already"] >= standing
+        report = jobs.found(name).report
+        # Who was told to stop is no attempt.
+        assert report is not None
+        assert report.attempts == attempts
         assert_equal_to_the_log(world)
 
 

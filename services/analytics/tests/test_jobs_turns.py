@@ -46,6 +46,10 @@ class Log:
         assert change.applied, change.note
         return offset
 
+    def append(self, record: NewRecord) -> int:
+        """Append, whoever has started meanwhile."""
+        return self.add(record)
+
     def append_fenced(self, record: NewRecord, fence: int) -> int:
         """Append as a driver does."""
         assert fence == 0
@@ -71,6 +75,8 @@ class FakeTask:
     def step(self, cycle: Any, is_over: Callable[[], bool]) -> Outcome | None:
         """Do a slice."""
         del cycle, is_over
+        if self._world.broken:
+            raise TimeoutError
         name = self._asked.definition.name
         self._world.done.append(name)
         if isinstance(self._asked.model.do, Erase):
@@ -90,13 +96,16 @@ class World:
     Attributes:
         done: Whose slices were done, in order.
         waiting: Erasures that have to wait.
+        broken: Whether a part outside is away.
     """
 
     def __init__(self, folder: Path) -> None:
         self.log, self.clock = Log(), ManualClock()
         self.done: list[str] = []
         self.waiting: set[str] = set()
-        self.jobs = runner.Jobs(settings_for(folder, "", "redis://127.0.0.1:1"), self.clock)
+        self.broken = False
+        self._settings = settings_for(folder, "", "redis://127.0.0.1:1")
+        self.jobs = runner.Jobs(self._settings, self.clock)
 
     def ask(self, tenant: str, name: str, do: dict[str, Any]) -> None:
         """Ask for a job; of an erasure the driver has said from where it holds."""
@@ -108,14 +117,27 @@ class World:
 
     def slices(self, count: int) -> list[str]:
         """Let jobs have some slices, 0.1 s each."""
-        stores = SimpleNamespace(definitions=self.log)
-        footing = SimpleNamespace(fence=SimpleNamespace(fence=0))
-        cycle: Any = SimpleNamespace(stores=stores, footing=footing)
         self.done.clear()
         for _step in range(count):
-            self.jobs.step(cycle)
+            self.jobs.step(self.cycle)
             self.clock.advance(100)
         return self.done
+
+    @property
+    def cycle(self) -> Any:
+        """Return what a driver hands over between two batches."""
+        stores = SimpleNamespace(definitions=self.log)
+        footing = SimpleNamespace(fence=SimpleNamespace(fence=0))
+        return SimpleNamespace(stores=stores, footing=footing)
+
+    def ends(self) -> None:
+        """Let the process end as a kill does; another one takes its place."""
+        self.jobs = runner.Jobs(self._settings, self.clock)
+
+    def report(self) -> JobReport:
+        """Return what was said last of the only job."""
+        (report,) = self.log.fold.jobs.values()
+        return report
 
 
 @pytest.fixture
@@ -167,3 +189,80 @@ def test_an_erasure_that_was_deleted_on_the_way_ends_as_done(world: World) -> No
     (report,) = world.log.fold.jobs.values()
     assert report.state is JobState.DONE
     assert report.facts == HELD
+
+
+class TestAttempts:
+    @pytest.mark.parametrize("do", [AUDIT, {"job": "replay"}])
+    def test_a_job_with_which_its_drivers_end_is_given_up(
+        self, world: World, do: dict[str, Any]
+    ) -> None:
+        """After three of them it has failed, and says why; who waits behind it has its turn."""
+        world.ask("acme", "heavy", do)
+        world.ask("zeta", "next", AUDIT)
+        for _life in range(3):
+            assert world.slices(2) == ["heavy", "heavy"]
+            world.ends()
+
+        assert world.slices(4) == ["next", "next", "next"]
+        heavy, following = world.log.fold.jobs.values()
+        assert (heavy.state, following.state) == (JobState.FAILED, JobState.DONE)
+        assert heavy.outcome == {
+            "error": "a job must end before its driver does, but 3 drivers ended while they worked "
+            "on it; look at why they did, such as their memory, then ask again"
+        }
+
+    def test_the_last_attempt_may_end_it(self, world: World) -> None:
+        """Two drivers that were killed, as when a node is lost, cost it nothing but time."""
+        world.ask("acme", "audit", AUDIT)
+        for _life in range(2):
+            world.slices(2)
+            world.ends()
+        world.slices(3)
+
+        assert (world.report().state, world.report().attempts) == (JobState.DONE, 3)
+
+    def test_a_driver_that_is_told_to_stop_is_no_attempt(self, world: World) -> None:
+        """However often it is started anew, as with new settings."""
+        world.ask("acme", "audit", AUDIT)
+        for _life in range(9):
+            world.slices(2)
+            world.jobs.rest(world.cycle)
+            assert (world.report().state, world.report().attempts) == (JobState.RUNNING, 0)
+            world.ends()
+        world.slices(3)
+
+        assert world.report().state is JobState.DONE
+
+    def test_what_begins_again_in_one_process_is_one_attempt(self, world: World) -> None:
+        """A broker that is away ends no process."""
+        world.ask("acme", "audit", AUDIT)
+        for _time in range(9):
+            world.slices(1)
+            world.broken = True
+            world.slices(1)
+            world.broken = False
+            world.clock.advance(60_000)
+
+        assert (world.report().state, world.report().attempts) == (JobState.RUNNING, 1)
+
+    def test_an_erasure_that_waits_outlives_any_number_of_drivers(self, world: World) -> None:
+        """It holds nothing, waits for a day, and must not be given up."""
+        world.ask("acme", "erase", ERASE)
+        for _life in range(9):
+            world.slices(1)
+            world.ends()
+        world.waiting.clear()
+        world.slices(1)
+
+        assert world.report().state is JobState.DONE
+
+    def test_a_cancelled_job_ends_as_cancelled(self, world: World) -> None:
+        """Also one that has ended its drivers."""
+        world.ask("acme", "heavy", AUDIT)
+        for _life in range(3):
+            world.slices(1)
+            world.ends()
+        world.log.add(delete_record(Edit("acme", "job", "heavy", 1, "test", 0)))
+        world.slices(3)
+
+        assert world.report().state is JobState.CANCELLED

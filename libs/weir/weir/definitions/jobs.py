@@ -1,7 +1,8 @@
 """What the driver says of jobs: one record when it begins one, one when it ends.
 
-A record says everything anew, so the last one of a job is its state. What a job must
-know again after a crash stands in `facts` of the record that begins it.
+And one whenever another process begins it again, since the one before has ended on the way. A
+record says everything anew, so the last one of a job is its state. What a job must know again
+after a crash stands in `facts` of the record that begins it.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ class JobReport:
         at_ms: When this was said, by the driver's clock.
         facts: What it goes on with after a crash.
         outcome: With what it ended; empty while it runs.
+        attempts: How many processes have begun it, without those that were told to stop; an
+            earlier release does not say it.
     """
 
     vid: int
@@ -57,6 +60,7 @@ class JobReport:
     at_ms: int = 0
     facts: Mapping[str, Any] = field(default_factory=dict)
     outcome: Mapping[str, Any] = field(default_factory=dict)
+    attempts: int = 1
 
 
 def job_record(report: JobReport, *, fence: int, by: str = "panes") -> NewRecord:
@@ -77,6 +81,7 @@ def job_record(report: JobReport, *, fence: int, by: str = "panes") -> NewRecord
         "state": report.state.value,
         "facts": dict(report.facts),
         "outcome": dict(report.outcome),
+        "attempts": report.attempts,
     }
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return NewRecord(f"{DRIVER_PREFIX}{RECORD}".encode(), text.encode())
@@ -95,6 +100,7 @@ def read_report(record: Mapping[str, Any]) -> JobReport:
         at_ms=int(record["at_ms"]),
         facts=dict(record.get("facts") or {}),
         outcome=dict(record.get("outcome") or {}),
+        attempts=int(record.get("attempts", 1)),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weir.definitions.fold import Definitions
-from weir.definitions.job import Adopt, Erase, Job
+from weir.definitions.job import Adopt, Audit, Erase, Job, Replay
 from weir.definitions.jobs import KIND, JobAsked
 
 
@@ -62,3 +62,8 @@ def _waits_for_a_batch(asked: JobAsked) -> bool:
 def is_quick(asked: JobAsked) -> bool:
     """Tell whether a job is done in no time, and so before all others."""
     return isinstance(asked.model.do, Adopt)
+
+
+def reads_the_log(asked: JobAsked) -> bool:
+    """Tell whether a job takes time and memory that depend on what the log holds."""
+    return isinstance(asked.model.do, Audit | Replay)

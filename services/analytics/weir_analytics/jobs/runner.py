@@ -10,7 +10,8 @@ again between two others.
 
 What a job must know again after a crash is recorded before it does anything; then a
 crash anywhere leads back here, and it begins again by what was recorded. Whether that
-does anything twice is for each task to say.
+does anything twice is for each task to say. A job with which one process after the other
+ends is given up: it may be the job that ends them, and counting with them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from weir.formats import NewerFormatError
 from weir_analytics.jobs.adopt import AdoptTask
 from weir_analytics.jobs.audit import AuditTask
 from weir_analytics.jobs.erase import EraseTask
-from weir_analytics.jobs.open_jobs import is_quick, open_jobs
+from weir_analytics.jobs.open_jobs import is_quick, open_jobs, reads_the_log
 from weir_analytics.jobs.replay import ReplayTask
 from weir_analytics.jobs.schedule import Schedule
 from weir_analytics.jobs.task import PASSING, NotNowError, Outcome, RefusedError, Task
@@ -50,6 +51,8 @@ TOLD_BYTES: Final = 1_000_000
 # Of each list of an outcome, what its record in the log keeps.
 RECORDED_ITEMS: Final = 100
 NOT_NOW_S: Final = 0.5
+# Processes that may end while they work on a job.
+MOST_ATTEMPTS: Final = 3
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 60.0
 
@@ -78,6 +81,7 @@ class Jobs:
     _now: _UnderWay | None = None
     _open: FoldMemo[list[JobAsked]] = field(default_factory=lambda: FoldMemo(open_jobs))
     _waits: dict[int, float] = field(default_factory=dict)
+    _begun_here: set[int] = field(default_factory=set)
     _ask_at_s: float = 0.0
     _gave_way: str | None = None
     _tell_at_s: dict[int, float] = field(default_factory=dict)
@@ -173,10 +177,13 @@ class Jobs:
 
     def _begun(self, cycle: Cycle, asked: JobAsked) -> _UnderWay:
         """Begin a job, or begin it again after a crash."""
+        if asked.report is not None:
+            self._attempt(cycle, asked, asked.report)
         task = _task(self.settings, asked)
         if asked.report is None:
             facts = task.facts(cycle)
             self._append(cycle, JobReport(asked.definition.vid, JobState.RUNNING, facts=facts))
+            self._begun_here.add(asked.definition.vid)
         else:
             facts = asked.report.facts
         if asked.definition.vid not in self._waits:
@@ -184,15 +191,50 @@ class Jobs:
         task.begin(cycle, facts)
         return _UnderWay(asked, task, cycle.footing.fence.fence, facts)
 
+    def _attempt(self, cycle: Cycle, asked: JobAsked, report: JobReport) -> None:
+        """Record that this process begins what another one has begun.
+
+        Raises:
+            RefusedError: If too many have ended with it.
+        """
+        vid = asked.definition.vid
+        if vid in self._begun_here or asked.stopping or not reads_the_log(asked):
+            return
+        if report.attempts >= MOST_ATTEMPTS:
+            msg = (
+                f"a job must end before its driver does, but {report.attempts} drivers ended while "
+                "they worked on it; look at why they did, such as their memory, then ask again"
+            )
+            raise RefusedError(msg)
+        self._append(cycle, replace(report, attempts=report.attempts + 1))
+        self._begun_here.add(vid)
+
+    def rest(self, cycle: Cycle) -> None:
+        """Say that the process ends since it was told to, whatever it has begun.
+
+        Raises:
+            KafkaException: If the log did not confirm it; then it counts as an attempt.
+            TimeoutError: The same.
+        """
+        self._drop()
+        definitions, fence = cycle.stores.definitions, cycle.footing.fence.fence
+        for vid in sorted(self._begun_here):
+            report = definitions.fold.jobs.get(vid)
+            if report is not None and not report.state.final:
+                report = replace(report, at_ms=self.clock.now_ms(), attempts=report.attempts - 1)
+                # Who has started meanwhile counts alone; nobody reads this then.
+                definitions.append(job_record(report, fence=fence))
+        self._begun_here.clear()
+
     def _end(self, cycle: Cycle, asked: JobAsked, state: JobState, outcome: Outcome) -> None:
         """Say with what a job ended: whole to who looks now, shortened for ever."""
-        facts = self._now.facts if self._now else asked.report.facts if asked.report else {}
+        vid, fold = asked.definition.vid, cycle.stores.definitions.fold
+        said = fold.jobs.get(vid, JobReport(vid, state))
         self._tell(asked, state, outcome)
-        report = JobReport(
-            asked.definition.vid, state, facts=facts, outcome=shortened(outcome, RECORDED_ITEMS)
-        )
-        self._append(cycle, report)
+        told = shortened(outcome, RECORDED_ITEMS)
+        self._append(cycle, replace(said, state=state, outcome=told))
         self._waits.pop(asked.definition.vid, None)
+        self._begun_here.discard(asked.definition.vid)
         self._tell_at_s.pop(asked.definition.vid, None)
         self._drop()
         self.ended(outcome)

@@ -208,6 +208,8 @@ class Driver:
             between.end()
         if self._failure is not None:
             raise self._failure
+        if self._jobs is not None:
+            self._jobs.rest(cycle)
 
     def _stream(self, cycle: Cycle) -> StreamingQuery:
         starting = checkpoint.starting_offsets(names.EVENTS, cycle.footing.target)
