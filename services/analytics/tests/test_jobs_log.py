@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +23,7 @@ from weir.definitions.history import Definition
 from weir.definitions.job import Audit, Job, Replay
 from weir.definitions.jobs import JobAsked, JobState, job_named
 from weir.definitions.records import Edit, put_record
-from weir_analytics.jobs import schedule
+from weir_analytics.jobs import replay, schedule
 from weir_analytics.jobs.recount import Part, Recount, Terms
 from weir_analytics.jobs.replay import PutBack, ReplayTask
 from weir_analytics.jobs.runner import Jobs
@@ -80,25 +81,37 @@ def log(
     return Log(settings_for(tmp_path, kafka), World(kafka, "redis://127.0.0.1:1/0"))
 
 
-def quarantine(log: Log, count: int = COPIES, topic_id: str = "first", ids: str = "e") -> None:
+def quarantine(
+    log: Log, count: int = COPIES, topic_id: str = "first", ids: str = "e", tenant: str = "acme"
+) -> None:
     """Copy items of a log that an older release could not use."""
     writer = QuarantineWriter(log.settings.kafka)
     for i in range(count):
         item = {"specversion": "1.0", "id": f"{ids}{i}", "source": "s", "type": "t"}
         origin = Origin(names.EVENTS, topic_id, 0, i, 1_800_000_000_000 + i)
         value = json.dumps(item).encode()
-        writer.send(Copy(origin, value, "too_deep", "acme", "web"))
+        writer.send(Copy(origin, value, "too_deep", tenant, "web"))
     assert writer.flush() == count
 
 
 class Run:
     """A replay, from its beginning to its end or to where it breaks."""
 
-    def __init__(self, log: Log, wanted: Replay | None = None) -> None:
-        asked = Definition(7, "acme", "job", "j1", 1, None, "put", "", "test", 0)
+    def __init__(
+        self,
+        log: Log,
+        wanted: Replay | None = None,
+        definitions: Any = None,
+        fence: int = 0,
+        tenant: str = "acme",
+    ) -> None:
+        asked = Definition(7, tenant, "job", "j1", 1, None, "put", "", "test", 0)
         self.task = ReplayTask(log.settings, asked, wanted or Replay())
-        stores = SimpleNamespace(definitions=SimpleNamespace(fold=Definitions()))
-        self.cycle: Any = SimpleNamespace(stores=stores)
+        self.held: list[int] = []
+        alone = SimpleNamespace(fold=Definitions(), check_fence_now=lambda _fence: None)
+        stores = SimpleNamespace(definitions=definitions or alone)
+        footing = SimpleNamespace(fence=SimpleNamespace(fence=fence))
+        self.cycle: Any = SimpleNamespace(stores=stores, footing=footing)
 
     def facts(self) -> Mapping[str, Any]:
         """Return what is recorded before anything is done."""
@@ -109,7 +122,8 @@ class Run:
         self.task.begin(self.cycle, facts)
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            outcome = self.task.step(self.cycle, lambda: False)
+            outcome = self.task.step(self.cycle, partial(next, iter([False]), True))
+            self.held.append(self.task.held)
             if outcome is not None:
                 self.task.close()
                 return outcome
@@ -200,6 +214,54 @@ class TestReplay:
         assert len(places) == COPIES
         assert all(len(partitions) == 1 for partitions in places.values())
         assert len(set.union(*places.values())) == 2
+
+    def test_more_than_may_be_held_come_back_in_turns(
+        self, log: Log, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Each once, also where a batch has copied again; what is another tenant's is not held."""
+        for _time in range(2):
+            quarantine(log)
+        quarantine(log, 3 * COPIES, "other", "o", "zeta")
+        first = Run(log, Replay.model_validate({"until": "2027-01-15T08:00:00.020Z"}))
+        facts = first.facts()
+        assert (first.end(facts)["replayed"], max(first.held)) == (20, 20)
+        others = Run(log, tenant="zeta")
+        assert others.end(others.facts())["replayed"] == 3 * COPIES
+
+        monkeypatch.setattr(replay, "MOST_ORIGINS", 10)
+        again = Run(log)
+        assert again.end({**again.facts(), "begin": facts["begin"]}) == {
+            "replayed": 30,
+            "already": 20,
+            "still": {},
+            "dry_run": False,
+        }
+        # Of what is asked for, and of what stands in the log and may have no note.
+        assert 0 < max(again.held) <= 10 + 10
+        assert len(set(log.origins())) == len(log.origins()) == 4 * COPIES
+        assert set(log.notes()) == set(log.origins())
+        # Of this tenant's twenty in the log ten were noted again.
+        assert len(log.notes()) == 4 * COPIES + 10
+
+    def test_more_than_may_be_held_stand_in_the_log_without_a_note(
+        self, log: Log, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Their notes are written on the way, so none comes back twice."""
+        quarantine(log)
+        with monkeypatch.context() as patched:
+            patched.setattr(PutBack, "note", lambda *_: None)
+            first = Run(log)
+            facts = first.facts()
+            first.end(facts)
+        assert (len(log.origins()), log.notes()) == (COPIES, [])
+
+        monkeypatch.setattr(replay, "MOST_ORIGINS", 10)
+        again = Run(log)
+        outcome = again.end(facts)
+        assert (outcome["replayed"], outcome["already"]) == (0, COPIES)
+        assert max(again.held) <= 20
+        assert len(log.origins()) == COPIES
+        assert set(log.notes()) == set(log.origins())
 
     def test_cancelled_it_ends_where_it_is(self, log: Log) -> None:
         """Nothing more is put back."""

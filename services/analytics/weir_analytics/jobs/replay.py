@@ -11,13 +11,16 @@ that it always had, and is counted like any other event. It is put back once:
 - A driver that was paused may put back what its successor has put back, too. Both records
   have one identity and one key: the second is a duplicate.
 
+The log is gone through for a bounded number of origins at a time (`origins.py`): for what is
+asked for, for what of that was put back, and for the rest.
+
 The partition of an event is chosen as ingest does (murmur2); no transactions.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from confluent_kafka import KafkaException, Message
@@ -29,17 +32,25 @@ from weir.definitions.job import Job, Replay
 from weir.definitions.jobs import JobState
 
 from weir_analytics.jobs.mended import Whole, is_wanted, mended, whole_of
+from weir_analytics.jobs.origins import Found, Origins
 from weir_analytics.jobs.task import Outcome, Progress
 from weir_analytics.jobs.walk import Walk
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.history import headers_of
 from weir_analytics.panes.log_offsets import LogOffsets
+from weir_analytics.panes.quarantine import event_owner
 from weir_analytics.panes.stored import StoredWriter
 from weir_analytics.settings import Settings
 
 FLUSH_S: Final = 30.0
 CUT: Final = "cut"
 """Among what is still of no use: only the beginning of the record was kept."""
+MOST_ORIGINS: Final = 500_000
+"""How many are held at a time."""
+# Readings of the log for a share of the origins.
+_WALKS: Final = 3
+
+_Stage = tuple[Walk, Callable[[Sequence[Message]], None]]
 
 
 class ReplayTask:
@@ -49,20 +60,29 @@ class ReplayTask:
         self.stopping = False
         self._settings, self._asked, self._wanted = settings, asked, wanted
         self._back: PutBack | None = None
-        self._walks: list[tuple[Walk, Callable[[Sequence[Message]], None]]] = []
-        self._at = 0
-        # Origins that stand in the log again; those of them that have no note.
-        self._done: set[str] = set()
+        self._stages: Iterator[_Stage] = iter(())
+        self._stage: _Stage | None = None
+        self._past = Progress(0, 0)
+        self._origins = Origins(MOST_ORIGINS)
+        # Origins that stand in the log again, and have no note as far as is known.
         self._unnoted: set[str] = set()
-        self._seen: set[str] = set()
+        self._in_order = False
         self._put = self._already = 0
         self._still: Counter[str] = Counter()
 
     @property
     def progress(self) -> Progress:
-        """Return how many records were looked at, of all to look at."""
-        found = [walk.progress for walk, _take in self._walks]
-        return Progress(sum(p.at for p in found), sum(p.of for p in found))
+        """Return how many records were looked at, of all to look at as far as is known."""
+        if self._stage is None:
+            return self._past
+        here = self._stage[0].progress
+        later = _WALKS * self._origins.later * here.of
+        return Progress(self._past.at + here.at, self._past.of + here.of + later)
+
+    @property
+    def held(self) -> int:
+        """How many origins are held."""
+        return len(self._origins) + len(self._unnoted)
 
     def facts(self, cycle: Cycle) -> Mapping[str, Any]:
         """Return what is to be looked at, and where the log ended before."""
@@ -78,38 +98,49 @@ class ReplayTask:
         return {"low": _named(low), "high": _named(high), "begin": _named(begin)}
 
     def begin(self, cycle: Cycle, facts: Mapping[str, Any]) -> None:
-        """Open the three readings: what was put back, what is noted, what is asked for."""
-        del cycle
-        kafka = self._settings.kafka
+        """Open the first reading."""
         low, high, begin = (_numbered(facts[name]) for name in ("low", "high", "begin"))
-        _low, noted = LogOffsets(kafka, names.QUARANTINE).ends()
-        _first, end = LogOffsets(kafka, names.EVENTS).ends()
-        self._walks = [
-            (Walk(kafka, names.EVENTS, begin, end), self._find_put_back),
-            (Walk(kafka, names.QUARANTINE, low, noted), self._find_noted),
-            (Walk(kafka, names.QUARANTINE, low, high), self._look_into),
-        ]
+        del cycle
         self._back = PutBack(self._settings, self._asked.vid)
+        self._stages = self._readings(low, high, begin)
+        self._stage = next(self._stages, None)
+
+    def _readings(
+        self, low: Mapping[int, int], high: Mapping[int, int], begin: Mapping[int, int]
+    ) -> Iterator[_Stage]:
+        """Yield one reading after the other, each with what takes its records."""
+        kafka = self._settings.kafka
+        copies = LogOffsets(kafka, names.QUARANTINE)
+        _first, end = LogOffsets(kafka, names.EVENTS).ends()
+        yield Walk(kafka, names.EVENTS, begin, end), self._find_put_back
+        while True:
+            yield Walk(kafka, names.QUARANTINE, low, high), self._find_asked
+            _low, noted = copies.ends()
+            yield Walk(kafka, names.QUARANTINE, low, noted), self._find_noted
+            self._note_unnoted()
+            self._in_order = True
+            yield Walk(kafka, names.QUARANTINE, low, high), self._look_into
+            if not self._origins.next_share():
+                return
 
     def step(self, cycle: Cycle, is_over: Callable[[], bool]) -> Outcome | None:
         """Go on reading; what is found in a slice is in the log again when it returns."""
         del cycle
-        while self._at < len(self._walks):
-            if self._at == 2 and self._unnoted:
-                self._note(self._unnoted)
-                self._unnoted = set()
-            if self._at == 2 and self.stopping:
-                return self._outcome()
-            walk, take = self._walks[self._at]
+        while self._stage is not None and not (self.stopping and self._in_order):
+            walk, take = self._stage
             if not walk.each(take, is_over):
                 return None
-            self._at += 1
+            done = walk.progress.of
+            walk.close()
+            self._past = Progress(self._past.at + done, self._past.of + done)
+            self._stage = None
+            self._stage = next(self._stages, None)
         return self._outcome()
 
     def close(self) -> None:
-        """Close the connections; everything that was sent has been confirmed."""
-        for walk, _take in self._walks:
-            walk.close()
+        """Close the connection; everything that was sent has been confirmed."""
+        if self._stage is not None:
+            self._stage[0].close()
 
     def _outcome(self) -> Outcome:
         told = "would_replay" if self._wanted.dry_run else "replayed"
@@ -125,46 +156,63 @@ class ReplayTask:
     def _find_put_back(self, messages: Sequence[Message]) -> None:
         for message in messages:
             origin = origin_of(dict(headers_of(message) or ()))
-            if origin is not None:
-                self._done.add(origin)
-                self._unnoted.add(origin)
+            if origin is None or event_owner(message.value())[0] != self._asked.tenant:
+                continue
+            self._unnoted.add(origin)
+        over = len(self._unnoted) - MOST_ORIGINS
+        if over > 0:
+            # Some may have a note; a second one says the same.
+            self._note({self._unnoted.pop() for _ in range(over)})
 
     def _find_noted(self, messages: Sequence[Message]) -> None:
         for message in messages:
             headers = dict(headers_of(message) or ())
             origin = origin_of(headers)
             if names.HEADER_REPLAYED in headers and origin is not None:
-                self._done.add(origin)
+                self._origins.put_back(origin)
                 self._unnoted.discard(origin)
+
+    def _note_unnoted(self) -> None:
+        for origin in self._unnoted:
+            self._origins.put_back(origin)
+        if self._unnoted:
+            self._note(self._unnoted)
+        self._unnoted = set()
 
     # ── what is asked for ───────────────────────────────────────────────────
 
-    def _look_into(self, messages: Sequence[Message]) -> None:
-        found = [whole_of(dict(headers_of(m) or ()), m.value()) for m in messages]
-        put: dict[str, Admitted] = {}
-        for copy in found:
+    def _asked_for(self, messages: Sequence[Message]) -> Iterator[Whole]:
+        for message in messages:
+            copy = whole_of(dict(headers_of(message) or ()), message.value())
             if copy is not None and is_wanted(self._wanted, self._asked.tenant, copy):
+                yield copy
+
+    def _find_asked(self, messages: Sequence[Message]) -> None:
+        for copy in self._asked_for(messages):
+            self._origins.ask(copy.origin)
+
+    def _look_into(self, messages: Sequence[Message]) -> None:
+        put: dict[str, Admitted] = {}
+        for copy in self._asked_for(messages):
+            found = self._origins.judge(copy.origin)
+            if found is Found.BACK:
+                self._already += 1
+            elif found is Found.ASKED:
                 self._judge(copy, put)
-        self._put += len(put)
+            # A batch that ran again has copied again, or it is of another share.
         if put and not self._wanted.dry_run and self._back is not None:
             self._back.put(put)
-            self._done |= put.keys()
             self._note(put)
+        self._put += len(put)
 
     def _judge(self, copy: Whole, put: dict[str, Admitted]) -> None:
-        if copy.origin in self._seen:
-            return  # a batch that ran again copies again
-        self._seen.add(copy.origin)
-        if copy.origin in self._done:
-            self._already += 1
-            return
         found = mended(copy)
         if copy.is_cut:
             self._still[CUT] += 1
-        elif isinstance(found, Admitted):
-            put[copy.origin] = found
-        else:
+        elif not isinstance(found, Admitted):
             self._still[found.reason.value] += 1
+        else:
+            put[copy.origin] = found
 
     def _note(self, origins: set[str] | Mapping[str, Admitted]) -> None:
         if self._back is not None:
