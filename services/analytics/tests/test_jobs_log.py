@@ -16,14 +16,16 @@ import pytest
 import redis
 from confluent_kafka import Producer
 from weir import names
+from weir.admission import Admitted, Refused
 from weir.clock import SystemClock
 from weir.commit import Verdict
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Definition
 from weir.definitions.job import Audit, Job, Replay
 from weir.definitions.jobs import JobAsked, JobState, job_named
-from weir.definitions.records import Edit, put_record
+from weir.definitions.records import DriverStart, Edit, put_record, start_record
 from weir_analytics.jobs import replay, schedule
+from weir_analytics.jobs.mended import Whole, mended
 from weir_analytics.jobs.recount import Part, Recount, Terms
 from weir_analytics.jobs.replay import PutBack, ReplayTask
 from weir_analytics.jobs.runner import Jobs
@@ -262,6 +264,36 @@ class TestReplay:
         assert max(again.held) <= 20
         assert len(log.origins()) == COPIES
         assert set(log.notes()) == set(log.origins())
+
+    def test_a_driver_that_was_paused_puts_nothing_back(
+        self, log: Log, new_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Another one has started, and put back everything: the first one ends."""
+        monkeypatch.setattr(names, "DEFINITIONS", new_topic("definitions"))
+        quarantine(log)
+        drivers = [DefinitionsLog(log.settings.kafka) for _ in range(2)]
+        paused = [True]
+
+        def driver(at: int) -> Run:
+            fence = drivers[at].append(start_record(DriverStart("a", 1, "start"), at_ms=0))
+            return Run(log, definitions=drivers[at], fence=fence)
+
+        def slow(copy: Whole) -> Admitted | Refused:
+            if paused.pop() if paused else False:
+                second = driver(1)
+                assert second.end(second.facts())["replayed"] == COPIES
+            return mended(copy)
+
+        monkeypatch.setattr(replay, "mended", slow)
+        first = driver(0)
+        try:
+            with pytest.raises(VerdictError, match="another driver runs") as caught:
+                first.end(first.facts())
+        finally:
+            for one in drivers:
+                one.close()
+        assert caught.value.verdict is Verdict.FENCED
+        assert len(set(log.origins())) == len(log.origins()) == COPIES
 
     def test_cancelled_it_ends_where_it_is(self, log: Log) -> None:
         """Nothing more is put back."""

@@ -8,8 +8,9 @@ that it always had, and is counted like any other event. It is put back once:
 - A crash may fall between the two. So a job records where the log ended before it put
   anything back, and whoever begins it again first reads the origins that stand behind
   that, and writes their notes.
-- A driver that was paused may put back what its successor has put back, too. Both records
-  have one identity and one key: the second is a duplicate.
+- A driver that was paused looks whether another one has started before it puts anything
+  back. If it is paused right behind that look, both records have one identity and one key:
+  within the horizon the second is a duplicate.
 
 The log is gone through for a bounded number of origins at a time (`origins.py`): for what is
 asked for, for what of that was put back, and for the rest.
@@ -60,6 +61,7 @@ class ReplayTask:
         self.stopping = False
         self._settings, self._asked, self._wanted = settings, asked, wanted
         self._back: PutBack | None = None
+        self._cycle: Cycle | None = None
         self._stages: Iterator[_Stage] = iter(())
         self._stage: _Stage | None = None
         self._past = Progress(0, 0)
@@ -100,7 +102,7 @@ class ReplayTask:
     def begin(self, cycle: Cycle, facts: Mapping[str, Any]) -> None:
         """Open the first reading."""
         low, high, begin = (_numbered(facts[name]) for name in ("low", "high", "begin"))
-        del cycle
+        self._cycle = cycle
         self._back = PutBack(self._settings, self._asked.vid)
         self._stages = self._readings(low, high, begin)
         self._stage = next(self._stages, None)
@@ -124,7 +126,11 @@ class ReplayTask:
                 return
 
     def step(self, cycle: Cycle, is_over: Callable[[], bool]) -> Outcome | None:
-        """Go on reading; what is found in a slice is in the log again when it returns."""
+        """Go on reading; what is found in a slice is in the log again when it returns.
+
+        Raises:
+            VerdictError: FENCED if another driver has started.
+        """
         del cycle
         while self._stage is not None and not (self.stopping and self._in_order):
             walk, take = self._stage
@@ -201,6 +207,7 @@ class ReplayTask:
                 self._judge(copy, put)
             # A batch that ran again has copied again, or it is of another share.
         if put and not self._wanted.dry_run and self._back is not None:
+            self._check_fence()
             self._back.put(put)
             self._note(put)
         self._put += len(put)
@@ -213,6 +220,11 @@ class ReplayTask:
             self._still[found.reason.value] += 1
         else:
             put[copy.origin] = found
+
+    def _check_fence(self) -> None:
+        if self._cycle is not None:
+            definitions = self._cycle.stores.definitions
+            definitions.check_fence_now(self._cycle.footing.fence.fence)
 
     def _note(self, origins: set[str] | Mapping[str, Admitted]) -> None:
         if self._back is not None:

@@ -151,6 +151,17 @@ class DefinitionsLog:
             msg = f"fence must be {fence}, the newest start record is {newest}: another driver runs"
             raise VerdictError(Verdict.FENCED, msg)
 
+    def check_fence_now(self, fence: int) -> None:
+        """Read up to the end, then check the fence: nobody else had started a moment ago.
+
+        Raises:
+            VerdictError: FENCED if somebody had.
+            KafkaException: If no broker answered.
+            TimeoutError: If what was written did not come.
+        """
+        self.read_to(self.end())
+        self.check_fence(fence)
+
     def _take(self, messages: list[Message]) -> None:
         for message in messages:
             error = message.error()
