@@ -22,8 +22,9 @@ from weir.commit import Verdict
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Definition
 from weir.definitions.job import Audit, Job, Replay
-from weir.definitions.jobs import JobAsked, JobState, job_named
+from weir.definitions.jobs import JobAsked, JobReport, JobState, job_named, job_record
 from weir.definitions.records import DriverStart, Edit, put_record, start_record
+from weir.erasure import subject_hash
 from weir_analytics.jobs import replay, schedule
 from weir_analytics.jobs.mended import Whole, mended
 from weir_analytics.jobs.recount import Part, Recount, Terms
@@ -46,6 +47,7 @@ from .live_job import HORIZON_MS, METRIC, World, recount
 pytestmark = pytest.mark.kafka
 
 COPIES = 50
+KEY = b"a key for the hashes of subjects"
 
 
 @dataclass
@@ -86,10 +88,11 @@ def log(
 def quarantine(
     log: Log, count: int = COPIES, topic_id: str = "first", ids: str = "e", tenant: str = "acme"
 ) -> None:
-    """Copy items of a log that an older release could not use."""
+    """Copy items of a log that an older release could not use; of two subjects, in turn."""
     writer = QuarantineWriter(log.settings.kafka)
     for i in range(count):
         item = {"specversion": "1.0", "id": f"{ids}{i}", "source": "s", "type": "t"}
+        item["subject"] = f"user-{i % 2}"
         origin = Origin(names.EVENTS, topic_id, 0, i, 1_800_000_000_000 + i)
         value = json.dumps(item).encode()
         writer.send(Copy(origin, value, "too_deep", tenant, "web"))
@@ -294,6 +297,33 @@ class TestReplay:
                 one.close()
         assert caught.value.verdict is Verdict.FENCED
         assert len(set(log.origins())) == len(log.origins()) == COPIES
+
+    @pytest.mark.parametrize("dry_run", [False, True])
+    def test_nothing_comes_back_about_who_was_erased(
+        self, log: Log, tmp_path: Path, dry_run: bool
+    ) -> None:
+        """It is told as such, and would be counted as erased; another tenant's erasure is none."""
+        (tmp_path / "hash_key").write_bytes(KEY)
+        log.settings = log.settings.model_copy(update={"secrets_dir": tmp_path})
+        quarantine(log)
+        fold = Definitions()
+        fold.apply(0, *start_record(DriverStart("a", 1, "start"), at_ms=0))
+        for tenant, subject in (("acme", "user-1"), ("zeta", "user-0")):
+            do = {"job": "erase", "subject_hash": subject_hash(KEY, tenant, subject)}
+            put = put_record(Edit(tenant, "job", "e", None, "test", 0), json.dumps({"do": do}))
+            vid = fold.next_offset
+            fold.apply(vid, *put)
+            report = JobReport(vid, JobState.RUNNING, facts={"topic_id": "t", "offsets": {}})
+            fold.apply(vid + 1, *job_record(report, fence=0))
+        alone = SimpleNamespace(fold=fold, check_fence_now=lambda _fence: None)
+        run = Run(log, Replay(dry_run=dry_run), definitions=alone)
+
+        told = "would_replay" if dry_run else "replayed"
+        outcome = run.end(run.facts())
+        assert (outcome[told], outcome["still"]) == (COPIES // 2, {"erased": COPIES // 2})
+        values = [message.value() for message in log.read(names.EVENTS)]
+        assert len(values) == (0 if dry_run else COPIES // 2)
+        assert not any(b"user-1" in value for value in values)
 
     def test_cancelled_it_ends_where_it_is(self, log: Log) -> None:
         """Nothing more is put back."""

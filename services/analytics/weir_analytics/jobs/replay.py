@@ -15,6 +15,8 @@ that it always had, and is counted like any other event. It is put back once:
 The log is gone through for a bounded number of origins at a time (`origins.py`): for what is
 asked for, for what of that was put back, and for the rest.
 
+An event about somebody who was erased is not put back: nothing of it is to be kept anew.
+
 The partition of an event is chosen as ingest does (murmur2); no transactions.
 """
 
@@ -28,9 +30,12 @@ from confluent_kafka import KafkaException, Message
 from weir import names
 from weir.admission import Admitted
 from weir.definitions.fold import Definitions
+from weir.definitions.fold_memo import FoldMemo
 from weir.definitions.history import Definition
 from weir.definitions.job import Job, Replay
 from weir.definitions.jobs import JobState
+from weir.erasure import Subjects, erasures
+from weir.event import read_event
 
 from weir_analytics.jobs.mended import Whole, is_wanted, mended, whole_of
 from weir_analytics.jobs.origins import Found, Origins
@@ -46,6 +51,8 @@ from weir_analytics.settings import Settings
 FLUSH_S: Final = 30.0
 CUT: Final = "cut"
 """Among what is still of no use: only the beginning of the record was kept."""
+ERASED: Final = "erased"
+"""The same: it is about somebody who was erased, and stays where it is."""
 MOST_ORIGINS: Final = 500_000
 """How many are held at a time."""
 # Readings of the log for a share of the origins.
@@ -71,6 +78,7 @@ class ReplayTask:
         self._in_order = False
         self._put = self._already = 0
         self._still: Counter[str] = Counter()
+        self._erased = FoldMemo(lambda fold: _erased(fold, asked.tenant, settings.hash_key))
 
     @property
     def progress(self) -> Progress:
@@ -218,8 +226,18 @@ class ReplayTask:
             self._still[CUT] += 1
         elif not isinstance(found, Admitted):
             self._still[found.reason.value] += 1
+        elif self._is_erased(found):
+            self._still[ERASED] += 1
         else:
             put[copy.origin] = found
+
+    def _is_erased(self, found: Admitted) -> bool:
+        """Tell whether it would be accounted as erased, since the erasure holds already."""
+        if self._cycle is None:
+            return False
+        erased = self._erased.of(self._cycle.stores.definitions.fold)
+        subject = read_event(found.value).get("subject") if erased is not None else None
+        return erased is not None and isinstance(subject, str) and erased.is_one(subject)
 
     def _check_fence(self) -> None:
         if self._cycle is not None:
@@ -304,6 +322,12 @@ def unfinished(fold: Definitions, tenant: str, end: Mapping[int, int]) -> dict[i
         for partition, offset in _numbered(report.facts.get("begin", {})).items():
             begin[partition] = min(begin.get(partition, offset), offset)
     return begin
+
+
+def _erased(fold: Definitions, tenant: str, hash_key: bytes) -> Subjects | None:
+    """Return who of a tenant was erased; None for nobody."""
+    hashes = frozenset(one.hash for one in erasures(fold) if one.tenant == tenant)
+    return Subjects(tenant, hashes, hash_key) if hashes else None
 
 
 def _named(offsets: Mapping[int, int]) -> dict[str, int]:
