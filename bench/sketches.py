@@ -36,7 +36,7 @@ from weir.sketches import (
     merge_kll,
 )
 
-# More than the largest usual sketch, of k 12,800 for p99.9, holds one by one.
+# More than the largest usual sketch, of k 8,500 for p99.9, holds one by one.
 VALUES = 20_000
 # Trials by how many parts are merged, of each shape: 10,000 parts cost five times as much as one.
 TRIALS = {1: 250, 100: 250, 10_000: 100}

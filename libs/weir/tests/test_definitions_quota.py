@@ -95,6 +95,12 @@ class TestEstimate:
         assert estimate(large).memory_bytes > 2 * estimate(small).memory_bytes
         assert estimate(metric("p99.9")).memory_bytes > 10 * estimate(metric("p50")).memory_bytes
 
+    def test_the_finest_percentile_fits_with_all_else_as_usual(self) -> None:
+        """A thousand series of p99.9, kept as long as is usual, are within a tenant's budget."""
+        given = {"name": "m", "events": {"type": "t"}, "value": "data.x", "by": ["data.k"]}
+        made = Metric.model_validate({**given, "aggregates": ["p99.9"]})
+        assert TENANT_BYTES / 2 < estimate(made).memory_bytes < TENANT_BYTES
+
     def test_many_series_share_the_events(self) -> None:
         """A thousand series cannot all be as busy as one alone."""
         one, many = (

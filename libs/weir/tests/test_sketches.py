@@ -166,7 +166,7 @@ class TestCompact:
 class TestSize:
     @pytest.mark.parametrize(
         ("percentiles", "k"),
-        [([0.5], 200), ([0.95], 200), ([0.5, 0.99], 800), ([0.01], 800), ([0.999], 12_800)],
+        [([0.5], 200), ([0.95], 200), ([0.5, 0.99], 800), ([0.01], 800), ([0.999], 8_500)],
     )
     def test_k_carries_the_percentile(self, percentiles: list[float], k: int) -> None:
         """The size follows from the percentile that lies nearest to an end."""
