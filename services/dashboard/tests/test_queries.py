@@ -30,25 +30,6 @@ class TestQuery:
         assert {s["slot"] for s in body["series"]} == {0, 1}
         assert (body["rev"], body["epoch"]) == (engine.rev, engine.epoch)
 
-    def test_a_metric_that_is_capped_says_so(
-        self, running: Any, engine: Any, metric: tuple[str, int]
-    ) -> None:
-        """Once some series are counted as `other` metric and answer tell it, and not before."""
-        name, vid = metric
-        start_s = ten_seconds_ago(3)
-        engine.commit({(vid, 10, start_s): {"=eu": Row(5)}})
-        with running.client() as http:
-            before = http.get(f"/metrics/{name}").json()
-            assert (before["capped"], before["series"]) == (False, 1)
-            assert http.post("/query", json=asked(name)).json()["notes"] == []
-            engine.commit({(vid, 10, start_s): {"*": Row(2)}})
-            assert http.get(f"/metrics/{name}").json()["capped"] is True
-            listed = http.get("/metrics").json()["items"]
-            assert [one["capped"] for one in listed if one["name"] == name] == [True]
-            body = http.post("/query", json=asked(name)).json()
-        assert [note["code"] for note in body["notes"]] == ["capped"]
-        assert total(body, "eu") == 5
-
     @pytest.mark.parametrize("left", ["nothing", "an older life"])
     def test_a_store_that_was_lost_is_no_zero(
         self, running: Any, engine: Any, metric: tuple[str, int], left: str
