@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Generator, Iterator
 
 import pytest
 from disruption.faults import NOT_TRIED
-from disruption.rig import seed_of_run
 from disruption.scene import Scene, scene
+from weir_local.seeds import repetition, seed_of_run
 
 SEED = seed_of_run()
 # What else a run can be told.
@@ -23,9 +22,7 @@ def pytest_runtest_makereport(
     """Say under a failure what repeats it."""
     report = yield
     if report.failed:
-        told = "".join(f"{name}={os.environ[name]} " for name in KNOBS if name in os.environ)
-        words = f"WEIR_SEED={SEED} {told}.venv/bin/python -m pytest '{item.nodeid}'"
-        report.sections.append(("to repeat it", f"seed {SEED}: {words}"))
+        report.sections.append(repetition(SEED, item.nodeid, KNOBS))
     return report
 
 

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import random
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -231,8 +230,3 @@ class Rig(TestStack):
                     ):
                         found[path.stem, str(line.get("event"))] += 1
         return found
-
-
-def seed_of_run() -> int:
-    """Return `WEIR_SEED`, else a new seed."""
-    return int(os.environ.get("WEIR_SEED") or time.time_ns() // 1_000_000 % 1_000_000)

@@ -28,7 +28,7 @@ from confluent_kafka import Consumer, TopicPartition
 from disruption.checker import Reader
 from disruption.mixed import Totals, compare_totals
 from disruption.proxy import Conditions
-from disruption.rig import PACE, SERVICES, Rig, seed_of_run
+from disruption.rig import PACE, SERVICES, Rig
 from disruption.scene import Scene, await_new_result, scene
 from disruption.soak_summary import Row, Seen, as_json, passes, quantile, rows
 from disruption.soak_watch import Frames, Revisions, Spans, metrics, sample
@@ -38,6 +38,7 @@ from weir import names
 from weir.alerts.records import Look
 from weir.alerts.records import Reader as AlertReader
 from weir.clock import SystemClock
+from weir_local.seeds import seed_of_run
 
 # About half of what two cores carry while they also run the brokers and this script.
 RATE = int(os.environ.get("WEIR_SOAK_RATE") or 500)

@@ -1,5 +1,7 @@
 """Drawn metrics and events for the property test: hostile JSON, and every node of the language.
 
+Some members hold mostly what an expression asks of them, others anything: hostile values
+alone make nearly every tree null, and a tree that is null on all events proves little.
 A seed gives the same cases for ever, so a failure is repeated by its seed.
 """
 
@@ -26,6 +28,28 @@ PATHS = (
     "data.list[1].a",
     "data.deep.x[1][0]",
 )
+TYPED = {
+    Kind.NUMBER: ("data.n", "data.m", "data.typed.n", "data.list[0]", "extension.sequence"),
+    Kind.TEXT: ("data.s", "data.u", "data.typed.s", "extension.traceparent", "subject"),
+    Kind.BOOL: ("data.f", "data.g", "data.typed.f", "extension.sampled"),
+}
+"""Paths that mostly hold a value of a kind."""
+FITTING = {
+    **dict.fromkeys(("url_host", "url_path", "url_query"), "data.url"),
+    **{"to_time": "data.at", "to_number": "data.numeral"},
+    **dict.fromkeys(("year", "month", "day", "day_of_week", "hour", "minute"), "data.ms"),
+    **{"date_trunc": "data.ms", "sqrt": "abs(data.n)"},
+}
+"""Function -> what it mostly makes something of."""
+MEMBERS = {
+    **{"n": Kind.NUMBER, "m": Kind.NUMBER, "s": Kind.TEXT, "u": Kind.TEXT},
+    **{"f": Kind.BOOL, "g": Kind.BOOL},
+}
+ATTRIBUTES = (
+    *("subject", "partitionkey", "extension.sequence", "extension.traceparent"),
+    "extension.sampled",
+)
+ARRAYS = ("data.tags", "data.tags", "data.list", "data.deep.x")
 # Raw JSON, because a decoded value has lost what makes it hostile.
 NUMBERS = (
     "0",
@@ -145,6 +169,18 @@ LITERALS |= {name: LITERALS[like] for name, like in (("rpad", "lpad"), ("right",
 """What may stand where an operand must be a literal, function by function."""
 
 
+def draw_typed(random: Random, kind: Kind) -> str:
+    """Return the raw JSON of a value of a kind that literals are compared with; seldom of any."""
+    if random.random() < 0.08:
+        return draw_value(random)
+    if kind is Kind.BOOL:
+        return random.choice(("true", "false"))
+    if kind is Kind.TEXT:
+        return json.dumps(random.choice((*LITERAL_TEXTS, "abcab", "EU", "a-b/c")))
+    number = random.choice((*LITERAL_NUMBERS[:5], "2", "-1", repr(random.uniform(-20, 120))))
+    return number if random.random() < 0.9 else random.choice((*NUMBERS, *TIMES))
+
+
 def draw_value(random: Random, depth: int = 0) -> str:
     """Return the raw JSON of a value."""
     kind = random.randrange(28)
@@ -183,16 +219,39 @@ def draw_object(random: Random, names: tuple[str, ...], depth: int = 0) -> str:
 
 def draw_event(random: Random) -> str:
     """Return the raw JSON of an event as ingest writes it, with whatever data."""
-    data = draw_object(random, ("a", "A", "b", "c", "a b", "deep", "é", "list"))
+    hostile = draw_object(random, ("a", "A", "b", "c", "a b", "deep", "é", "list"))
+    data = "{" + ",".join(_friendly(random)) + "," + hostile[1:] if len(hostile) > 2 else hostile
     if random.random() < 0.04:
         data = random.choice(('"text"', "[1]", "null", "5"))
-    subject = f'"subject":{random.choice(TEXTS[7:])},' if random.random() < 0.8 else ""
+    said = {
+        "subject": random.choice((*TEXTS[7:], '"eu"', '"a"')),
+        "partitionkey": random.choice(('"eu"', '"7"', "7", "-12", "true", "false")),
+        "sequence": draw_typed(random, Kind.NUMBER),
+        "traceparent": draw_typed(random, Kind.TEXT),
+        "sampled": draw_typed(random, Kind.BOOL),
+    }
+    given = "".join(f'"{name}":{of},' for name, of in said.items() if random.random() < 0.9)
     return (
         f'{{"weirid":"{"0" * 32}","weirms":"{random.randrange(-5, 2**41):+016d}",'
         f'"specversion":"1.0","id":"{random.randrange(100)}","source":"s",'
         f'"type":"{random.choice(("t", "t.a", "T"))}","weirtenant":"default",'
-        f'"weirsource":"{random.choice(("web", "app"))}",{subject}"data":{data}}}'
+        f'"weirsource":"{random.choice(("web", "app"))}",{given}"data":{data}}}'
     )
+
+
+def _friendly(random: Random) -> list[str]:
+    """Return members that mostly hold what is asked of them."""
+    typed = [f'"{name}":{draw_typed(random, kind)}' for name, kind in MEMBERS.items()]
+    tags = [draw_typed(random, random.choice(list(Kind))) for _ in range(random.randrange(5))]
+    return [
+        *random.sample(typed, random.choice((5, 6, 6, 6))),
+        f'"typed":{{{",".join(typed[::2])}}}',
+        f'"url":{json.dumps(random.choice(URLS[:4]))}',
+        f'"at":{json.dumps(random.choice(INSTANTS[:12]))}',
+        f'"numeral":{json.dumps(random.choice(NUMERALS[:7]))}',
+        f'"ms":{random.choice((*TIMES[:6], str(random.randrange(2**41))))}',
+        f'"tags":[{",".join(tags)}]',
+    ]
 
 
 def draw_metric(random: Random, name: str) -> Metric:
@@ -206,8 +265,8 @@ def draw_metric(random: Random, name: str) -> Metric:
             },
             "where": draw_expression(random, Kind.BOOL, 2) if random.random() < 0.8 else None,
             "value": draw_expression(random, Kind.NUMBER, 2),
-            "by": random.sample((*PATHS, "subject", "time", "id"), random.randrange(4)),
-            "aggregates": ["avg", f"distinct({random.choice((*PATHS, 'subject', 'time'))})"],
+            "by": random.sample((*PATHS, *ATTRIBUTES, "time", "id"), random.randrange(4)),
+            "aggregates": ["avg", f"distinct({random.choice((*PATHS, *ATTRIBUTES, 'time'))})"],
         }
     )
 
@@ -240,6 +299,8 @@ def draw_call(random: Random, name: str, depth: int) -> str:
         else random.choice(next(literals))
         for operand in takes
     ]
+    if name in FITTING and random.random() < 0.7:
+        operands[-1 if name == "date_trunc" else 0] = FITTING[name]
     if name == "replace" and len(operands[1]) < len(operands[2]):
         operands[2] = "''"
     if name == "position":
@@ -253,10 +314,12 @@ def functions_giving(kind: Kind) -> list[str]:
 
 
 def _draw_leaf(random: Random, kind: Kind) -> str:
+    if random.random() < 0.7:
+        return random.choice(TYPED[kind])
     if kind is Kind.NUMBER:
         return random.choice((*PATHS, *PATHS, "time", *LITERAL_NUMBERS))
     if kind is Kind.TEXT:
-        return random.choice((*PATHS, *PATHS, "subject", "type", *map(_quoted, LITERAL_TEXTS)))
+        return random.choice((*PATHS, *PATHS, "partitionkey", "type", *map(_quoted, LITERAL_TEXTS)))
     return random.choice((*PATHS, "true", "false"))
 
 
@@ -294,7 +357,7 @@ def _draw_number(random: Random, depth: int) -> str:
         case 1 | 2 | 3:
             return draw_call(random, random.choice(functions_giving(Kind.NUMBER)), depth)
         case 4:
-            path = random.choice(("data.list", "data.deep.x", random.choice(PATHS)))
+            path = random.choice((*ARRAYS, random.choice(PATHS)))
             other = f"mod({number()}, {number()})"
             return random.choice((f"array_length({path})", f"age({number()})", other))
         case _:
@@ -315,7 +378,10 @@ def _draw_condition(random: Random, depth: int) -> str:
     # A literal on the right, so that the kind is always told.
     literal_text = _quoted(random.choice(LITERAL_TEXTS))
     literal_number = random.choice(LITERAL_NUMBERS)
-    match random.randrange(10):
+    match random.randrange(11):
+        case 10:
+            item = random.choice((literal_text, literal_number, "true", "-0"))
+            return f"has({random.choice((*ARRAYS, random.choice(PATHS)))}, {item})"
         case 0 | 1:
             return f"({one(Kind.NUMBER)} {op} {literal_number})"
         case 2:
