@@ -264,6 +264,10 @@ class TestOtherMethods:
         assert {"200", "400", "401", "413", "503"} <= set(post["responses"])
 
 
+# What ingest says of an event that brings nothing but its data.
+SAID = ("arrivedat", "datacontenttype", "ingestproto", "requestid", "requestpos", "timesrc")
+
+
 class TestOperations:
     def test_metrics(self, ingest: Ingest) -> None:
         """What was accepted and refused is counted by its code."""
@@ -306,10 +310,7 @@ class TestOperations:
         assert record.headers[0] == ("weir-tail", b"1")
         assert (event["type"], event["subject"], event["data"]) == ("t", "s", '{"a":1}')
         said = record.event
-        assert event["attributes"] == {
-            name: said[name]
-            for name in ("arrivedat", "datacontenttype", "ingestproto", "requestid", "timesrc")
-        }
+        assert event["attributes"] == {name: said[name] for name in SAID}
         assert [entry["reason"] for entry in shown if "reason" in entry] == ["invalid_json"]
         part = names.part_key("ingest", "test")
         beat = json.loads(wait_for(lambda: client.get(part)))
