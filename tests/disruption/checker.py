@@ -17,7 +17,7 @@ from typing import Any
 
 from account import Account, LogRecord, account_for, epoch_ms, read_log
 from disruption.rig import PACE, Rig
-from equality import AGGREGATES, PANE_MS, SPEC
+from equality import AGGREGATES, PANE_MS, SPEC, is_filled
 from load import GROUPS, TYPE, Load
 from recount import Api, compare, compare_ledger, pane_query, panes_of
 
@@ -132,7 +132,7 @@ def assert_holds(
         before: What `Rig.errors` held before the fault.
         recovery_s: How long the numbers may take to be right.
     """
-    account = await_equal_ledgers(rig, time.monotonic(), recovery_s)
+    account = await_counted(rig, time.monotonic(), recovery_s)
     records = read_log(rig.kafka_bootstrap)
     events = [event for event in account.counted if event["type"] == TYPE]
     assert_stored(rig, load, records, events)
@@ -148,21 +148,35 @@ def assert_holds(
     assert not unlisted, f"errors must be listed by the fault: {sorted(unlisted)}"
 
 
-def await_equal_ledgers(rig: Rig, began_s: float, timeout_s: float = RECOVERY_S) -> Account:
-    """Return the account of the log once the served ledger equals it (I4, I16)."""
+def await_counted(rig: Rig, began_s: float, timeout_s: float = RECOVERY_S) -> Account:
+    """Return the account of the log once it is counted (I4, I16).
+
+    The served ledger equals it then, and no pane is left that is being counted again: after a
+    wipe an edited version is filled once more when the ledger is whole, and tells nothing of its
+    panes until then.
+    """
     api = Api(rig.dashboard_url, rig.key)
     while True:
         account = account_for(read_log(rig.kafka_bootstrap), tenant=TENANT)
+        wanted = "ledger and log must agree"
         try:
             differences = compare_ledger(api, account).mismatches
+            if not differences:
+                wanted = "what was lost must be counted again"
+                differences = [] if is_whole(rig) else [str(rig.fresh())]
         except OSError as error:
             differences = [str(error)]
         if not differences:
             return account
         if time.monotonic() - began_s > timeout_s:
-            msg = f"ledger and log must agree {timeout_s:g} s after healing: {differences[:5]}"
+            msg = f"{wanted} {timeout_s:g} s after healing: {differences[:5]}"
             raise AssertionError(msg)
         time.sleep(0.5)
+
+
+def is_whole(rig: Rig) -> bool:
+    """Tell whether the load's panes are there, none of them being counted again."""
+    return rig.fresh()["status"] not in ("rebuilding", "stale") and is_filled(rig)
 
 
 def assert_stored(

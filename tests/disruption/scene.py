@@ -82,15 +82,17 @@ class Scene:
             self.heal()
             await_new_result(self.rig, recovery_s)
         self.load.pause()
-        assert_holds(
-            self.rig,
-            self.load,
-            reader,
-            errors={*errors, *OF_ANY_FAULT},
-            before=logged,
-            recovery_s=recovery_s,
-        )
-        self.load.resume()
+        try:
+            assert_holds(
+                self.rig,
+                self.load,
+                reader,
+                errors={*errors, *OF_ANY_FAULT},
+                before=logged,
+                recovery_s=recovery_s,
+            )
+        finally:
+            self.load.resume()  # the next test begins with a load, whatever this one found
 
     def heal(self) -> None:
         """Disarm everything, let everything pass, and start what has ended."""
