@@ -53,3 +53,7 @@ class ManualClock:
         """Move both readings forward by `ms` milliseconds."""
         self._now_ms += ms
         self._monotonic_s += ms / 1000
+
+    def step(self, ms: int) -> None:
+        """Set the time by `ms` milliseconds, forward or back; the steady reading stays."""
+        self._now_ms += ms

@@ -25,6 +25,7 @@ from weir_analytics.panes.driver import (
     EXIT_FOREIGN,
     EXIT_STOPPED,
     Driver,
+    StreamEndedError,
     _first_line,
     _slices,
 )
@@ -175,6 +176,43 @@ class TestVerdicts:
         figures.tell(done_batch(repeated, retries), Vitals())
 
         assert {v: n for v, n in verdicts_of(figures).items() if n} == counted
+
+
+class Steps(threading.Event):
+    """Each look finds the clock set by so much more; then the driver is told to stop."""
+
+    def __init__(self, clock: ManualClock, *steps_ms: int) -> None:
+        super().__init__()
+        self._clock, self._steps_ms = clock, list(steps_ms)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Set the clock, in no time."""
+        if not self._steps_ms:
+            return True
+        self._clock.advance(round(1000 * (timeout or 0)))
+        self._clock.step(self._steps_ms.pop(0))
+        return False
+
+
+class TestFollow:
+    @pytest.mark.parametrize("back_ms", [1_001, 3_600_000])
+    def test_a_clock_that_is_set_back_ends_the_stream(self, driver: Driver, back_ms: int) -> None:
+        """Spark would sleep until the clock is there again; why it begins anew is told."""
+        driver.clock = clock = ManualClock(1_795_348_800_000)
+        driver.stop = Steps(clock, 0, 7_200_000, -back_ms, 0)
+        driver._follow(MagicMock(isActive=True), MagicMock(failure=None))
+
+        assert isinstance(driver._failure, StreamEndedError)
+        assert f"was by {back_ms / 1000:.0f} s: the stream begins anew" in str(driver._failure)
+        assert not driver.stop.wait(0.5), "the rest was to come"
+
+    def test_steps_that_nobody_waits_for_end_nothing(self, driver: Driver) -> None:
+        """Ahead, or back by less than anybody notices."""
+        driver.clock = clock = ManualClock(1_795_348_800_000)
+        driver.stop = Steps(clock, 3_600_000, -1_000, 0, -1_000)
+        driver._follow(MagicMock(isActive=True), MagicMock(failure=None))
+
+        assert driver._failure is None
 
 
 def done_batch(repeated: bool, retries: int) -> Done:

@@ -53,6 +53,7 @@ from weir_analytics.panes.stream import BatchStream
 from weir_analytics.panes.ticks import Ticker
 from weir_analytics.panes.turns import Turns
 from weir_analytics.panes.vitals import Vitals
+from weir_analytics.panes.wall_clock import MOST_BACK_S, WallClock
 from weir_analytics.settings import Settings
 
 LOG = structlog.get_logger()
@@ -68,6 +69,11 @@ FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 5.0
 # Failures one after the other without a batch between them; then a fresh process tries.
 MOST_FAILURES = 60
+
+_SET_BACK = (
+    "the clock must not be set back, was by {:.0f} s: the stream begins anew, since Spark would "
+    "sleep for as long; keep the machine's clock by a time server that does not step it"
+)
 
 # The last line of a traceback in what Spark says of a worker, which begins with Spark's own words.
 _RAISED = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception): .+)$", re.MULTILINE)
@@ -258,8 +264,12 @@ class Driver:
         return Pace.BUSY if self.vitals.received_per_s >= QUIET_PER_S else Pace.QUIET
 
     def _follow(self, query: StreamingQuery, between: Between) -> None:
-        """Wait until the stream ends, or the driver is told to stop."""
+        """Wait until the stream ends, or must begin anew, or the driver is told to stop."""
+        wall = WallClock(self.clock)
         while not self.stop.wait(0.5):
+            if (back_s := wall.back_s()) > MOST_BACK_S:
+                self._failure = StreamEndedError(_SET_BACK.format(back_s))
+                return
             if between.failure is not None:
                 self._failure = self._failure or _told(between.failure)
                 return
