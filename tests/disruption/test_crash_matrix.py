@@ -28,8 +28,15 @@ INGEST = ("C1", "C2")
 ENGINE = ("C3", "C4", "C5", "C6", "C7", "C8", "C9", "C10", "C11")
 ALERTS = ("C12-stored", "C12-sent")
 ONCE = ("C3", "C11", *ALERTS)
-# An error that no code knows ends a thread, or the process: that is told.
-OF_RAISE = ("thread_died", "cannot_go_on", "delivery_broke_off", INTERRUPTED, "traceback")
+# An error that no code knows ends a request, a thread or the process: that is told.
+OF_RAISE = (
+    "Exception in ASGI application\n",  # what uvicorn says of a request, answered by 500
+    "cannot_go_on",
+    "channel_broke",
+    "thread_died",
+    "traceback",
+    INTERRUPTED,
+)
 
 
 @pytest.mark.parametrize("turn", range(TURNS))
