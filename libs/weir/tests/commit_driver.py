@@ -7,8 +7,8 @@ decides it asks the pure functions, through a `Rules`, which mutants replace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from weir.commit import (
     Attempt,
@@ -29,7 +29,6 @@ from weir.names import LIVE_LANE
 
 from .commit_world import (
     DEFINITIONS_ID,
-    EVENTS_ID,
     LEDGER,
     NO_END,
     PANE_LENGTH,
@@ -43,6 +42,7 @@ from .commit_world import (
     Record,
     World,
     evaluate,
+    events_id,
 )
 
 Steps = Iterator[None]
@@ -66,6 +66,9 @@ class Rules:
     marks_lanes: bool = True
     fills_every_shard: bool = True
     stops_only_what_is_over: bool = True
+    looks_at_topic: bool = True
+    looks_at_start_of_log: bool = True
+    tells_overtaken: bool = True
 
 
 class FencedError(Exception):
@@ -91,6 +94,10 @@ class Driver:
         self.trims = dict.fromkeys(range(SHARDS), 0)
         self.idle_rounds = 0
         self.attempts: list[Iterator[None]] = []
+        self.topic = 0
+        self.found_from: Offsets = {}
+        self.lacks = 0
+        self.adopting = False
 
     def run(self) -> Steps:
         """Start, and begin again as long as the verdicts say so."""
@@ -106,33 +113,56 @@ class Driver:
 
     # ── S0 ──────────────────────────────────────────────────────────────────
     def _start(self) -> Steps:
-        last = self.world.last_start()
+        world = self.world
+        last = world.last_start()
         epoch = last.epoch if last else None
         while True:
             opened = epoch is None
-            offset = len(self.world.definitions)
+            offset = len(world.definitions)
             self.epoch = offset if epoch is None else epoch
-            self.floor = activation_floor(self.world.ends(), first_start=last is None)
-            self.world.append_definition(Definition("start", epoch=self.epoch))
+            # Before the ends: what is found of a newer log then is not taken for this one's.
+            self.topic = world.topic
+            self.floor = activation_floor(world.ends(), first_start=last is None)
+            said = max(self.lacks, world.said_incomplete())
+            world.append_definition(Definition("start", epoch=self.epoch, incomplete=said))
             self.fence = Fence(offset, DEFINITIONS_ID)
             yield
             yield from self._raise_fence()
             found = Found(
-                [image.marks.get(LIVE_LANE) for image in self.world.shards],
-                self.world.planned,
-                self.world.bounds(),
+                [image.marks.get(LIVE_LANE) for image in world.shards],
+                world.planned,
+                replace(world.bounds(), topic_id=events_id(self.topic)),
                 self.epoch,
-                self.world.last_record(),
+                world.last_record(),
                 first_ever=last is None,
                 near=self._near(),
             )
+            lacks, self.found_from = world.complete_from(), found.log.start
             yield
-            recovery = self.rules.reconcile(found)
-            if opened or not recovery.new_epoch:
+            recovery = self._decided(found)
+            self.lacks = max(self.lacks, lacks if recovery.gaps else 0)
+            if (opened or not recovery.new_epoch) and self.lacks <= said:
                 break
             epoch = None
         yield from self._recover(recovery, opened)
         self.planned = found.checkpoint if recovery.keep_checkpoint else None
+
+    def _decided(self, found: Found) -> Recovery:
+        """Return what there is to do, by a person's decision where one is needed."""
+        recovery = self.rules.reconcile(found)
+        if recovery.verdict is not Verdict.FOREIGN:
+            return recovery
+        if not self.world.decided():
+            self._stand_still(recovery.reason)
+        self.adopting = True
+        return self.rules.reconcile(replace(found, adopt=True))
+
+    def _stand_still(self, why: str) -> None:
+        """End, until somebody decides; that is wrong where nobody has touched the log."""
+        if self.world.lossless or not (self.world.topic or any(self.world.first.values())):
+            self.world.wrongs.append(f"foreign: {why}")
+        self.world.stands_still = True
+        raise FencedError
 
     def _near(self) -> Offsets:
         """Return the place behind which a shard is not levelled."""
@@ -156,19 +186,20 @@ class Driver:
     def _recover(self, recovery: Recovery, opened: bool) -> Steps:
         world = self.world
         if recovery.verdict is Verdict.FOREIGN or recovery.target is None:
-            world.wrongs.append(f"foreign: {recovery.reason}")
+            world.wrongs.append(f"foreign though adopted: {recovery.reason}")
             raise FencedError
-        lanes: list[int] = []
+        lanes: dict[int, Offsets] = {}
         if recovery.rebuild:
             yield from self._open_lanes(recovery.target, lanes)
         for shard in recovery.clear:
-            mine = lanes if shard in recovery.rebuild else []
+            mine = lanes if shard in recovery.rebuild else {}
             yield from self._clear(shard, recovery.target, mine)
         for level in recovery.bridges:
             yield from self._bridge(level)
         for level in recovery.levels:
             world.levelled = True
             active = {v: a.offsets for v, a in world.activations().items()}
+            self._look(level.read_from, level.to_offsets)
             parts = evaluate(world, level.read_from, level.to_offsets, active)[level.shard]
             wanted = self._range(LIVE_LANE, level.from_offsets, level.to_offsets, corrects=False)
             yield from self._commit(level.shard, wanted, parts)
@@ -186,15 +217,25 @@ class Driver:
         self.last_to = self.position = recovery.target
         self.batch = 0
 
-    def _open_lanes(self, target: Offsets, lanes: list[int]) -> Steps:
+    def _open_lanes(self, target: Offsets, lanes: dict[int, Offsets]) -> Steps:
         """Append the records of the lanes that count again what lies before a place."""
-        middle = {p: int(self.world.rng.random() * (n + 1)) for p, n in target.items()}
-        for start, end in (({}, middle), (middle, target)):
-            record = Definition("rebuild", self.fence.fence, offsets=end, start=start)
-            lanes.append(self.world.append_definition(record))
+        begin = {p: min(n, target.get(p, 0)) for p, n in self.found_from.items() if n}
+        middle = {
+            p: max(begin.get(p, 0), int(self.world.rng.random() * (n + 1)))
+            for p, n in target.items()
+        }
+        for start, end in ((begin, middle), (middle, target)):
+            record = Definition(
+                "rebuild", self.fence.fence, offsets=end, start=start, topic=self.topic
+            )
+            lanes[self.world.append_definition(record)] = start
             yield
-        if any(offset not in self.world.rebuilds() for offset in lanes):
-            raise FencedError  # every reader ignores them
+        self._check_mine(lanes)
+
+    def _check_mine(self, lanes: Iterable[int]) -> None:
+        """Look whether readers will heed the lanes that were opened."""
+        if self.world.topic == self.topic and any(n not in self.world.rebuilds() for n in lanes):
+            raise FencedError
 
     def _bridge(self, level: Level) -> Steps:
         """Let a shard that is far behind go on with the others, and a lane count the rest."""
@@ -202,18 +243,17 @@ class Driver:
         world.levelled = True
         start, end = level.read_from, level.to_offsets
         lane = world.append_definition(
-            Definition("rebuild", self.fence.fence, offsets=end, start=start)
+            Definition("rebuild", self.fence.fence, offsets=end, start=start, topic=self.topic)
         )
         yield
-        if lane not in world.rebuilds():
-            raise FencedError
+        self._check_mine([lane])
         image = world.shards[level.shard]
         # A mark that went back since it was read took the fence, which is younger, with it.
         marks = {LIVE_LANE: self._mark(end, -1), str(lane): self._mark(start, -1)}
         self._write(level.shard, image.token, marks={**image.marks, **marks})
         yield
 
-    def _clear(self, shard: int, target: Offsets, lanes: list[int]) -> Steps:
+    def _clear(self, shard: int, target: Offsets, lanes: dict[int, Offsets]) -> Steps:
         """Empty a shard and set its marks, each step only upon the one before."""
         token = self._write(shard, self.world.shards[shard].token, marks={})
         yield
@@ -221,8 +261,7 @@ class Driver:
         yield
         marks = {LIVE_LANE: self._mark(target, -1)}
         if self.rules.marks_lanes:
-            rebuilds = self.world.rebuilds()
-            marks |= {str(lane): self._mark(rebuilds[lane].start, -1) for lane in lanes}
+            marks |= {str(lane): self._mark(start, -1) for lane, start in lanes.items()}
         self._write(shard, token, marks=marks)
         yield
 
@@ -271,6 +310,8 @@ class Driver:
         to = {p: min(end, self.position.get(p, 0) + BATCH_LIMIT) for p, end in ends.items()}
         if to == self.position:
             return None
+        if any(n < self.position.get(p, 0) for p, n in ends.items()):
+            raise RestartError  # Spark sees a log that ends before where it is
         if world.planned is not None and world.planned.batch >= self.batch:
             raise FencedError  # Spark refuses to write a plan that exists, and ends the query
         planned = Planned(self.batch, self.position, to, committed=False)
@@ -287,7 +328,9 @@ class Driver:
             raise FencedError  # what it activates would be ignored by every reader
         for vid in self.world.versions():
             if vid not in self.world.activations():
-                record = Definition("activation", self.fence.fence, 0, vid, at, vid % 2 == 0)
+                record = Definition(
+                    "activation", self.fence.fence, 0, vid, at, vid % 2 == 0, topic=self.topic
+                )
                 self.world.append_definition(record)
                 yield
         if not self.rules.activates_at_from:
@@ -300,7 +343,9 @@ class Driver:
         for vid, cuts in world.cuts().items():
             over = cuts.end <= cuts.first or not self.rules.stops_only_what_is_over
             if cuts.end < NO_END and over and vid not in world.stops():
-                world.append_definition(Definition("stop", self.fence.fence, 0, vid, at))
+                world.append_definition(
+                    Definition("stop", self.fence.fence, 0, vid, at, topic=self.topic)
+                )
                 yield
 
     def _take_over(self, at: Offsets) -> Steps:
@@ -313,7 +358,7 @@ class Driver:
             if len(waiting) > (0 if self.rules.fills_every_shard else SHARDS - 1):
                 continue
             cut = int(world.rng.random() * (world.now // PANE_LENGTH + 1))
-            record = Definition("takeover", self.fence.fence, 0, vid, at, cut=cut)
+            record = Definition("takeover", self.fence.fence, 0, vid, at, cut=cut, topic=self.topic)
             world.append_definition(record)
             if world.lossless and vid in world.takeovers():
                 check_takeover(world, vid, cut)
@@ -323,6 +368,7 @@ class Driver:
         world = self.world
         if self.rules.activates_at_from:
             yield from self._activate(planned)
+        self._look(planned.from_offsets, planned.to_offsets)
         active = {v: a.offsets for v, a in world.activations().items()}
         parts = evaluate(world, planned.from_offsets, planned.to_offsets, active)
         for shard in range(SHARDS):
@@ -355,7 +401,26 @@ class Driver:
         self.trims = {shard: max(outbox, default=0) for shard, outbox in enumerate(outboxes)}
         if verdict is Verdict.OK:
             world.append_record(Record(self.epoch, rev, self.trims))
+            if self.adopting:
+                world.append_definition(Definition("adopted", self.fence.fence))
+                self.adopting = False
             check_record(world, planned.to_offsets)
+
+    def _look(self, begin: Offsets, to: Offsets) -> None:
+        """Look whether the log is the one that was found, and still holds a range."""
+        if self.rules.looks_at_topic and self.world.topic != self.topic:
+            raise RestartError
+        if self.rules.looks_at_start_of_log and self.world.is_gone(begin, to):
+            raise RestartError
+
+    def _look_for_lane(self, begin: Offsets, to: Offsets) -> None:
+        """Look likewise: what a lane lacks is told by a start record, then it goes on."""
+        if self.rules.looks_at_topic and self.world.topic != self.topic:
+            raise RestartError
+        lacks = self.world.complete_from() if self.world.is_gone(begin, to) else 0
+        if lacks > self.world.said_incomplete() and self.rules.tells_overtaken:
+            self.lacks = lacks
+            raise RestartError
 
     def _slice(self) -> Steps:
         """Do some slice of some backfill or rebuild in one shard."""
@@ -369,6 +434,7 @@ class Driver:
         rebuild = lane in world.rebuilds()
         known = {v: a.offsets for v, a in world.activations().items() if v not in world.stops()}
         active = known if rebuild else {lane: {}}
+        self._look_for_lane(at, to)
         parts = evaluate(world, at, to, active, ledger=rebuild, cuts_at=self.position)[shard]
         wanted = self._range(str(lane), at, to, corrects=False)
         if world.rng.random() < world.left_behind:
@@ -397,11 +463,17 @@ class Driver:
     ) -> Range:
         rebuild = self.world.rebuilds().get(int(lane)) if lane != LIVE_LANE else None
         start = rebuild.start if rebuild else {}
-        attempt = Attempt(self.fence, EVENTS_ID, begin, to, None, lane, start)
+        attempt = Attempt(self.fence, events_id(self.topic), begin, to, None, lane, start)
         return Range(attempt, self.epoch, batch, 0, corrects)
 
     def _mark(self, end: Offsets, batch: int) -> Mark:
-        return Mark(epoch=self.epoch, batch=batch, topic_id=EVENTS_ID, end=dict(end), shards=SHARDS)
+        return Mark(
+            epoch=self.epoch,
+            batch=batch,
+            topic_id=events_id(self.topic),
+            end=dict(end),
+            shards=SHARDS,
+        )
 
     def _leave_behind(self, shard: int, wanted: Range, parts: Parts) -> None:
         """Start an attempt that nobody waits for and that may wake up much later."""
@@ -422,8 +494,7 @@ class Driver:
         if verdict is Verdict.FENCED:
             raise FencedError
         if verdict is Verdict.FOREIGN:
-            self.world.wrongs.append("foreign shard")
-            raise FencedError
+            self._stand_still("a shard's mark is of another log")
         live = wanted.attempt.lane == LIVE_LANE
         if verdict is Verdict.LOST or (live and verdict in (Verdict.BEHIND, Verdict.REWIND)):
             raise RestartError

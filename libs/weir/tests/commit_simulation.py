@@ -43,6 +43,8 @@ class Faults:
         left_behind: A task's attempt is given up half-way, or doubled.
         wake: An attempt that nobody waits for takes a step.
         tail_writes: The most writes that a tail has.
+        anew: The topic is deleted and created under its name.
+        retention: The oldest records of a partition are deleted.
     """
 
     steps: int = 150
@@ -57,6 +59,8 @@ class Faults:
     left_behind: float = 0.1
     wake: float = 0.05
     tail_writes: int = 25
+    anew: float = 0.0
+    retention: float = 0.0
 
 
 class Run:
@@ -76,6 +80,8 @@ class Run:
             (self._wipe, faults.wipe),
             (self._break_checkpoint, faults.checkpoint),
             (self._define, faults.version),
+            (self._create_anew, faults.anew),
+            (self._take_away, faults.retention),
         )
 
     def wrongs(self) -> list[str]:
@@ -95,6 +101,9 @@ class Run:
         rng = self.world.rng
         if rng.random() < self.faults.events:
             self.world.append_event()
+        if self.world.stands_still and rng.random() < 0.2:
+            self.world.append_definition(Definition("adopt"))
+            self.world.stands_still = False
         if not self.drivers:
             self._start_driver()
         index = int(rng.random() * len(self.drivers))
@@ -186,6 +195,13 @@ class Run:
             to = {p: n + int(rng.random() * 4) for p, n in begin.items()}
             world.plan(Planned(int(rng.random() * 30), begin, to, rng.random() < 0.5))
 
+    def _create_anew(self, _: int) -> None:
+        self.world.create_anew()
+
+    def _take_away(self, _: int) -> None:
+        rng = self.world.rng
+        self.world.take_away(int(rng.random() * PARTITIONS), rng.random())
+
     # ── healing ─────────────────────────────────────────────────────────────
     def _heal(self) -> None:
         """Wake everybody up, keep one driver alive, and wait until all is counted."""
@@ -214,13 +230,16 @@ class Run:
         world = self.world
         if world.wrongs:
             return
-        expected, cuts = recount(world), world.cuts()
+        expected, cuts, said = recount(world), world.cuts(), world.said_incomplete()
         for shard, image in enumerate(world.shards):
-            if owned(image.panes, cuts) != owned(expected[shard], cuts):
+            holds, should = owned(image.panes, cuts), owned(expected[shard], cuts)
+            if whole(holds, said) != whole(should, said):
                 world.wrongs.append(f"I5: shard {shard} is not the sum of its parts")
+            if any(n > should.get(key, 0) for key, n in holds.items()):
+                world.wrongs.append(f"I3: shard {shard} holds more than the log held")
         rows = [(k, n) for image in world.shards for k, n in image.panes.items()]
         received = sum(event.shard >= 0 for records in world.log for event in records)
-        if sum(n for (vid, _), n in rows if vid == LEDGER) != received:
+        if not said and sum(n for (vid, _), n in rows if vid == LEDGER) != received:
             world.wrongs.append("I4: the ledger does not add up to what was received")
         if world.lossless and not world.levelled:
             self._check_corrections()
@@ -241,6 +260,15 @@ def owned(panes: dict[tuple[int, int], int], cuts: dict[int, Cuts]) -> dict[tupl
         (vid, pane): n
         for (vid, pane), n in panes.items()
         if vid == LEDGER or cuts.get(vid, Cuts()).first <= pane < cuts.get(vid, Cuts()).end
+    }
+
+
+def whole(panes: dict[tuple[int, int], int], said: int) -> dict[tuple[int, int], int]:
+    """Return the panes of which nobody has said that they may lack something."""
+    return {
+        (vid, pane): n
+        for (vid, pane), n in panes.items()
+        if pane >= said and (vid != LEDGER or not said)
     }
 
 

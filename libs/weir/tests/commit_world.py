@@ -18,7 +18,6 @@ from weir.names import LIVE_LANE
 SHARDS = 2
 PARTITIONS = 2
 DEFINITIONS_ID = "definitions"
-EVENTS_ID = "events"
 PANE_LENGTH = 6
 HORIZON = 25
 LEDGER = -1
@@ -64,7 +63,8 @@ class Definition(NamedTuple):
     """A record of `weir.definitions`: of a driver, or a version's text.
 
     `cut` of a takeover: panes from there are the version's own, earlier ones stay with the
-    version before.
+    version before. `topic` says of which log the offsets are, counted from 0. `incomplete` of a
+    start: earlier panes may lack what retention took. A person's `adopt` is used up by `adopted`.
     """
 
     kind: str
@@ -75,6 +75,8 @@ class Definition(NamedTuple):
     backfill: bool = False
     start: Offsets = {}  # noqa: RUF012  never changed
     cut: int = 0
+    topic: int = 0
+    incomplete: int = 0
 
 
 class Cuts(NamedTuple):
@@ -91,6 +93,11 @@ class Cuts(NamedTuple):
         return range(first, self.end if not_after(self.end_at, start) else NO_END)
 
 
+def events_id(topic: int) -> str:
+    """Return Kafka's id of a topic: another one each time that it is created."""
+    return f"events-{topic}"
+
+
 class World:
     """The log, the definitions, Redis, the checkpoint and what was published."""
 
@@ -98,6 +105,9 @@ class World:
         self.left_behind = left_behind
         self.rng = random.Random(seed)  # noqa: S311  a model, seeded on purpose
         self.log: list[list[Event]] = [[] for _ in range(PARTITIONS)]
+        # How often the topic was created anew; and what of its log is still there.
+        self.topic, self.first = 0, dict.fromkeys(range(PARTITIONS), 0)
+        self.stands_still = False
         self.now = 0
         self.seen: list[dict[int, int]] = [{} for _ in range(PARTITIONS)]
         self.definitions: list[Definition] = []
@@ -147,12 +157,48 @@ class World:
 
     def bounds(self) -> LogBounds:
         """Return what the log holds."""
-        return LogBounds(EVENTS_ID, dict.fromkeys(range(PARTITIONS), 0), self.ends())
+        return LogBounds(events_id(self.topic), dict(self.first), self.ends())
+
+    def create_anew(self) -> None:
+        """Delete the topic, and create it under the same name."""
+        self.lossless = False
+        self.topic += 1
+        self.log = [[] for _ in range(PARTITIONS)]
+        self.first = dict.fromkeys(range(PARTITIONS), 0)
+        self.seen = [{} for _ in range(PARTITIONS)]
+
+    def take_away(self, partition: int, share: float) -> None:
+        """Delete the oldest records of a partition: a share of those that are there."""
+        self.lossless = False
+        there = len(self.log[partition]) - self.first[partition]
+        self.first[partition] += round(share * there)
+
+    def is_gone(self, begin: Offsets, to: Offsets) -> bool:
+        """Return whether some record of a range is no longer there."""
+        return any(begin.get(p, 0) < min(n, to.get(p, 0)) for p, n in self.first.items())
+
+    def complete_from(self) -> int:
+        """Return the first pane of which the log holds every record: none comes before its time."""
+        received = [
+            records[n].received if n < len(records) else self.now + 1
+            for n, records in zip(self.first.values(), self.log, strict=True)
+            if n
+        ]
+        return -(-max(received, default=0) // PANE_LENGTH)
+
+    def said_incomplete(self) -> int:
+        """Return the first pane of which nobody has said that it may lack something."""
+        return max((d.incomplete for d in self.definitions if d.kind == "start"), default=0)
+
+    def decided(self) -> bool:
+        """Return whether a person's decision to go on was not used up yet."""
+        kinds = [record.kind for record in self.definitions]
+        return kinds.count("adopt") > kinds.count("adopted")
 
     def received_through(self, at: Offsets) -> int:
         """Return the received time up to which everything lies before `at`."""
         return min(
-            records[at.get(p, 0) - 1].received if at.get(p, 0) else 0
+            records[min(at.get(p, 0), len(records)) - 1].received if at.get(p, 0) and records else 0
             for p, records in enumerate(self.log)
         )
 
@@ -181,22 +227,31 @@ class World:
             elif record.kind == "stop" and record.fence == self._latest:
                 self._stops.setdefault(record.vid, record)
             self._folded += 1
-        return self._active
+        return self._of_this_log(self._active)
+
+    def _of_this_log(self, records: dict[int, Definition]) -> dict[int, Definition]:
+        """Return records; the offsets of one that is of another log say nothing of this one."""
+        if not self.topic:
+            return records
+        return {
+            n: one if one.topic == self.topic else one._replace(offsets={}, start={})
+            for n, one in records.items()
+        }
 
     def rebuilds(self) -> dict[int, Definition]:
         """Return the rebuild lanes that had the right to be written, by offset."""
         self.activations()
-        return self._rebuilds
+        return {n: one for n, one in self._rebuilds.items() if one.topic == self.topic}
 
     def takeovers(self) -> dict[int, Definition]:
         """Return by version the takeover that had the right to be written."""
         self.activations()
-        return self._takeovers
+        return self._of_this_log(self._takeovers)
 
     def stops(self) -> dict[int, Definition]:
         """Return by version the stop that had the right to be written."""
         self.activations()
-        return self._stops
+        return self._of_this_log(self._stops)
 
     def cuts(self) -> dict[int, Cuts]:
         """Return which panes each version counts; each version follows the one before it."""
@@ -298,7 +353,7 @@ def evaluate(
         wanted = list(active)
         since = [active[vid].get(partition, 0) for vid in wanted]
         until = [stops[v].offsets.get(partition, 0) if v in stops else NO_END for v in wanted]
-        for offset in range(first, to.get(partition, 0)):
+        for offset in range(max(first, world.first[partition]), to.get(partition, 0)):
             event = records[offset]
             if event.shard < 0:
                 continue

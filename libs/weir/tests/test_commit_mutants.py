@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 from weir.commit import Mark, ShardState, Verdict, decide
 from weir.commit_found import Found, Recovery
 from weir.commit_recovery import reconcile
@@ -86,6 +87,29 @@ def older_mark_is_accepted(shard: ShardState, mine: Range) -> Verdict:
     return Verdict.OK if verdict is Verdict.BEHIND else verdict
 
 
+def any_log(shard: ShardState, mine: Range) -> Verdict:
+    """Take a mark for one of this log, whatever it is of."""
+    here = mine.attempt.topic_id
+    live, mark = of_log(shard.live, here), of_log(shard.mark, here)
+    return decide(replace(shard, live=live, mark=mark), mine.attempt)
+
+
+def of_log(mark: Mark | None, topic_id: str) -> Mark | None:
+    """Return a mark as one of some log."""
+    return structs.replace(mark, topic_id=topic_id) if mark is not None else None
+
+
+def reconcile_any_log(found: Found) -> Recovery:
+    """Go on by marks of whatever log."""
+    marks = [of_log(mark, found.log.topic_id) for mark in found.marks]
+    return reconcile(replace(found, marks=marks))
+
+
+def reconcile_unasked(found: Found) -> Recovery:
+    """Give up what is gone without a person's decision, and without a word."""
+    return replace(reconcile(replace(found, adopt=True)), gaps=())
+
+
 ON_THE_CHAIN = (Verdict.OK, Verdict.DONE, Verdict.BEHIND, Verdict.REWIND)
 
 MUTANTS: dict[str, tuple[Rules, Faults]] = {
@@ -150,6 +174,26 @@ MUTANTS: dict[str, tuple[Rules, Faults]] = {
     "a version stops though panes are left to it": (
         Rules(stops_only_what_is_over=False),
         replace(CALM, version=0.03),
+    ),
+    "marks of another log are taken": (
+        Rules(decide=any_log, reconcile=reconcile_any_log),
+        replace(CALM, anew=0.02, events=0.5),
+    ),
+    "the topic is looked at only at a start": (
+        Rules(looks_at_topic=False),
+        replace(CALM, anew=0.03, events=0.9, steps=300),
+    ),
+    "what retention took of a batch is passed over": (
+        Rules(looks_at_start_of_log=False),
+        replace(CALM, retention=0.03, events=0.5),
+    ),
+    "what retention took of a lane is passed over": (
+        Rules(tells_overtaken=False),
+        replace(CALM, retention=0.03, wipe=0.02, version=0.03, events=0.5),
+    ),
+    "what is gone is given up unasked and untold": (
+        Rules(reconcile=reconcile_unasked),
+        replace(CALM, retention=0.03, pause=0.03, second=0.02, events=0.5),
     ),
     "older mark is accepted": (Rules(decide=older_mark_is_accepted), replace(CALM, tail=0.02)),
 }

@@ -74,6 +74,13 @@ class TestLost:
         assert recovery.rebuild == ()
         assert not recovery.keep_checkpoint
 
+    def test_a_first_driver_that_slept_while_others_counted(self) -> None:
+        """What they have counted stays: set back to the start, it would be counted twice."""
+        late = replace(found(10), marks=[mark(10), None], first_ever=True)
+
+        assert reconcile(late) == reconcile(replace(late, first_ever=False))
+        assert reconcile(late).rebuild == (1,)
+
     def test_all_marks_missing(self) -> None:
         """Live counting goes on where Spark's checkpoint stands; lanes count what lies before."""
         recovery = reconcile(Found([None, None], COMMITTED, LOG, 7, None))

@@ -25,6 +25,41 @@ def test_no_run_ends_wrong(part: int) -> None:
     assert wrong == {}
 
 
+# The topic is created anew, and retention takes what is not counted yet.
+OF_THE_LOG = Faults(anew=0.006, retention=0.015)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_run_on_a_log_that_loses_records_ends_wrong(part: int) -> None:
+    """Nothing is counted of another log, nobody goes on unasked, and what is short is told."""
+    runs = range(part, RUNS // 5, PARTS)
+    wrong = {seed: wrongs for seed in runs if (wrongs := run(seed, faults=OF_THE_LOG))}
+
+    assert wrong == {}
+
+
+def test_the_faults_of_the_log_bite() -> None:
+    """Drivers end until somebody decides, go on by that, and panes are told to be incomplete."""
+    met: Counter[str] = Counter()
+    refused: Counter[bool] = Counter()
+
+    def count_start(found: Found) -> Recovery:
+        recovery = reconcile(found)
+        refused[found.adopt] += recovery.verdict is Verdict.FOREIGN
+        return recovery
+
+    for seed in range(60):
+        one = Run(seed, Rules(reconcile=count_start), OF_THE_LOG)
+        assert one.wrongs() == []
+        met.update({record.kind for record in one.world.definitions})
+        met["created anew"] += one.world.topic > 0
+        met["incomplete"] += one.world.said_incomplete() > 0
+
+    assert min(met[what] for what in ("adopt", "adopted", "created anew", "incomplete")) >= 20
+    assert refused[False] >= 20
+    assert refused[True] == 0, "a person's decision must be enough"
+
+
 def test_the_faults_bite() -> None:
     """The runs meet every verdict on a commit, and every case of recovery."""
     commits: Counter[Verdict] = Counter()

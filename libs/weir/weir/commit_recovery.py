@@ -142,8 +142,10 @@ class _Lost(NamedTuple):
 def _rebuild(found: Found, lost: _Lost) -> Recovery:
     """Return how lost shards come back: live counting at once, the rest by lanes.
 
-    The first driver ever has no live counting to go on with: it counts from the start.
+    The first driver ever has no live counting to go on with: it counts from the start. Unless it
+    slept since it was the first, and others have counted: then there are marks.
     """
+    first_ever = found.first_ever and not any(found.marks)
     before = max((mark.shards for mark in found.marks if mark), default=0)
     kept = [
         _everywhere(mark.end, found.log)
@@ -151,7 +153,7 @@ def _rebuild(found: Found, lost: _Lost) -> Recovery:
         if mark is not None and shard not in lost.shards
     ]
     start = dict(found.log.start)
-    target = start if found.first_ever else furthest([*(kept or [_goes_on_at(found)]), start])
+    target = start if first_ever else furthest([*(kept or [_goes_on_at(found)]), start])
     levels = tuple(
         Level(shard, mark.end, target, furthest([mark.end, start]))
         for shard, mark in enumerate(found.marks)
@@ -165,7 +167,7 @@ def _rebuild(found: Found, lost: _Lost) -> Recovery:
         "log counted again",
         new_epoch=True,
         clear=tuple(range(max(before, len(found.marks)))) if whole else lost.shards,
-        rebuild=() if found.first_ever else lost.shards,
+        rebuild=() if first_ever else lost.shards,
         levels=_near(found, levels),
         bridges=_far(found, levels),
         keep_checkpoint=_checkpoint_fits([target], found),
