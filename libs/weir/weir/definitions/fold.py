@@ -119,6 +119,20 @@ class Definitions:
         """Return why the engine does not count a version: no plan can be made; None if it may."""
         return self._aside.get(vid)
 
+    def is_left_out(self, vid: int) -> bool:
+        """Tell whether a version was counted until no plan could be made of it any more.
+
+        What it has is kept. It is counted no further, so that its successor, or the same text
+        as a new version, is filled from the log.
+        """
+        begun = self._activations.get(vid)
+        return vid in self._aside and begun is not None and begun.finish is not None
+
+    def left_out(self) -> list[Definition]:
+        """Return the current versions of metrics that are left out, oldest first."""
+        found = (one for one in self.current(kind="metric") if self.is_left_out(one.vid))
+        return sorted((one for one in found if one.metric), key=lambda definition: definition.vid)
+
     def get(self, tenant: str, kind: str, name: str) -> Definition | None:
         """Return the version in force; None if there is none or it is deleted."""
         return in_force(self._versions.get((tenant, kind, name), ()))

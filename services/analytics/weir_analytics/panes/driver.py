@@ -169,9 +169,9 @@ class Driver:
             definitions.close()
         # What counts now, and what counts once all that wait have begun: after the first batch.
         through_s = self.clock.now_ms() // 1000
-        plans.plan_of(plans.versions_for(end, _beyond(end), through_s))
         soon = plans.soon(end, through_s)
         try:
+            plans.plan_of(plans.versions_for(end, _beyond(end), through_s))
             plans.plan_of(soon)
         except Exception as error:  # noqa: BLE001  whose failure that is, is found out later
             LOG.warning("plan_not_made", error=first_words(error))

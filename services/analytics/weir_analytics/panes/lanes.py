@@ -30,6 +30,7 @@ from weir_analytics.panes.ahead import set_aside
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.between import Pace
 from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.fault import at_fault
 from weir_analytics.panes.holes import OvertakenError
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.plans import Counting, Plans, first_words
@@ -67,23 +68,26 @@ class Filler:
     _open: set[str] | None = None
     _lane: Lane | None = None
     _refused: dict[int, str] = field(default_factory=dict)
+    _faults: Mapping[int, str] = field(default_factory=dict)
 
     def prepare(self) -> None:
         """Make the plan of the next slice, which takes long the first time.
 
         A backfill whose plan cannot be made is left out as long as this driver lives: the
-        others go on.
+        others go on. A rebuild is of all metrics: those that are to blame are left out of it.
 
         Raises:
-            Exception: What making it raised, of a rebuild, or if Spark makes no other either.
+            Exception: What making it raised, if no version is to blame.
         """
         if self._wanted is None:
             return
         try:
             self.plans.plan_of(self._wanted)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  whatever a definition brings about
             if self._lane is None or self._lane.kind == "rebuild":
-                raise
+                self._faults = at_fault(self.plans, self._wanted, error)
+                self._wanted = None
+                return
             self.plans.prove()
             why = first_words(error)
             LOG.error("lane_set_aside", lane=self._lane.offset, why=why)
@@ -93,6 +97,9 @@ class Filler:
     def step(self, cycle: Cycle) -> bool:
         """Count one slice; see `between.Work`."""
         definitions = cycle.stores.definitions.fold
+        if self._faults:
+            cycle.leave_out(self._faults)
+            self._faults = {}
         lanes = cycle.book.open(definitions)
         self._forget(cycle, {lane.name for lane in lanes})
         first = self._first(cycle) if lanes else {}
