@@ -32,11 +32,11 @@ from weir_analytics.panes.driver import (
     EXIT_FOREIGN,
     EXIT_STOPPED,
     Driver,
-    _first_line,
     _slices,
 )
 from weir_analytics.panes.ops import Figures, answer
 from weir_analytics.panes.outcome import Outcome
+from weir_analytics.panes.passing import first_line
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.turns import GivenUpError
 from weir_analytics.panes.vitals import Vitals
@@ -227,11 +227,11 @@ class TestWhatWentWrong:
     def test_of_a_task_it_is_what_the_worker_raised(self) -> None:
         """Whoever reads it asks what is wrong with Redis, not that Spark has workers."""
         wanted = "StoreError: redis refused to write: command not allowed"
-        assert _first_line(RuntimeError(SAID_BY_SPARK)) == wanted
+        assert first_line(RuntimeError(SAID_BY_SPARK)) == wanted
 
-    def test_of_all_else_it_is_the_first_line(self) -> None:
+    def test_of_all_else_it_is_thefirst_line(self) -> None:
         """With the kind of error before it."""
-        assert _first_line(OSError("no route\nmore")) == "OSError: no route"
+        assert first_line(OSError("no route\nmore")) == "OSError: no route"
 
 
 class TestLevel:
