@@ -8,7 +8,19 @@ from typing import Any, cast
 import pytest
 from structlog.testing import capture_logs
 from weir.clock import ManualClock
-from weir.definitions.records import OpenLane, activation_record, lane_record, takeover_record
+from weir.definitions.fold import Definitions
+from weir.definitions.records import Counting as Begun
+from weir.definitions.records import (
+    DriverStart,
+    Edit,
+    OpenLane,
+    activation_record,
+    lane_record,
+    put_record,
+    start_record,
+    takeover_record,
+)
+from weir.lanes import counted_lanes
 from weir_analytics.panes.activation import (
     counted,
     counting,
@@ -24,7 +36,7 @@ from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.fault import at_fault
 from weir_analytics.panes.lanes import Filler
 
-from .test_ahead import END, THROUGH_S, Failing, World
+from .test_ahead import END, TEXT, THROUGH_S, Failing, World
 
 FROM, TO = {0: 40, 1: 7}, {0: 50, 1: 9}
 
@@ -142,6 +154,24 @@ def test_a_rebuild_goes_on_without_it(world: Counted) -> None:
         filler.prepare()
 
 
+def test_a_backfill_goes_on_with_those_that_are_not_to_blame(world: Counted) -> None:
+    """After a loss it fills versions that serve; one of which nobody is left waits."""
+    vids = (world.vids["m0"], world.vids["m1"])
+    opened = OpenLane("backfill", "log", {0: 0}, {0: 9}, vids)
+    lane = world.fold.lanes[world.add(lane_record(opened, fence=world.fence, at_ms=0))]
+    filler = Filler(world.plans, lambda *_: None, world.clock, 9, lambda: Pace.BUSY)  # type: ignore[arg-type]
+    filler._lane = lane
+    for bad, faults, refused in (
+        ({"m1"}, {vids[1]}, set[int]()),
+        ({"m0", "m1"}, set[int](), {lane.offset}),
+    ):
+        world.spark.names = bad
+        world.plans.made.clear()
+        filler._faults, filler._wanted = {}, world.plans.filling(vids, END)
+        filler.prepare()
+        assert (set(filler._faults), set(filler._refused)) == (faults, refused)
+
+
 def test_once_a_plan_can_be_made_it_is_counted_from_the_log(world: Counted) -> None:
     """As a new version of the same text, which takes over from what was left: by another release.
 
@@ -197,3 +227,21 @@ def test_what_it_has_is_kept_as_long_as_it_is_read(world: Counted) -> None:
     world.add(takeover_record(taken, fence=world.fence, at_ms=0))
     assert vid not in ended(world.fold, "log", THROUGH_S)
     assert vid in ended(world.fold, "log", THROUGH_S + 3_700), "no pane before the cut is kept"
+
+
+def test_a_lane_of_the_very_first_version_is_counted() -> None:
+    """Its id is 0, which is a version like any other."""
+    fold = Definitions()
+    edit = Edit("acme", "metric", "first", None, "x", 0)
+    begun = Begun(0, "acme", "first", 1, {0: 9}, fills=True, topic_id="log")
+    lane = OpenLane("backfill", "log", {0: 0}, {0: 9}, (0,))
+    for offset, record in enumerate(
+        (
+            put_record(edit, TEXT.format("first")),
+            start_record(DriverStart("a", 1, "start"), at_ms=0),
+            activation_record(begun, op="start", fence=1, at_ms=0),
+            lane_record(lane, fence=1, at_ms=0),
+        )
+    ):
+        fold.apply(offset, record.key, record.value)
+    assert counted_lanes(fold, "log") == [fold.lanes[3]]

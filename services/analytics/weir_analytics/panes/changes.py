@@ -142,6 +142,8 @@ class Changes:
         """
         fold, fence = self.stores.definitions.fold, self.footing.fence.fence
         for vid, why in faults.items():
+            if fold.is_left_out(vid):
+                continue  # a lane's plan was being made meanwhile
             LOG.error("version_set_aside", vid=vid, why=why)
             if fold.set_aside(vid) is None:
                 self._append(aside_record(vid, why, fence=fence, at_ms=self.clock.now_ms()))
