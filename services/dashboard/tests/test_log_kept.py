@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -250,6 +251,8 @@ def test_the_status_says_it_while_no_driver_is_there(running: Running, kafka: st
         running.dashboard.context.log.look()
         with running.client() as http:
             status = http.get("/status").json()
+        sent = running.dashboard.hub._pipelines._frame()
+        frame = json.loads(sent[sent.index(b'{"') :])
     finally:
         admin = AdminClient({"bootstrap.servers": kafka})
         for deleted in admin.delete_consumer_groups([names.PANES_GROUP]).values():
@@ -259,6 +262,7 @@ def test_the_status_says_it_while_no_driver_is_there(running: Running, kafka: st
         "events of partition 0 that are not counted yet are deleted in 23 h"
         in (status["log"]["warning"])
     )
+    assert frame["log_warning"] == status["log"]["warning"], "`weir top` says it, too"
 
 
 @pytest.mark.kafka

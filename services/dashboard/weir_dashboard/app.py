@@ -156,6 +156,7 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
         conversation=conversation,
         max_sockets=settings.max_sockets,
         newer=lambda: context.newer_met,
+        log_warning=lambda: context.log.held().warning,
     )
     observer.watch(lambda: feeds)
     batches.listen(catalog.follow)
