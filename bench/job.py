@@ -140,6 +140,7 @@ def running(
         "JARS_DIR": str(SPARK_JARS),
         "OPS_PORT": "0",
         "INSTANCE": "bench",
+        "REDIS_WITHOUT_AOF": "true",
     }
     environment = os.environ | {f"WEIR_ANALYTICS_{name}": value for name, value in told.items()}
     environment[marks.FILE] = str(folder / "marks")

@@ -205,6 +205,7 @@ def start_all(site: Site) -> tuple[Clients, list[Service]]:
             **engine,
             small_batch=SMALL_BATCH,
             driver_memory="512m",
+            redis_without_aof="true",
         ),
     ]
     await_ready(*running)

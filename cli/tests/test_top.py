@@ -87,6 +87,18 @@ class TestWhatIsShown:
             "orders rate  5      provisional  ▂█",
         ]
 
+    def test_what_the_log_is_about_to_lose_comes_first(self) -> None:
+        """As long as the dashboard says so; one of an older release says nothing of it."""
+        said: dict[str, Any] = {"op": "pipeline", "key": "p1", "bottleneck": None, "parts": []}
+        warned = folded([*FRAMES, said | {"log_warning": "events are deleted in 13 min"}])
+        lines = lines_of(warned, width=120, height=40)
+        assert lines[1] == "warning: events are deleted in 13 min"
+        assert told(warned)["log_warning"] == "events are deleted in 13 min"
+        for after in (said, said | {"log_warning": None}, {"op": "welcome", "now_ms": NOW_MS}):
+            state = fold(warned, after)
+            assert not any("warning" in line for line in lines_of(state, width=120, height=40))
+            assert told(state)["log_warning"] is None
+
     def test_what_ended_is_gone(self) -> None:
         """An alert that ended, or that the list of those that fire does not name."""
         for last in (

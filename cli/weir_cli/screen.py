@@ -37,6 +37,7 @@ def told(state: Watched) -> dict[str, Any]:
         "now_ms": state.now_ms,
         "fresh": dict(state.fresh),
         "bottleneck": state.bottleneck,
+        "log_warning": state.log_warning,
         "parts": [dict(part) for part in state.parts] or None,
         "alerts": alerts if state.are_alerts_known else None,
         "metrics": [_told(state, number) for number in _shown(state)],
@@ -77,7 +78,8 @@ def _head(state: Watched, lost_s: float | None) -> list[str]:
     age = f", counted {_ago(state.now_ms - through)} ago" if through else ""
     part = f" because of {state.fresh['part']}" if state.fresh.get("part") else ""
     slow = f"  bottleneck: {state.bottleneck}" if state.bottleneck else ""
-    return [f"weir top  {instant(state.now_ms)}  {status}{age}{part}{slow}"]
+    head = f"weir top  {instant(state.now_ms)}  {status}{age}{part}{slow}"
+    return [head] if state.log_warning is None else [head, f"warning: {state.log_warning}"]
 
 
 def _alerts(state: Watched, lost_s: float | None) -> list[str]:

@@ -31,6 +31,7 @@ class Watched:
         now_ms: The server's clock, at the newest frame that tells it; 0 before the first.
         fresh: How old the numbers are (`fresh` of a heartbeat).
         bottleneck: The part that holds up the flow, if one does.
+        log_warning: What the log is about to lose; None: nothing, or not told.
         parts: Each process, by name and instance.
         alerts: Alert id -> the alert as it is now; those that fire.
         are_alerts_known: Whether these are all. Before that nothing says that none fires.
@@ -44,6 +45,7 @@ class Watched:
     now_ms: int = 0
     fresh: Mapping[str, Any] = field(default_factory=dict)
     bottleneck: str | None = None
+    log_warning: str | None = None
     parts: tuple[Mapping[str, Any], ...] = ()
     alerts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     are_alerts_known: bool = False
@@ -103,7 +105,12 @@ def fold(state: Watched, frame: Mapping[str, Any]) -> Watched:
         case "heartbeat":
             return replace(state, now_ms=frame["now_ms"], fresh=frame["fresh"])
         case "pipeline":
-            return replace(state, bottleneck=frame["bottleneck"], parts=tuple(frame["parts"]))
+            return replace(
+                state,
+                bottleneck=frame["bottleneck"],
+                log_warning=frame.get("log_warning"),
+                parts=tuple(frame["parts"]),
+            )
         case "subscribed":
             return replace(state, keys={**state.keys, frame["id"]: frame["key"]})
         case "snapshot" | "delta":
@@ -127,7 +134,7 @@ def _refused(state: Watched, number: int, problem: Mapping[str, Any]) -> Watched
     if number == ALERTS:
         return replace(state, alerts={}, are_alerts_known=False)
     if number == PIPELINE:
-        return replace(state, bottleneck=None, parts=())
+        return replace(state, bottleneck=None, log_warning=None, parts=())
     answers = {key: one for key, one in state.answers.items() if key != state.keys.get(number)}
     return replace(state, answers=answers)
 

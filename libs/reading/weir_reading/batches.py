@@ -91,6 +91,15 @@ class Batches:
         return self.records[-1] if self.records else None
 
     @property
+    def is_emptied(self) -> bool:
+        """Return whether Redis answers and holds no record of what was ever counted.
+
+        For ever as long as no driver is there: the next one counts all of the log again. It
+        looks at no record, so that any thread may ask.
+        """
+        return self.reachable and not self.records and (not self.epoch or self._lost_ms is not None)
+
+    @property
     def recount(self) -> Recount | None:
         """Return what is under way after a loss; None in the ordinary case.
 

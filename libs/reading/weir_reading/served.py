@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import takewhile
 
 from weir.commit import not_after
@@ -57,7 +58,12 @@ def served(catalog: Catalog, tenant: str, name: str) -> Served | None:
         or [current]
     )
     readable = takewhile(lambda one: one.metric is not None, chain)
+    newest = chain[0].vid
     versions = [_version(catalog, one, fold.activations.get(one.vid)) for one in readable]
+    if fold.is_left_out(newest):
+        # What came since is in no pane, which is not 0; what it has is shown again as soon as
+        # another version has taken over what the log holds.
+        versions[:1] = [replace(one, rebuilding=True) for one in versions[:1]]
     return Served(tuple(reversed(versions))) if versions else None
 
 

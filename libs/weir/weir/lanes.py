@@ -140,7 +140,7 @@ def counted_lanes(definitions: Definitions, topic_id: str) -> list[Lane]:
     backfills = [lane for lane in known if lane.kind == "backfill"]
     return [
         *sorted(rebuilds, key=lambda lane: (-lane.until_ms, -lane.offset)),
-        *(lane for lane in backfills if any(filled_by(definitions, lane))),
+        *(lane for lane in backfills if filled_by(definitions, lane)),
     ]
 
 

@@ -45,6 +45,7 @@ def settings_for(folder: Path, kafka: str = "127.0.0.1:1", redis_url: str = "") 
         jars_dir=SPARK_JARS,
         ops_port=0,
         driver_memory="512m",
+        redis_without_aof=True,
     )
 
 

@@ -79,6 +79,7 @@ class Job:
             "OPS_PORT": "0",
             "DRIVER_MEMORY": "512m",
             "INSTANCE": self.name,
+            "REDIS_WITHOUT_AOF": "true",
             # An audit that nobody asked for would mend what a test has spoilt on purpose.
             "AUDIT_HOURS": "0",
             **self.settings,

@@ -77,7 +77,7 @@ class World:
             assert fence == self.fence
             return self.add(record)
 
-        definitions = SimpleNamespace(fold=self.fold, append_fenced=append)
+        definitions = SimpleNamespace(fold=self.fold, append_fenced=append, append=self.add)
         cycle: Any = SimpleNamespace(
             stores=SimpleNamespace(definitions=definitions),
             footing=SimpleNamespace(fence=SimpleNamespace(fence=self.fence)),

@@ -16,7 +16,14 @@ from weir.clock import ManualClock
 from weir.commit import Verdict
 from weir.commit_found import Level
 from weir.definitions.fold import Definitions
-from weir.definitions.records import Edit, put_record
+from weir.definitions.records import (
+    Counting,
+    DriverStart,
+    Edit,
+    activation_record,
+    put_record,
+    start_record,
+)
 from weir_analytics.panes import driver as panes_driver
 from weir_analytics.panes import plans as plans_module
 from weir_analytics.panes.cycle import Done
@@ -25,12 +32,11 @@ from weir_analytics.panes.driver import (
     EXIT_FOREIGN,
     EXIT_STOPPED,
     Driver,
-    StreamEndedError,
-    _first_line,
     _slices,
 )
 from weir_analytics.panes.ops import Figures, answer
 from weir_analytics.panes.outcome import Outcome
+from weir_analytics.panes.passing import StreamEndedError, first_line
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.turns import GivenUpError
 from weir_analytics.panes.vitals import Vitals
@@ -66,20 +72,27 @@ def driver(tmp_path: Path) -> Driver:
     return Driver(settings_for(tmp_path), nothing, nothing, nothing, nothing, nothing)
 
 
+@pytest.mark.parametrize("is_counted", [True, False])
 @pytest.mark.parametrize("fails", [True, False])
 def test_a_plan_that_cannot_be_made_ahead_ends_no_start(
-    driver: Driver, monkeypatch: pytest.MonkeyPatch, fails: bool
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, fails: bool, is_counted: bool
 ) -> None:
     """Which version it fails with is looked for beside live counting; the others it has made."""
     fold = Definitions()
     text = "kind: metric\nname: m\nevents: {type: t}\nkeep: {10s: 1h}"
     record = put_record(Edit("acme", "metric", "m", None, "test", 0), text)
     fold.apply(0, record.key, record.value)
+    if is_counted:
+        begun = Counting(0, "acme", "m", 1, {0: 0}, topic_id="log")
+        fence = start_record(DriverStart("a", 1, "start"), at_ms=0)
+        begin = activation_record(begun, op="start", fence=1, at_ms=0)
+        for offset, one in enumerate((fence, begin), start=1):
+            fold.apply(offset, one.key, one.value)
     log = SimpleNamespace(fold=fold, end=lambda: 1, read_to=lambda _: None, close=lambda: None)
     monkeypatch.setattr(panes_driver, "DefinitionsLog", lambda _: log)
     monkeypatch.setattr(panes_driver, "topic_id", lambda *_: "log")
     monkeypatch.setattr(
-        panes_driver, "LogOffsets", lambda *_: SimpleNamespace(ends=lambda: ({}, {}))
+        panes_driver, "LogOffsets", lambda *_: SimpleNamespace(ends=lambda: ({}, {0: 1}))
     )
     monkeypatch.setattr(Driver, "_warm", lambda *_: None)
 
@@ -93,6 +106,7 @@ def test_a_plan_that_cannot_be_made_ahead_ends_no_start(
     with capture_logs() as logs:
         driver.warm_up()
     assert driver._proven.ready == (frozenset() if fails else {0})
+    assert bool(fold.activations) is is_counted
     assert ("plan_not_made" in {line["event"] for line in logs}) is fails
 
 
@@ -250,11 +264,11 @@ class TestWhatWentWrong:
     def test_of_a_task_it_is_what_the_worker_raised(self) -> None:
         """Whoever reads it asks what is wrong with Redis, not that Spark has workers."""
         wanted = "StoreError: redis refused to write: command not allowed"
-        assert _first_line(RuntimeError(SAID_BY_SPARK)) == wanted
+        assert first_line(RuntimeError(SAID_BY_SPARK)) == wanted
 
-    def test_of_all_else_it_is_the_first_line(self) -> None:
+    def test_of_all_else_it_is_thefirst_line(self) -> None:
         """With the kind of error before it."""
-        assert _first_line(OSError("no route\nmore")) == "OSError: no route"
+        assert first_line(OSError("no route\nmore")) == "OSError: no route"
 
 
 class TestLevel:

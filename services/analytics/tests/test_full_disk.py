@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.dispose import DisposeTask
-from weir_analytics.panes.driver import _first_line
 from weir_analytics.panes.kinds import Fate, Kind
+from weir_analytics.panes.passing import first_line
 from weir_analytics.panes.runs import chain_before, read_run
 
 from .log_frames import NOW_MS, batch_of
@@ -91,7 +91,7 @@ def test_a_full_disk_loses_and_doubles_nothing(
     for _again in range(3):
         with full(monkeypatch), pytest.raises(OSError, match="could not write dedup run") as told:
             run(second, mixed)
-        said = _first_line(told.value)
+        said = first_line(told.value)
         assert said.startswith("OSError: [Errno ")
         assert said.endswith("; make room there, nothing is lost meanwhile")
         assert os.strerror(told.value.errno or 0) in said

@@ -10,7 +10,8 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from weir.event_time import LEAD_LIMIT_MS
 from weir.kafka import Kafka
-from weir_analytics.panes.log_offsets import LATEST, LogOffsets
+from weir_analytics.panes.log_offsets import LogOffsets
+from weir_reading.log_look import LATEST
 
 pytestmark = pytest.mark.kafka
 

@@ -24,6 +24,7 @@ from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_analytics.panes.holes import Hole
 from weir_analytics.panes.recovery import Shards, VerdictError
+from weir_analytics.panes.shard_wire import StoreError
 from weir_analytics.panes.start import Footing, Stores, processed_through, take_over
 from weir_analytics.panes.stream import BatchStream
 from weir_analytics.panes.writer import commit
@@ -231,6 +232,25 @@ def a_batch(settings: Settings, footing: Footing) -> Batch:
 
 
 class TestSettings:
+    def test_a_server_that_forgets_is_accepted_only_by_name(
+        self, installation: Installation
+    ) -> None:
+        """Without the setting nothing is written anywhere; one that keeps a file needs none."""
+        client = installation.client
+        with pytest.raises(StoreError, match="redis must have appendonly yes"):
+            installation.start(redis_without_aof=False)
+        log = DefinitionsLog(installation.settings.kafka)
+        assert log.end() == 0
+        log.close()
+
+        installation.start(redis_without_aof=True)
+        client.config_set("appendonly", "yes")
+        try:
+            installation.start(redis_without_aof=False)
+        finally:
+            client.config_set("appendonly", "no")
+        assert len(installation.found) == 2
+
     @pytest.mark.parametrize("shards", [1, 3])
     def test_another_number_of_shards_is_refused(
         self, installation: Installation, shards: int

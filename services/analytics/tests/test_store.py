@@ -468,6 +468,19 @@ class TestServer:
         finally:
             client.config_set("maxmemory-policy", "noeviction")
 
+    def test_a_server_that_forgets_is_refused(self, client: redis.Redis, redis_url: str) -> None:
+        """The error names the server's setting, and the one by which that is accepted."""
+        wire = shard_wire.ShardWire(redis_url)
+        with pytest.raises(StoreError, match="must have appendonly yes, got aof_enabled 0") as told:
+            wire.require_aof()
+        assert "WEIR_ANALYTICS_REDIS_WITHOUT_AOF=true" in str(told.value)
+        client.config_set("appendonly", "yes")
+        try:
+            wire.require_aof()
+        finally:
+            client.config_set("appendonly", "no")
+        wire.close()
+
     def test_a_full_server_takes_nothing(self, client: redis.Redis, redis_url: str) -> None:
         """Out of memory is a named error, nothing is written, and later it goes on."""
         shard = ShardStore(redis_url, 0)

@@ -83,6 +83,11 @@ class Settings(ServiceSettings):
         default=False,
         description="Delete all panes and count the log again if SHARDS is not what it was.",
     )
+    redis_without_aof: bool = Field(
+        default=False,
+        description="Also count into a Redis that keeps no append-only file: what a restart of it "
+        "loses is counted again from the log, and what is older than the log is gone.",
+    )
     ops_port: Port = Field(default=8084, description="Port of /livez, /readyz and /metrics.")
     horizon_ms: int = Field(
         default=3_600_000,

@@ -78,7 +78,7 @@ def test_a_gap_is_from_heartbeat_to_heartbeat(monkeypatch: pytest.MonkeyPatch) -
     fresh = SimpleNamespace(status="live", part=None, processed_through_ms=NOW_MS)
     observer = cast("Any", SimpleNamespace(fresh=lambda: fresh))
     nothing = cast("Any", SimpleNamespace())
-    monkeypatch.setattr(live_hub, "Pipelines", lambda _observer: SimpleNamespace(beat=print))
+    monkeypatch.setattr(live_hub, "Pipelines", lambda *_: SimpleNamespace(beat=print))
     hub = Hub(
         observer=observer,
         feeds=nothing,
@@ -88,6 +88,7 @@ def test_a_gap_is_from_heartbeat_to_heartbeat(monkeypatch: pytest.MonkeyPatch) -
         conversation=cast("Any", SimpleNamespace()),
         max_sockets=9,
         newer=lambda: (),
+        log_warning=lambda: None,
     )
     monkeypatch.setattr(hub, "_heartbeat", lambda: b"")
     monkeypatch.setattr(hub, "_ping_s", float("inf"))

@@ -176,6 +176,7 @@ class TestOpenSockets:
             conversation=cast("Any", SimpleNamespace()),
             max_sockets=9,
             newer=lambda: met,
+            log_warning=lambda: None,
         )
 
     def open(self, hub: Hub, *, greeted: bool = True) -> Socket:

@@ -16,10 +16,12 @@ from weir.definitions.records import (
     DriverStart,
     Edit,
     NewRecord,
+    TakeOver,
     activation_record,
     aside_record,
     put_record,
     start_record,
+    takeover_record,
 )
 from weir_dashboard.api import definitions, metrics
 from weir_dashboard.context import Context
@@ -28,6 +30,7 @@ from weir_dashboard.freshness import Fresh
 from weir_dashboard.holding import Holding
 from weir_dashboard.waiting import waits_for
 from weir_reading.follower import Record
+from weir_reading.served import served
 
 MEMBERS = {"events": {"type": "t"}, "keep": {"10s": "1h"}}
 TEXT = json.dumps(MEMBERS)
@@ -247,6 +250,42 @@ class TestWaitsFor:
         )
         world.take(aside_record(vid, None, fence=world.fence, at_ms=0))
         assert world.progress("m")["waits_for"] == before
+
+    def test_a_version_that_is_left_out(self) -> None:
+        """It was counted until no plan could be made of it; nothing is shown as if it still were.
+
+        What it has is shown again once its successor has taken over what the log holds.
+        """
+        world = World()
+        vid = world.put("m")
+        world.counting(vid)
+        folded = world.catalog.folded
+        before = served(world.catalog, "a", "m")
+        assert before is not None
+        assert not before.newest.rebuilding
+        world.take(aside_record(vid, "ValueError: no", fence=world.fence, at_ms=0))
+        world.counting(vid, op="stop")
+        told = world.progress("m")["waits_for"]
+        assert told.startswith("the panes driver counts it no further, since no plan can be made")
+        assert "ValueError: no; write it in another way" in told
+        left = served(world.catalog, "a", "m")
+        assert left is not None
+        assert (left.newest.vid, left.newest.rebuilding) == (vid, True)
+
+        again = world.put("m")
+        world.counting(again, fills=True)
+        waiting = served(world.catalog, "a", "m")
+        assert waiting is not None
+        assert (waiting.newest.vid, waiting.newest.rebuilding) == (vid, True)
+        taken = TakeOver(again, vid, {0: 0}, {10: 60}, 0)
+        world.take(takeover_record(taken, fence=world.fence, at_ms=0))
+        assert folded.activations[again].serves
+        done = served(world.catalog, "a", "m")
+        assert done is not None
+        assert [(one.vid, one.rebuilding) for one in done.versions] == [
+            (vid, False),
+            (again, False),
+        ]
 
     def test_a_version_that_was_followed_by_one_of_another_release(self) -> None:
         """It is in force here again, and will not be begun a second time."""

@@ -6,6 +6,7 @@
     weir.alerts ◀─────▶ alerts ───▶ /alerts, /rules, /channels; acknowledgements, tests
     weir.corrections ─▶ corrections ▶ /corrections
     heartbeats ───────▶ parts ────▶ observer ▶ freshness, on every answer
+    weir.events ──────▶ log ──────▶ /status: for how long it still holds what is not counted
 
 A request passes the guard (credential, origin, scope table), then one of the routers
 below. A socket is handed over by uvicorn to `live.socket` and never sees the guard:
@@ -22,6 +23,7 @@ from weir.clock import Clock
 from weir_reading.appender import Appender
 from weir_reading.batches import Batches
 from weir_reading.follower import Follower
+from weir_reading.log_look import LogLook
 from weir_reading.panes import Panes
 from weir_reading.parts import Parts
 from weir_reading.redis import connect
@@ -66,6 +68,7 @@ from weir_dashboard.live.corrections import CorrectionFeeds
 from weir_dashboard.live.feeds import Feeds
 from weir_dashboard.live.hub import Hub
 from weir_dashboard.live.tail import Tails
+from weir_dashboard.log_kept import LogKept
 from weir_dashboard.observer import Observer
 from weir_dashboard.queries import Queries
 from weir_dashboard.running import Dashboard, running
@@ -153,6 +156,7 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
         conversation=conversation,
         max_sockets=settings.max_sockets,
         newer=lambda: context.newer_met,
+        log_warning=lambda: context.log.held().warning,
     )
     observer.watch(lambda: feeds)
     batches.listen(catalog.follow)
@@ -163,7 +167,8 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
     context = Context(
         settings, clock, redis, catalog, writer, batches, parts, observer, key_ring, sessions,
         queries, Turns(), Quarantine(settings.kafka),
-        told, late, erased, settings.hash_key,
+        told, late, erased, LogKept(LogLook(settings.kafka, clock), parts, batches, clock),
+        settings.hash_key,
     )  # fmt: skip
     return Dashboard(context, follower, appender, hub, feeds)
 

@@ -16,6 +16,7 @@ from weir_dashboard.auth.sessions import Sessions
 from weir_dashboard.definitions.catalog import Catalog
 from weir_dashboard.definitions.writer import Writer
 from weir_dashboard.erased import Erased
+from weir_dashboard.log_kept import LogKept
 from weir_dashboard.observer import Observer
 from weir_dashboard.queries import Queries
 from weir_dashboard.settings import Settings
@@ -45,6 +46,7 @@ class Context:
     alerts: Alerts
     corrections: Corrections
     erased: Erased
+    log: LogKept
     hash_key: bytes
 
     @property

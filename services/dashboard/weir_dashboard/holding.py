@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from weir.log_left import LogLeft
 from weir_reading.parts import Part
 
 from weir_dashboard.freshness import STALE_MS, Fresh
@@ -153,19 +154,29 @@ class LogHeld:
     warning: str | None
 
 
-def log_held(detail: dict[str, Any] | None) -> LogHeld:
-    """Return what a driver's heartbeat says of the log."""
-    told = detail or {}
-    left_ms, kept_ms = told.get("log_left_ms"), told.get("log_kept_ms")
-    partition, oldest_ms = told.get("log_left_partition"), told.get("log_oldest_ms")
+def log_held(left: LogLeft | None) -> LogHeld:
+    """Return what is told of the log; None: nothing is known of it."""
+    left = left or LogLeft()
     warning = None
-    if left_ms is not None and kept_ms is not None and left_ms < LOG_WARN_SHARE * kept_ms:
-        lost = "are being deleted now" if left_ms == 0 else f"are deleted in {_length(left_ms)}"
+    if left.ms is not None and left.kept_ms is not None and left.ms < LOG_WARN_SHARE * left.kept_ms:
+        lost = "are being deleted now" if left.ms == 0 else f"are deleted in {_length(left.ms)}"
         warning = (
-            f"events of partition {partition} that are not counted yet {lost}: let counting go on, "
-            "or raise retention.ms and retention.bytes of weir.events"
+            f"events of partition {left.partition} that are not counted yet {lost}: let counting "
+            "go on, or raise retention.ms and retention.bytes of weir.events"
         )
-    return LogHeld(left_ms, partition, kept_ms, oldest_ms, warning)
+    return LogHeld(left.ms, left.partition, left.kept_ms, left.oldest_ms, warning)
+
+
+def told_of_log(detail: dict[str, Any] | None) -> LogLeft | None:
+    """Return what a driver's heartbeat says of the log; None if it says nothing."""
+    if detail is None or "log_left_ms" not in detail:
+        return None
+    return LogLeft(
+        partition=detail.get("log_left_partition"),
+        ms=detail.get("log_left_ms"),
+        kept_ms=detail.get("log_kept_ms"),
+        oldest_ms=detail.get("log_oldest_ms"),
+    )
 
 
 def newest_of(panes: Sequence[Part], now_ms: int) -> Part | None:

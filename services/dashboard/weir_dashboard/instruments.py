@@ -38,6 +38,17 @@ evaluation_seconds = Histogram(
     "Time to answer a query again, reading of panes included.",
     buckets=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10),
 )
+log_left = Gauge(
+    metrics.DASHBOARD_LOG_LEFT,
+    "For how long the log still holds what is not counted, driver or not; +Inf: for ever; "
+    "NaN: not known yet.",
+)
+log_left.set(float("nan"))
+log_kept = Gauge(
+    metrics.DASHBOARD_LOG_KEPT,
+    "For how long the log keeps what comes now; +Inf: for ever; NaN: not known yet.",
+)
+log_kept.set(float("nan"))
 processed_through = Gauge(
     metrics.DASHBOARD_PROCESSED_THROUGH,
     "Received time up to which all events are counted, seconds since the epoch.",

@@ -46,6 +46,7 @@ async def running(dashboard: Dashboard) -> AsyncIterator[None]:
     dashboard.follower.start()
     context.alerts.follower.start()
     context.corrections.follower.start()
+    context.log.start()
     work: list[Coroutine[Any, Any, None]] = [
         context.batches.follow(),
         context.parts.follow(lambda: {"sockets": len(dashboard.hub.clients)}),
@@ -56,6 +57,7 @@ async def running(dashboard: Dashboard) -> AsyncIterator[None]:
     try:
         yield
     finally:
+        context.log.stop()
         await dashboard.hub.stop()
         context.turns.close()
         for task in tasks:

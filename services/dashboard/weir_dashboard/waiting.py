@@ -54,9 +54,15 @@ def waits_for(
     activation = definitions.activations.get(version.vid)
     if version.metric is None or (activation and activation.serves and activation.finish is None):
         return None
+    why = definitions.set_aside(version.vid)
+    if why is not None and definitions.is_left_out(version.vid):
+        return (
+            f"the panes driver counts it no further, since no plan can be made of it now: {why}; "
+            "write it in another way, and report it; it is tried again when metrics change and "
+            "when the driver starts, and is then counted from the log"
+        )
     if activation is not None and activation.finish is not None:
         return ENDED
-    why = definitions.set_aside(version.vid)
     if why is not None:
         return (
             f"the panes driver has set it aside, since no plan can be made of it: {why}; "

@@ -28,10 +28,19 @@ from weir.definitions.history import (
     Definition,
     Lane,
     Start,
-    TakenOver,
 )
 from weir.definitions.in_force import in_force
 from weir.definitions.jobs import JobReport, read_report
+from weir.definitions.members import (
+    number,
+    numbers,
+    read_activation,
+    read_definition,
+    read_lane,
+    read_start,
+    read_takeover,
+    text,
+)
 from weir.definitions.records import DRIVER_PREFIX, FORMAT
 from weir.formats import Newer, refusal
 
@@ -118,6 +127,20 @@ class Definitions:
     def set_aside(self, vid: int) -> str | None:
         """Return why the engine does not count a version: no plan can be made; None if it may."""
         return self._aside.get(vid)
+
+    def is_left_out(self, vid: int) -> bool:
+        """Tell whether a version was counted until no plan could be made of it any more.
+
+        What it has is kept. It is counted no further, so that its successor, or the same text
+        as a new version, is filled from the log.
+        """
+        begun = self._activations.get(vid)
+        return vid in self._aside and begun is not None and begun.finish is not None
+
+    def left_out(self) -> list[Definition]:
+        """Return the current versions of metrics that are left out, oldest first."""
+        found = (one for one in self.current(kind="metric") if self.is_left_out(one.vid))
+        return sorted((one for one in found if one.metric), key=lambda definition: definition.vid)
 
     def get(self, tenant: str, kind: str, name: str) -> Definition | None:
         """Return the version in force; None if there is none or it is deleted."""
@@ -229,7 +252,7 @@ class Definitions:
             if reader is None:
                 if _is_ours(written_key, record):
                     what = f"record {offset} of {names.DEFINITIONS}"
-                    self.newer.meet(refusal(what, _number(record["v"]), FORMAT))
+                    self.newer.meet(refusal(what, number(record["v"]), FORMAT))
                 return Change(offset, Outcome.UNKNOWN, note=f"format version {record.get('v')!r}")
             return reader(self, offset, written_key, record)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -249,18 +272,7 @@ class Definitions:
         return Change(offset, Outcome.UNKNOWN, note=f"driver record {record['record']!r}")
 
     def _read_change(self, offset: int, key: str, record: Mapping[str, Any]) -> Change:
-        definition = Definition(
-            vid=offset,
-            tenant=_text(record["tenant"]),
-            kind=_text(record["kind"]),
-            name=_text(record["name"]),
-            version=_number(record["version"]),
-            based_on=None if record["based_on"] is None else _number(record["based_on"]),
-            op=record["op"],
-            text=_text(record.get("text") or ""),
-            by=_text(record.get("by", "")),
-            at_ms=_number(record["at_ms"]),
-        )
+        definition = read_definition(offset, record)
         place = (definition.tenant, definition.kind, definition.name)
         if key != "/".join(place) or definition.op not in ("put", "delete"):
             return Change(offset, Outcome.UNREADABLE, note="key or op does not fit")
@@ -273,64 +285,26 @@ class Definitions:
         return Change(offset, Outcome.APPLIED, definition)
 
     def _read_start(self, offset: int, record: Mapping[str, Any]) -> Change:
-        start = Start(
-            fence=offset,
-            job=_text(record["job"]),
-            epoch=offset if record["epoch"] is None else _number(record["epoch"]),
-            instance=_text(record["instance"]),
-            shards=_number(record["shards"]),
-            reason=_text(record["reason"]),
-            incomplete_before_ms=_number(record["incomplete_before_ms"]),
-            at_ms=_number(record["at_ms"]),
-            horizon_ms=_number(record.get("horizon_ms", 0)),
-            beyond_ms=_number(record.get("beyond_ms", 0)),
-            tenant_bytes=None if (most := record.get("tenant_bytes")) is None else _number(most),
-        )
+        start = read_start(offset, record)
         self._starts[start.job] = start
         return Change(offset, Outcome.APPLIED, start)
 
     def _read_activation(self, offset: int, record: Mapping[str, Any]) -> Change:
-        vid, offsets = _number(record["vid"]), _numbers(record["offsets"])
         if record["op"] == "stop":
+            vid = number(record["vid"])
             begun = self._activations.get(vid)
             if begun is None:
                 return Change(offset, Outcome.UNREADABLE, note=f"{vid} was never started")
-            activation = replace(begun, finish=offsets)
+            activation = replace(begun, finish=numbers(record["offsets"]))
         else:
-            after = record["after"]
-            activation = Activation(
-                vid=vid,
-                tenant=_text(record["tenant"]),
-                name=_text(record["name"]),
-                version=_number(record["version"]),
-                offset=offset,
-                begin=offsets,
-                finish=None,
-                after=None if after is None else _number(after),
-                cut=None if record["cut"] is None else _numbers(record["cut"]),
-                from_start=bool(record["from_start"]),
-                fills=bool(record.get("fills", False)),
-                topic_id=_text(record.get("topic_id", "")),
-            )
-        self._activations[vid] = activation
+            activation = read_activation(offset, record)
+        self._activations[activation.vid] = activation
         return Change(offset, Outcome.APPLIED, activation)
 
     def _read_lane(self, offset: int, record: Mapping[str, Any]) -> Change:
         if record["kind"] not in ("backfill", "rebuild"):
             return Change(offset, Outcome.UNKNOWN, note=f"lane of kind {record['kind']!r}")
-        lane = Lane(
-            offset=offset,
-            fence=_number(record["fence"]),
-            kind=record["kind"],
-            topic_id=_text(record["topic_id"]),
-            vids=tuple(map(_number, record["vids"])),
-            shards=tuple(map(_number, record["shards"])),
-            start=_numbers(record["start"]),
-            end=_numbers(record["end"]),
-            until_ms=_number(record["until_ms"]),
-            complete_from_ms=_number(record["complete_from_ms"]),
-        )
-        self._lanes[offset] = lane
+        self._lanes[offset] = lane = read_lane(offset, record)
         return Change(offset, Outcome.APPLIED, lane)
 
     def _read_job(self, offset: int, record: Mapping[str, Any]) -> Change:
@@ -339,30 +313,20 @@ class Definitions:
         return Change(offset, Outcome.APPLIED)
 
     def _read_aside(self, offset: int, record: Mapping[str, Any]) -> Change:
-        vid, why = _number(record["vid"]), record["why"]
+        vid, why = number(record["vid"]), record["why"]
         if why is None:
             self._aside.pop(vid, None)
         else:
-            self._aside[vid] = _text(why)
+            self._aside[vid] = text(why)
         return Change(offset, Outcome.APPLIED)
 
     def _read_takeover(self, offset: int, record: Mapping[str, Any]) -> Change:
-        vid = _number(record["vid"])
+        vid = number(record["vid"])
         begun = self._activations.get(vid)
         if begun is None or begun.takeover is not None:
             note = "was never started" if begun is None else "has taken over before"
             return Change(offset, Outcome.UNREADABLE, note=f"{vid} {note}")
-        self._activations[vid] = activation = replace(
-            begun,
-            after=None if record["after"] is None else _number(record["after"]),
-            cut=None if record["cut"] is None else _numbers(record["cut"]),
-            takeover=TakenOver(
-                offset=offset,
-                offsets=_numbers(record["offsets"]),
-                complete_from_ms=_number(record["complete_from_ms"]),
-                topic_id=_text(record.get("topic_id", "")),
-            ),
-        )
+        self._activations[vid] = activation = read_takeover(begun, offset, record)
         return Change(offset, Outcome.APPLIED, activation)
 
 
@@ -384,21 +348,3 @@ def _is_ours(key: str, record: Mapping[str, Any]) -> bool:
     if key.startswith(DRIVER_PREFIX):
         return key == f"{DRIVER_PREFIX}{record.get('record')}"
     return key == "/".join(str(record.get(member)) for member in ("tenant", "kind", "name"))
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        msg = f"text is required, got {type(value).__name__}"
-        raise TypeError(msg)
-    return value
-
-
-def _number(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        msg = f"a whole number is required, got {type(value).__name__}"
-        raise TypeError(msg)
-    return value
-
-
-def _numbers(value: Mapping[str, Any]) -> dict[int, int]:
-    return {int(name): _number(number) for name, number in value.items()}

@@ -60,11 +60,11 @@ def predecessor(definitions: Definitions, definition: Definition) -> Definition 
     """
     life = life_of(definitions, definition.tenant, definition.name)
     found = [
-        one.definition
-        for one in definitions.metrics_active()
-        if one.definition.vid in life
-        and one.definition.vid < definition.vid
-        and one.activation.serves
+        life[vid]
+        for vid, one in sorted(definitions.activations.items())
+        if vid in life and vid < definition.vid and one.serves
+        if one.finish is None or definitions.is_left_out(vid)
+        if life[vid].metric is not None
     ]
     return found[-1] if found else None
 
@@ -174,7 +174,7 @@ def counted(
         definition = definitions.by_vid(vid)
         metric = definition.metric if definition is not None else None
         over = activation.finish is not None and not activation.is_of(topic_id)
-        if metric is None or over:
+        if metric is None or over or definitions.is_left_out(vid):
             continue
         version = version_of(activation, metric, topic_id, followed.get(vid))
         if start is not None:
@@ -204,15 +204,30 @@ def rebuilt(definitions: Definitions, topic_id: str, through_s: int, at: Offsets
 def ended(definitions: Definitions, topic_id: str, through_s: int) -> list[int]:
     """Return the versions that will never count an event again: deleted, or over.
 
-    One that this release cannot read may be counted by the next, and is none of them.
+    One that this release cannot read may be counted by the next, and is none of them. Nor is
+    one that is left out, as long as it is read.
     """
-    on = {
+    on = _read_still(definitions, topic_id, through_s) | {
         one.version.vid
         for one in counted(definitions, topic_id, through_s)
         if definitions.activations[one.version.vid].finish is None
     }
     known = (definitions.by_vid(vid) for vid in definitions.activations)
     return sorted(one.vid for one in known if one and one.metric and one.vid not in on)
+
+
+def _read_still(definitions: Definitions, topic_id: str, through_s: int) -> set[int]:
+    """Return the versions that are left out and serve some pane."""
+    followed = _followed(definitions)
+    found: set[int] = set()
+    for vid, one in definitions.activations.items():
+        life = life_of(definitions, one.tenant, one.name)
+        metric = life[vid].metric if vid in life else None
+        if one.serves and metric is not None and definitions.is_left_out(vid):
+            version = version_of(one, metric, topic_id, followed.get(vid))
+            if not (version.cut_until and is_over(version, through_s)):
+                found.add(vid)
+    return found
 
 
 def version_of(
@@ -258,10 +273,10 @@ def _offsets_of(taken: TakenOver | None, topic_id: str) -> Offsets:
 
 
 def awaited(definitions: Definitions) -> list[Counted]:
-    """Return the versions that nobody has begun to count, as they will be counted."""
+    """Return the versions that nobody counts, as they will be: new ones, and those left out."""
     return [
         Counted(_unbound(one, one.metric), one.metric)
-        for one in definitions.metrics_to_start()
+        for one in (*definitions.metrics_to_start(), *definitions.left_out())
         if one.metric is not None
     ]
 

@@ -21,9 +21,10 @@ from weir.clock import Clock
 from weir.definitions.fold import Definitions
 from weir.definitions.fold_memo import FoldMemo
 from weir.definitions.history import Definition
-from weir.definitions.records import aside_record
+from weir.definitions.records import Edit, aside_record, put_record
 
 from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.fault import TRIES
 from weir_analytics.panes.plan import Plan
 from weir_analytics.panes.plans import Counting, Plans, first_words
 
@@ -31,8 +32,8 @@ LOG = structlog.get_logger()
 
 # Whoever waits longer begins without: nothing that goes wrong here keeps a metric from counting.
 LONGEST_S: Final = 20.0
-# One failure may be a worker's that died.
-TRIES: Final = 2
+BY: Final = "engine"
+"""The author of a version that is an older one once more."""
 
 
 class Refused(NamedTuple):
@@ -55,11 +56,13 @@ class Proven:
 
     Attributes:
         ready: Those whose plan was made.
+        left_out: Those that were counted before, and that were met as left out.
         refused: Those whose plan cannot be made.
         groups: Those that some plan failed with, to be tried by themselves.
     """
 
     ready: frozenset[int] = frozenset()
+    left_out: frozenset[int] = frozenset()
     refused: Mapping[int, Refused] = field(default_factory=dict)
     groups: tuple[tuple[int, ...], ...] = ()
 
@@ -87,7 +90,7 @@ class Ahead:
     _among: frozenset[int] = frozenset()
     _seen_s: dict[int, float] = field(default_factory=dict)
     _waiting: FoldMemo[list[Definition]] = field(
-        default_factory=lambda: FoldMemo(Definitions.metrics_to_start)
+        default_factory=lambda: FoldMemo(lambda fold: [*fold.metrics_to_start(), *fold.left_out()])
     )
     _metrics: FoldMemo[frozenset[int]] = field(
         default_factory=lambda: FoldMemo(
@@ -128,6 +131,10 @@ class Ahead:
         """Say what is wanted, and tell of what was set aside; the rest needs no turn."""
         fold = cycle.stores.definitions.fold
         waiting = {one.vid: one for one in self._waiting.of(fold)}
+        left_out = frozenset(vid for vid in waiting if fold.is_left_out(vid))
+        # Its plan was made, before it could not be made any more.
+        self.proven.ready -= left_out - self.proven.left_out
+        self.proven.left_out = left_out
         self._tell(cycle, waiting)
         vids = self._next(fold, waiting)
         if vids:
@@ -198,15 +205,26 @@ class Ahead:
     def _tell(self, cycle: Cycle, waiting: dict[int, Definition]) -> None:
         """Append what readers do not know yet: who was set aside, and who is no more.
 
-        The first reason stays: another one at each try would be a record at each start.
+        Who was counted before is counted again as a new version of the same text: what came
+        since then is in the log. The first reason stays: another one at each try would be a
+        record at each start.
         """
         fold = cycle.stores.definitions.fold
-        for vid in waiting:
+        for vid, definition in waiting.items():
             is_told, refused = fold.set_aside(vid) is not None, self.proven.refused.get(vid)
             if refused is not None and not is_told:
                 set_aside(cycle, vid, refused.why, self.clock)
+            elif vid in self.proven.left_out & self.proven.ready:
+                _count_again(cycle, definition, self.clock)
             elif is_told and vid in self.proven.ready:
                 set_aside(cycle, vid, None, self.clock)
+
+
+def _count_again(cycle: Cycle, metric: Definition, clock: Clock) -> None:
+    """Append the same text as the next version; who edited it since wins."""
+    edit = Edit(metric.tenant, "metric", metric.name, metric.version, BY, clock.now_ms())
+    cycle.stores.definitions.append(put_record(edit, metric.text))
+    LOG.info("metric_counted_again", tenant=metric.tenant, name=metric.name)
 
 
 def set_aside(cycle: Cycle, vid: int, why: str | None, clock: Clock) -> None:

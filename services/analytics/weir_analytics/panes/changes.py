@@ -6,7 +6,7 @@ range is planned. `activation.py` decides; this asks the log and writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -23,6 +23,7 @@ from weir.definitions.records import (
     Counting,
     NewRecord,
     activation_record,
+    aside_record,
     lane_record,
     takeover_record,
 )
@@ -128,6 +129,27 @@ class Changes:
             if lane.offset not in complete_from_ms:
                 complete_from_ms[lane.offset] = self._complete_from_ms(lane)
             self._take_over(vid, end, complete_from_ms[lane.offset])
+
+    def leave_out(self, faults: Mapping[int, str], end: Offsets) -> None:
+        """Record that versions are counted no further, since no plan can be made of them.
+
+        Args:
+            faults: The versions, each with what making it said.
+            end: Where the last batch ended.
+
+        Raises:
+            VerdictError: FENCED if a newer driver has started.
+        """
+        fold, fence = self.stores.definitions.fold, self.footing.fence.fence
+        for vid, why in faults.items():
+            if fold.is_left_out(vid):
+                continue  # a lane's plan was being made meanwhile
+            LOG.error("version_set_aside", vid=vid, why=why)
+            if fold.set_aside(vid) is None:
+                self._append(aside_record(vid, why, fence=fence, at_ms=self.clock.now_ms()))
+            definition, begun = fold.by_vid(vid), fold.activations.get(vid)
+            if definition is not None and begun is not None and begun.finish is None:
+                self._activate(counting(definition, end, self.footing.events_id), "stop")
 
     def _is_affordable(self, definition: Definition) -> bool:
         """Tell whether the tenant may have a version beside what it has counted.

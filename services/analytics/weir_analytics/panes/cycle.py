@@ -28,6 +28,7 @@ from weir_analytics.panes.changes import Changes
 from weir_analytics.panes.commit_job import OutboxEntry, Untold
 from weir_analytics.panes.corrections import Arrival, publish
 from weir_analytics.panes.crowded import Crowded
+from weir_analytics.panes.fault import at_fault
 from weir_analytics.panes.forgetting import Forgetting
 from weir_analytics.panes.holes import Hole, check_read, up_to
 from weir_analytics.panes.lane_book import LaneBook
@@ -163,9 +164,28 @@ class Cycle:
 
         Raises:
             VerdictError: If a shard refused it.
+            Exception: What making its plan raised, if no version is to blame.
         """
-        plan = self.plans.for_range(batch.start, batch.end, self.through_ms // 1000)
+        plan = self._plan_of(batch)
         return self.evaluate(log, replace(batch, untold=self._untold(batch, plan)), plan)
+
+    def _plan_of(self, batch: Batch) -> Plan:
+        """Return the plan of a range, without the versions that no plan can be made of."""
+        start, end, through_s = batch.start, batch.end, self.through_ms // 1000
+        counting = self.plans.versions_for(start, end, through_s)
+        try:
+            return self.plans.plan_of(counting)
+        except Exception as error:  # noqa: BLE001  whatever a definition brings about
+            self.leave_out(at_fault(self.plans, counting, error))
+        return self.plans.for_range(start, end, through_s)
+
+    def leave_out(self, faults: Mapping[int, str]) -> None:
+        """Count versions no further than to where the last batch ended; `faults` says why.
+
+        Raises:
+            VerdictError: FENCED if a newer driver has started.
+        """
+        self._changes.leave_out(faults, self.end)
 
     def _untold(self, batch: Batch, plan: Plan) -> tuple[Untold, ...]:
         """Return of which panes a change is no correction: readers have not seen them.

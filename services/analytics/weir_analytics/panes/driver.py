@@ -8,18 +8,14 @@ driver has taken over, when the state is of another log, or when a part of it di
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import structlog
-from confluent_kafka import KafkaException
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from redis.exceptions import RedisError
 from weir import names
 from weir.clock import Clock
 from weir.commit import Verdict
@@ -37,17 +33,17 @@ from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.between import Between, Pace, Work
 from weir_analytics.panes.cycle import Cycle, Done
 from weir_analytics.panes.definitions_log import DefinitionsLog, topic_id
-from weir_analytics.panes.holes import HoleError, Met, OvertakenError
+from weir_analytics.panes.holes import Met
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.lanes import Filler
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.ops import Figures
+from weir_analytics.panes.passing import PASSING, StreamEndedError, first_line, told
 from weir_analytics.panes.plan import Plan
 from weir_analytics.panes.plans import Plans, first_words, run
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.redaction import Redaction
 from weir_analytics.panes.session import source_options
-from weir_analytics.panes.shard_wire import StoreError
 from weir_analytics.panes.start import Stores, take_over
 from weir_analytics.panes.stream import BatchStream
 from weir_analytics.panes.ticks import Ticker
@@ -73,28 +69,6 @@ MOST_FAILURES = 60
 _SET_BACK = (
     "the clock must not be set back, was by {:.0f} s: the stream begins anew, since Spark would "
     "sleep for as long; keep the machine's clock by a time server that does not step it"
-)
-
-# The last line of a traceback in what Spark says of a worker, which begins with Spark's own words.
-_RAISED = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception): .+)$", re.MULTILINE)
-
-
-class StreamEndedError(Exception):
-    """The stream ended for a reason that may pass: begin again at S0."""
-
-
-# What may pass by itself: a part outside is away, or refuses for now.
-PASSING = (
-    KafkaException,
-    RedisError,
-    StoreError,
-    TimeoutError,
-    OSError,
-    Py4JError,
-    PySparkException,
-    StreamEndedError,
-    HoleError,
-    OvertakenError,
 )
 
 
@@ -144,8 +118,8 @@ class Driver:
                 self._failures += 1
                 if self._met.take(error):
                     self._failures, pause_s = 0, FIRST_PAUSE_S
-                self.vitals.trouble = _first_line(error)
-                LOG.warning("counting_interrupted", error=_first_line(error))
+                self.vitals.trouble = first_line(error)
+                LOG.warning("counting_interrupted", error=first_line(error))
                 if self._failures > MOST_FAILURES or self._jvm_is_gone():
                     return EXIT_BROKEN
             finally:
@@ -170,14 +144,14 @@ class Driver:
             plans.topic_id = topic_id(settings.kafka, names.EVENTS)
             _start, end = LogOffsets(settings.kafka, names.EVENTS).ends()
         except PASSING as error:
-            LOG.warning("warm_up_without_definitions", error=_first_line(error))
+            LOG.warning("warm_up_without_definitions", error=first_line(error))
         finally:
             definitions.close()
         # What counts now, and what counts once all that wait have begun: after the first batch.
         through_s = self.clock.now_ms() // 1000
-        plans.plan_of(plans.versions_for(end, _beyond(end), through_s))
         soon = plans.soon(end, through_s)
         try:
+            plans.plan_of(plans.versions_for(end, _beyond(end), through_s))
             plans.plan_of(soon)
         except Exception as error:  # noqa: BLE001  whose failure that is, is found out later
             LOG.warning("plan_not_made", error=first_words(error))
@@ -255,7 +229,7 @@ class Driver:
                 self._tell(cycle.on_batch(frame, number))
                 self.vitals.lanes = cycle.book.least(cycle.stores.definitions.fold)
             except Exception as error:
-                self._failure = _told(error)
+                self._failure = told(error)
                 raise
 
     def _pace(self) -> Pace:
@@ -271,12 +245,12 @@ class Driver:
                 self._failure = StreamEndedError(_SET_BACK.format(back_s))
                 return
             if between.failure is not None:
-                self._failure = self._failure or _told(between.failure)
+                self._failure = self._failure or told(between.failure)
                 return
             if not query.isActive:
                 error = query.exception()
                 if self._failure is None and error is not None:
-                    self._failure = StreamEndedError(_first_line(error))
+                    self._failure = StreamEndedError(first_line(error))
                 return
 
     def _end(self, query: StreamingQuery) -> None:
@@ -344,7 +318,7 @@ class Driver:
             each = self.settings.small_batch // max(1, len(end))
             self._run_dry(plan, {p: max(start[p], n - each) for p, n in end.items()}, end)
         except PASSING as error:
-            LOG.warning("not_rehearsed", error=_first_line(error))
+            LOG.warning("not_rehearsed", error=first_line(error))
 
     def _run_dry(self, plan: Plan, start: Offsets, end: Offsets) -> None:
         settings = self.settings
@@ -386,12 +360,6 @@ class Driver:
             return True
 
 
-def _told(error: BaseException) -> BaseException:
-    """Return an error that says what the driver does about it."""
-    known = isinstance(error, (VerdictError, NewerFormatError, *PASSING))
-    return error if known else StreamEndedError(_first_line(error))
-
-
 def _slices(
     level: Level, most: int, places: Sequence[Offsets] = ()
 ) -> Iterator[tuple[dict[int, int], dict[int, int]]]:
@@ -410,14 +378,6 @@ def _slices(
 def _beyond(at: Offsets) -> dict[int, int]:
     """Return the end of the least range that begins at some offsets."""
     return {p: n + 1 for p, n in at.items()}
-
-
-def _first_line(error: BaseException) -> str:
-    """Return what an error says first; of one of a task what its worker raised."""
-    _, traced, below = str(error).partition("Traceback (most recent call last)")
-    raised = _RAISED.findall(below.split("\n\tat ", 1)[0]) if traced else []
-    said = raised[-1] if raised else f"{type(error).__name__}: {error}".strip()
-    return said.splitlines()[0][:300]
 
 
 def _close(stores: Stores) -> None:

@@ -30,6 +30,7 @@ from weir_analytics.panes.ahead import set_aside
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.between import Pace
 from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.fault import at_fault
 from weir_analytics.panes.holes import OvertakenError
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.plans import Counting, Plans, first_words
@@ -67,32 +68,49 @@ class Filler:
     _open: set[str] | None = None
     _lane: Lane | None = None
     _refused: dict[int, str] = field(default_factory=dict)
+    _faults: Mapping[int, str] = field(default_factory=dict)
 
     def prepare(self) -> None:
         """Make the plan of the next slice, which takes long the first time.
 
-        A backfill whose plan cannot be made is left out as long as this driver lives: the
-        others go on.
+        Versions that are to blame for a plan that cannot be made are counted no further; the
+        others go on. A backfill of which nobody is left waits as long as this driver lives.
 
         Raises:
-            Exception: What making it raised, of a rebuild, or if Spark makes no other either.
+            Exception: What making it raised, of a rebuild if no version is to blame, and if
+                Spark makes no other either.
         """
         if self._wanted is None:
             return
         try:
             self.plans.plan_of(self._wanted)
-        except Exception as error:
-            if self._lane is None or self._lane.kind == "rebuild":
-                raise
-            self.plans.prove()
-            why = first_words(error)
-            LOG.error("lane_set_aside", lane=self._lane.offset, why=why)
-            self._refused[self._lane.offset] = why
+        except Exception as error:  # noqa: BLE001  whatever a definition brings about
+            self._blame(self._wanted, error)
             self._wanted = None
+
+    def _blame(self, counting: Counting, error: Exception) -> None:
+        vids, lane = {one.version.vid for one in counting.versions}, self._lane
+        if lane is None or lane.kind == "rebuild":
+            self._faults = at_fault(self.plans, counting, error)
+            return
+        try:
+            faults = at_fault(self.plans, counting, error)
+        except Exception:  # noqa: BLE001  nobody's alone: then it is the lane's
+            self.plans.prove()
+            faults = dict.fromkeys(vids, first_words(error))
+        if vids <= faults.keys():
+            why = first_words(error)
+            LOG.error("lane_set_aside", lane=lane.offset, why=why)
+            self._refused[lane.offset] = why
+        else:
+            self._faults = faults
 
     def step(self, cycle: Cycle) -> bool:
         """Count one slice; see `between.Work`."""
         definitions = cycle.stores.definitions.fold
+        if self._faults:
+            cycle.leave_out(self._faults)
+            self._faults = {}
         lanes = cycle.book.open(definitions)
         self._forget(cycle, {lane.name for lane in lanes})
         first = self._first(cycle) if lanes else {}

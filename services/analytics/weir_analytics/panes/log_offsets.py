@@ -13,12 +13,11 @@ from weir.commit import Offsets
 from weir.commit_found import LogBounds
 from weir.commit_recovery import incomplete_before_ms
 from weir.kafka import Kafka
+from weir_reading.log_look import EARLIEST, LATEST
 
 from weir_analytics.panes.history import LogPartition, record_from
 
 TIMEOUT_S: Final = 15.0
-EARLIEST: Final[OffsetSpec] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-LATEST: Final[OffsetSpec] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 
 class LogOffsets:

@@ -1,35 +1,34 @@
 """Beside the driver: its offsets for Kafka's own tools, and how long the log still holds.
 
-The offsets of the consumer group `weir-panes` are told, never read back: marks are the
+The offsets of the consumer group `weir-panes` are told, never counted by: marks are the
 truth about progress. They let `kafka-consumer-groups` and every exporter of lag see what
-they see of any other consumer. Nothing here stops or delays a batch: it has a thread of its
-own, asks nothing that is not asked for in the background, and tries again.
+they see of any other consumer; and what stands beside them lets the dashboard say how long
+the log still holds what waits while there is no driver (`weir_reading/log_look.py`). Nothing
+here stops or delays a batch: it has a thread of its own, asks nothing that is not asked for
+in the background, and tries again.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin._config import ConfigEntry, ConfigResource
-from confluent_kafka.admin._listoffsets import ListOffsetsResultInfo, OffsetSpec
-from confluent_kafka.admin._resource import ResourceType
-from weir import names
+from weir import log_place, names
 from weir.clock import Clock
 from weir.kafka import Kafka
+from weir.log_left import LogLeft
+from weir.log_place import LogPlace
+from weir_reading.log_look import EARLIEST, LogLook
 
-from weir_analytics.panes.log_left import LogLeft, PartitionLog, Race, Retention, log_left
-from weir_analytics.panes.log_offsets import EARLIEST, LATEST, LogOffsets
+from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.vitals import Vitals
 
 LOG = structlog.get_logger()
 COMMIT_S = 1.0
 LOOK_S = 15.0
 TIMEOUT_S = 5.0
-DAY_MS = 86_400_000
 
 
 class GroupOffsets:
@@ -37,7 +36,7 @@ class GroupOffsets:
 
     def __init__(self, kafka: Kafka, topic: str) -> None:
         self._topic = topic
-        self._told: Mapping[int, int] = {}
+        self._told: Mapping[int, LogPlace] = {}
         # It subscribes to nothing, so it is no member: the group stays empty, and nobody
         # is ever given a partition.
         self._consumer = Consumer(
@@ -50,18 +49,21 @@ class GroupOffsets:
             }
         )
 
-    def tell(self, ends: Mapping[int, int]) -> None:
-        """Commit the first uncounted offset of each partition, if it has moved.
+    def tell(self, places: Mapping[int, LogPlace]) -> None:
+        """Commit how far counting is in each partition, if that has changed.
 
         Raises:
             KafkaException: If that cannot even be asked for.
         """
         self._consumer.poll(0)  # calls `_done`, and takes what else the client has to say
-        if not ends or ends == self._told:
+        if not places or places == self._told:
             return
-        places = [TopicPartition(self._topic, p, end) for p, end in ends.items()]
-        self._consumer.commit(offsets=places, asynchronous=True)
-        self._told = dict(ends)
+        offsets = [
+            TopicPartition(self._topic, p, place.counted, metadata=log_place.write(place))
+            for p, place in places.items()
+        ]
+        self._consumer.commit(offsets=offsets, asynchronous=True)
+        self._told = dict(places)
 
     def _done(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
         if error is not None or any(place.error for place in places):
@@ -78,7 +80,10 @@ class LogWatch:
     def __init__(self, kafka: Kafka, clock: Clock, topic: str = names.EVENTS) -> None:
         self._kafka, self._clock, self._topic = kafka, clock, topic
         self._log = LogOffsets(kafka, topic, timeout_s=TIMEOUT_S)
-        self._race = Race()
+        self._look = LogLook(kafka, clock, topic)
+        # By partition: what lanes have still to count, as of the last look, and since when.
+        self._lanes: Mapping[int, int] = {}
+        self._lanes_ms: Mapping[int, int] = {}
 
     def run(self, vitals: Vitals, stop: threading.Event) -> None:
         """Tell and look until told to stop; an absent broker is waited for."""
@@ -86,7 +91,7 @@ class LogWatch:
         look_at_s = 0.0
         while not stop.wait(COMMIT_S):
             try:
-                group.tell(vitals.counted)
+                group.tell(self.places(vitals))
                 if self._clock.monotonic_s() >= look_at_s and vitals.counted:
                     look_at_s = self._clock.monotonic_s() + LOOK_S
                     live = self.look(vitals.counted, vitals.received_ms)
@@ -95,37 +100,17 @@ class LogWatch:
                 LOG.warning("log_not_watched", error=str(error) or type(error).__name__)
         group.close()
 
+    def places(self, vitals: Vitals) -> dict[int, LogPlace]:
+        """Return what is told of each partition: live as it is now, lanes as of the last look."""
+        received_ms, lanes, lanes_ms = vitals.received_ms, self._lanes, self._lanes_ms
+        return {
+            p: LogPlace(n, received_ms.get(p), lanes.get(p), lanes_ms.get(p))
+            for p, n in vitals.counted.items()
+        }
+
     def look(self, counted: Mapping[int, int], received_ms: Mapping[int, int]) -> LogLeft:
-        """Return how long the log still holds what is not counted.
-
-        Args:
-            counted: By partition, the first uncounted offset.
-            received_ms: By partition, R of what was counted last.
-
-        Raises:
-            KafkaException: If a broker did not answer, or refused.
-        """
-        now_ms = self._clock.now_ms()
-        partitions = sorted(counted)
-        ends = self._log.places(LATEST, partitions)
-        oldest = self._log.places(OffsetSpec.for_timestamp(0), partitions)
-        of_today = self._log.places(OffsetSpec.for_timestamp(now_ms - DAY_MS), partitions)
-        logs = []
-        for p in partitions:
-            end, first = ends[p].offset, oldest[p]
-            there = first.offset >= 0
-            logs.append(
-                PartitionLog(
-                    partition=p,
-                    oldest=first.offset if there else end,
-                    oldest_ms=first.timestamp if there else None,
-                    end=end,
-                    position=counted[p],
-                    position_ms=received_ms.get(p),
-                    per_s=_per_s(of_today[p], end, now_ms),
-                )
-            )
-        return log_left(logs, self._retention(), now_ms)
+        """Return how long the log still holds what is not counted, as `LogLook.left` does."""
+        return self._look.left(counted, received_ms)
 
     def with_lanes(self, live: LogLeft, lanes: Mapping[int, int]) -> LogLeft:
         """Return what is lost first, with the lanes that retention is about to overtake.
@@ -138,27 +123,10 @@ class LogWatch:
             KafkaException: If a broker did not answer, or refused.
             TimeoutError: If the log did not answer.
         """
-        now_ms = self._clock.now_ms()
-        found = LogLeft()
+        there: dict[int, int] = {}
         if lanes:
             first = self._log.places(EARLIEST, lanes)
             there = {p: n for p, n in lanes.items() if n >= first[p].offset}
-            found = self.look(lanes, {p: self._log.received_ms(p, n) for p, n in there.items()})
-        ms = self._race.overtaken_ms(found.ms, now_ms)
-        if ms is None or (live.ms is not None and live.ms <= ms):
-            return live
-        return replace(live, ms=ms, partition=found.partition)
-
-    def _retention(self) -> Retention:
-        asked = ConfigResource(ResourceType.TOPIC, self._topic)
-        answers = self._log.admin.describe_configs([asked], request_timeout=TIMEOUT_S)
-        config: dict[str, ConfigEntry] = answers[asked].result(TIMEOUT_S)
-        ms, size = (int(config[name].value or -1) for name in ("retention.ms", "retention.bytes"))
-        return Retention(ms if ms >= 0 else None, size if size >= 0 else None)
-
-
-def _per_s(since: ListOffsetsResultInfo, end: int, now_ms: int) -> float:
-    """Return the records a second since the first record of the last day."""
-    if since.offset < 0 or since.timestamp >= now_ms:
-        return 0.0
-    return (end - since.offset) / (now_ms - since.timestamp) * 1000
+        self._lanes_ms = {p: self._log.received_ms(p, n) for p, n in there.items()}
+        self._lanes = dict(lanes)
+        return self._look.with_lanes(live, self._lanes, self._lanes_ms)

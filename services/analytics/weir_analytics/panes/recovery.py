@@ -71,6 +71,10 @@ class Shards:
         """Close the connection."""
         self._wire.close()
 
+    def require_aof(self) -> None:
+        """Refuse a server that forgets all at a restart, as `ShardWire.require_aof` does."""
+        self._wire.require_aof()
+
     # ── reading ─────────────────────────────────────────────────────────────
     def read_marks(self) -> list[Mark | None]:
         """Return the live mark of each shard, None where there is none."""

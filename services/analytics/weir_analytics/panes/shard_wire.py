@@ -109,6 +109,23 @@ class ShardWire:
         self._checked = False
         self._connection.disconnect()
 
+    def require_aof(self) -> None:
+        """Refuse a server that forgets what it confirmed when it is started again.
+
+        Raises:
+            StoreError: If it keeps no append-only file; says what to do.
+            RedisConnectionError: If the connection broke.
+            RedisTimeoutError: If an answer took too long.
+        """
+        kept = _lines(self.ask([("INFO", "persistence")])[0]).get("aof_enabled", "unknown")
+        if kept != "1":
+            msg = (
+                f"redis must have appendonly yes, got aof_enabled {kept}; after a restart it would "
+                "hold nothing of what is older than the log: set it in redis.conf or by CONFIG SET "
+                "appendonly yes, or accept that by WEIR_ANALYTICS_REDIS_WITHOUT_AOF=true"
+            )
+            raise StoreError(msg)
+
     def _exchange(
         self, commands: Sequence[Command], sent: Callable[[], None] | None = None
     ) -> list[Any]:
@@ -137,9 +154,7 @@ class ShardWire:
     def _check_server(self) -> None:
         # INFO and not CONFIG GET, which Weir's users of Redis may not call.
         info = self._exchange([("INFO", "memory")])[0]
-        text = info.decode() if isinstance(info, bytes) else str(info)
-        lines = dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
-        policy = lines.get("maxmemory_policy", "unknown")
+        policy = _lines(info).get("maxmemory_policy", "unknown")
         if policy != "noeviction":
             self.close()
             msg = (
@@ -148,3 +163,9 @@ class ShardWire:
             )
             raise StoreError(msg)
         self._checked = True
+
+
+def _lines(info: bytes | str) -> dict[str, str]:
+    """Return what a reply to INFO says, by name."""
+    text = info.decode() if isinstance(info, bytes) else info
+    return dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)

@@ -106,7 +106,10 @@ def take_over(
         VerdictError: FENCED if a newer driver has started, FOREIGN if the state is of
             another log.
         NewerFormatError: If a newer release wrote some of the state; nothing is written then.
+        StoreError: If Redis keeps nothing over a restart, and that is not accepted; the same.
     """
+    if not settings.redis_without_aof:
+        stores.shards.require_aof()
     marks = stores.shards.read_marks()  # before the start record: with Redis away none is written
     stores.definitions.read_to(stores.definitions.end())
     check_formats(stores)

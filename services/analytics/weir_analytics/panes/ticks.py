@@ -19,8 +19,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from weir import names
 from weir.clock import Clock
 from weir.kafka import Kafka
+from weir_reading.log_look import LATEST
 
-from weir_analytics.panes.log_offsets import LATEST, LogOffsets
+from weir_analytics.panes.log_offsets import LogOffsets
 
 QUIET_S = 0.5
 # Once nothing but ticks has come for a minute, every second one is left out.

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from weir_analytics.panes.log_left import LogLeft
+from weir.log_left import LogLeft
+
 from weir_analytics.panes.own import Own
 from weir_analytics.panes.ticks import LogEnds
 

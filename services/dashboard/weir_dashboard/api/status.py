@@ -14,7 +14,7 @@ from weir_dashboard.context import Context, Here
 from weir_dashboard.freshness import STALE_MS
 from weir_dashboard.freshness import Fresh as Freshness
 from weir_dashboard.holding import Holding as Held
-from weir_dashboard.holding import Said, holding, log_held, newest_of
+from weir_dashboard.holding import Said, holding, newest_of
 from weir_dashboard.live.pipeline import bottleneck_of
 
 router = APIRouter(tags=["flow"])
@@ -42,7 +42,7 @@ async def status(here: Here) -> Status:
             records=detail.get("lag_records") if detail else None,
             ms=max(0, now_ms - through_ms) if through_ms is not None else None,
         ),
-        log=LogHeld.model_validate(asdict(log_held(detail))),
+        log=LogHeld.model_validate(asdict(here.log.held())),
         parts=_parts(here, here.observer.servers()),
     )
 

@@ -58,6 +58,7 @@ class Hub:
         conversation: Conversation,
         max_sockets: int,
         newer: Callable[[], Collection[str]],
+        log_warning: Callable[[], str | None],
     ) -> None:
         """Prepare.
 
@@ -70,6 +71,7 @@ class Hub:
             conversation: What messages come to.
             max_sockets: Most sockets of this process.
             newer: Returns why each of what a newer release wrote cannot be read.
+            log_warning: Returns what the log is about to lose; None: nothing.
         """
         self._observer = observer
         self._feeds = feeds
@@ -77,7 +79,7 @@ class Hub:
         self._alerts = alerts
         self._corrections = corrections
         self._conversation = conversation
-        self._pipelines = Pipelines(observer)
+        self._pipelines = Pipelines(observer, log_warning)
         conversation.pipelines = self._pipelines
         self._max_sockets = max_sockets
         self._newer = newer

@@ -135,11 +135,15 @@ PipelinePart = TypedDict(
 
 
 class Pipeline(TypedDict):
-    """The parts, and which of them is the bottleneck."""
+    """The parts, which of them is the bottleneck, and what the log is about to lose.
+
+    `log_warning` is that of `log` in `GET /status`: null while there is time.
+    """
 
     op: Literal["pipeline"]
     key: str
     bottleneck: str | None
+    log_warning: str | None
     parts: list[PipelinePart]
 
 

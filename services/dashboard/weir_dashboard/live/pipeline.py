@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from weir_reading.parts import Part
@@ -41,8 +42,8 @@ def _told(part: Part) -> dict[str, Any]:
 class Pipelines:
     """All pipeline subscriptions; the same frame goes to everybody."""
 
-    def __init__(self, observer: Observer) -> None:
-        self._observer = observer
+    def __init__(self, observer: Observer, log_warning: Callable[[], str | None]) -> None:
+        self._observer, self._log_warning = observer, log_warning
         self._subscriptions: set[Subscription] = set()
 
     def join(self, subscription: Subscription) -> None:
@@ -67,4 +68,10 @@ class Pipelines:
     def _frame(self) -> bytes:
         known = sorted(self._observer.parts.known.values(), key=lambda p: (p.name, p.instance))
         told = [_told(part) for part in known]
-        return frames.frame("pipeline", key=KEY, bottleneck=bottleneck_of(known), parts=told)
+        return frames.frame(
+            "pipeline",
+            key=KEY,
+            bottleneck=bottleneck_of(known),
+            log_warning=self._log_warning(),
+            parts=told,
+        )

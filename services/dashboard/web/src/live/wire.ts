@@ -201,6 +201,7 @@ export type ServerFrame =
       readonly op: "pipeline";
       readonly key: string;
       readonly bottleneck: string | null;
+      readonly log_warning?: string | null;
       readonly parts: readonly Part[];
     }
   | {

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 PACE_MS: Final = 60_000
@@ -91,8 +91,11 @@ def log_left(partitions: Iterable[PartitionLog], retention: Retention, now_ms: i
 def left_ms(log: PartitionLog, retention: Retention, now_ms: int) -> int | None:
     """Return for how long the first uncounted record is kept; None: for ever.
 
-    At the end of the log that is the record that comes next.
+    At the end of the log that is the record that comes next. Of a log that ends before the
+    reader's place nothing is counted: it was made anew.
     """
+    if log.position > log.end:
+        return left_ms(replace(log, position=log.oldest, position_ms=None), retention, now_ms)
     if log.position < log.oldest:
         return 0
     waits_ms = 0

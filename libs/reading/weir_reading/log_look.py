@@ -1,0 +1,146 @@
+"""Looks at a log in Kafka: what of it is not counted, and for how long it still holds that.
+
+It needs neither the driver nor Redis: both ends and the retention are the log's own, and how
+far counting is stands in the consumer group `weir-panes`, where the driver leaves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigEntry, ConfigResource
+from confluent_kafka.admin._listoffsets import ListOffsetsResultInfo, OffsetSpec
+from confluent_kafka.admin._resource import ResourceType
+from weir import log_place, names
+from weir.clock import Clock
+from weir.kafka import Kafka
+from weir.log_left import LogLeft, PartitionLog, Race, Retention, log_left
+from weir.log_place import LogPlace
+
+TIMEOUT_S: Final = 5.0
+DAY_MS: Final = 86_400_000
+EARLIEST: Final[OffsetSpec] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+LATEST: Final[OffsetSpec] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+
+class LogLook:
+    """One topic. Of what was asked before only the pace of lanes is remembered."""
+
+    def __init__(self, kafka: Kafka, clock: Clock, topic: str = names.EVENTS) -> None:
+        self._topic, self._clock = topic, clock
+        self._admin = AdminClient({**kafka.client_options(), "log_level": 0})
+        self._race = Race()
+
+    def places(self) -> dict[int, LogPlace] | None:
+        """Return how far counting is in each partition of the topic, as the driver has left it.
+
+        One of which nothing was left has not been counted. None: something was left that
+        this release cannot read, so nothing is known.
+
+        Raises:
+            KafkaException: If a broker did not answer, or refused.
+            TimeoutError: If none answered in time.
+        """
+        asked = [ConsumerGroupTopicPartitions(names.PANES_GROUP)]
+        answers = self._admin.list_consumer_group_offsets(asked, request_timeout=TIMEOUT_S)
+        found = answers[names.PANES_GROUP].result(TIMEOUT_S).topic_partitions or []
+        # Asked for before the ends of the log, so no honest place lies beyond them.
+        left = {
+            one.partition: log_place.read(one.offset, one.metadata)
+            for one in found
+            if one.topic == self._topic and one.offset >= 0
+        }
+        topics = self._admin.list_topics(self._topic, timeout=TIMEOUT_S).topics
+        places: dict[int, LogPlace] = {}
+        for partition in sorted(topics[self._topic].partitions):
+            place = left.get(partition, LogPlace(0))
+            if place is None:
+                return None
+            places[partition] = place
+        return places
+
+    def start(self, partitions: Iterable[int]) -> dict[int, int]:
+        """Return the first offset of each partition that is still there.
+
+        Raises:
+            KafkaException: If a broker did not answer, or refused.
+        """
+        return {p: found.offset for p, found in self._places(EARLIEST, list(partitions)).items()}
+
+    def left(self, counted: Mapping[int, int], received_ms: Mapping[int, int]) -> LogLeft:
+        """Return how long the log still holds what is not counted.
+
+        Args:
+            counted: By partition, the first uncounted offset.
+            received_ms: By partition, R of what was counted last.
+
+        Raises:
+            KafkaException: If a broker did not answer, or refused.
+            TimeoutError: If none answered in time.
+        """
+        now_ms = self._clock.now_ms()
+        partitions = sorted(counted)
+        ends = self._places(LATEST, partitions)
+        oldest = self._places(OffsetSpec.for_timestamp(0), partitions)
+        of_today = self._places(OffsetSpec.for_timestamp(now_ms - DAY_MS), partitions)
+        logs = []
+        for p in partitions:
+            end, first = ends[p].offset, oldest[p]
+            there = first.offset >= 0
+            logs.append(
+                PartitionLog(
+                    partition=p,
+                    oldest=first.offset if there else end,
+                    oldest_ms=first.timestamp if there else None,
+                    end=end,
+                    position=counted[p],
+                    position_ms=received_ms.get(p),
+                    per_s=_per_s(of_today[p], end, now_ms),
+                )
+            )
+        return log_left(logs, self._retention(), now_ms)
+
+    def with_lanes(
+        self, live: LogLeft, lanes: Mapping[int, int], received_ms: Mapping[int, int]
+    ) -> LogLeft:
+        """Return what is lost first, with the lanes that retention is about to overtake.
+
+        Args:
+            live: What live counting would lose.
+            lanes: By partition, the first offset that a lane has still to count.
+            received_ms: By partition, when that record was appended, where it is still there.
+
+        Raises:
+            KafkaException: If a broker did not answer, or refused.
+            TimeoutError: If none answered in time.
+        """
+        found = self.left(lanes, received_ms) if lanes else LogLeft()
+        ms = self._race.overtaken_ms(found.ms, self._clock.now_ms())
+        if ms is None or (live.ms is not None and live.ms <= ms):
+            return live
+        return replace(live, ms=ms, partition=found.partition)
+
+    def _places(self, spec: OffsetSpec, partitions: list[int]) -> dict[int, ListOffsetsResultInfo]:
+        if not partitions:
+            return {}
+        asked = {TopicPartition(self._topic, partition): spec for partition in partitions}
+        futures = self._admin.list_offsets(asked, request_timeout=TIMEOUT_S)
+        return {place.partition: future.result() for place, future in futures.items()}
+
+    def _retention(self) -> Retention:
+        asked = ConfigResource(ResourceType.TOPIC, self._topic)
+        answers = self._admin.describe_configs([asked], request_timeout=TIMEOUT_S)
+        config: dict[str, ConfigEntry] = answers[asked].result(TIMEOUT_S)
+        ms, size = (int(config[name].value or -1) for name in ("retention.ms", "retention.bytes"))
+        return Retention(ms if ms >= 0 else None, size if size >= 0 else None)
+
+
+def _per_s(since: ListOffsetsResultInfo, end: int, now_ms: int) -> float:
+    """Return the records a second since the first record of the last day."""
+    if since.offset < 0 or since.timestamp >= now_ms:
+        return 0.0
+    return (end - since.offset) / (now_ms - since.timestamp) * 1000

@@ -1,0 +1,247 @@
+"""A version that was counted, and of which no plan can be made any more."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from structlog.testing import capture_logs
+from weir.clock import ManualClock
+from weir.definitions.fold import Definitions
+from weir.definitions.records import Counting as Begun
+from weir.definitions.records import (
+    DriverStart,
+    Edit,
+    OpenLane,
+    activation_record,
+    lane_record,
+    put_record,
+    start_record,
+    takeover_record,
+)
+from weir.lanes import counted_lanes
+from weir_analytics.panes.activation import (
+    counted,
+    counting,
+    ended,
+    predecessor,
+    rebuilt,
+    takeover,
+    to_stop,
+)
+from weir_analytics.panes.between import Pace
+from weir_analytics.panes.changes import Changes
+from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.fault import at_fault
+from weir_analytics.panes.lanes import Filler
+
+from .test_ahead import END, TEXT, THROUGH_S, Failing, World
+
+FROM, TO = {0: 40, 1: 7}, {0: 50, 1: 9}
+
+
+class Counted(World):
+    """Some metrics that are counted from the log's start on: `m0` to `m5`, and `one`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.vids = {f"m{n}": self.define(f"m{n}") for n in range(6)}
+        for vid in self.vids.values():
+            self.begin(vid, {})
+
+    def driver(self) -> Any:
+        """Return what a driver counts by: it stands where the last batch ended."""
+        log = SimpleNamespace(fold=self.fold, append_fenced=lambda record, _: self.add(record))
+        stores: Any = SimpleNamespace(definitions=log)
+        footing: Any = SimpleNamespace(fence=SimpleNamespace(fence=self.fence), events_id="log")
+        book: Any = SimpleNamespace()
+        changes = Changes(stores, book, footing, book, ManualClock(), lambda _definition: True)
+        driver = SimpleNamespace(
+            plans=self.plans, through_ms=THROUGH_S * 1000, end=FROM, _changes=changes, stores=stores
+        )
+        driver.leave_out = lambda faults: Cycle.leave_out(cast("Cycle", driver), faults)
+        return driver
+
+    def batch(self) -> set[str]:
+        """Plan a live batch; return what it counts."""
+        made = len(self.spark.made)
+        Cycle._plan_of(self.driver(), cast("Any", SimpleNamespace(start=FROM, end=TO)))
+        return self.spark.made[-1] if len(self.spark.made) > made else set()
+
+    spark: Failing
+
+    def names(self) -> set[str]:
+        """Return what a live batch would count."""
+        found = self.plans.versions_for(FROM, TO, THROUGH_S)
+        return {one.version.name for one in found.versions}
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Counted:
+    """Return it, with a Spark that fails with nothing yet."""
+    found = Counted()
+    found.spark = Failing(monkeypatch)
+    return found
+
+
+ALL = {"one", *(f"m{n}" for n in range(6))}
+
+
+def test_everything_else_is_counted(world: Counted) -> None:
+    """From the very batch on; readers know where it ends, and why."""
+    world.spark.names |= {"m3", "m4"}
+    with capture_logs() as logs:
+        assert world.batch() == ALL - {"m3", "m4"}
+    bad = {world.vids["m3"], world.vids["m4"]}
+    assert [line["vid"] for line in logs if line["event"] == "version_set_aside"] == sorted(bad)
+    assert {vid for vid in world.vids.values() if world.fold.is_left_out(vid)} == bad
+    assert world.fold.set_aside(world.vids["m3"]) == "RuntimeError: no plan of m3"
+    assert {vid: world.fold.activations[vid].finish for vid in bad} == dict.fromkeys(bad, FROM)
+    before = world.fold.next_offset
+    assert world.names() == ALL - {"m3", "m4"}
+    assert world.batch() == set(), "its plan is there"
+    assert world.fold.next_offset == before
+
+
+@pytest.mark.parametrize("what", ["spark is down", "none is to blame", "a worker died"])
+def test_nobody_is_blamed_for_what_is_no_versions_fault(world: Counted, what: str) -> None:
+    """The driver's life ends by it, as by any other failure."""
+    counting = world.plans.versions_for(FROM, TO, THROUGH_S)
+    error = RuntimeError("no plan")
+    if what == "spark is down":
+        world.spark.is_down = True
+    if what == "a worker died":
+        real, world.spark.names = world.plans.plan_of, {"m3"}
+        tries: list[object] = []
+
+        def once(asked: Any) -> Any:
+            if [one.version.name for one in asked.versions] == ["m3"]:
+                tries.append(asked)
+                if len(tries) == 2:
+                    world.spark.names = set()
+            return real(asked)
+
+        world.plans.plan_of = once  # type: ignore[method-assign, assignment]
+    with pytest.raises(RuntimeError, match="no plan") as raised:
+        at_fault(world.plans, counting, error)
+    assert raised.value is error
+
+
+def test_a_rebuild_goes_on_without_it(world: Counted) -> None:
+    """Whose plan fails is counted no further; the lane begins with the others."""
+    world.spark.names = {"m5"}
+    opened = OpenLane("rebuild", "log", {0: 0}, {0: 9}, (), (0,), until_ms=1)
+    lane = world.fold.lanes[world.add(lane_record(opened, fence=world.fence, at_ms=0))]
+    filler = Filler(world.plans, lambda *_: None, world.clock, 9, lambda: Pace.BUSY)  # type: ignore[arg-type]
+    filler._lane = lane
+    filler._wanted = world.plans.rebuilding({0: 0}, {0: 9}, END, THROUGH_S)
+    filler.prepare()
+    assert filler._wanted is None
+    driver = world.driver()
+    driver.book = SimpleNamespace(open=lambda _fold: [], next=lambda *_: None)
+    driver.settings = SimpleNamespace(dedup_dir=None)
+    filler._open = set()
+    filler.step(driver)
+    assert world.fold.is_left_out(world.vids["m5"])
+    wanted = world.plans.rebuilding({0: 0}, {0: 9}, END, THROUGH_S)
+    assert {one.version.name for one in wanted.versions} == {f"m{n}" for n in range(5)} | {"one"}
+
+    world.spark.is_down = True
+    filler._lane, filler._wanted = lane, wanted
+    world.plans.made.clear()
+    with pytest.raises(ConnectionError):
+        filler.prepare()
+
+
+def test_a_backfill_goes_on_with_those_that_are_not_to_blame(world: Counted) -> None:
+    """After a loss it fills versions that serve; one of which nobody is left waits."""
+    vids = (world.vids["m0"], world.vids["m1"])
+    opened = OpenLane("backfill", "log", {0: 0}, {0: 9}, vids)
+    lane = world.fold.lanes[world.add(lane_record(opened, fence=world.fence, at_ms=0))]
+    filler = Filler(world.plans, lambda *_: None, world.clock, 9, lambda: Pace.BUSY)  # type: ignore[arg-type]
+    filler._lane = lane
+    for bad, faults, refused in (
+        ({"m1"}, {vids[1]}, set[int]()),
+        ({"m0", "m1"}, set[int](), {lane.offset}),
+    ):
+        world.spark.names = bad
+        world.plans.made.clear()
+        filler._faults, filler._wanted = {}, world.plans.filling(vids, END)
+        filler.prepare()
+        assert (set(filler._faults), set(filler._refused)) == (faults, refused)
+
+
+def test_once_a_plan_can_be_made_it_is_counted_from_the_log(world: Counted) -> None:
+    """As a new version of the same text, which takes over from what was left: by another release.
+
+    This process tries it again only when metrics change.
+    """
+    vid = world.vids["m2"]
+    world.ahead.proven.ready |= {vid}
+    world.steps(3)
+    world.spark.names = {"m2"}
+    world.batch()
+    world.steps(3)
+    before = world.fold.next_offset
+    world.steps(9)
+    assert world.fold.next_offset == before
+    assert world.fold.left_out() == [world.fold.by_vid(vid)]
+
+    world.restart()
+    world.steps(9)
+    assert world.fold.next_offset == before, "it fails still"
+    world.spark.names = set()
+    world.restart()
+    world.steps(9)
+    again = world.fold.get("acme", "metric", "m2")
+    old = world.fold.by_vid(vid)
+    assert again is not None
+    assert old is not None
+    assert (again.version, again.text, again.by) == (2, old.text, "engine")
+    assert world.fold.left_out() == []
+    assert "m2" in world.may_begin()
+    assert predecessor(world.fold, again) is old, "what the log no longer has stays with it"
+
+
+def test_what_it_has_is_kept_as_long_as_it_is_read(world: Counted) -> None:
+    """Its names are not freed; no loss counts it again; what is deleted is nobody's."""
+    vid = world.vids["m1"]
+    world.spark.names = {"m1"}
+    world.batch()
+    assert vid not in ended(world.fold, "log", THROUGH_S)
+    assert vid not in {one.version.vid for one in rebuilt(world.fold, "log", THROUGH_S, END)}
+    assert vid not in {one.version.vid for one in counted(world.fold, "log", THROUGH_S, {0: 0})}
+    assert to_stop(world.fold) == []
+
+    world.restart()
+    world.spark.names = set()
+    world.steps(6)
+    again = world.fold.get("acme", "metric", "m1")
+    assert again is not None
+    said = counting(again, TO, "log", after=world.fold.by_vid(vid), fills=True)
+    world.add(activation_record(said, op="start", fence=world.fence, at_ms=0))
+    taken = takeover(world.fold, again.vid, TO, THROUGH_S * 1000, "log")
+    assert taken is not None
+    assert taken.after == vid
+    world.add(takeover_record(taken, fence=world.fence, at_ms=0))
+    assert vid not in ended(world.fold, "log", THROUGH_S)
+    assert vid in ended(world.fold, "log", THROUGH_S + 3_700), "no pane before the cut is kept"
+
+
+def test_a_lane_of_the_very_first_version_is_counted() -> None:
+    """Its id is 0, which is a version like any other."""
+    fold = Definitions()
+    edit = Edit("acme", "metric", "first", None, "x", 0)
+    begun = Begun(0, "acme", "first", 1, {0: 9}, fills=True, topic_id="log")
+    lane = OpenLane("backfill", "log", {0: 0}, {0: 9}, (0,))
+    for offset, record in enumerate(
+        (
+            put_record(edit, TEXT.format("first")),
+            start_record(DriverStart("a", 1, "start"), at_ms=0),
+            activation_record(begun, op="start", fence=1, at_ms=0),
+            lane_record(lane, fence=1, at_ms=0),
+        )
+    ):
+        fold.apply(offset, record.key, record.value)
+    assert counted_lanes(fold, "log") == [fold.lanes[3]]

@@ -1,0 +1,129 @@
+"""For how long the log still holds what is not counted: looked at here, driver or no driver.
+
+That matters most while nobody counts, so it needs neither the driver nor Redis: how far
+counting is was left in Kafka, and everything else is the log's own. Only where this process
+may not look there, or cannot read what was left, is the driver's heartbeat believed instead.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Final, Protocol
+
+import structlog
+from confluent_kafka import KafkaException
+from weir.clock import Clock
+from weir.log_left import LogLeft
+from weir_reading.log_look import LogLook
+from weir_reading.parts import Part
+
+from weir_dashboard import instruments
+from weir_dashboard.holding import LogHeld, log_held, newest_of, told_of_log
+
+LOOK_S: Final = 15.0
+
+log = structlog.get_logger()
+
+
+class Heartbeats(Protocol):
+    """The newest heartbeats of the parts."""
+
+    def named(self, name: str) -> list[Part]:
+        """Return those of one name, the newest first."""
+        ...
+
+
+class Store(Protocol):
+    """What Redis holds of counting."""
+
+    @property
+    def is_emptied(self) -> bool:
+        """Whether it answers and holds nothing."""
+        ...
+
+
+class LogKept:
+    """Looks every 15 s, on a thread of its own, and logs when time begins to run out."""
+
+    def __init__(self, look: LogLook, parts: Heartbeats, store: Store, clock: Clock) -> None:
+        self._look, self._parts, self._store, self._clock = look, parts, store, clock
+        self._stopping = threading.Event()
+        self._seen: LogLeft | None = None
+        self._was_emptied = self._is_blind = False
+        self._urgency: str | None = None
+
+    def held(self) -> LogHeld:
+        """Return for how long the log holds what is not counted, and the warning if it is soon."""
+        return log_held(self._left())
+
+    def start(self) -> None:
+        """Begin to look."""
+        threading.Thread(target=self._run, name="log-kept", daemon=True).start()
+
+    def stop(self) -> None:
+        """Look no more. A look that is under way is not waited for: it changes nothing."""
+        self._stopping.set()
+
+    def look(self) -> None:
+        """Look once, and tell of it."""
+        try:
+            self._seen = self._looked()
+            self._is_blind = False
+        except (KafkaException, TimeoutError) as error:
+            if not self._is_blind:
+                log.warning("log_not_watched", error=str(error) or type(error).__name__)
+            self._is_blind = True
+        self._tell()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self.look()
+            self._stopping.wait(LOOK_S)
+
+    def _looked(self) -> LogLeft | None:
+        places = self._look.places()
+        if places is None:
+            return None
+        live = self._look.left(
+            {p: place.counted for p, place in places.items()},
+            {p: place.received_ms for p, place in places.items() if place.received_ms is not None},
+        )
+        lanes = {p: place.lane for p, place in places.items() if place.lane is not None}
+        lanes_ms = {p: place.lane_ms for p, place in places.items() if place.lane_ms is not None}
+        # A driver that is there finds an empty store within a second or two, and opens lanes.
+        emptied = self._store.is_emptied
+        if emptied and self._was_emptied:
+            lanes, lanes_ms = self._look.start(places), {}
+        self._was_emptied = emptied
+        return self._look.with_lanes(live, lanes, lanes_ms)
+
+    def _left(self) -> LogLeft | None:
+        if self._seen is not None and not self._is_blind:
+            return self._seen
+        panes = newest_of(self._parts.named("panes"), self._clock.now_ms())
+        return told_of_log(panes.detail if panes is not None else None) or self._seen
+
+    def _tell(self) -> None:
+        left = self._left()
+        instruments.log_left.set(_seconds(left.ms) if left is not None else math.nan)
+        instruments.log_kept.set(_seconds(left.kept_ms) if left is not None else math.nan)
+        held = log_held(left)
+        urgency = None if held.warning is None else "lost" if held.left_ms == 0 else "soon"
+        if urgency == self._urgency:
+            return
+        self._urgency = urgency
+        if urgency is None:
+            log.info("log_lasts", partition=held.partition, left_ms=held.left_ms)
+        else:
+            log.error(
+                "log_running_out",
+                why=held.warning,
+                partition=held.partition,
+                left_ms=held.left_ms,
+                kept_ms=held.kept_ms,
+            )
+
+
+def _seconds(ms: int | None) -> float:
+    return math.inf if ms is None else ms / 1000
