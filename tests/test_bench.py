@@ -11,6 +11,7 @@ import harness
 import latency
 import pytest
 import report
+import rest
 from account import LogRecord
 from bars import Reached, judge
 from weir_local.testing import TestStack
@@ -175,4 +176,31 @@ class TestPage:
         found = report.warnings([self.result("a"), self.result("b", machine=machine)])
         assert found == [
             "They were measured on different machines: 2 cores of one, 2 cores of other."
+        ]
+
+
+class TestRest:
+    """What is used at rest, by process and in all."""
+
+    def test_kinds_of_process_are_told_apart(self) -> None:
+        """Of a part that is two processes each is told; one that came meanwhile is left out."""
+        spans = [
+            {"panes: JVM": (0.5, 1.25), "panes: itself": (0.1, 0.5), "panes: workers": (0.2, 0.25)},
+            {"panes: JVM": (0.7, 1.75), "panes: itself": (0.1, 0.5)},
+        ]
+        assert rest.summed(spans) == {
+            "panes: JVM": {"cores": 0.6, "memory_gb": 1.5},
+            "panes: itself": {"cores": 0.1, "memory_gb": 0.5},
+        }
+
+    def test_both_stacks_have_both_bars(self) -> None:
+        """At rest cores and memory count, under load the cores."""
+        use = {"cores": {"median": 0.4}, "memory_gb": {"median": 2.0}}
+        one = {"at_rest": use, "loaded": use}
+        bars = rest.bars({"the demo's metrics": one, "20 metrics": one}, [17.0, 19.0, 18.0], 1_000)
+        reached = [judge(bar["reach"], bar["got"]).reached for bar in bars]
+        assert reached == [Reached.RECORD, *[Reached.MISSED, Reached.RECORD] * 2]
+        assert [bar["what"] for bar in bars[1:3]] == [
+            "at rest, the demo's metrics",
+            "at 1,000 events/s, the demo's metrics",
         ]
