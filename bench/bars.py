@@ -82,7 +82,7 @@ class Clause:
         most = self.sign in "≤<"
         worst = max(figures) if most else min(figures)
         way = "above" if most else "below"
-        share = f" by {100 * abs(worst - limit) / limit:.2g} %" if limit else ""
+        share = f" by {_short(100 * abs(worst - limit) / limit)} %" if limit else ""
         name, unit = self.name and f"{self.name} ", self.unit and f" {self.unit}"
         return f"{name}{worst:g}{unit} is {way} {limit:g}{unit}{share}"
 
@@ -152,3 +152,8 @@ def _missed(found: Sequence[tuple[Clause, list[float]]], kind: str) -> str:
 
 def _number(text: str) -> float:
     return float(text.replace(",", ""))
+
+
+def _short(number: float) -> str:
+    """Return a number in two digits, those before the point always in full."""
+    return f"{number:.0f}" if number >= 10 else f"{number:.2g}"

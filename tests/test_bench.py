@@ -107,6 +107,7 @@ class TestBars:
             ("≥ 0.35 (record 0.5)", 0.337, Reached.MISSED, "0.337 is below 0.35 by 3.7 %"),
             ("≥ 0.35 (record 0.5)", 0.35, Reached.YES, "reached; record missed: 0.35 is below"),
             ("≥ 0.35 (record 0.5)", 0.5, Reached.RECORD, "record"),
+            ("< 3 s", "9 s", Reached.MISSED, "9 s is above 3 s by 200 %"),
             ("< 3 s", "3.0 s (median of 5)", Reached.MISSED, "3 s is above 3 s"),
             ("< 3 s", "2.9 s (median of 5)", Reached.YES, "reached"),
             ("≤ 42 B", "12 B (whole), 43 B (doubles)", Reached.MISSED, "43 B is above 42 B"),
