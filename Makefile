@@ -94,7 +94,7 @@ bench-engine: setup ## events a second and a core of the engine
 bench-flink: setup ## the engine beside Flink SQL, the same metrics on the same topic
 	@$(VENV)/python bench/flink.py
 
-bench-growth: setup ## cost of an event with more events, series, definitions; an hour
+bench-growth: setup ## cost of an event with more events, series, definitions; 90 minutes
 	@$(VENV)/python bench/growth.py
 
 bench-cpu: setup ## where the engine's CPU goes, by phase
@@ -106,10 +106,10 @@ bench-phases: setup ## what each phase of a small batch takes at 1,000 events/s
 bench-rebuild: setup ## counting everything again after a loss, beside live counting
 	@$(VENV)/python bench/rebuild.py
 
-bench-tenants: setup ## what one tenant sees beside another that sends a million series
+bench-tenants: setup ## what one tenant sees beside another that sends a million series; half an hour
 	@$(VENV)/python bench/tenants.py
 
-bench-rest: setup ## cold start, and what the stack uses at rest and at 1,000 events/s
+bench-rest: setup ## cold start, and what the stack uses at rest and at 1,000 events/s; 40 minutes
 	@$(VENV)/python bench/rest.py
 
 bench-query: setup ## the query engine over a day of panes

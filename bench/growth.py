@@ -1,26 +1,30 @@
 """P8: what an event costs when there are more of them, more series, more definitions.
 
-Each size is a log of its own, counted by the engine as in `engine.py`, the sizes of one kind
+Each size is a log of its own, counted by the engine as in `engine.py`, the sizes of one axis
 in alternating rounds. A line that bends shows as a cost per unit that is not that of the
-smallest size. Definitions are grown twice: with as many event types as definitions, so that
-each event matches one of them however many there are; and over one type, so that each event
-matches all of them, where the cost of one more match is told.
+smallest size. Definitions are grown twice: as `definitions`, with as many event types as
+definitions, so that each event matches one of them however many there are; and as `matches`,
+over one type, so that each event matches all of them, where the cost of one more is told.
+
+All axes take over an hour. `--only` measures some of them; the others stay in the result as
+they were, each with its own commit and machine, and the page says where those differ.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import contest
 import harness
 from contest import Bench, Contestant, Engine, rounds
-from workload import draw, recount, wanted
+from workload import PARTITIONS, draw, recount, wanted
 
 METRICS, COMBINATIONS, TYPES = 20, 200, 10
 # Series are those of all metrics together, ten here.
@@ -30,6 +34,17 @@ DEFAULTS = {
     "definitions": [1, 10, 100],
     "matches": [1, 3, 10],
 }
+WHAT = {
+    "events": "events",
+    "series": "series",
+    "definitions": "definitions, of which an event matches one",
+    "matches": "definitions, of which an event matches all",
+}
+# For what is said beforehand, measured on two cores: microseconds to draw, admit, write and
+# recount an event, to count one, and to count one more match of it.
+US_MADE, US_COUNTED, US_MATCH = 40, 20, 6
+# A new session, broker and Redis.
+START_S = 30
 
 
 @dataclass(frozen=True)
@@ -42,6 +57,11 @@ class Size:
     types: int = TYPES
     alike: bool = False
 
+    @property
+    def matching(self) -> int:
+        """How many definitions an event matches; filters are not looked at."""
+        return max(1, self.metrics // self.types)
+
     def engine(self, bench: Bench, batch: int) -> Engine:
         """Fill the log and return the engine over it."""
         name = f"events-{self.events}-{self.combinations}-{self.types}-{self.metrics}"
@@ -52,71 +72,161 @@ class Size:
 
 
 def sizes(options: argparse.Namespace) -> dict[str, dict[int, Size]]:
-    """Return the sizes of each kind."""
+    """Return the sizes of each axis that is asked for."""
     few = options.events[0]
-    return {
+    all_of_them = {
         "events": {n: Size(n) for n in options.events},
         "series": {
             n: Size(few, combinations=max(1, n // TYPES), metrics=TYPES) for n in options.series
         },
-        "definitions, of which an event matches one": {
-            n: Size(few, metrics=n, types=n, alike=True) for n in options.definitions
-        },
-        "definitions, of which an event matches all": {
-            n: Size(few // 4, metrics=n, types=1, alike=True) for n in options.matches
-        },
+        "definitions": {n: Size(few, metrics=n, types=n, alike=True) for n in options.definitions},
+        "matches": {n: Size(few // 4, metrics=n, types=1, alike=True) for n in options.matches},
     }
+    return {axis: all_of_them[axis] for axis in options.only}
+
+
+def expected_s(asked: Mapping[int, Size], options: argparse.Namespace) -> float:
+    """Return about how many seconds an axis takes on two cores."""
+    made = sum(size.events * US_MADE for size in asked.values())
+    counted = sum(
+        (options.warm_events + options.rounds * size.events)
+        * (US_COUNTED + US_MATCH * (size.matching - 1))
+        for size in asked.values()
+    )
+    return START_S + float(made + counted) / 1e6
+
+
+def warm(engine: Engine, events: int) -> None:
+    """Let the engine count so many events of its log, or all of it so often that it comes to that.
+
+    What a JVM compiles in its first minutes is not its pace. Of a large log its beginning does.
+    """
+    if events < PARTITIONS:
+        return
+    part = replace(engine, log=engine.log.first(min(events, engine.log.total)))
+    for _ in range(max(1, events // part.log.total)):
+        took = part.run()
+        contest.tell("warm", engine.log.topic, took.events / took.cpu_s)
 
 
 def grown(bench: Bench, asked: Mapping[int, Size], options: argparse.Namespace) -> dict[str, Any]:
     """Return for each size the cost of an event in µs of CPU, and how that grew."""
-    engines: dict[str, Contestant] = {
-        str(n): size.engine(bench, options.batch) for n, size in asked.items()
-    }
-    found: dict[str, Any] = {}
-    for name, figures in rounds(engines, options.rounds, options.warm).items():
-        costs = {kind: 1e6 / per_s for kind, per_s in figures["per_cpu_s"].items()}
-        found[name] = {
-            "µs_an_event": round(costs["median"], 2),
-            "min": round(costs["max"], 2),
-            "max": round(costs["min"], 2),
+    engines = {n: size.engine(bench, options.batch) for n, size in asked.items()}
+    for engine in engines.values():
+        warm(engine, options.warm_events)
+    contestants: dict[str, Contestant] = {str(n): engine for n, engine in engines.items()}
+    found = rounds(contestants, options.rounds, warm=0)
+    return costs({n: found[str(n)]["per_cpu_s"] for n in asked}, asked)
+
+
+def costs(
+    per_cpu_s: Mapping[int, Mapping[str, float]], asked: Mapping[int, Size]
+) -> dict[str, dict[str, float]]:
+    """Return what an event and a match cost, by size, from how many a CPU-second makes.
+
+    Args:
+        per_cpu_s: Events, as `median`, `min` and `max` of the rounds.
+        asked: The same sizes, the smallest first.
+    """
+    least = next(iter(asked))
+    first = 1e6 / per_cpu_s[least]["median"]
+    found = {}
+    for n, size in asked.items():
+        cost = 1e6 / per_cpu_s[n]["median"]
+        one = {
+            "µs_an_event": round(cost, 2),
+            "min": round(1e6 / per_cpu_s[n]["max"], 2),
+            "max": round(1e6 / per_cpu_s[n]["min"], 2),
+            "µs_a_match": round(cost / size.matching, 2),
+            "of_the_smallest": round(cost / first, 3),
         }
-    first, least = next(iter(found.values()))["µs_an_event"], next(iter(asked))
-    for n, figures in zip(asked, found.values(), strict=True):
-        figures["of_the_smallest"] = round(figures["µs_an_event"] / first, 3)
-        if n > least and asked[n].types == 1:
-            figures["µs_a_match_more"] = round((figures["µs_an_event"] - first) / (n - least), 2)
+        if n > least and size.types == 1:
+            one["µs_a_match_more"] = round((cost - first) / (n - least), 2)
+        found[str(n)] = one
     return found
 
 
-def main() -> None:
-    """Measure and write the result."""
+def bar(axis: str, found: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+    """Return the bar of an axis: by how much the dearest size is above the smallest.
+
+    What is to be reached is the cost of an event, and of definitions that of a *matching* one.
+    """
+    if axis == "matches":
+        first = next(iter(found.values()))["µs_a_match"]
+        most, unit = max(one["µs_a_match"] for one in found.values()) / first, "a match"
+    else:
+        most, unit = max(one["of_the_smallest"] for one in found.values()), "an event"
+    ends = " to ".join((next(iter(found)), list(found)[-1]))
+    return {
+        "id": "P8",
+        "what": f"growth of the cost of {unit}, {ends} {WHAT[axis]}",
+        "reach": "≤ 40 % (record 20)",
+        "got": f"{100 * (most - 1):.0f} %",
+    }
+
+
+def merged(
+    before: Mapping[str, Any] | None, measured: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return pieces and figures of a result, of which some axes were measured now.
+
+    Args:
+        before: The result as it was; None if there is none.
+        measured: By axis: `made` and `settings` of the run, and `sizes`, its figures.
+    """
+    before = before or {"pieces": {}, "figures": {}}
+    pieces, figures = {}, {}
+    for axis in DEFAULTS:
+        if axis in measured:
+            one = measured[axis]
+            pieces[axis], figures[axis] = one["made"] | {"settings": one["settings"]}, one["sizes"]
+        elif axis in before.get("pieces", {}):
+            pieces[axis], figures[axis] = before["pieces"][axis], before["figures"][axis]
+    return pieces, figures | {"bars": [bar(axis, found) for axis, found in figures.items()]}
+
+
+def write(measured: Mapping[str, Any]) -> Path:
+    """Write what was measured beside what stands there of other axes; return the file."""
+    path = harness.RESULTS / "growth.json"
+    before = json.loads(path.read_text()) if path.exists() else None
+    pieces, figures = merged(before, measured)
+    missing = [axis for axis in DEFAULTS if axis not in pieces]
+    if missing:
+        figures["notes"] = [f"not measured yet: {', '.join(missing)}"]
+    settings = {axis: piece["settings"] for axis, piece in pieces.items()}
+    return harness.write("growth", settings=settings, figures=figures, pieces=pieces)
+
+
+def asked(given: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name, default in DEFAULTS.items():
         parser.add_argument(f"--{name}", type=int, nargs="+", default=default)
+    parser.add_argument("--only", nargs="+", choices=list(DEFAULTS), default=list(DEFAULTS))
     parser.add_argument("--batch", type=int, default=200_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--warm", type=int, default=4, help="rounds before")
-    options = parser.parse_args()
-    figures: dict[str, Any] = {}
-    for kind, asked in sizes(options).items():
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--warm-events", type=int, default=4_000_000, help="of each size, before")
+    return parser.parse_args(given)
+
+
+def main() -> None:
+    """Measure and write the result, after each axis."""
+    options = asked()
+    wanted_sizes = sizes(options)
+    minutes = {a: expected_s(of, options) / 60 for a, of in wanted_sizes.items()}
+    told = ", ".join(f"{axis} {m:.0f}" for axis, m in minutes.items())
+    sys.stderr.write(f"  about {sum(minutes.values()):.0f} minutes on two cores: {told}\n")
+    for axis, of in wanted_sizes.items():
         with (
             tempfile.TemporaryDirectory(prefix="weir-bench-") as name,
             contest.bench(Path(name)) as bench,
         ):
-            figures[kind] = grown(bench, asked, options)
-    figures["bars"] = [_bar(kind, found) for kind, found in figures.items() if "all" not in kind]
-    sys.stdout.write(harness.write("growth", settings=vars(options), figures=figures).read_text())
-
-
-def _bar(kind: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    most = max(figures["of_the_smallest"] for figures in found.values())
-    return {
-        "id": "P8",
-        "what": f"cost of an event, {' to '.join((next(iter(found)), list(found)[-1]))} {kind}",
-        "reach": "within 40 % (record 20 %)",
-        "got": f"at most {100 * (most - 1):+.0f} % on the smallest",
-    }
+            found = grown(bench, of, options)
+        settings = {"batch": options.batch, "rounds": options.rounds}
+        settings |= {"warm_events": options.warm_events, "events": of[next(iter(of))].events}
+        one = {"made": harness.made_now(), "settings": settings, "sizes": found}
+        path = write({axis: one})
+    sys.stdout.write(path.read_text())
 
 
 if __name__ == "__main__":

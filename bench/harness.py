@@ -2,7 +2,8 @@
 
 A benchmark is one command. It writes `bench/results/<name>.json` with versions, settings,
 machine and figures, and `bench/README.md` anew from all of those files. A figure is written
-only if everything that was sent for it was counted.
+only if everything that was sent for it was counted. `WEIR_BENCH_RESULTS` names another
+folder, for a run that only tries whether a benchmark works; its page is written beside it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import math
 import os
 import platform
+import statistics
 import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 PANE_MS = 10_000
 COUNTED_S = 60.0
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(os.environ.get("WEIR_BENCH_RESULTS", report.RESULTS))
 PACKAGES = ("pyspark", "confluent-kafka", "redis", "datasketches", "websockets", "uvicorn")
 
 
@@ -138,32 +140,56 @@ def await_counted(
         time.sleep(0.2)
 
 
-def write(name: str, *, settings: Mapping[str, Any], figures: Mapping[str, Any]) -> Path:
+def median_of(values: Sequence[float], digits: int = 1) -> dict[str, float]:
+    """Return the median of at least one figure, with least and most, rounded."""
+    found = {"median": statistics.median(values), "min": min(values), "max": max(values)}
+    return {name: round(value, digits) for name, value in found.items()}
+
+
+def made_now() -> dict[str, Any]:
+    """Return what a figure that is made now is of: instant, commit, machine."""
+    return {"at_ms": SystemClock().now_ms(), "commit": commit(), "machine": machine()}
+
+
+def commit() -> str:
+    """Return the commit of the tree, with a `+` if tracked files besides results are changed."""
+    changed = _git("status", "--porcelain", "-uno", ":/", ":!/bench/results", ":!/bench/README.md")
+    return _git("rev-parse", "--short", "HEAD") + "+" * bool(changed)
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(  # noqa: S603  git, asked by us
+        ["git", *words],  # noqa: S607
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parent,
+    )
+    return done.stdout.strip()
+
+
+def write(
+    name: str,
+    *,
+    settings: Mapping[str, Any],
+    figures: Mapping[str, Any],
+    pieces: Mapping[str, Any] | None = None,
+) -> Path:
     """Write a result, and the page of all results; return the result's file.
 
     Args:
         name: The benchmark's name, also the file's.
         settings: What was set: rates, sizes, rounds.
-        figures: What was measured. A member `bars` lists `{id, what, reach, got}`.
+        figures: What was measured. A member `bars` lists `{id, what, reach, got}`, the last two
+            as `bars.py` reads them.
+        pieces: Of a result whose parts can be measured one by one: what `made_now` returned
+            for each of them.
     """
-    RESULTS.mkdir(exist_ok=True)
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],  # noqa: S607
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=RESULTS,
-    ).stdout.strip()
-    at_ms = SystemClock().now_ms()
-    result = {
-        "name": name,
-        "at_ms": at_ms,
-        "commit": commit,
-        "machine": machine(),
-        "settings": dict(settings),
-        "figures": dict(figures),
-    }
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    result = {"name": name, **made_now(), "settings": dict(settings), "figures": dict(figures)}
+    if pieces is not None:
+        result["pieces"] = dict(pieces)
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(result, indent=2) + "\n")
-    report.main()
+    report.main(RESULTS)
     return path

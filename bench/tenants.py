@@ -1,10 +1,14 @@
 """Tenants apart: what one tenant sees alone, and beside one that sends a million series.
 
-The quiet tenant sends a hundred events a second. Beside it the noisy one sends at its quota,
-each event a series of its own, counted by a metric that keeps as much as a definition may.
+The quiet tenant sends a hundred events a second, the same bytes in both runs of a round. Beside
+it the noisy one sends at its quota, each event a series of its own, counted by a metric that
+takes all that a tenant's panes may take; a day more of it is refused, and that refusal and the
+note that its series are capped are compared with their exact texts.
+
 How fresh the quiet tenant's numbers are is how long after an answer of ingest the served
-numbers are past that moment. Both runs compare every pane of the quiet tenant with what was
-sent, and the noisy tenant's total with what was accepted of it.
+numbers are past that moment. Every pane that is served to it, of every aggregate, is compared
+with that of its run alone and with what was sent; the noisy tenant's total with what was
+accepted of it.
 
 Runs a stack of its own for each, in a temporary folder; nothing of a running one is touched.
 """
@@ -19,51 +23,50 @@ import secrets
 import sys
 import tempfile
 import threading
-import time
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import harness
-import httpx
 from confluent_kafka import Producer
+from paced import Paced
+from tenant_loads import (
+    NOISY_BODY,
+    PANE_MS,
+    QUIET_EVERY_S,
+    QUIET_METRIC,
+    Panes,
+    Quiet,
+    differences,
+    iso,
+    noisy_bodies,
+    noisy_metric,
+)
 from weir import names
 from weir.clock import SystemClock
 from weir.definitions.records import Edit, put_record
-from weir_local.client import ApiClient
+from weir_local.client import ApiClient, ApiError
 from weir_local.testing import TestStack
 
 CLOCK = SystemClock()
 NOISY = "noisy"
-SERIES = 1_000_000
-QUIET_EVERY_S, QUIET_EVENTS = 0.1, 10
-BODY = 1_000
+SERIES, KEPT = 1_000_000, 1_000
 LOOK_S = 0.05
-PANE_MS = 10_000
-QUIET_METRIC = """
-kind: metric
-name: quiet
-events: {type: bench.quiet}
-value: data.v
-by: [data.group]
-aggregates: [count, sum, p95]
-resolution: 10s
-"""
-# What the panes of one definition may weigh is bounded: `keep` is the longest that fits.
-NOISY_METRIC = """
-kind: metric
-name: noisy
-events: {type: bench.noisy}
-value: data.v
-by: [data.user]
-aggregates: [count, sum, p95, distinct(data.item)]
-keep: {10s: 1d}
-"""
+WITHIN_S = 300.0
+# A stack of its own, and what is waited for at its end.
+AROUND_S = 60
+CAPPED = (
+    "more series than the metric keeps; those without a row of their own are "
+    'in "other" and not known one by one'
+)
+BUDGET = {
+    "pointer": "/keep",
+    "required": "at most 549755813888 bytes of panes, what is left of 549755813888",
+    "mend": "lower max_series ({kept}), keep less, or ask for fewer or smaller sketches",
+}
 
 
 @dataclass
@@ -85,10 +88,9 @@ class Looks:
             self.at_ms.append(CLOCK.now_ms())
             self.through_ms.append(int(fresh["processed_through_ms"] or 0))
 
-    def age_ms(self, answered_ms: int) -> float:
-        """Return how long after a moment the numbers were seen to be past it."""
-        at = bisect_left(self.through_ms, answered_ms)
-        return self.at_ms[at] - answered_ms
+    def seen_ms(self, answered_ms: int) -> int:
+        """Return when the numbers were seen to be past a moment."""
+        return self.at_ms[bisect_left(self.through_ms, answered_ms)]
 
     def stop(self) -> None:
         """Stop once the last moment is past."""
@@ -96,111 +98,10 @@ class Looks:
         self.stack.wait_until(
             lambda: bool(self.through_ms) and self.through_ms[-1] > now_ms,
             "numbers past the end",
-            60,
+            WITHIN_S,
         )
         self._stop.set()
         self._thread.join(10)
-
-
-@dataclass
-class Quiet:
-    """The quiet tenant's load: when each body was answered, and what its panes must hold."""
-
-    stack: TestStack
-    made: int = 0
-    answered_ms: list[int] = field(default_factory=list)
-    panes: Counter[tuple[int, str]] = field(default_factory=Counter)
-    sums: Counter[tuple[int, str]] = field(default_factory=Counter)
-
-    def send(self, seconds: float) -> None:
-        """Send on schedule; a body that comes late is late, and the next is not."""
-        began = time.monotonic()
-        for n in range(int(seconds / QUIET_EVERY_S)):
-            time.sleep(max(0.0, began + n * QUIET_EVERY_S - time.monotonic()))
-            self.stack.post([self._event() for _ in range(QUIET_EVENTS)])
-            self.answered_ms.append(CLOCK.now_ms())
-
-    def _event(self) -> dict[str, Any]:
-        n, self.made = self.made, self.made + 1
-        now_ms, group = CLOCK.now_ms(), f"g{n % 5}"
-        self.panes[now_ms // PANE_MS * PANE_MS, group] += 1
-        self.sums[now_ms // PANE_MS * PANE_MS, group] += n % 97
-        return {
-            "specversion": "1.0",
-            "id": f"quiet-{n}",
-            "source": "/bench",
-            "type": "bench.quiet",
-            "time": iso(now_ms),
-            "data": {"v": n % 97, "group": group},
-        }
-
-    def differences(self) -> list[str]:
-        """Return what the served panes and those that were sent do not have in common."""
-        starts = sorted(start for start, _group in self.panes)
-        span = {"from": iso(starts[0]), "to": iso(starts[-1] + PANE_MS)}
-        window = {"window": {"kind": "tumbling", "length": "10s"}, "step": "10s"}
-        found = []
-        for name, sent in (("count", self.panes), ("sum", self.sums)):
-            asked = {"metric": "quiet", "aggregate": name, "range": span, **window}
-            answer = self.stack.query({**asked, "by": ["data.group"]})
-            served = Counter(
-                {
-                    (end_ms - PANE_MS, one["by"]["data.group"]): round(value)
-                    for one in answer["series"]
-                    for end_ms, value in zip(answer["t_ms"], one["value"], strict=True)
-                    if value
-                }
-            )
-            if served != +sent:
-                found.append(f"{name}: {len(served)} panes served, {len(+sent)} sent")
-        return found
-
-
-class Noise:
-    """The noisy tenant's load, made beforehand: each event is a series of its own."""
-
-    def __init__(self, stack: TestStack, key: str, per_s: int, seconds: float) -> None:
-        self._url, self._key, self._every_s = stack.ingest_url, key, BODY / per_s
-        count = int(per_s * seconds / BODY)
-        self._bodies = [self._body(n * BODY) for n in range(count)]
-        self.accepted, self.refused = 0, 0
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    @staticmethod
-    def _body(first: int) -> bytes:
-        lines = (
-            f'{{"specversion":"1.0","id":"n{n}","source":"/bench","type":"bench.noisy",'
-            f'"data":{{"v":{n % 997},"user":"u{n}","item":"i{n % 5003}"}}}}'
-            for n in range(first, first + BODY)
-        )
-        return "\n".join(lines).encode()
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def join(self) -> None:
-        """Return when everything was sent."""
-        self._thread.join()
-
-    def _run(self) -> None:
-        headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/x-ndjson"}
-        began = time.monotonic()
-        with httpx.Client(base_url=self._url, headers=headers, timeout=30) as client:
-            for n, body in enumerate(self._bodies):
-                time.sleep(max(0.0, began + n * self._every_s - time.monotonic()))
-                answer = client.post("/v1/events", content=body)
-                while answer.status_code in (429, 503):
-                    self.refused += 1
-                    time.sleep(float(answer.headers["Retry-After"]))
-                    answer = client.post("/v1/events", content=body)
-                answer.raise_for_status()
-                self.accepted += BODY
-
-
-def iso(at_ms: int) -> str:
-    """Return an instant as text."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()
 
 
 def key_of(stack: TestStack, tenant: str) -> str:
@@ -235,41 +136,89 @@ def running(quota_per_s: int) -> Iterator[TestStack]:
             stack.stop()
 
 
-def run(options: argparse.Namespace, *, beside: bool) -> dict[str, Any]:
-    """Return how fresh the quiet tenant's numbers were.
+@dataclass
+class Noisy:
+    """The noisy tenant on one stack."""
+
+    stack: TestStack
+    load: Paced
+    api: ApiClient
+    refused_definition: str
+
+    @classmethod
+    def ready(cls, stack: TestStack, options: argparse.Namespace) -> Noisy:
+        """Give it its key and its metric, once it was refused a larger one.
+
+        Raises:
+            RuntimeError: If that was not refused, or with other words.
+        """
+        key = key_of(stack, NOISY)
+        api = ApiClient(stack.dashboard_url, key, patience_s=60)
+        stack.wait_until(lambda: knows(api), "the key of the noisy tenant")
+        text, larger = noisy_metric(options.kept)
+        told = refusal(api, larger, options.kept)
+        put(api, text)
+        bodies = noisy_bodies(options.series)
+        return cls(
+            stack, Paced(stack.ingest_url, key, bodies, options.seconds / len(bodies)), api, told
+        )
+
+    def told(self) -> dict[str, Any]:
+        """Return what it is told when everything of it is counted.
+
+        Raises:
+            RuntimeError: If it is not told that it is capped, in the words that are promised.
+            TimeoutError: If its total does not become what was accepted.
+        """
+        accepted = self.load.accepted * NOISY_BODY
+        wait = self.stack.wait_until
+        wait(lambda: self._total() == accepted, "the noisy tenant's total", WITHIN_S)
+        by_user = self._answer(by=["data.user"], limit={"top": 5, "other": True})
+        notes = [note["message"] for note in by_user["notes"] if note["code"] == "capped"]
+        if notes != [CAPPED]:
+            msg = f'a tenant with so many series must be told "{CAPPED}" once, was told {notes}'
+            raise RuntimeError(msg)
+        return {
+            "accepted": accepted,
+            "refused": self.load.refused,
+            "told": notes[0],
+            "told_of_a_larger_definition": self.refused_definition,
+        }
+
+    def _total(self) -> int:
+        return sum(n or 0 for one in self._answer()["series"] for n in one["count"])
+
+    def _answer(self, **more: Any) -> dict[str, Any]:
+        end_ms = CLOCK.now_ms() // PANE_MS * PANE_MS + PANE_MS
+        span = {"from": iso(end_ms - 1_800_000), "to": iso(end_ms)}
+        window = {"window": {"kind": "tumbling", "length": "10s"}, "step": "10s"}
+        asked = {"metric": "noisy", "aggregate": "count", "range": span, **window, **more}
+        body: dict[str, Any] = self.api.call("POST", "/api/v1/query", asked, None).body
+        return body
+
+
+def put(api: ApiClient, text: str) -> None:
+    """Put the noisy tenant's metric."""
+    api.call("PUT", "/api/v1/definitions/metric/noisy", {"text": text}, {"If-None-Match": "*"})
+
+
+def refusal(api: ApiClient, text: str, kept: int) -> str:
+    """Return in which words a metric beyond the budget is refused.
 
     Raises:
-        RuntimeError: If a number was wrong.
+        RuntimeError: If it is not, or in other words than promised.
     """
-    per_s = round(options.series / options.seconds)
-    with running(per_s) as stack:
-        noise, api = None, None
-        if beside:
-            key = key_of(stack, NOISY)
-            api = ApiClient(stack.dashboard_url, key, patience_s=60)
-            stack.wait_until(lambda: knows(api), "the key of the noisy tenant")
-            put = "/api/v1/definitions/metric/noisy"
-            api.call("PUT", put, {"text": NOISY_METRIC}, {"If-None-Match": "*"})
-            noise = Noise(stack, key, per_s, options.seconds)
-        quiet = Quiet(stack)
-        quiet.send(options.warm_s)
-        warm = len(quiet.answered_ms)
-        looks = Looks(stack)
-        if noise is not None:
-            noise.start()
-        quiet.send(options.seconds)
-        looks.stop()
-        found: dict[str, Any] = {
-            "fresh_ms": harness.spread([looks.age_ms(at) for at in quiet.answered_ms[warm:]]),
-            "answers": len(quiet.answered_ms) - warm,
-        }
-        if differences := quiet.differences():
-            msg = f"the quiet tenant's panes must be what it sent: {differences}"
-            raise RuntimeError(msg)
-        if noise is not None and api is not None:
-            noise.join()
-            found |= noisy_side(stack, api, noise)
-        return found
+    try:
+        put(api, text)
+    except ApiError as error:
+        found = error.body["errors"][0]
+        wanted = {name: said.format(kept=kept) for name, said in BUDGET.items()}
+        if error.body["code"] == "budget_exceeded" and wanted.items() <= found.items():
+            return f"required {found['required']}; got {found['got']}; {found['mend']}"
+        msg = f"a metric beyond the budget must be refused with {wanted}, got {error.body}"
+        raise RuntimeError(msg) from None
+    msg = "a metric beyond the budget must be refused, was taken"
+    raise RuntimeError(msg)
 
 
 def knows(api: ApiClient) -> bool:
@@ -280,55 +229,104 @@ def knows(api: ApiClient) -> bool:
         return False
 
 
-def noisy_side(stack: TestStack, api: ApiClient, noise: Noise) -> dict[str, Any]:
-    """Return what the noisy tenant is told.
+def run(quiet: Quiet, options: argparse.Namespace, *, beside: bool) -> tuple[dict[str, Any], Panes]:
+    """Return how fresh the quiet tenant's numbers were, and all its panes.
 
     Raises:
-        RuntimeError: If its total is not what was accepted, or it is not told of its cap.
+        RuntimeError: If a number was not what was sent, or the noisy tenant was told otherwise
+            than promised.
     """
-    end_ms = CLOCK.now_ms() // PANE_MS * PANE_MS + PANE_MS
-    span = {"from": iso(end_ms - 1_800_000), "to": iso(end_ms)}
-    window = {"window": {"kind": "tumbling", "length": "10s"}, "step": "10s"}
-    asked = {"metric": "noisy", "aggregate": "count", "range": span, **window}
-
-    def answer(**more: Any) -> dict[str, Any]:
-        body: dict[str, Any] = api.call("POST", "/api/v1/query", {**asked, **more}, None).body
-        return body
-
-    def total() -> int:
-        return sum(n or 0 for one in answer()["series"] for n in one["count"])
-
-    stack.wait_until(lambda: total() == noise.accepted, "the noisy tenant's total", 120)
-    by_user = answer(by=["data.user"], limit={"top": 5, "other": True})
-    notes = [note for note in by_user["notes"] if note["code"] == "capped"]
-    if not notes:
-        msg = "a tenant with a million series must be told that they are capped, was not"
+    with running(round(options.series / options.seconds)) as stack:
+        noisy = Noisy.ready(stack, options) if beside else None
+        load = Paced(stack.ingest_url, stack.key, quiet.bodies, QUIET_EVERY_S)
+        warm = round(options.warm_s / QUIET_EVERY_S)
+        load.start()
+        stack.wait_until(lambda: load.accepted >= warm, "warm", WITHIN_S)
+        looks = Looks(stack)
+        if noisy is not None:
+            noisy.load.start()
+        load.join()
+        looks.stop()
+        pairs = list(zip(load.due_ms, load.answered_ms, strict=True))[warm + 1 :]
+        found: dict[str, Any] = {
+            "fresh_ms": harness.spread([looks.seen_ms(at) - at for _due, at in pairs]),
+            "from_due_ms": harness.spread([looks.seen_ms(at) - due for due, at in pairs]),
+            "answers": len(pairs),
+        }
+        if noisy is not None:
+            noisy.load.join()
+            found |= noisy.told()
+        served = quiet.served(stack)
+    counted = {key: (p[0], p[-1]) for key, p in served.items() if key[0] in ("count", "sum")}
+    if wrong := differences(counted, quiet.sent()):
+        msg = f"the quiet tenant's panes must be what it sent, {len(wrong)} are not: {wrong[:3]}"
         raise RuntimeError(msg)
-    return {"accepted": noise.accepted, "refused": noise.refused, "told": notes[0]["message"]}
+    return found, served
+
+
+def round_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return both runs of a round, and how many panes were compared.
+
+    Raises:
+        RuntimeError: If a pane of the quiet tenant is not that of its run alone.
+    """
+    quiet = Quiet(CLOCK.now_ms(), options.warm_s + options.seconds)
+    alone, panes = run(quiet, options, beside=False)
+    beside, panes_beside = run(quiet, options, beside=True)
+    wrong = differences(panes, panes_beside)
+    sys.stderr.write(f"  {len(panes)} panes compared, {len(wrong)} differ\n")
+    if wrong:
+        msg = f"{len(wrong)} of {len(panes)} panes must be those of the run alone: {wrong[:3]}"
+        raise RuntimeError(msg)
+    return {"alone": alone, "beside": beside, "panes_compared": len(panes), "panes_differ": 0}
+
+
+def bars(rounds: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the bars of all rounds, by their medians."""
+    fresh = {
+        how: harness.median_of([one[how]["fresh_ms"]["p99"] for one in rounds], 0)
+        for how in ("alone", "beside")
+    }
+    ratio = round(fresh["beside"]["median"] / fresh["alone"]["median"], 2)
+    due = harness.median_of([one["beside"]["from_due_ms"]["p99"] for one in rounds], 0)
+    compared = sum(one["panes_compared"] for one in rounds)
+    differ = sum(one["panes_differ"] for one in rounds)
+    told = [
+        ("p99 of freshness alone", "", f"{fresh['alone']['median']:.0f} ms"),
+        (
+            "p99 of freshness beside a noisy tenant",
+            "< 3000 ms",
+            f"{fresh['beside']['median']:.0f} ms",
+        ),
+        ("the same over that alone", "≤ 1.25", ratio),
+        ("the same from when a request was due", "", f"{due['median']:.0f} ms"),
+        (
+            "panes unlike those of the run alone",
+            "≤ 0 panes",
+            f"{differ} panes (of {compared:,} compared)",
+        ),
+    ]
+    return [{"id": "tenants", "what": what, "reach": r, "got": got} for what, r, got in told]
 
 
 def main() -> int:
     """Measure, print and write the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=120.0)
-    parser.add_argument("--series", type=int, default=SERIES)
+    parser.add_argument("--series", type=int, default=SERIES, help="that the noisy tenant sends")
+    parser.add_argument("--kept", type=int, default=KEPT, help="of them, by its metric")
     parser.add_argument("--warm-s", type=float, default=20.0)
+    parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    alone = run(options, beside=False)
-    sys.stdout.write(f"{json.dumps({'alone': alone})}\n")
-    beside = run(options, beside=True)
-    sys.stdout.write(f"{json.dumps({'beside': beside})}\n")
-    ratio = round(beside["fresh_ms"]["p99"] / alone["fresh_ms"]["p99"], 2)
-    bars = [
-        {"id": "tenants", "what": "p99 of freshness beside a noisy tenant, ms", "reach": 3000}
-        | {"got": beside["fresh_ms"]["p99"]},
-        {"id": "tenants", "what": "the same over that alone", "reach": 1.25} | {"got": ratio},
-    ]
-    harness.write(
-        "tenants",
-        settings={"seconds": options.seconds, "series": options.series},
-        figures={"alone": alone, "beside": beside, "bars": bars},
-    )
+    minutes = 2 * options.rounds * (options.seconds + options.warm_s + AROUND_S) / 60
+    sys.stderr.write(f"  about {minutes:.0f} minutes\n")
+    rounds = []
+    for number in range(options.rounds):
+        rounds.append(round_of(options))
+        sys.stderr.write(f"  round {number + 1}: {json.dumps(rounds[-1])}\n")
+    figures = {"rounds": rounds, "bars": bars(rounds)}
+    path = harness.write("tenants", settings=vars(options), figures=figures)
+    sys.stdout.write(path.read_text())
     return 0
 
 

@@ -68,21 +68,29 @@ def draw(count: int, combinations: int, types: int = TYPES) -> Iterator[Drawn]:
         )
 
 
-def record_of(drawn: Drawn, at_ms: int | None = None) -> Admitted:
-    """Return an event as ingest writes it, about 440 bytes; `at_ms` in place of its own time."""
+def sent(drawn: Drawn, at_ms: int | None = None) -> str:
+    """Return an event as a client sends it; without `at_ms` ingest gives it a time."""
     data = (
         f'{{"region":"{drawn.region}","route":"{drawn.route}","env":"{drawn.env}",'
         f'"status":{drawn.status},"latency_ms":{drawn.latency_ms:.3f},"bytes":{drawn.bytes},'
         f'"user":"{drawn.user}","agent":"{"x" * 60}"}}'
     )
+    when = ""
+    if at_ms is not None:
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at_ms // 1000))
+        when = f'"time":"{moment}.{at_ms % 1000:03d}Z",'
+    return (
+        f'{{"specversion":"1.0","id":"{drawn.number}","source":"bench","type":"{drawn.type}",'
+        f'{when}"data":{data}}}'
+    )
+
+
+def record_of(drawn: Drawn, at_ms: int | None = None) -> Admitted:
+    """Return an event as ingest writes it, about 440 bytes; `at_ms` in place of its own time."""
     if at_ms is None:
         at_ms = BASE_MS + drawn.number * 1000 // EVENTS_A_SECOND
-    moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at_ms // 1000))
-    item = (
-        f'{{"specversion":"1.0","id":"{drawn.number}","source":"bench","type":"{drawn.type}",'
-        f'"time":"{moment}.{at_ms % 1000:03d}Z","data":{data}}}'
-    )
-    found = admit(item.encode(), 0, Terms("default", "bench", at_ms, "bench"))
+    terms = Terms("default", "bench", at_ms, "bench")
+    found = admit(sent(drawn, at_ms).encode(), 0, terms)
     if not isinstance(found, Admitted):
         raise TypeError(found)
     return found

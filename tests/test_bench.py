@@ -11,7 +11,9 @@ import harness
 import latency
 import pytest
 import report
+import rest
 from account import LogRecord
+from bars import Reached, judge
 from weir_local.testing import TestStack
 
 BENCH = Path(report.__file__).parent
@@ -68,8 +70,8 @@ def test_every_chosen_probe_must_be_seen() -> None:
             latency.check_tail(chosen, seen)
 
 
-def test_the_page_says_what_the_files_say() -> None:
-    """bench/README.md is made of the tracked files in bench/results and of nothing else."""
+def results() -> list[dict[str, Any]]:
+    """Return the tracked files in bench/results."""
     listed = subprocess.run(
         ["git", "ls-files", "results"],  # noqa: S607
         cwd=BENCH,
@@ -77,16 +79,129 @@ def test_the_page_says_what_the_files_say() -> None:
         text=True,
         check=True,
     )
-    results = [json.loads((BENCH / name).read_text()) for name in sorted(listed.stdout.split())]
-    assert results
-    assert (BENCH / "README.md").read_text() == report.page(results)
+    return [json.loads((BENCH / name).read_text()) for name in sorted(listed.stdout.split())]
+
+
+def test_the_page_says_what_the_files_say() -> None:
+    """bench/README.md is made of the tracked files in bench/results and of nothing else."""
+    found = results()
+    assert found
+    assert (BENCH / "README.md").read_text() == report.page(found)
 
 
 def test_a_result_makes_the_page_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Writing a result writes the page too."""
     monkeypatch.setattr(harness, "RESULTS", tmp_path / "results")
-    monkeypatch.setattr(report, "HERE", tmp_path)
     harness.write("some", settings={"rate": 1}, figures={"notes": ["all were counted"]})
     page = (tmp_path / "README.md").read_text()
     assert "`make bench-some`" in page
     assert "- all were counted" in page
+
+
+class TestBars:
+    """Whether a bar is reached, in words."""
+
+    @pytest.mark.parametrize(
+        ("reach", "got", "reached", "words"),
+        [
+            ("≥ 0.35 (record 0.5)", 0.337, Reached.MISSED, "0.337 is below 0.35 by 3.7 %"),
+            ("≥ 0.35 (record 0.5)", 0.35, Reached.YES, "reached; record missed: 0.35 is below"),
+            ("≥ 0.35 (record 0.5)", 0.5, Reached.RECORD, "record"),
+            ("< 3 s", "9 s", Reached.MISSED, "9 s is above 3 s by 200 %"),
+            ("< 3 s", "3.0 s (median of 5)", Reached.MISSED, "3 s is above 3 s"),
+            ("< 3 s", "2.9 s (median of 5)", Reached.YES, "reached"),
+            ("≤ 42 B", "12 B (whole), 43 B (doubles)", Reached.MISSED, "43 B is above 42 B"),
+            ("p50 < 8 ms, p99 < 15 ms", "p50 9 ms, p99 14 ms", Reached.MISSED, "p50 9 ms is"),
+            ("p99 < 15 ms", "p50 99 ms, p99 14 ms, p99.9 20 ms", Reached.YES, "reached"),
+            ("≤ 0.3 core, ≤ 2 GB (record 0.1, 1)", "0.1 core, 1.5 GB", Reached.YES, "1.5 GB is"),
+            ("≤ 0.3 core, ≤ 2 GB (record 0.1, 1)", "0.4 core, 2.5 GB", Reached.MISSED, ", 2.5 GB"),
+            ("record ≤ 1 %, ≤ 4 KB", "0.9 %, 17 KB", Reached.YES, "record missed: 17 KB"),
+            ("≥ 1,000 /s", "999 /s", Reached.MISSED, "999 /s is below 1000 /s by 0.1 %"),
+            ("", 7, Reached.NONE, ""),
+        ],
+    )
+    def test_a_bar_is_judged(self, reach: str, got: Any, reached: Reached, words: str) -> None:
+        """Limit and record, alone or several, by name or by unit; the worst figure counts."""
+        found = judge(reach, got)
+        assert found.reached is reached
+        assert words in found.words
+
+    @pytest.mark.parametrize(
+        ("reach", "got"),
+        [(1.25, 1.0), ("soon", 1.0), ("< 3 s", "quick"), ("< 3 s (record 1, 2)", "1 s")],
+    )
+    def test_what_cannot_be_read_is_not_reached(self, reach: Any, got: Any) -> None:
+        """A limit without a direction, and a figure that is none, are not judged."""
+        found = judge(reach, got)
+        assert found.reached is Reached.UNREADABLE
+        assert "not judged" in found.words
+
+
+class TestPage:
+    """What the page says of all results together."""
+
+    @staticmethod
+    def result(name: str, **more: Any) -> dict[str, Any]:
+        """Return a result as a file holds it."""
+        machine = {"cores": 2, "cpu": "one", "memory_gib": 4}
+        bar = {"id": "P2", "what": "pace", "reach": "≥ 2", "got": 1}
+        usual = {"name": name, "at_ms": 0, "commit": "abc", "machine": machine, "settings": {}}
+        return {**usual, "figures": {"bars": [bar]}, **more}
+
+    def test_a_missed_bar_stands_at_the_top(self) -> None:
+        """It is told in words before the first section."""
+        head, _, rest = report.page([self.result("a")]).partition("## a")
+        assert "Bars: 1 missed." in head
+        assert "- P2 (a), pace: **missed**: 1 is below 2 by 50 %" in head
+        assert "| P2 | pace | ≥ 2 | 1 | **missed**: 1 is below 2 by 50 % |" in rest
+
+    def test_results_of_one_commit_need_no_warning(self) -> None:
+        """All of one commit and one machine are taken together."""
+        assert report.warnings([self.result("a"), self.result("b")]) == []
+
+    def test_different_commits_are_told(self) -> None:
+        """Of results, and of the pieces of one; commit and date of each stand on the page."""
+        other = self.result("b", commit="def")
+        assert "2 commits: `abc`, `def`" in report.warnings([self.result("a"), other])[0]
+        pieces = {"events": self.result(""), "series": self.result("", commit="def+")}
+        found = report.warnings([self.result("c", pieces=pieces)])
+        assert "2 commits: `abc`, `def+`" in found[0]
+        assert "the tree had changes: def+" in found[1]
+        page = report.page([self.result("c", pieces=pieces)])
+        assert "**Beware.** The results are of 2 commits" in page
+        assert "| c: series | 1970-01-01 00:00 UTC | `def+` | one |" in page
+
+    def test_different_machines_are_told(self) -> None:
+        """Ratios carry over; figures of two machines in one table do not."""
+        machine = {"cores": 2, "cpu": "other", "memory_gib": 4}
+        found = report.warnings([self.result("a"), self.result("b", machine=machine)])
+        assert found == [
+            "They were measured on different machines: 2 cores of one, 2 cores of other."
+        ]
+
+
+class TestRest:
+    """What is used at rest, by process and in all."""
+
+    def test_kinds_of_process_are_told_apart(self) -> None:
+        """Of a part that is two processes each is told; one that came meanwhile is left out."""
+        spans = [
+            {"panes: JVM": (0.5, 1.25), "panes: itself": (0.1, 0.5), "panes: workers": (0.2, 0.25)},
+            {"panes: JVM": (0.7, 1.75), "panes: itself": (0.1, 0.5)},
+        ]
+        assert rest.summed(spans) == {
+            "panes: JVM": {"cores": 0.6, "memory_gb": 1.5},
+            "panes: itself": {"cores": 0.1, "memory_gb": 0.5},
+        }
+
+    def test_both_stacks_have_both_bars(self) -> None:
+        """At rest cores and memory count, under load the cores."""
+        use = {"cores": {"median": 0.4}, "memory_gb": {"median": 2.0}}
+        one = {"at_rest": use, "loaded": use}
+        bars = rest.bars({"the demo's metrics": one, "20 metrics": one}, [17.0, 19.0, 18.0], 1_000)
+        reached = [judge(bar["reach"], bar["got"]).reached for bar in bars]
+        assert reached == [Reached.RECORD, *[Reached.MISSED, Reached.RECORD] * 2]
+        assert [bar["what"] for bar in bars[1:3]] == [
+            "at rest, the demo's metrics",
+            "at 1,000 events/s, the demo's metrics",
+        ]

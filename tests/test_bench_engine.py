@@ -10,6 +10,7 @@ from typing import Any
 import cpu
 import flink_peer
 import flink_sql
+import growth
 import marks
 import phases
 import pytest
@@ -152,3 +153,63 @@ class TestProfile:
         assert sum(found.values()) == pytest.approx(130 / 1e6)
         assert found["parse, match, aggregate"] == pytest.approx(20 / 1e6)
         assert phases.phases_of(batch, steps[:-1]) is None
+
+
+PER_CPU_S = {
+    1: {"median": 50_000.0, "min": 40_000.0, "max": 62_500.0},
+    10: {"median": 20_000.0, "min": 20_000.0, "max": 20_000.0},
+}
+
+
+class TestGrowth:
+    """A cost that bends, and a result that is measured in pieces."""
+
+    def test_costs_are_of_an_event_and_of_a_match(self) -> None:
+        """Ten matches cost 50 µs together: 5 each, and 3.33 for each that is not the first."""
+        sizes = growth.sizes(growth.asked(["--only", "matches", "--matches", "1", "10"]))
+        found = growth.costs(PER_CPU_S, sizes["matches"])
+        assert found["1"] == {
+            "µs_an_event": 20.0,
+            "min": 16.0,
+            "max": 25.0,
+            "µs_a_match": 20.0,
+            "of_the_smallest": 1.0,
+        }
+        assert found["10"]["µs_a_match"] == 5.0
+        assert found["10"]["µs_a_match_more"] == 3.33
+
+    def test_the_bar_is_the_dearest_size(self) -> None:
+        """By the event, and of definitions that all match by the match."""
+        sizes = growth.sizes(growth.asked(["--definitions", "1", "10", "--matches", "1", "10"]))
+        by_event = growth.bar("definitions", growth.costs(PER_CPU_S, sizes["definitions"]))
+        assert (by_event["got"], by_event["what"][:36]) == (
+            "150 %",
+            "growth of the cost of an event, 1 to",
+        )
+        by_match = growth.bar("matches", growth.costs(PER_CPU_S, sizes["matches"]))
+        assert by_match["got"] == "0 %"
+
+    def test_axes_that_were_not_measured_stay(self) -> None:
+        """Each keeps its own commit; one that is measured anew replaces its own piece alone."""
+        sizes = growth.sizes(growth.asked([]))
+        found = growth.costs(PER_CPU_S, {n: sizes["matches"][n] for n in (1, 10)})
+
+        def one(commit: str) -> dict[str, Any]:
+            return {"made": {"commit": commit}, "settings": {"rounds": 5}, "sizes": found}
+
+        pieces, figures = growth.merged(None, {"series": one("abc"), "matches": one("abc")})
+        assert list(pieces) == ["series", "matches"]
+        before = {"pieces": pieces, "figures": figures}
+        pieces, figures = growth.merged(before, {"events": one("def"), "matches": one("def")})
+        commits = {axis: piece["commit"] for axis, piece in pieces.items()}
+        assert commits == {"events": "def", "series": "abc", "matches": "def"}
+        assert len(figures["bars"]) == 3
+
+    def test_how_long_it_takes_is_said(self) -> None:
+        """Fewer rounds take less, and each axis has its own."""
+        options = growth.asked(["--only", "events", "series"])
+        sizes = growth.sizes(options)
+        assert list(sizes) == ["events", "series"]
+        usual = growth.expected_s(sizes["events"], options)
+        options.rounds = 1
+        assert growth.expected_s(sizes["events"], options) < usual

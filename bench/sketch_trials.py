@@ -1,0 +1,307 @@
+"""Trials of sketches: data are drawn, cut into parts, sketched, merged, and asked.
+
+What is asked is compared with an answer that no sketch had a part in: all values sorted, or
+counted one by one. Parts are sketched by the C++ library, the same code on the same bytes as
+the engine's in Java; everything from the stored bytes of a part on is the product's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import datasketches as ds
+import numpy as np
+from weir.frequent import TOP_LG_K, Texts, merge_top, texts_of, texts_union, top_of
+from weir.sets import THETA_LG_K, Theta, merge_theta, only_left, opened, overlap, set_size
+from weir.sketches import (
+    HLL_LG_K,
+    Bounded,
+    compact_hll,
+    hll_estimate,
+    kll_k,
+    kll_quantile,
+    merge_hll,
+    merge_kll,
+)
+
+PERCENTILES = (0.001, 0.5, 0.95, 0.99, 0.999)
+LISTED = 10
+OTHERS = ("distinct", "theta", "overlap", "only_left", "top")
+ERROR = "99 of 100 trials"
+Values = np.ndarray
+Sample = Callable[[np.random.Generator, int], Values]
+
+SHAPES: dict[str, tuple[Sample, float]] = {
+    "uniform": (lambda rng, n: rng.uniform(size=n), 10_000),
+    "lognormal": (lambda rng, n: rng.lognormal(3, 1, size=n), 100),
+    "zipf": (lambda rng, n: rng.zipf(1.5, size=n).astype(float), 1),
+    "sorted": (lambda rng, n: np.sort(rng.uniform(size=n)), 10_000),
+    "constant": (lambda _, n: np.full(n, 7.0), 1),
+}
+"""By name: how values are drawn, and of which part of one a text is made, so that texts repeat."""
+SETS = ("theta", "overlap", "only_left")
+# As many values of a Zipf law have more different ones than a theta sketch holds one by one.
+ENOUGH_OF_ZIPF = 1_000_000
+
+
+def is_exact(shape: str, name: str, values: int) -> bool:
+    """Tell whether an answer cannot but be exact: the data have too few different values.
+
+    KLL keeps one of many equal values, too, and estimates; its ends are that value.
+    """
+    if shape == "constant":
+        return name in OTHERS
+    return shape == "zipf" and name in SETS and values < ENOUGH_OF_ZIPF
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large the sketches of a run are.
+
+    Attributes:
+        kll_k: Of every percentile; None: the size that a metric asking for it gets.
+        distinct, theta, top: Base-2 logarithms, as in a metric's `sketches`.
+    """
+
+    kll_k: int | None = None
+    distinct: int = HLL_LG_K
+    theta: int = THETA_LG_K
+    top: int = TOP_LG_K
+
+    def kll(self, q: float) -> int:
+        """Return the size of the sketch that a percentile is read from."""
+        return self.kll_k or kll_k([q])
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Trials of one shape and one number of parts.
+
+    Attributes:
+        shape: One of `SHAPES`.
+        parts: How many sketches are merged.
+        values: Of all parts together.
+        seeds: One trial each.
+        sizes: Of the sketches.
+        tops: Trials with a smaller seed also make a top list.
+    """
+
+    shape: str
+    parts: int
+    values: int
+    seeds: Sequence[int]
+    sizes: Sizes
+    tops: int
+
+
+@dataclass
+class Tally:
+    """What trials of one shape and one number of parts came to, by what was asked.
+
+    Attributes:
+        trials: How many there were.
+        held: Of how many the exact answer was within the bounds.
+        estimated: Of how many the merged sketch did not hold everything.
+        parts_estimated: Of how many that is so of the largest part already.
+        bytes: The largest merged sketch.
+        errors: Of percentiles, how far each was off its true value, as a share of it.
+    """
+
+    trials: Counter[str] = field(default_factory=Counter)
+    held: Counter[str] = field(default_factory=Counter)
+    estimated: Counter[str] = field(default_factory=Counter)
+    parts_estimated: Counter[str] = field(default_factory=Counter)
+    bytes: Counter[str] = field(default_factory=Counter)
+    errors: dict[str, list[float]] = field(default_factory=dict)
+
+    def note(self, name: str, *, held: bool, size: int, estimated: bool, part: bool) -> None:
+        """Count one trial."""
+        self.trials[name] += 1
+        self.held[name] += held
+        self.estimated[name] += estimated
+        self.parts_estimated[name] += part
+        self.bytes[name] = max(self.bytes[name], size)
+
+    def add(self, other: Tally) -> None:
+        """Take in what other trials came to."""
+        for name in ("trials", "held", "estimated", "parts_estimated"):
+            getattr(self, name).update(getattr(other, name))
+        self.bytes |= other.bytes
+        for name, errors in other.errors.items():
+            self.errors.setdefault(name, []).extend(errors)
+
+    def worst_error(self, name: str) -> float:
+        """Return how far an estimate is off at most, in 99 of 100 trials."""
+        errors = sorted(self.errors[name])
+        return errors[max(0, math.ceil(0.99 * len(errors)) - 1)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return shares of the trials, and the largest sketch, by what was asked."""
+        return {name: self._one(name, of) for name, of in self.trials.items()}
+
+    def _one(self, name: str, of: int) -> dict[str, Any]:
+        found = {
+            "trials": of,
+            "within": round(self.held[name] / of, 4),
+            "estimated": round(self.estimated[name] / of, 4),
+            "parts_estimated": round(self.parts_estimated[name] / of, 4),
+            "bytes": self.bytes[name],
+        }
+        if name in self.errors:
+            found["off_its_value"] = round(self.worst_error(name), 5)
+        return found
+
+
+def of_trials(task: Trial) -> Tally:
+    """Return what some trials came to."""
+    tally, (sample, _scale) = Tally(), SHAPES[task.shape]
+    for seed in task.seeds:
+        values = sample(np.random.default_rng([seed, task.parts]), task.values)
+        chunks = np.array_split(values, task.parts)
+        try_percentiles(values, chunks, task.sizes, tally)
+        try_distinct(values, chunks, task.sizes, tally)
+        try_sets(values, task, tally)
+        if seed < task.tops:
+            try_top(values, task, tally)
+    return tally
+
+
+def try_percentiles(values: Values, chunks: Sequence[Values], sizes: Sizes, tally: Tally) -> None:
+    """Compare each percentile with the nearest rank of all values."""
+    ordered = np.sort(values)
+    for k in sorted({sizes.kll(q) for q in PERCENTILES}):
+        made = [kll_of(chunk, k) for chunk in chunks]
+        merged = merge_kll(made) or b""
+        modes = {"estimated": _kll_estimates(merged), "part": _kll_estimates(made[0])}
+        for q in (q for q in PERCENTILES if sizes.kll(q) == k):
+            name, found = f"p{100 * q:g}", kll_quantile(merged, q)
+            exact = float(ordered[math.ceil(q * len(values) - 1e-9) - 1])
+            tally.note(name, held=holds(found, exact), size=len(merged), **modes)
+            tally.errors.setdefault(name, []).append(abs(found.value - exact) / exact)
+
+
+def try_distinct(values: Values, chunks: Sequence[Values], sizes: Sizes, tally: Tally) -> None:
+    """Compare the distinct count with how many different values there are."""
+    made = [hll_of(chunk, sizes.distinct) for chunk in chunks]
+    merged = merge_hll(made) or b""
+    found = hll_estimate(merged)
+    tally.note(
+        "distinct",
+        held=holds(found, len(np.unique(values))),
+        size=len(merged),
+        estimated=_hll_estimates(merged),
+        part=_hll_estimates(made[0] or b""),
+    )
+
+
+def try_sets(values: Values, task: Trial, tally: Tally) -> None:
+    """Compare a set, and what two of which half is common have in common, with the truth."""
+    third = len(values) // 3
+    halves = values[: 2 * third], values[third:]
+    lg_k = task.sizes.theta
+    made = [list(thetas_of(np.array_split(half, task.parts), lg_k)) for half in halves]
+    merged = [theta for theta in map(merge_theta, made) if theta is not None]
+    one, other = map(opened, merged)
+    left, right = (np.unique(half) for half in halves)
+    asked = {
+        "theta": (one, len(left)),
+        "overlap": (overlap(one, other), len(np.intersect1d(left, right, assume_unique=True))),
+        "only_left": (only_left(one, other), len(np.setdiff1d(left, right, assume_unique=True))),
+    }
+    size = max(len(theta.sketch) for theta in merged)
+    part = opened(made[0][0]).is_estimation_mode()
+    for name, (found, exact) in asked.items():
+        is_estimate = found.is_estimation_mode()
+        held = holds(set_size(found), exact)
+        tally.note(name, held=held, size=size, estimated=is_estimate, part=part)
+
+
+def try_top(values: Values, task: Trial, tally: Tally) -> None:
+    """Compare every listed text, and the most frequent one that is not, with a plain count."""
+    scale = SHAPES[task.shape][1]
+    whole = np.floor(values * scale).astype(np.int64)
+    counts = {str(n): c for n, c in zip(*_counted(whole), strict=True)}
+    made = [top_of_part(chunk, task.sizes.top) for chunk in np.array_split(whole, task.parts)]
+    merged = merge_top(made) or Texts(0, b"")
+    union = texts_union([merged])
+    top = top_of(union, LISTED)
+    held = all(item.low <= counts.pop(item.text) <= item.high for item in top.items)
+    held = held and max(counts.values(), default=0) <= top.unlisted
+    tally.note(
+        "top",
+        held=held,
+        size=len(merged.sketch),
+        estimated=_top_estimates(merged),
+        part=made[0] is not None and _top_estimates(made[0]),
+    )
+
+
+# ── parts, as the engine makes them ─────────────────────────────────────────
+
+
+def kll_of(values: Values, k: int) -> bytes:
+    """Return the percentile sketch of a part."""
+    sketch = ds.kll_doubles_sketch(k)
+    sketch.update(values)
+    return bytes(sketch.serialize())
+
+
+def hll_of(values: Values, lg_k: int) -> bytes | None:
+    """Return the distinct sketch of a part."""
+    sketch = ds.hll_sketch(lg_k, ds.HLL_8)
+    _feed(sketch.update, values.tolist())
+    return compact_hll(bytes(sketch.serialize_compact()))
+
+
+def thetas_of(chunks: Iterable[Values], lg_k: int) -> Iterator[Theta]:
+    """Yield the set of each part."""
+    for chunk in chunks:
+        sketch = ds.update_theta_sketch(lg_k)
+        _feed(sketch.update, chunk.tolist())
+        yield Theta(lg_k, bytes(sketch.compact().serialize()))
+
+
+def top_of_part(values: Values, lg_k: int) -> Texts | None:
+    """Return the frequent texts of a part; numbers are the texts."""
+    sketch = ds.frequent_strings_sketch(lg_k)
+    for number, count in zip(*_counted(values), strict=True):
+        sketch.update(str(number), count)
+    return texts_of(len(values), bytes(sketch.serialize()))
+
+
+def _feed(update: Callable[[float], None], values: Iterable[float]) -> None:
+    # The fastest loop that Python has: half a second for ten million values.
+    deque(map(update, values), maxlen=0)
+
+
+def _counted(values: Values) -> tuple[list[int], list[int]]:
+    numbers, counts = np.unique(values, return_counts=True)
+    return numbers.tolist(), counts.tolist()
+
+
+def holds(bounded: Bounded, exact: float) -> bool:
+    """Tell whether the exact answer lies within the bounds."""
+    return bool(bounded.low <= exact <= bounded.high)
+
+
+# ── whether a sketch holds everything one by one ────────────────────────────
+
+
+def _kll_estimates(sketch: bytes) -> bool:
+    return bool(ds.kll_doubles_sketch.deserialize(sketch).is_estimation_mode())
+
+
+def _hll_estimates(sketch: bytes) -> bool:
+    # Of few values the library keeps a list of hashes, which is as good as exact.
+    return len(sketch) >= 1 << int(ds.hll_sketch.deserialize(sketch).lg_config_k)
+
+
+def _top_estimates(texts: Texts) -> bool:
+    if not texts.sketch:
+        return True
+    sketch = ds.frequent_strings_sketch.deserialize(texts.sketch)
+    return bool(sketch.get_upper_bound("\0") > 0 or sketch.total_weight < texts.events)
