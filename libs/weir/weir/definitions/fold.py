@@ -5,6 +5,7 @@ A record is decided by those before it alone:
 
 - A change counts if the version that it was made from is the current one. So of
   two writers one wins, and each learns which by reading its own record back.
+- Changes that are written together count all or not at all (`bundles.py`).
 - A driver's record counts if its fence is the latest start of its job.
 - A version whose text cannot be used keeps its number and is not in force (`in_force.py`).
 
@@ -17,11 +18,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from typing import Any, Final
 
 from weir import names
+from weir.definitions.bundles import BROKEN, BrokenError, Held, read_member
+from weir.definitions.changes import number, numbers, read_change, text
 from weir.definitions.history import (
     Activation,
     ActiveMetric,
@@ -32,47 +34,11 @@ from weir.definitions.history import (
 )
 from weir.definitions.in_force import in_force
 from weir.definitions.jobs import JobReport, read_report
-from weir.definitions.records import DRIVER_PREFIX, FORMAT
+from weir.definitions.outcomes import Change, Lost, Outcome
+from weir.definitions.records import DRIVER_PREFIX
 from weir.formats import Newer, refusal
 
 _Place = tuple[str, str, str]
-
-
-class Outcome(Enum):
-    """What became of a record in the fold."""
-
-    APPLIED = "applied"
-    """It changed the state."""
-    CONFLICT = "conflict"
-    """It was made from a version that is no longer current: its writer lost the race."""
-    FENCED = "fenced"
-    """A later driver had started: its writer must end."""
-    UNKNOWN = "unknown"
-    """Its format version, or its kind of driver record, is not known to this release."""
-    UNREADABLE = "unreadable"
-    """It is no record of ours."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What became of one record.
-
-    Attributes:
-        offset: The record.
-        outcome: What became of it.
-        what: The version, start, activation or lane that it made; None if it made none.
-        note: Why not, for a log.
-    """
-
-    offset: int
-    outcome: Outcome
-    what: Definition | Start | Activation | Lane | None = None
-    note: str = ""
-
-    @property
-    def applied(self) -> bool:
-        """Whether the record counts: to its writer, whether it won."""
-        return self.outcome is Outcome.APPLIED
 
 
 class Definitions:
@@ -91,6 +57,7 @@ class Definitions:
         self._lanes: dict[int, Lane] = {}
         self._jobs: dict[int, JobReport] = {}
         self._aside: dict[int, str] = {}
+        self._held = Held()
         self._next_offset = 0
 
     # ── reading ─────────────────────────────────────────────────────────────
@@ -220,6 +187,13 @@ class Definitions:
         if offset < self._next_offset:
             return None
         self._next_offset = offset + 1
+        change = self._read(offset, key, value)
+        broken = tuple(Lost(one, BROKEN) for one in self._held.left(offset))
+        return replace(change, lost=broken + change.lost) if broken else change
+
+    def _read(
+        self, offset: int, key: bytes | str, value: bytes | Mapping[str, Any] | None
+    ) -> Change:
         try:
             written_key = key.decode() if isinstance(key, bytes) else key
             record = json.loads(value) if isinstance(value, bytes) else value
@@ -229,7 +203,7 @@ class Definitions:
             if reader is None:
                 if _is_ours(written_key, record):
                     what = f"record {offset} of {names.DEFINITIONS}"
-                    self.newer.meet(refusal(what, _number(record["v"]), FORMAT))
+                    self.newer.meet(refusal(what, number(record["v"]), max(READERS)))
                 return Change(offset, Outcome.UNKNOWN, note=f"format version {record.get('v')!r}")
             return reader(self, offset, written_key, record)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -249,48 +223,65 @@ class Definitions:
         return Change(offset, Outcome.UNKNOWN, note=f"driver record {record['record']!r}")
 
     def _read_change(self, offset: int, key: str, record: Mapping[str, Any]) -> Change:
-        definition = Definition(
-            vid=offset,
-            tenant=_text(record["tenant"]),
-            kind=_text(record["kind"]),
-            name=_text(record["name"]),
-            version=_number(record["version"]),
-            based_on=None if record["based_on"] is None else _number(record["based_on"]),
-            op=record["op"],
-            text=_text(record.get("text") or ""),
-            by=_text(record.get("by", "")),
-            at_ms=_number(record["at_ms"]),
-        )
-        place = (definition.tenant, definition.kind, definition.name)
-        if key != "/".join(place) or definition.op not in ("put", "delete"):
-            return Change(offset, Outcome.UNREADABLE, note="key or op does not fit")
-        # A writer may say 0 or null for "there was none".
-        current = self.version(*place) or 0
-        if (definition.based_on or 0) != current or definition.version != current + 1:
-            return Change(offset, Outcome.CONFLICT, note=f"the current version is {current}")
-        self._versions.setdefault(place, []).append(definition)
-        self._by_vid[offset] = definition
+        definition = read_change(offset, key, record)
+        why = self._conflict(definition)
+        if why is not None:
+            return Change(offset, Outcome.CONFLICT, note=why)
+        self._take(definition)
         return Change(offset, Outcome.APPLIED, definition)
+
+    def _read_v2(self, offset: int, key: str, record: Mapping[str, Any]) -> Change:
+        """Read a change of a bundle: nothing else is written in this version."""
+        definition = read_change(offset, key, record)
+        try:
+            whole = self._held.take(definition, read_member(record["bundle"]))
+        except BrokenError:
+            stray = (Lost(definition, BROKEN),)
+            return Change(offset, Outcome.CONFLICT, note=BROKEN, lost=stray)
+        if whole is None:
+            return Change(offset, Outcome.HELD)
+        whys = [f"{one.kind}/{one.name}: {why}" for one in whole if (why := self._conflict(one))]
+        if len({one.place for one in whole}) < len(whole):
+            whys.append("a definition is in the bundle twice")
+        if whys:
+            note = f"of a bundle all or none: {'; '.join(whys)}"
+            lost = tuple(Lost(one, note) for one in whole)
+            return Change(offset, Outcome.CONFLICT, note=note, lost=lost)
+        for one in whole:
+            self._take(one)
+        return Change(offset, Outcome.APPLIED, whole)
+
+    def _conflict(self, definition: Definition) -> str | None:
+        """Return why a change does not follow on the current version; None if it does."""
+        # A writer may say 0 or null for "there was none".
+        current = self.version(*definition.place) or 0
+        if (definition.based_on or 0) != current or definition.version != current + 1:
+            return f"the current version is {current}"
+        return None
+
+    def _take(self, definition: Definition) -> None:
+        self._versions.setdefault(definition.place, []).append(definition)
+        self._by_vid[definition.vid] = definition
 
     def _read_start(self, offset: int, record: Mapping[str, Any]) -> Change:
         start = Start(
             fence=offset,
-            job=_text(record["job"]),
-            epoch=offset if record["epoch"] is None else _number(record["epoch"]),
-            instance=_text(record["instance"]),
-            shards=_number(record["shards"]),
-            reason=_text(record["reason"]),
-            incomplete_before_ms=_number(record["incomplete_before_ms"]),
-            at_ms=_number(record["at_ms"]),
-            horizon_ms=_number(record.get("horizon_ms", 0)),
-            beyond_ms=_number(record.get("beyond_ms", 0)),
-            tenant_bytes=None if (most := record.get("tenant_bytes")) is None else _number(most),
+            job=text(record["job"]),
+            epoch=offset if record["epoch"] is None else number(record["epoch"]),
+            instance=text(record["instance"]),
+            shards=number(record["shards"]),
+            reason=text(record["reason"]),
+            incomplete_before_ms=number(record["incomplete_before_ms"]),
+            at_ms=number(record["at_ms"]),
+            horizon_ms=number(record.get("horizon_ms", 0)),
+            beyond_ms=number(record.get("beyond_ms", 0)),
+            tenant_bytes=None if (most := record.get("tenant_bytes")) is None else number(most),
         )
         self._starts[start.job] = start
         return Change(offset, Outcome.APPLIED, start)
 
     def _read_activation(self, offset: int, record: Mapping[str, Any]) -> Change:
-        vid, offsets = _number(record["vid"]), _numbers(record["offsets"])
+        vid, offsets = number(record["vid"]), numbers(record["offsets"])
         if record["op"] == "stop":
             begun = self._activations.get(vid)
             if begun is None:
@@ -300,17 +291,17 @@ class Definitions:
             after = record["after"]
             activation = Activation(
                 vid=vid,
-                tenant=_text(record["tenant"]),
-                name=_text(record["name"]),
-                version=_number(record["version"]),
+                tenant=text(record["tenant"]),
+                name=text(record["name"]),
+                version=number(record["version"]),
                 offset=offset,
                 begin=offsets,
                 finish=None,
-                after=None if after is None else _number(after),
-                cut=None if record["cut"] is None else _numbers(record["cut"]),
+                after=None if after is None else number(after),
+                cut=None if record["cut"] is None else numbers(record["cut"]),
                 from_start=bool(record["from_start"]),
                 fills=bool(record.get("fills", False)),
-                topic_id=_text(record.get("topic_id", "")),
+                topic_id=text(record.get("topic_id", "")),
             )
         self._activations[vid] = activation
         return Change(offset, Outcome.APPLIED, activation)
@@ -320,15 +311,15 @@ class Definitions:
             return Change(offset, Outcome.UNKNOWN, note=f"lane of kind {record['kind']!r}")
         lane = Lane(
             offset=offset,
-            fence=_number(record["fence"]),
+            fence=number(record["fence"]),
             kind=record["kind"],
-            topic_id=_text(record["topic_id"]),
-            vids=tuple(map(_number, record["vids"])),
-            shards=tuple(map(_number, record["shards"])),
-            start=_numbers(record["start"]),
-            end=_numbers(record["end"]),
-            until_ms=_number(record["until_ms"]),
-            complete_from_ms=_number(record["complete_from_ms"]),
+            topic_id=text(record["topic_id"]),
+            vids=tuple(map(number, record["vids"])),
+            shards=tuple(map(number, record["shards"])),
+            start=numbers(record["start"]),
+            end=numbers(record["end"]),
+            until_ms=number(record["until_ms"]),
+            complete_from_ms=number(record["complete_from_ms"]),
         )
         self._lanes[offset] = lane
         return Change(offset, Outcome.APPLIED, lane)
@@ -339,35 +330,35 @@ class Definitions:
         return Change(offset, Outcome.APPLIED)
 
     def _read_aside(self, offset: int, record: Mapping[str, Any]) -> Change:
-        vid, why = _number(record["vid"]), record["why"]
+        vid, why = number(record["vid"]), record["why"]
         if why is None:
             self._aside.pop(vid, None)
         else:
-            self._aside[vid] = _text(why)
+            self._aside[vid] = text(why)
         return Change(offset, Outcome.APPLIED)
 
     def _read_takeover(self, offset: int, record: Mapping[str, Any]) -> Change:
-        vid = _number(record["vid"])
+        vid = number(record["vid"])
         begun = self._activations.get(vid)
         if begun is None or begun.takeover is not None:
             note = "was never started" if begun is None else "has taken over before"
             return Change(offset, Outcome.UNREADABLE, note=f"{vid} {note}")
         self._activations[vid] = activation = replace(
             begun,
-            after=None if record["after"] is None else _number(record["after"]),
-            cut=None if record["cut"] is None else _numbers(record["cut"]),
+            after=None if record["after"] is None else number(record["after"]),
+            cut=None if record["cut"] is None else numbers(record["cut"]),
             takeover=TakenOver(
                 offset=offset,
-                offsets=_numbers(record["offsets"]),
-                complete_from_ms=_number(record["complete_from_ms"]),
-                topic_id=_text(record.get("topic_id", "")),
+                offsets=numbers(record["offsets"]),
+                complete_from_ms=number(record["complete_from_ms"]),
+                topic_id=text(record.get("topic_id", "")),
             ),
         )
         return Change(offset, Outcome.APPLIED, activation)
 
 
 _Reader = Callable[[Definitions, int, str, Mapping[str, Any]], Change]
-READERS: Final[dict[int, _Reader]] = {1: Definitions._read_v1}
+READERS: Final[dict[int, _Reader]] = {1: Definitions._read_v1, 2: Definitions._read_v2}
 """A reader for every format version ever written; none is ever taken away."""
 
 _DRIVER_READERS: Final[dict[str, Callable[[Definitions, int, Mapping[str, Any]], Change]]] = {
@@ -384,21 +375,3 @@ def _is_ours(key: str, record: Mapping[str, Any]) -> bool:
     if key.startswith(DRIVER_PREFIX):
         return key == f"{DRIVER_PREFIX}{record.get('record')}"
     return key == "/".join(str(record.get(member)) for member in ("tenant", "kind", "name"))
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        msg = f"text is required, got {type(value).__name__}"
-        raise TypeError(msg)
-    return value
-
-
-def _number(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        msg = f"a whole number is required, got {type(value).__name__}"
-        raise TypeError(msg)
-    return value
-
-
-def _numbers(value: Mapping[str, Any]) -> dict[int, int]:
-    return {int(name): _number(number) for name, number in value.items()}
