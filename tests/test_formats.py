@@ -202,10 +202,10 @@ class TestVersionsOfTexts:
         self, what: str, read: Callable[[bytes], Any], text: bytes
     ) -> None:
         """What was required, what came, and what to do; also where nothing else is as it was."""
-        for written in (newer(text), b'{"v":2}'):
+        for written in (newer(text), b'{"v":3}'):
             with pytest.raises(
                 NewerFormatError,
-                match=f"^{what} must be of format version 1 or below, got 2: a newer release of "
+                match=f"^{what} must be of format version 1 or below, got 3: a newer release of "
                 "Weir wrote it; run that release again, or a newer one$",
             ):
                 read(written)
@@ -243,7 +243,7 @@ class TestOtherVersions:
             found.apply(at, key, newer(value) if at == offset else value)
 
         with pytest.raises(
-            NewerFormatError, match=f"^record {offset} of weir.definitions must be .* got 2: a new"
+            NewerFormatError, match=f"^record {offset} of weir.definitions must be .* got 3: a new"
         ):
             found.newer.check()
 

@@ -160,13 +160,19 @@ def _zsh_case(command: Command) -> str:
         if option.choices:
             takes = f":value:({' '.join(option.choices)})"
         said = option.says.replace("[", "(").replace("]", ")").replace(":", ",")
-        lines += [f"        {_quoted(f'{name}[{said}]{takes}')} \\" for name in option.names]
+        joined = [_zsh_name(name) if takes else name for name in option.names]
+        lines += [f"        {_quoted(f'{name}[{said}]{takes}')} \\" for name in joined]
     words = f"({' '.join(command.words)})" if command.words else "_files"
     if any(word.endswith("/") for word in command.words):
         # A name follows at once: no space is to be added.
         words = f'compadd -S "" -- {" ".join(command.words)}'
     lines.append(f"        {_quoted(f'*:word:{words}')}")
     return "".join(f"{line}\n" for line in lines)
+
+
+def _zsh_name(name: str) -> str:
+    """Return an option whose value may stand in the same word: `--kind=a`, `-fa`."""
+    return f"{name}=" if name.startswith("--") else f"{name}+"
 
 
 # ── fish ────────────────────────────────────────────────────────────────────

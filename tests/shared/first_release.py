@@ -33,7 +33,7 @@ def redis_state() -> dict[str, Value]:
 
 def newer(text: bytes, **members: Any) -> bytes:
     """Return a JSON text as a newer release would have written it."""
-    return json.dumps(json.loads(text) | {"v": 2} | members).encode()
+    return json.dumps(json.loads(text) | {"v": 3} | members).encode()
 
 
 def _value(key: str, told: Any) -> Value:

@@ -11,10 +11,9 @@ import argparse
 from typing import Any
 
 from weir_cli import exits
-from weir_cli.api import Answer
-from weir_cli.commands.apply import Outcome, tell
 from weir_cli.files import read_all
 from weir_cli.options import add_command, add_files, reached
+from weir_cli.outcomes import outcome_of, tell
 from weir_cli.planning import planned
 from weir_cli.telling import refuse
 
@@ -43,11 +42,3 @@ def run(asked: argparse.Namespace) -> int:
     for one, item in zip(definitions, items, strict=True):
         tell(one, outcome_of(item), as_json=asked.json)
     return exits.DONE if all(item["ok"] for item in items) else exits.REFUSED
-
-
-def outcome_of(item: dict[str, Any]) -> Outcome:
-    """Return what storing a definition would come to, as the dashboard judged it."""
-    if item["ok"]:
-        return Outcome("ok", estimate=item["estimate"])
-    # What is wrong is told by the same members as in a refusal.
-    return Outcome.refused(Answer(422, item))

@@ -12,10 +12,9 @@ import argparse
 from typing import Any
 
 from weir_cli import exits
-from weir_cli.commands.apply import tell
-from weir_cli.commands.check import outcome_of
 from weir_cli.files import read_all
 from weir_cli.options import add_command, add_files, place, reached
+from weir_cli.outcomes import outcome_of, tell
 from weir_cli.planning import planned
 from weir_cli.telling import refuse, say, say_json
 

@@ -40,7 +40,7 @@ def record(rev: int, epoch: int = 3) -> BatchRecord:
 
 def newer(text: bytes) -> bytes:
     """Return a text as a newer release would have written it."""
-    return json.dumps(json.loads(text) | {"v": 2}).encode()
+    return json.dumps(json.loads(text) | {"v": 3}).encode()
 
 
 class TestBatches:

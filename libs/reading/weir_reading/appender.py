@@ -9,6 +9,8 @@ nothing stands twice.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from functools import partial
 
 from confluent_kafka import KafkaError, Message, Producer
 from weir.kafka import Kafka
@@ -36,7 +38,8 @@ class Appender:
                 **kafka.client_options(),
                 "acks": "all",
                 "enable.idempotence": True,
-                "linger.ms": 0,
+                # What is handed over together goes in one request, which nothing comes between.
+                "linger.ms": 5,
                 "message.timeout.ms": int(timeout_s * 1000),
                 "log_level": 2,
             }
@@ -48,22 +51,45 @@ class Appender:
         Raises:
             NotConfirmedError: If Kafka did not confirm it in time.
         """
+        return (await self.append_all([(key, value)]))[0]
+
+    async def append_all(self, records: Sequence[tuple[str | bytes, bytes]]) -> list[int]:
+        """Append records, keys and values, in their order, and return their offsets.
+
+        They stand one directly behind the other, unless another producer's came between:
+        that is rare, and offsets tell it.
+
+        Raises:
+            NotConfirmedError: If Kafka did not confirm one in time; any of them may stand.
+        """
         loop = asyncio.get_running_loop()
-        confirmed: asyncio.Future[int] = loop.create_future()
-
-        def delivered(error: KafkaError | None, message: Message) -> None:
-            loop.call_soon_threadsafe(_settle, confirmed, error, message.offset())
-
-        self._producer.produce(self._topic, value, key, partition=0, on_delivery=delivered)
+        confirmed: list[asyncio.Future[int]] = [loop.create_future() for _ in records]
+        for (key, value), waiting in zip(records, confirmed, strict=True):
+            told = partial(_told, loop, waiting)
+            self._producer.produce(self._topic, value, key, partition=0, on_delivery=told)
         # The library calls back from `poll` only, and `poll` blocks.
-        while not confirmed.done():
+        while not all(waiting.done() for waiting in confirmed):
             await asyncio.to_thread(self._producer.poll, 0.05)
             await asyncio.sleep(0)
-        return confirmed.result()
+        # All are looked at: of a failure that nobody asks for the loop complains.
+        done = await asyncio.gather(*confirmed, return_exceptions=True)
+        for one in done:
+            if isinstance(one, BaseException):
+                raise one
+        return [one for one in done if isinstance(one, int)]
 
     async def close(self) -> None:
         """Wait for what is under way, at most as long as an acknowledgement may take or 5 s."""
         await asyncio.to_thread(self._producer.flush, min(self._timeout_s, 5.0))
+
+
+def _told(
+    loop: asyncio.AbstractEventLoop,
+    confirmed: asyncio.Future[int],
+    error: KafkaError | None,
+    message: Message,
+) -> None:
+    loop.call_soon_threadsafe(_settle, confirmed, error, message.offset())
 
 
 def _settle(confirmed: asyncio.Future[int], error: KafkaError | None, offset: int | None) -> None:

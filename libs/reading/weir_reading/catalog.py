@@ -65,7 +65,7 @@ class Catalog:
         other = (before ^ self.filling) | set(record.takeovers)
         found = [one for vid in other if (one := self.folded.by_vid(vid)) is not None]
         if found:
-            self._tell({(one.tenant, one.kind, one.name) for one in found})
+            self._tell({one.place for one in found})
 
     def _tell(self, changed: set[Place]) -> None:
         for listener in self._listeners:
@@ -84,11 +84,10 @@ class Catalog:
             if change is None:
                 continue
             self.passed_over.take(record, change)
-            if isinstance(change.what, Definition):
-                found = change.what
-                changed.add((found.tenant, found.kind, found.name))
+            for found in change.versions:
+                changed.add(found.place)
                 self._take_definition(found)
-            elif isinstance(change.what, Activation):
+            if isinstance(change.what, Activation):
                 self.activated_ms.setdefault(change.what.vid, record.at_ms)
                 changed.add((change.what.tenant, "metric", change.what.name))
         self._tell(changed)

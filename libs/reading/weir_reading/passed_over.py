@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 import structlog
-from weir.definitions.fold import Change, Outcome
 from weir.definitions.history import Definition
 from weir.definitions.in_force import refusal
+from weir.definitions.outcomes import Change, Outcome
 from weir.problems import Reason
 
 from weir_reading.follower import Record
@@ -62,34 +62,46 @@ class PassedOver:
 
     def take(self, record: Record, change: Change) -> None:
         """Note what became of a record, and log it if it was passed over."""
-        found = passed(record, change)
-        if found is None:
-            return
-        self._found.append(found)
-        fields = asdict(found)
-        if change.outcome is Outcome.CONFLICT:
-            # Of two writers at the same time one loses and is told so: that is no fault.
-            log.info("definition_passed_over", **fields)
-        else:
-            log.error("definition_passed_over", **fields)
+        for found in passed(record, change):
+            self._found.append(found)
+            if found.code == Reason.VERSION_CONFLICT:
+                # Of two writers at the same time one loses and is told so: that is no fault.
+                log.info("definition_passed_over", **asdict(found))
+            else:
+                log.error("definition_passed_over", **asdict(found))
 
 
-def passed(record: Record, change: Change) -> Passed | None:
-    """Return a record as one that was passed over; None if it was not, or is a driver's."""
-    version, by = None, ""
-    if isinstance(change.what, Definition):
-        problem = refusal(change.what)
-        if problem is None:
-            return None
-        version, by = change.what.version, change.what.by
-        code, why = problem.reason, problem.message
-    elif change.applied or change.outcome is Outcome.FENCED:
+def passed(record: Record, change: Change) -> list[Passed]:
+    """Return what was passed over with a record: itself, and what a bundle held until then."""
+    lost = [
+        _of_version(one.version, record, Reason.VERSION_CONFLICT, one.why, None)
+        for one in change.lost
+    ]
+    refused = [
+        _of_version(one, record, problem.reason, problem.message, one.version)
+        for one in change.versions
+        if (problem := refusal(one)) is not None
+    ]
+    is_told = any(one.version.vid == record.offset for one in change.lost)
+    alone = None if is_told else _alone(record, change)
+    return [*lost, *refused, *([] if alone is None else [alone])]
+
+
+def _of_version(
+    one: Definition, record: Record, code: Reason, why: str, version: int | None
+) -> Passed:
+    return Passed(one.vid, record.at_ms, *one.place, version, one.by, code.value, why)
+
+
+def _alone(record: Record, change: Change) -> Passed | None:
+    """Return a record that made nothing as one that was passed over; None of a driver's."""
+    if change.applied or change.outcome in (Outcome.FENCED, Outcome.HELD):
         return None
-    elif change.outcome is Outcome.CONFLICT:
+    if change.outcome is Outcome.CONFLICT:
         code, why = Reason.VERSION_CONFLICT, f"another change came first: {change.note}"
     else:
         code, why = Reason.DEFINITION_INVALID, _WORDS[change.outcome] + change.note
-    return Passed(record.offset, record.at_ms, *_place(record.key), version, by, code.value, why)
+    return Passed(record.offset, record.at_ms, *_place(record.key), None, "", code.value, why)
 
 
 _WORDS: Final = {

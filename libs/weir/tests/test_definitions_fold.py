@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from weir.definitions.fold import READERS, Change, Definitions, Outcome
+from weir.definitions.fold import READERS, Definitions
 from weir.definitions.history import Activation, Definition, Start
+from weir.definitions.outcomes import Change, Outcome
 from weir.definitions.records import (
     Counting,
     DriverStart,
@@ -264,11 +265,11 @@ class TestWhatCannotBeRead:
     def test_a_record_of_ours_that_is_newer(self, key: bytes, value: dict[str, str]) -> None:
         """It names its own place, as in every version; what comes after does not undo it."""
         state = Definitions()
-        change = state.apply(7, key, json.dumps({**value, "v": 2}).encode())
+        change = state.apply(7, key, json.dumps({**value, "v": 3}).encode())
         assert state.apply(8, *put_record(edit(None), TEXT)).applied  # type: ignore[union-attr]
 
         assert change is not None
-        assert (change.outcome, change.note) == (Outcome.UNKNOWN, "format version 2")
+        assert (change.outcome, change.note) == (Outcome.UNKNOWN, "format version 3")
         with pytest.raises(NewerFormatError, match=r"^record 7 of weir\.definitions must be of"):
             state.newer.check()
 
@@ -276,7 +277,7 @@ class TestWhatCannotBeRead:
     def test_nobody_elses_record_is_newer(self, key: bytes) -> None:
         """Anybody may write to the topic: what does not name its place is junk of any version."""
         state = Definitions()
-        for offset, value in enumerate((b'{"v":2}', b'{"v":2,"record":"lane","name":"m"}')):
+        for offset, value in enumerate((b'{"v":3}', b'{"v":3,"record":"lane","name":"m"}')):
             state.apply(offset, key, value)
 
         assert state.newer.why is None
@@ -342,6 +343,22 @@ class TestFormats:
         assert state.activations[5].after == 1
         assert state.activations[5].cut == {10: 1_700_000_010}
         assert [one.metric.unit for one in state.metrics_active()] == ["req"]
+
+    def test_version_2_stays_readable(self) -> None:
+        """The records of the first release that writes bundles: one whole, one late, one broken."""
+        state = Definitions()
+        fixture = FilePath(__file__).with_name("test_definitions_v2.jsonl")
+        for line in fixture.read_text().splitlines():
+            record = json.loads(line)
+            change = state.apply(record["offset"], record["key"], record["value"])
+            assert change is not None
+            assert change.outcome.value == record["outcome"], record
+
+        assert {(d.kind, d.name, d.version, d.vid) for d in state.current("default")} == {
+            ("metric", "requests", 3, 6),
+            ("rule", "slow", 1, 2),
+        }
+        assert state.newer.why is None
 
     def test_every_format_has_a_fixture(self) -> None:
         """Whoever writes a new format keeps a file of the old ones."""

@@ -15,10 +15,11 @@ from confluent_kafka import (
     TopicPartition,
 )
 from weir import names
-from weir.definitions.fold import Definitions, Outcome
+from weir.definitions.fold import Definitions
 from weir.definitions.history import Definition
 from weir.definitions.in_force import refusal as refusal_of
 from weir.definitions.key import Key
+from weir.definitions.outcomes import Outcome
 from weir.kafka import Kafka, refusal
 
 from weir_ingest.keys import StoredKey
@@ -141,14 +142,17 @@ class KeyReader:
         )
         if change is None:
             return False
-        if not change.applied and change.outcome is not Outcome.CONFLICT:
+        if not change.applied and change.outcome not in (Outcome.CONFLICT, Outcome.HELD):
             _log.warning("definition_ignored", offset=change.offset, note=change.note)
-        if not isinstance(change.what, Definition) or change.what.kind != "key":
-            return False
-        problem = refusal_of(change.what)
-        if problem is not None:
-            _log.error("key_unreadable", name=change.what.name, error=problem.message)
-        return problem is None
+        changed = False
+        for key in change.versions:
+            if key.kind != "key":
+                continue
+            problem = refusal_of(key)
+            changed |= problem is None
+            if problem is not None:
+                _log.error("key_unreadable", name=key.name, error=problem.message)
+        return changed
 
     def _keys(self) -> list[StoredKey]:
         """Return the keys that hold now; one that cannot be read changes nothing."""

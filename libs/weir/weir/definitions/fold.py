@@ -5,6 +5,7 @@ A record is decided by those before it alone:
 
 - A change counts if the version that it was made from is the current one. So of
   two writers one wins, and each learns which by reading its own record back.
+- Changes that are written together count all or not at all (`bundles.py`).
 - A driver's record counts if its fence is the latest start of its job.
 - A version whose text cannot be used keeps its number and is not in force (`in_force.py`).
 
@@ -17,11 +18,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from typing import Any, Final
 
 from weir import names
+from weir.definitions.bundles import BROKEN, BrokenError, Held, read_member
 from weir.definitions.history import (
     Activation,
     ActiveMetric,
@@ -35,53 +36,17 @@ from weir.definitions.members import (
     number,
     numbers,
     read_activation,
-    read_definition,
+    read_change,
     read_lane,
     read_start,
     read_takeover,
     text,
 )
-from weir.definitions.records import DRIVER_PREFIX, FORMAT
+from weir.definitions.outcomes import Change, Lost, Outcome
+from weir.definitions.records import DRIVER_PREFIX
 from weir.formats import Newer, refusal
 
 _Place = tuple[str, str, str]
-
-
-class Outcome(Enum):
-    """What became of a record in the fold."""
-
-    APPLIED = "applied"
-    """It changed the state."""
-    CONFLICT = "conflict"
-    """It was made from a version that is no longer current: its writer lost the race."""
-    FENCED = "fenced"
-    """A later driver had started: its writer must end."""
-    UNKNOWN = "unknown"
-    """Its format version, or its kind of driver record, is not known to this release."""
-    UNREADABLE = "unreadable"
-    """It is no record of ours."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What became of one record.
-
-    Attributes:
-        offset: The record.
-        outcome: What became of it.
-        what: The version, start, activation or lane that it made; None if it made none.
-        note: Why not, for a log.
-    """
-
-    offset: int
-    outcome: Outcome
-    what: Definition | Start | Activation | Lane | None = None
-    note: str = ""
-
-    @property
-    def applied(self) -> bool:
-        """Whether the record counts: to its writer, whether it won."""
-        return self.outcome is Outcome.APPLIED
 
 
 class Definitions:
@@ -100,6 +65,7 @@ class Definitions:
         self._lanes: dict[int, Lane] = {}
         self._jobs: dict[int, JobReport] = {}
         self._aside: dict[int, str] = {}
+        self._held = Held()
         self._next_offset = 0
 
     # ── reading ─────────────────────────────────────────────────────────────
@@ -243,6 +209,13 @@ class Definitions:
         if offset < self._next_offset:
             return None
         self._next_offset = offset + 1
+        change = self._read(offset, key, value)
+        broken = tuple(Lost(one, BROKEN) for one in self._held.left(offset))
+        return replace(change, lost=broken + change.lost) if broken else change
+
+    def _read(
+        self, offset: int, key: bytes | str, value: bytes | Mapping[str, Any] | None
+    ) -> Change:
         try:
             written_key = key.decode() if isinstance(key, bytes) else key
             record = json.loads(value) if isinstance(value, bytes) else value
@@ -252,7 +225,7 @@ class Definitions:
             if reader is None:
                 if _is_ours(written_key, record):
                     what = f"record {offset} of {names.DEFINITIONS}"
-                    self.newer.meet(refusal(what, number(record["v"]), FORMAT))
+                    self.newer.meet(refusal(what, number(record["v"]), max(READERS)))
                 return Change(offset, Outcome.UNKNOWN, note=f"format version {record.get('v')!r}")
             return reader(self, offset, written_key, record)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -272,17 +245,45 @@ class Definitions:
         return Change(offset, Outcome.UNKNOWN, note=f"driver record {record['record']!r}")
 
     def _read_change(self, offset: int, key: str, record: Mapping[str, Any]) -> Change:
-        definition = read_definition(offset, record)
-        place = (definition.tenant, definition.kind, definition.name)
-        if key != "/".join(place) or definition.op not in ("put", "delete"):
-            return Change(offset, Outcome.UNREADABLE, note="key or op does not fit")
-        # A writer may say 0 or null for "there was none".
-        current = self.version(*place) or 0
-        if (definition.based_on or 0) != current or definition.version != current + 1:
-            return Change(offset, Outcome.CONFLICT, note=f"the current version is {current}")
-        self._versions.setdefault(place, []).append(definition)
-        self._by_vid[offset] = definition
+        definition = read_change(offset, key, record)
+        why = self._conflict(definition)
+        if why is not None:
+            return Change(offset, Outcome.CONFLICT, note=why)
+        self._take(definition)
         return Change(offset, Outcome.APPLIED, definition)
+
+    def _read_v2(self, offset: int, key: str, record: Mapping[str, Any]) -> Change:
+        """Read a change of a bundle: nothing else is written in this version."""
+        definition = read_change(offset, key, record)
+        try:
+            whole = self._held.take(definition, read_member(record["bundle"]))
+        except BrokenError:
+            stray = (Lost(definition, BROKEN),)
+            return Change(offset, Outcome.CONFLICT, note=BROKEN, lost=stray)
+        if whole is None:
+            return Change(offset, Outcome.HELD)
+        whys = [f"{one.kind}/{one.name}: {why}" for one in whole if (why := self._conflict(one))]
+        if len({one.place for one in whole}) < len(whole):
+            whys.append("a definition is in the bundle twice")
+        if whys:
+            note = f"of a bundle all or none: {'; '.join(whys)}"
+            lost = tuple(Lost(one, note) for one in whole)
+            return Change(offset, Outcome.CONFLICT, note=note, lost=lost)
+        for one in whole:
+            self._take(one)
+        return Change(offset, Outcome.APPLIED, whole)
+
+    def _conflict(self, definition: Definition) -> str | None:
+        """Return why a change does not follow on the current version; None if it does."""
+        # A writer may say 0 or null for "there was none".
+        current = self.version(*definition.place) or 0
+        if (definition.based_on or 0) != current or definition.version != current + 1:
+            return f"the current version is {current}"
+        return None
+
+    def _take(self, definition: Definition) -> None:
+        self._versions.setdefault(definition.place, []).append(definition)
+        self._by_vid[definition.vid] = definition
 
     def _read_start(self, offset: int, record: Mapping[str, Any]) -> Change:
         start = read_start(offset, record)
@@ -331,7 +332,7 @@ class Definitions:
 
 
 _Reader = Callable[[Definitions, int, str, Mapping[str, Any]], Change]
-READERS: Final[dict[int, _Reader]] = {1: Definitions._read_v1}
+READERS: Final[dict[int, _Reader]] = {1: Definitions._read_v1, 2: Definitions._read_v2}
 """A reader for every format version ever written; none is ever taken away."""
 
 _DRIVER_READERS: Final[dict[str, Callable[[Definitions, int, Mapping[str, Any]], Change]]] = {

@@ -42,6 +42,11 @@ class Definition:
     at_ms: int
 
     @property
+    def place(self) -> tuple[str, str, str]:
+        """Tenant, kind and name: what it is a version of."""
+        return (self.tenant, self.kind, self.name)
+
+    @property
     def deleted(self) -> bool:
         """Whether this version took the definition away."""
         return self.op == "delete"

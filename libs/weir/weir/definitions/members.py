@@ -15,14 +15,20 @@ from weir.definitions.history import Activation, Definition, Lane, Start, TakenO
 Record = Mapping[str, Any]
 
 
-def read_definition(offset: int, record: Record) -> Definition:
-    """Return the version that a change makes.
+def read_change(offset: int, key: str, record: Record) -> Definition:
+    """Return the version that a change would make.
+
+    Args:
+        offset: Where it stands in the topic.
+        key: Its key.
+        record: Its value, decoded.
 
     Raises:
+        ValueError: If it stands under another key than it names, or does something unknown.
         KeyError: If a member is missing.
         TypeError: If one is of another kind.
     """
-    return Definition(
+    definition = Definition(
         vid=offset,
         tenant=text(record["tenant"]),
         kind=text(record["kind"]),
@@ -34,10 +40,14 @@ def read_definition(offset: int, record: Record) -> Definition:
         by=text(record.get("by", "")),
         at_ms=number(record["at_ms"]),
     )
+    if key != "/".join(definition.place) or definition.op not in ("put", "delete"):
+        msg = "key or op does not fit"
+        raise ValueError(msg)
+    return definition
 
 
 def read_start(offset: int, record: Record) -> Start:
-    """Return a driver's start; raises as `read_definition` does."""
+    """Return a driver's start; raises as `read_change` does."""
     return Start(
         fence=offset,
         job=text(record["job"]),
@@ -54,7 +64,7 @@ def read_start(offset: int, record: Record) -> Start:
 
 
 def read_activation(offset: int, record: Record) -> Activation:
-    """Return from where a version is counted; raises as `read_definition` does."""
+    """Return from where a version is counted; raises as `read_change` does."""
     return Activation(
         vid=number(record["vid"]),
         tenant=text(record["tenant"]),
@@ -72,7 +82,7 @@ def read_activation(offset: int, record: Record) -> Activation:
 
 
 def read_takeover(begun: Activation, offset: int, record: Record) -> Activation:
-    """Return a version as it is once it has taken over; raises as `read_definition` does."""
+    """Return a version as it is once it has taken over; raises as `read_change` does."""
     return replace(
         begun,
         after=_number_or_none(record["after"]),
@@ -87,7 +97,7 @@ def read_takeover(begun: Activation, offset: int, record: Record) -> Activation:
 
 
 def read_lane(offset: int, record: Record) -> Lane:
-    """Return a backfill or rebuild; raises as `read_definition` does."""
+    """Return a backfill or rebuild; raises as `read_change` does."""
     return Lane(
         offset=offset,
         fence=number(record["fence"]),

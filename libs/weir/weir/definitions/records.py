@@ -7,12 +7,15 @@ version is in `fold.py`. `vid` of a definition is the offset that its record get
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 FORMAT: Final = 1
-"""The version of the format that is written now."""
+"""The version of the format that is written now, but of what stands in a bundle."""
+
+BUNDLED: Final = 2
+"""The version of a record in a bundle: a reader of the first would take it without the others."""
 
 DRIVER_PREFIX: Final = "_/"
 
@@ -61,9 +64,32 @@ def delete_record(edit: Edit) -> NewRecord:
     return _change(edit, "delete", "")
 
 
-def _change(edit: Edit, op: Literal["put", "delete"], text: str) -> NewRecord:
-    value = {
-        "v": FORMAT,
+def bundle_records(puts: Sequence[tuple[Edit, str]], bundle: str) -> list[NewRecord]:
+    """Return the records that make texts the next versions of several definitions, or none.
+
+    They are to be appended in their order, with nothing between them.
+
+    Args:
+        puts: Who changes what, and the text; each definition once. One alone is no bundle.
+        bundle: What nobody else calls a bundle.
+    """
+    if len(puts) == 1:
+        return [put_record(*puts[0])]
+    return [
+        _change(edit, "put", text, bundle={"id": bundle, "at": at, "of": len(puts)})
+        for at, (edit, text) in enumerate(puts)
+    ]
+
+
+def _change(
+    edit: Edit,
+    op: Literal["put", "delete"],
+    text: str,
+    *,
+    bundle: Mapping[str, Any] | None = None,
+) -> NewRecord:
+    value: dict[str, Any] = {
+        "v": FORMAT if bundle is None else BUNDLED,
         "tenant": edit.tenant,
         "kind": edit.kind,
         "name": edit.name,
@@ -74,6 +100,8 @@ def _change(edit: Edit, op: Literal["put", "delete"], text: str) -> NewRecord:
         "by": edit.by,
         "at_ms": edit.at_ms,
     }
+    if bundle is not None:
+        value["bundle"] = bundle
     return NewRecord(f"{edit.tenant}/{edit.kind}/{edit.name}".encode(), _json(value))
 
 

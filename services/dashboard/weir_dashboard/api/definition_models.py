@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from weir.definitions.bundles import MOST
 
 from weir_dashboard.api.models import ProblemPlace, Sent, Told
 
-MOST_PLANNED = 500
-"""Definitions that are judged in one request."""
+MOST_PLANNED = MOST
+"""Definitions that are judged in one request: as many as can be stored in one."""
 
 
 class DefinitionText(Sent):
@@ -174,6 +175,30 @@ class Plan(Told):
     """What storing definitions would do, in the order in which they came."""
 
     items: list[Planned]
+
+
+class BasedText(NamedText):
+    """The text of a definition, and the version that it changes; null if it is not there."""
+
+    based_on: Annotated[int, Field(ge=1, lt=2**31)] | None
+
+
+class ApplyQuery(Sent):
+    """Definitions that are to be stored together, all of them or none."""
+
+    definitions: Annotated[list[BasedText], Field(min_length=1, max_length=MOST_PLANNED)]
+
+
+class AppliedDefinition(StoredDefinition):
+    """A definition that is now in force; `unchanged`: its text means what was there before."""
+
+    outcome: Literal["created", "updated", "unchanged"]
+
+
+class Applied(Told):
+    """What is in force of each definition, in the order in which they came."""
+
+    items: list[AppliedDefinition]
 
 
 class PreviewQuery(DefinitionText):

@@ -59,6 +59,7 @@ TABLE: dict[tuple[str, str], Scope | None] = {
     ("POST", "/definitions/validate"): Scope.DEFINE,
     ("POST", "/definitions/diff"): Scope.DEFINE,
     ("POST", "/definitions/plan"): Scope.DEFINE,
+    ("POST", "/definitions/apply"): Scope.DEFINE,
     ("POST", "/definitions/{kind}/{name}/rollback"): Scope.DEFINE,
     ("PUT", "/definitions/{kind}/{name}"): Scope.DEFINE,
     ("DELETE", "/definitions/{kind}/{name}"): Scope.DEFINE,

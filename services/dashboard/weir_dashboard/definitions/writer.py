@@ -1,25 +1,29 @@
 """Writes definitions: checked, based on a version, read back to learn whether they won.
 
-Delivery: an answer of success means that the record stands in the log and won. After a
-crash or a lost answer the change may stand or not; repeating it is safe, because both
-are based on the same version, and the second one loses.
+Delivery: an answer of success means that the records stand in the log and won. After a
+crash or a lost answer the change may stand or not, of several all or none; repeating it is
+safe, because both are based on the same version, and the second one loses.
 """
 
 from __future__ import annotations
 
 import asyncio
+import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weir.clock import Clock
 from weir.definitions.history import Definition
-from weir.definitions.records import Edit, NewRecord, delete_record, put_record
-from weir.problems import ProblemError, Reason
+from weir.definitions.records import Edit, NewRecord, bundle_records, delete_record, put_record
+from weir.problems import MAX_ERRORS, ProblemError, Reason
 from weir_reading.appender import Appender, NotConfirmedError
 from weir_reading.follower import Follower
 
 from weir_dashboard.definitions.catalog import Catalog, Place
 
 TIMEOUT_S = 5.0
+TRIES = 5
+"""How often several changes are written, if other records come between them."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,23 @@ class Expected:
 
     version: int | None = None
     absent: bool = False
+
+
+@dataclass(frozen=True)
+class Put:
+    """One of several changes that are stored together.
+
+    Attributes:
+        place: What it is a change of; each once.
+        text: The new text, checked before.
+        expected: What its client says is there.
+        pointer: Where that stands in the request.
+    """
+
+    place: Place
+    text: str
+    expected: Expected
+    pointer: str
 
 
 class Writer:
@@ -57,6 +78,70 @@ class Writer:
         """
         edit = self._edit(place, by, expected)
         return await self._append(place, put_record(edit, text))
+
+    async def put_all(self, puts: Sequence[Put], *, by: str) -> list[Definition]:
+        """Store texts as the next versions of their definitions, all of them or none.
+
+        Returns:
+            The versions, in the order of `puts`.
+
+        Raises:
+            ProblemError: 409 with each that is not at the version it is based on, 503 if the log
+                did not confirm, or other records came between again and again.
+            NewerFormatError: As `put`.
+        """
+        if not puts:
+            return []
+        for _ in range(TRIES):
+            self._catalog.folded.newer.check()
+            self._check_all(puts)
+            offsets = await self._appended_all(self._bundle(puts, by))
+            await self._read_back(max(offsets))
+            made = [self._catalog.folded.by_vid(offset) for offset in offsets]
+            won = [one for one in made if one is not None]
+            if len(won) == len(puts):
+                return won
+        msg = "others wrote definitions at the same time, and nothing was stored; try again"
+        raise ProblemError(503, Reason.LOG_UNAVAILABLE, msg, retry_after_s=2)
+
+    def _bundle(self, puts: Sequence[Put], by: str) -> list[NewRecord]:
+        at_ms, folded = self._clock.now_ms(), self._catalog.folded
+        edits = [
+            Edit(*one.place, based_on=folded.version(*one.place), by=by, at_ms=at_ms)
+            for one in puts
+        ]
+        texts = [one.text for one in puts]
+        return bundle_records(list(zip(edits, texts, strict=True)), secrets.token_hex(8))
+
+    def _check_all(self, puts: Sequence[Put]) -> None:
+        stale = [one for one in puts if not self._holds(one)]
+        if not stale:
+            return
+        told = ", ".join(
+            f"{'/'.join(one.place[1:])} is {self._standing(one)}" for one in stale[:MAX_ERRORS]
+        )
+        msg = (
+            f"nothing is stored: each of {len(puts)} definitions must be based on the current "
+            f"version, {told}; read what is there and try again"
+        )
+        errors = tuple(
+            {
+                "pointer": one.pointer,
+                "required": f"the current version: {self._standing(one)}",
+                "got": "none" if one.expected.absent else str(one.expected.version),
+                "mend": "take over the current text, then change it",
+            }
+            for one in stale
+        )
+        raise ProblemError(409, Reason.VERSION_CONFLICT, msg, errors)
+
+    def _holds(self, one: Put) -> bool:
+        current = self._catalog.folded.get(*one.place)
+        return one.expected.version == (None if current is None else current.version)
+
+    def _standing(self, one: Put) -> str:
+        current = self._catalog.folded.get(*one.place)
+        return "not there" if current is None else f"at version {current.version}"
 
     async def delete(self, place: Place, *, by: str, expected: Expected) -> Definition:
         """End a definition; its history stays.
@@ -84,8 +169,11 @@ class Writer:
         return winner
 
     async def _appended(self, record: NewRecord) -> int:
+        return (await self._appended_all([record]))[0]
+
+    async def _appended_all(self, records: Sequence[NewRecord]) -> list[int]:
         try:
-            return await self._appender.append(record.key, record.value)
+            return await self._appender.append_all(records)
         except NotConfirmedError:
             # A repeat is safe: of two records that are based on the same version one wins.
             msg = "the log did not confirm the change; it may stand or not, read it and try again"

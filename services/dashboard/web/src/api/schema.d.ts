@@ -238,6 +238,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/definitions/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Apply
+         * @description Store several definitions as their next versions, all of them or none.
+         *
+         *     Each is judged as `plan` does, in their order: a rule may come with its metric. One that
+         *     means what is in force makes no version, whatever it is based on: so a request whose
+         *     answer was lost may be sent again.
+         */
+        post: operations["apply_api_v1_definitions_apply_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/definitions/diff": {
         parameters: {
             query?: never;
@@ -272,7 +296,7 @@ export interface paths {
          * @description Tell of several definitions what storing them in their order would do; nothing is stored.
          *
          *     Each is judged beside what is in force and those before it that would be accepted, so a
-         *     rule may come with its metric. One that is in force word for word is not judged again.
+         *     rule may come with its metric. One that means what is in force is not judged again.
          */
         post: operations["plan_api_v1_definitions_plan_post"];
         delete?: never;
@@ -1183,6 +1207,57 @@ export interface components {
             version: number | null;
         };
         /**
+         * Applied
+         * @description What is in force of each definition, in the order in which they came.
+         */
+        Applied: {
+            /** Items */
+            items: components["schemas"]["AppliedDefinition"][];
+        };
+        /**
+         * AppliedDefinition
+         * @description A definition that is now in force; `unchanged`: its text means what was there before.
+         */
+        AppliedDefinition: {
+            /** At Ms */
+            at_ms: number;
+            /** By */
+            by: string;
+            /** Kind */
+            kind: string;
+            /** Name */
+            name: string;
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "created" | "updated" | "unchanged";
+            /** Parsed */
+            parsed: {
+                [key: string]: unknown;
+            };
+            refused?: components["schemas"]["Refused"] | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "serving" | "starting" | "stored";
+            /** Text */
+            text: string;
+            /** Version */
+            version: number;
+            /** Vid */
+            vid: number;
+        };
+        /**
+         * ApplyQuery
+         * @description Definitions that are to be stored together, all of them or none.
+         */
+        ApplyQuery: {
+            /** Definitions */
+            definitions: components["schemas"]["BasedText"][];
+        };
+        /**
          * Asked
          * @description A query; over HTTP it may also say after which events it wants to be answered.
          */
@@ -1386,6 +1461,20 @@ export interface components {
             state: "pending" | "firing" | "no_data";
             /** To Ms */
             to_ms: number;
+        };
+        /**
+         * BasedText
+         * @description The text of a definition, and the version that it changes; null if it is not there.
+         */
+        BasedText: {
+            /** Based On */
+            based_on: number | null;
+            /** Kind */
+            kind: string;
+            /** Name */
+            name: string;
+            /** Text */
+            text: string;
         };
         /**
          * BatchCheck
@@ -3085,6 +3174,9 @@ export type Alert = components['schemas']['Alert'];
 export type AlertDetail = components['schemas']['AlertDetail'];
 export type Answer = components['schemas']['Answer'];
 export type AnsweredMetric = components['schemas']['AnsweredMetric'];
+export type Applied = components['schemas']['Applied'];
+export type AppliedDefinition = components['schemas']['AppliedDefinition'];
+export type ApplyQuery = components['schemas']['ApplyQuery'];
 export type Asked = components['schemas']['Asked'];
 export type AuditAsked = components['schemas']['AuditAsked'];
 export type AuditWanted = components['schemas']['AuditWanted'];
@@ -3093,6 +3185,7 @@ export type BacktestAsked = components['schemas']['BacktestAsked'];
 export type BacktestGroup = components['schemas']['BacktestGroup'];
 export type BacktestLimit = components['schemas']['BacktestLimit'];
 export type BacktestSpan = components['schemas']['BacktestSpan'];
+export type BasedText = components['schemas']['BasedText'];
 export type BatchCheck = components['schemas']['BatchCheck'];
 export type Board = components['schemas']['Board'];
 export type Change = components['schemas']['Change'];
@@ -3595,6 +3688,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_StoredDefinition_"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    apply_api_v1_definitions_apply_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApplyQuery"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Applied"];
                 };
             };
             /** @description Default Response */
