@@ -218,15 +218,30 @@ class Rig(TestStack):
         """
         found: Counter[tuple[str, str]] = Counter()
         for path in sorted(self.home.run.glob("*.log")):
-            for text in path.read_text(errors="replace").splitlines():
-                if text.startswith("Traceback (most recent call last)"):
-                    found[path.stem, "traceback"] += 1
-                    continue
-                with contextlib.suppress(ValueError):
-                    line = json.loads(text)
-                    if isinstance(line, dict) and (
-                        line.get("level") in ("error", "critical")
-                        or line.get("event") == INTERRUPTED
-                    ):
-                        found[path.stem, str(line.get("event"))] += 1
+            said = errors_in(path.read_text(errors="replace"))
+            found.update({(path.stem, event): n for event, n in said.items()})
         return found
+
+
+def errors_in(log: str) -> Counter[str]:
+    """Return how often a log says what is said of errors only; see `Rig.errors`.
+
+    A traceback that Spark quotes is of a task whose failure the driver tells by itself, and its
+    daemon prints one where a worker outlives the JVM that it worked for.
+    """
+    found: Counter[str] = Counter()
+    before, lines = "", log.splitlines()
+    for n, text in enumerate(lines):
+        if text.startswith("Traceback (most recent call last)"):
+            frame = lines[n + 1] if n + 1 < len(lines) else ""
+            is_told = before.endswith("from the Python worker:")
+            of_daemon = "pyspark/daemon.py" in frame or not frame.startswith("  File")
+            found["traceback"] += not (is_told or of_daemon)
+        before = text
+        with contextlib.suppress(ValueError):
+            line = json.loads(text)
+            if isinstance(line, dict) and (
+                line.get("level") in ("error", "critical") or line.get("event") == INTERRUPTED
+            ):
+                found[str(line.get("event"))] += 1
+    return +found

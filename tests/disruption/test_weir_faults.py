@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from disruption.faults import RED
 from disruption.proxy import Proxy
+from disruption.rig import errors_in
 from disruption.weir_faults import Order, mutation, read_order
 from weir_local.repository import ROOT
 from weir_local.waiting import wait_until
@@ -45,6 +46,39 @@ def run(folder: Path, fail: str, program: str = PROGRAM) -> subprocess.Completed
 def test_each_mutant_has_what_it_must_be_red_by() -> None:
     """One without could be caught by anything."""
     assert sorted(RED) == MUTANTS
+
+
+class TestErrors:
+    """What a log says of errors only."""
+
+    UNCAUGHT = """Traceback (most recent call last):
+  File "/app/weir_analytics/panes/driver.py", line 1, in run
+ValueError: 7
+"""
+    TOLD = f"PythonException: An exception was thrown from the Python worker:\n{UNCAUGHT}"
+    OF_DAEMON = """Traceback (most recent call last):
+  File "/lib/pyspark.zip/pyspark/daemon.py", line 262, in manager
+BrokenPipeError: [Errno 32] Broken pipe
+"""
+    CUT = 'Traceback (most recent call last):\n{"event": "settings", "level": "info"}\n'
+
+    @pytest.mark.parametrize(
+        ("log", "said"),
+        [
+            (UNCAUGHT, {"traceback": 1}),
+            (f"  Traceback: no\n{UNCAUGHT}{UNCAUGHT}", {"traceback": 2}),
+            (TOLD, {}),
+            (OF_DAEMON, {}),
+            (CUT, {}),
+            ('{"event": "batch", "level": "info"}\n[]\n7\nnull\n', {}),
+            ('{"event": "log_lost", "level": "error"}', {"log_lost": 1}),
+            ('{"event": "counting_interrupted", "level": "warning"}', {"counting_interrupted": 1}),
+            ('{"event": "worn", "level": "warning"}', {}),
+        ],
+    )
+    def test_what_is_one(self, log: str, said: dict[str, int]) -> None:
+        """Uncaught ones, and what is told at that level; not what Spark quotes."""
+        assert errors_in(log) == said
 
 
 class TestFailpoints:
