@@ -24,6 +24,7 @@ RED_S = 45.0 * PACE
 _COUNTS = r"ledger and log must agree|panes must equal the recount"
 RED = {
     "adds_without_mark": _COUNTS,
+    "another_log_read_on": r"the driver must stop and name what is gone",
     "alerts_by_the_wall_clock": r"no alert may change with the clock of alerts",
     "batch_error_swallowed": rf"could not see a new result|{_COUNTS}",
     "call_without_timeout": r"could not see a new result",

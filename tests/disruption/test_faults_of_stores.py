@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +32,7 @@ from weir import names
 from weir_local import ports
 from weir_local.process import Part
 from weir_local.redis import RedisServer
+from weir_local.topics import TOPICS
 
 pytestmark = [pytest.mark.stack, pytest.mark.disruption, pytest.mark.timeout(3600)]
 
@@ -391,20 +393,45 @@ def test_the_topic_is_created_anew(tmp_path: Path, seed: int) -> None:
         here.more(200)
         await_new_result(rig)
         rig.kill("panes")
-        rig.kill("ingest")
-        admin = AdminClient({"bootstrap.servers": rig.kafka_bootstrap})
-        for done in admin.delete_topics([names.EVENTS]).values():
-            done.result(30)
-        rig.wait_until(lambda: names.EVENTS not in admin.list_topics(timeout=10).topics, "its end")
-        from weir_local.topics import TOPICS
-
-        rig.stack.broker.create_topics(TOPICS)
-        rig.restart("ingest")
+        create_anew(here)
         here.more(100)
         rig.stack.launch("panes")
         assert_stops_as_foreign(rig, "the topic was created anew")
         adopt(here)
         assert_fresh_panes_equal(here)
+
+
+@with_mutant("another_log_read_on")
+def test_the_topic_is_created_anew_beside_a_driver(tmp_path: Path, seed: int, mutant: str) -> None:
+    """D13: one that slept until the new log had grown past its place counts nothing of it."""
+    with scene(tmp_path, seed, mutants={"panes": mutant}) as here, judged(mutant):
+        rig = here.rig
+        here.more(200)
+        await_new_result(rig)
+        rig.part("panes").send(signal.SIGSTOP)
+        stood = log_ends(rig)
+        create_anew(here)
+        rig.wait_until(
+            lambda: all(end > stood[p] for p, end in log_ends(rig).items()),
+            "a log that is longer than the old one",
+            PATIENCE_S,
+        )
+        rig.part("panes").send(signal.SIGCONT)
+        assert_stops_as_foreign(rig, "the topic was created anew")
+        adopt(here)
+        assert_fresh_panes_equal(here)
+
+
+def create_anew(here: Scene) -> None:
+    """Delete the topic of events and create it; ingest is started again, and the load flows."""
+    rig = here.rig
+    rig.kill("ingest")
+    admin = AdminClient({"bootstrap.servers": rig.kafka_bootstrap})
+    for done in admin.delete_topics([names.EVENTS]).values():
+        done.result(30)
+    rig.wait_until(lambda: names.EVENTS not in admin.list_topics(timeout=10).topics, "its end")
+    rig.stack.broker.create_topics(TOPICS)
+    rig.restart("ingest")
 
 
 # ── D17, D18: links, restarts ────────────────────────────────────────────────

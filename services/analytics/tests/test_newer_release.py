@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import MagicMock
 
 import pytest
 from first_release import TOPICS, Value, newer, redis_state
@@ -287,6 +288,7 @@ def test_the_driver_says_what_a_task_has_met(
     settings = settings_for(tmp_path).model_copy(update={"shards": 1})
     stores: Any = SimpleNamespace(shards=None)
     cycle = Cycle(nothing, settings, stores, footing, nothing, nothing, SystemClock())
+    monkeypatch.setattr(cycle, "_same_log", MagicMock())
     report = Report()
     report.note(0, Committed(Verdict.FOREIGN, why="mark must be of format version 1"))
     monkeypatch.setattr(cycle_module, "run", lambda *_: [report.to_json()])

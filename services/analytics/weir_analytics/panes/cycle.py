@@ -37,6 +37,7 @@ from weir_analytics.panes.outcome import Outcome, outcome_of, processed_through
 from weir_analytics.panes.plan import Plan
 from weir_analytics.panes.plans import Plans, run
 from weir_analytics.panes.recovery import VerdictError, changed_panes, last_entries
+from weir_analytics.panes.same_log import SameLog
 from weir_analytics.panes.start import Footing, Stores
 from weir_analytics.panes.states import received_before
 from weir_analytics.panes.versions import SYSTEM, versions_from_json, versions_to_json
@@ -97,6 +98,7 @@ class Cycle:
     _forget_at_s: float = 0.0
     _corrections: int = 0
     _shown_from: FoldMemo[dict[int, Offsets | None]] = field(init=False)
+    _same_log: SameLog = field(init=False)
 
     def __post_init__(self) -> None:
         self._had_events = not self.footing.empty
@@ -110,6 +112,7 @@ class Cycle:
         )
         self.followers.append(self._forgetting.note)
         events_id = self.footing.events_id
+        self._same_log = SameLog(self.settings.kafka, names.EVENTS, events_id)
         self._shown_from = FoldMemo(lambda fold: shown_from(fold, events_id))
         self.through_ms = self.footing.through_ms
         self.received_ms = received_before(self.range_of(self.footing.target, {}, -1))
@@ -201,9 +204,10 @@ class Cycle:
         """Evaluate a range by a plan and commit it to the shards that it names.
 
         Raises:
-            VerdictError: If a shard refused it.
+            VerdictError: If a shard refused it, or the log is another.
             HoleError: If records of it are missing; see `holes.py`.
         """
+        self._same_log.check()
         reports = [Report.from_json(text) for text in run(self.spark, log, plan, batch)]
         reports += self._commit_silent(reports, plan, batch)
         outcome = outcome_of(reports, {v.vid: v.name for v in plan.versions})

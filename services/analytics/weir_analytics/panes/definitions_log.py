@@ -187,6 +187,10 @@ def topic_id(kafka: Kafka, topic: str) -> str:
     Raises:
         KafkaException: If there is none of that name, or no broker answered.
     """
-    admin = AdminClient({**kafka.client_options(), "log_level": 0})
+    return id_of(AdminClient({**kafka.client_options(), "log_level": 0}), topic)
+
+
+def id_of(admin: AdminClient, topic: str) -> str:
+    """Return Kafka's own id of a topic, as `topic_id` does, by a client that is there."""
     futures = admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT_S)
     return str(futures[topic].result().topic_id)
