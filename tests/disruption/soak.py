@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import random
 import shutil
@@ -18,78 +17,52 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import equality
 from account import MINUTE_MS, Account, dispositions, records_of
-from confluent_kafka import Consumer, TopicPartition
 from disruption.checker import Reader
 from disruption.mixed import Totals, compare_totals
 from disruption.proxy import Conditions
-from disruption.rig import PACE, SERVICES, Rig
+from disruption.rig import PACE, SERVICES
 from disruption.scene import Scene, await_new_result, scene
-from disruption.soak_summary import Row, Seen, as_json, passes, quantile, rows
-from disruption.soak_watch import Frames, Revisions, Spans, metrics, sample
-from load import TYPE, Load
-from recount import Api, MetricSpec, compare_ledger
-from weir import names
-from weir.alerts.records import Look
-from weir.alerts.records import Reader as AlertReader
+from disruption.soak_load import FULL_MIN, HORIZON_MS, KEEP_MS, PANE_MS, SPEC, SoakLoad, define
+from disruption.soak_summary import (
+    Row,
+    Seen,
+    account_of,
+    as_json,
+    passes,
+    quantile,
+    rows,
+)
+from disruption.soak_watch import (
+    Frames,
+    Revisions,
+    Spans,
+    asked,
+    batch_ms,
+    instant_ms,
+    lag,
+    messages_of,
+    sample,
+    told_s,
+    verdict_lines,
+    verdicts,
+)
+from load import TYPE
+from recount import LEDGER_PAGE, Api, compare_ledger
 from weir.clock import SystemClock
 from weir_local.seeds import seed_of_run
 
 # About half of what two cores carry while they also run the brokers and this script.
 RATE = int(os.environ.get("WEIR_SOAK_RATE") or 500)
 EVERY_S = 0.1
-CELLS = 40
-PANE_MS = 1_000
-KEEP_MS = 6 * 3_600_000
-# Redis keeps a pane for a day beyond its `keep`; the dedup horizon of an hour is shorter.
-FULL_MIN = 60 * (6 + 24 + 1)
 EDIT_EVERY_S, RESTART_EVERY_S = 180.0, 600.0
 CALM_S = (20.0, 45.0)
 SETTLE_S = 5.0
 RECOVERY_S = 120.0 * PACE
-SPEC = MetricSpec("soak", TYPE, ("cell",), value=lambda event: float(event["data"]["n"]))
-AGGREGATES = ("[count, sum, min, max]", "[count, sum, min, max, avg]")
-DEFINITION = f"""
-kind: metric
-name: soak
-events: {{type: {TYPE}}}
-value: data.n
-by: [data.cell]
-aggregates: %s
-resolution: 1s
-keep: {{1s: 6h}}
-max_series: 100
-"""
-
-
-class SoakLoad(Load):
-    """A load that also counts its items, those that cannot be used among them.
-
-    Attributes:
-        items, accepted, resent: Items sent at least once, answered 2xx, sent once more.
-    """
-
-    items = accepted = resent = 0
-
-    def events(self, first: int) -> list[dict[str, Any]]:
-        """Return the batch that begins with event `first`; each has a cell besides."""
-        batch = super().events(first)
-        for event in batch:
-            event["data"]["cell"] = f"c{event['data']['n'] % CELLS}"
-        return batch
-
-    def _until_stored(self, batch: list[dict[str, Any]]) -> bool:
-        self.items += len(batch)
-        before = len(self.refusals)
-        is_stored = super()._until_stored(batch)
-        self.resent += len(batch) * (len(self.refusals) - before)
-        self.accepted += len(batch) if is_stored else 0
-        return is_stored
 
 
 class Soak:
@@ -251,10 +224,21 @@ class Soak:
             "revision_p50_s": told_s(quantile([a for _, a in self.revisions.ages], 0.5)),
             "revision_p99_s": told_s(quantile([a for _, a in self.revisions.ages], 0.99)),
             "frame_p50_s": told_s(quantile([a for _, a in self.frames.ages], 0.5)),
+            "frame_p99_s": told_s(quantile([a for _, a in self.frames.ages], 0.99)),
+            "frame_gap_s": round(self.frames.gap_s(), 2),
+            "batch_p99_ms": told_s(quantile(batch_ms(here.rig), 0.99)),
+            "verdicts": verdicts(here.rig),
             "lag": lag(here.rig),
             "rss_mb": {k: round(v / 1e6) for k, v in seen.samples[-1].rss.items()},
             **{k: round(v, 1) for k, v in seen.samples[-1].flat.items()},
-            "messages": len(here.receiver.bodies),
+            "alerts": asked(lambda: messages_of(here)),
+            "ledger": self._account(),
+            # As of the newest comparison, which reads the whole log.
+            "recounted": {
+                **seen.dispositions,
+                "quarantined_by_reason": seen.quarantined,
+                "in_log": seen.in_log,
+            },
             "faults": dict(self.faults),
             "edits": self.edits,
             "restarts": self.restarts,
@@ -263,6 +247,19 @@ class Soak:
             "mismatches": len(seen.mismatches),
         }
         say(told)
+
+    def _account(self) -> dict[str, Any] | None:
+        """Return what the served ledger says now; None while the dashboard does not answer.
+
+        What differs there is a fault only if it stays, which each comparison finds; that a
+        batch accounts for every record it has read must hold at any moment.
+        """
+        rig = self.here.rig
+        api = Api(rig.dashboard_url, rig.key)
+        told = asked(lambda: account_of(api.call("GET", f"/ledger?minutes={LEDGER_PAGE}")))
+        if told and told["difference_of_batches"]:
+            self.seen.difference.append(f"batches: {told['difference_of_batches']} records")
+        return told
 
     # ── what is judged ──────────────────────────────────────────────────────
 
@@ -279,7 +276,7 @@ class Soak:
         seen.frame_gap_s = self.frames.gap_s()
         self._judge_engine()
         self._judge_alerts()
-        seen.keep_min = FULL_MIN
+        seen.keep_min, seen.horizon_min = FULL_MIN, HORIZON_MS / 60_000
 
     def _judge_numbers(self) -> None:
         seen, rig = self.seen, self.here.rig
@@ -292,7 +289,7 @@ class Soak:
         seen.in_log = 0
         with contextlib.suppress(TimeoutError):
             await_new_result(rig, RECOVERY_S)
-        for record, disposition, event in dispositions(records_of(rig.kafka_bootstrap)):
+        for record, disposition, event in dispositions(records_of(rig.kafka_bootstrap), HORIZON_MS):
             seen.in_log += 1
             account.minutes[record.received_ms - record.received_ms % MINUTE_MS][disposition] += 1
             if disposition == "quarantined":
@@ -324,11 +321,9 @@ class Soak:
 
     def _judge_engine(self) -> None:
         seen, rig = self.seen, self.here.rig
-        seen.batch_ms = [line["ms"] for line in rig.lines("panes", "batch")]
-        verdicts = [*rig.lines("panes", "reconciled"), *rig.lines("panes", "verdict")]
-        seen.verdicts = dict(Counter(line["verdict"] for line in verdicts))
+        seen.batch_ms, seen.verdicts = batch_ms(rig), verdicts(rig)
         # The first start of all finds no mark.
-        for line in sorted(verdicts, key=lambda one: str(one["at"]))[1:]:
+        for line in sorted(verdict_lines(rig), key=lambda one: str(one["at"]))[1:]:
             at_ms = instant_ms(line["at"])
             of_fault = self.spans.covers(at_ms, at_ms) and not self.spans.covers(
                 at_ms, at_ms, "restart"
@@ -356,65 +351,12 @@ class Soak:
             )
         deadline_s = time.monotonic() + 60 * PACE
         while True:
-            due = due_messages(here.rig.kafka_bootstrap, "alarm")
-            came = [body["id"] for body in here.receiver.bodies]
-            if due.keys() <= set(came) or time.monotonic() > deadline_s:
+            told = messages_of(here)
+            if told["due"] == told["delivered"] or time.monotonic() > deadline_s:
                 break
             time.sleep(1)
-        first = dict(zip(reversed(came), reversed(here.receiver.at_ms), strict=True))
-        seen.due, seen.delivered = len(due), len(due.keys() & set(came))
-        seen.repeated = len(came) - len(set(came))
-        late = [first[one] - at_ms for one, at_ms in due.items() if one in first]
-        seen.latest_s = max(late, default=0) / 1000
-
-
-def lag(rig: Rig) -> int:
-    """Return how many records are not counted; -1 if the driver does not say, or not know."""
-    found = metrics(rig, "panes").get("weir_panes_lag_records", math.nan)
-    return -1 if math.isnan(found) else round(found)
-
-
-def define(here: Scene, version: int) -> int:
-    """Put a version of the metric; return its number."""
-    text = DEFINITION % AGGREGATES[version % len(AGGREGATES)]
-    rig = here.rig
-    if version == 1:
-        rig.define("metric", "soak", text)
-        path = "/definitions/metric/soak/progress"
-        rig.wait_until(lambda: rig.api("GET", path).body["serving"], "the metric", 60 * PACE)
-        return 1
-    current = rig.api("GET", "/definitions/metric/soak").headers["etag"]
-    rig.api("PUT", "/definitions/metric/soak", {"text": text}, {"If-Match": current})
-    return version
-
-
-def due_messages(bootstrap: str, channel: str) -> dict[str, int]:
-    """Return the messages that `weir.alerts` says a channel must get, with when they were made."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "soak"})
-    place = TopicPartition(names.ALERTS, 0, 0)
-    _, end = consumer.get_watermark_offsets(place, timeout=10)
-    consumer.assign([place])
-    reader, found = AlertReader(), dict[str, int]()
-    while reader.next_offset < end:
-        message = consumer.poll(10)
-        if message is None:
-            break
-        record = reader.take(message.offset() or 0, message.value() or b"")
-        for one in record.messages if isinstance(record, Look) else ():
-            if channel in one.channels:
-                found.setdefault(one.notification.id, message.timestamp()[1])
-    consumer.close()
-    return found
-
-
-def instant_ms(text: str) -> float:
-    """Return the time of a log line, ms since the epoch."""
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000
-
-
-def told_s(value: float) -> float | None:
-    """Return seconds as they are told; None where nothing was seen."""
-    return None if value == float("inf") else round(value, 2)
+        seen.due, seen.delivered = told["due"], told["delivered"]
+        seen.repeated, seen.latest_s = told["duplicates"], told["latest_s"]
 
 
 def say(line: dict[str, Any]) -> None:
@@ -431,14 +373,20 @@ def main(arguments: list[str]) -> int:
     say({"seed": seed, "minutes": minutes, "events_per_s": RATE, "folder": str(folder)})
     links = ("panes-redis", "ingest-kafka")
     with scene(
-        folder, seed, links=links, load={"batch": int(RATE * EVERY_S)}, kind=SoakLoad
+        folder,
+        seed,
+        links=links,
+        settings={"panes": {"WEIR_ANALYTICS_HORIZON_MS": str(HORIZON_MS)}},
+        load={"batch": int(RATE * EVERY_S)},
+        kind=SoakLoad,
     ) as here:
         here.define_alarm()
         found = Soak(here, minutes, seed).run()
     say(as_json(found))
     for row in found:
-        word = {True: "passes", False: "FAILS", None: "not told"}[row.passes]
-        sys.stdout.write(f"{word:<9}{row.figure}\n")
+        word = {True: "passes", False: "FAILS", None: "not judged"}[row.passes]
+        why = f": {row.value['why']}" if row.passes is None else ""
+        sys.stdout.write(f"{word:<11}{row.figure}{why}\n")
     if passes(found) and not os.environ.get("WEIR_SOAK_KEEP"):
         shutil.rmtree(folder, ignore_errors=True)
         return 0

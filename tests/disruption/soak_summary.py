@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from statistics import median
 from typing import Any
+
+from recount import DISPOSITIONS
 
 # What benchmarks of the path to the screen reach (PERFORMANCE, P3), from the last event's
 # acknowledgement; a soak judges it only while nothing is broken.
@@ -15,9 +18,16 @@ PANES = 10_000
 # A run this long has that many panes; a shorter one is only a try.
 PANES_AFTER_MIN = 5.0
 GROWTH_SHARE, GROWTH_BYTES = 0.01, 5_000_000
-# Growth is told from the first full hour on.
-SETTLED_MIN = 60.0
+# Growth is judged from the first full hour on, and told from when every part is warm.
+SETTLED_MIN, WARM_MIN = 60.0, 10.0
+# So long after something is full, levels are judged: three thirds of ten minutes or more.
+JUDGED_AFTER_MIN = 20.0
 FLAT_SHARE = 0.05
+# What is counted in pieces: a fault that ends moves some of them for a while.
+PIECES_SHARE, PIECES = 0.1, 5.0
+# The dedup horizon holds what the load brought, and that stands still during comparisons.
+DEDUP_SHARE = 0.25
+PIECES_OF = ("sockets", "threads", "panes_threads", "panes_files", "checkpoint_files")
 
 
 @dataclass
@@ -65,7 +75,8 @@ class Seen:
         samples: By minute.
         due, delivered, repeated: Messages of alerts; `repeated` came more than once.
         latest_s: The longest time from due to delivered.
-        keep_min: From when on all is full; None if that was not reached.
+        keep_min: From when on Redis is full: `keep`, and a day more.
+        horizon_min: From when on dedup is full: the horizon.
     """
 
     minutes: float
@@ -95,7 +106,8 @@ class Seen:
     delivered: int = 0
     repeated: int = 0
     latest_s: float = 0.0
-    keep_min: float | None = None
+    keep_min: float = SETTLED_MIN
+    horizon_min: float = SETTLED_MIN
 
 
 @dataclass(frozen=True)
@@ -122,7 +134,9 @@ def rows(seen: Seen) -> list[Row]:
         _freshness(seen),
         _engine(seen),
         _memory(seen),
-        _flat(seen),
+        _pieces(seen),
+        _dedup(seen),
+        _redis(seen),
         _alerts(seen),
     ]
 
@@ -193,7 +207,9 @@ def _memory(seen: Seen) -> Row:
     rss = seen.samples[-1].rss if seen.samples else {}
     figure = "growth of memory an hour"
     if seen.minutes < 2 * SETTLED_MIN:
-        return Row(figure, None, {"rss": rss, "why": "under two hours"})
+        why = f"judged from two hours on, told after {WARM_MIN:g} minutes of warming up"
+        told = {part: _drift(seen, part) for part in rss}
+        return Row(figure, None, {"rss": rss, "growth_per_hour": told, "why": why})
     growth = {part: _growth(seen, part) for part in rss}
     told = {part: round(grown) for part, (grown, _) in growth.items()}
     is_right = bool(growth) and all(
@@ -211,22 +227,97 @@ def _growth(seen: Seen, part: str) -> tuple[float, float]:
     return (last - first) / hours, first
 
 
-def _flat(seen: Seen) -> Row:
+def _drift(seen: Seen, part: str) -> int | None:
+    """Return by how many bytes an hour a part grew since it was warm, by thirds of the run.
+
+    None of a run without three samples since then. A part that was killed began anew: of
+    thirds the medians are compared, which a single start does not move.
+    """
+    warm = [s for s in seen.samples if s.minute >= WARM_MIN and s.rss.get(part)]
+    third = len(warm) // 3
+    if not third:
+        return None
+    first, last = warm[:third], warm[-third:]
+    hours = (median(s.minute for s in last) - median(s.minute for s in first)) / 60
+    grown = median(s.rss[part] for s in last) - median(s.rss[part] for s in first)
+    return round(grown / hours) if hours else None
+
+
+def _pieces(seen: Seen) -> Row:
+    """Judge what does not depend on how long anything is kept."""
+    return _level(
+        seen,
+        "sockets, threads, open files, checkpoint files are flat",
+        PIECES_OF,
+        (WARM_MIN, "parts are warm"),
+        (PIECES_SHARE, PIECES),
+    )
+
+
+def _dedup(seen: Seen) -> Row:
+    return _level(
+        seen,
+        "dedup is flat",
+        ("dedup_bytes",),
+        (seen.horizon_min, "the horizon is full"),
+        (DEDUP_SHARE, 0.0),
+    )
+
+
+def _redis(seen: Seen) -> Row:
+    figure, names = "Redis memory and keys are flat", ("redis_bytes", "redis_keys", "bytes_per_key")
+    what = "keep is full, and the day for which Redis holds a pane beyond it,"
+    return _level(seen, figure, names, (seen.keep_min, what), (FLAT_SHARE, 1.0))
+
+
+def _level(
+    seen: Seen,
+    figure: str,
+    names: Sequence[str],
+    full: tuple[float, str],
+    room: tuple[float, float],
+) -> Row:
+    """Judge whether figures have levelled off.
+
+    Args:
+        seen: The soak.
+        figure: What the row is called.
+        names: Of the samples' figures.
+        full: From which minute on, and what is so from then on.
+        room: By which share, and by how much besides, the last third may lie above the first.
+    """
+    told, (from_min, what) = _last(seen, names), full
+    # As long again as it took, but not so long that a short run never gets there.
+    needed_min = from_min + max(JUDGED_AFTER_MIN, from_min if from_min > SETTLED_MIN else 0.0)
+    if seen.minutes < needed_min:
+        why = f"judged from {needed_min:g} minutes on: {what} after {from_min:g}"
+        return Row(figure, None, {**told, "why": why})
+    # While a part is down its sockets and threads are not there.
+    whole = [s for s in seen.samples if s.minute >= from_min and all(s.rss.values())]
+    thirds = {n: _thirds([s.flat[n] for s in whole if n in s.flat]) for n in names}
+    missing = [name for name, found in thirds.items() if found is None]
+    share, more = room
+    grown = [
+        name
+        for name, found in thirds.items()
+        if found is not None and found[1] > found[0] * (1 + share) + more
+    ]
+    levels = {name: found for name, found in thirds.items() if found is not None}
+    value = {**told, "levels": levels, "grown": grown, "missing": missing}
+    return Row(figure, not grown and not missing, value)
+
+
+def _last(seen: Seen, names: Sequence[str]) -> dict[str, Any]:
     last = seen.samples[-1].flat if seen.samples else {}
-    told = {name: round(amount, 1) for name, amount in last.items()}
-    figure = "Redis, dedup, checkpoint, sockets, threads are flat"
-    if seen.keep_min is None or seen.minutes < 2 * seen.keep_min:
-        return Row(figure, None, {**told, "why": "keep and horizon are not full yet"})
-    full = [s.flat for s in seen.samples if s.minute >= seen.keep_min]
-    grown = [name for name in last if _grows([one[name] for one in full if name in one])]
-    return Row(figure, not grown, {**told, "grown": grown})
+    return {name: round(last[name], 1) for name in names if name in last}
 
 
-def _grows(amounts: Sequence[float]) -> bool:
-    """Return whether the last third lies above the first by more than it may."""
-    third = max(1, len(amounts) // 3)
-    first, last = sum(amounts[:third]) / third, sum(amounts[-third:]) / third
-    return last > first * (1 + FLAT_SHARE) + 1
+def _thirds(amounts: Sequence[float]) -> tuple[float, float] | None:
+    """Return the medians of the first and the last third; None of fewer than three."""
+    third = len(amounts) // 3
+    if not third:
+        return None
+    return round(median(amounts[:third]), 1), round(median(amounts[-third:]), 1)
 
 
 def _alerts(seen: Seen) -> Row:
@@ -237,6 +328,45 @@ def _alerts(seen: Seen) -> Row:
         "latest_s": round(seen.latest_s, 1),
     }
     return Row("alerts due = delivered", 0 < seen.due == seen.delivered, value)
+
+
+def messages(due_ms: Mapping[str, float], came: Sequence[tuple[str, float]]) -> dict[str, Any]:
+    """Return how many messages of alerts were due and came, as a line tells it.
+
+    Args:
+        due_ms: By message, when it was due.
+        came: Messages and when each came, in that order; one may come again.
+    """
+    first: dict[str, float] = {}
+    for name, at_ms in came:
+        first.setdefault(name, at_ms)
+    late_ms = [first[name] - at_ms for name, at_ms in due_ms.items() if name in first]
+    return {
+        "due": len(due_ms),
+        "delivered": len(late_ms),
+        "duplicates": len(came) - len(first),
+        "latest_s": round(max(late_ms, default=0.0) / 1000, 1),
+    }
+
+
+def account_of(served: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the account that a page of the ledger gives, as a line tells it.
+
+    Args:
+        served: The answer of `/ledger`. Minutes still in flight are counted and not compared.
+    """
+    names = ("received", *DISPOSITIONS)
+    minutes = [one for one in served["items"] if any(one[name] for name in names)]
+    closed = [one for one in minutes if not one["open"]]
+    # After a loss of Redis nobody knows any more what was read of the log then.
+    received = None if any(one["received"] is None for one in minutes) else 0
+    return {
+        "received": received if received is None else sum(one["received"] for one in minutes),
+        **{name: sum(one[name] for one in minutes) for name in DISPOSITIONS},
+        "minutes": len(closed),
+        "minutes_that_differ": sum(bool(one["difference"]) for one in closed),
+        "difference_of_batches": served["batches"]["difference"],
+    }
 
 
 def quantile(values: Sequence[float], q: float) -> float:

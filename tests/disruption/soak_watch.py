@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import threading
 import urllib.request
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from http.client import HTTPException
+from typing import Any, TypeVar
 
 import psutil
 import redis
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from disruption.rig import SERVICES, Rig
-from disruption.soak_summary import Sample
+from disruption.scene import Scene
+from disruption.soak_summary import Sample, messages
 from load import Load
 from recount import Api
+from weir import names
+from weir.alerts.records import Look
+from weir.alerts.records import Reader as AlertReader
 from weir.clock import SystemClock
 
+T = TypeVar("T")
 LOOK_S = 0.1
 STEP_MS = 10_000
 QUERY = {
@@ -256,3 +266,68 @@ def metrics(rig: Rig, part: str) -> dict[str, float]:
             with contextlib.suppress(ValueError):
                 found[name] = float(value)
     return found
+
+
+def lag(rig: Rig) -> int:
+    """Return how many records are not counted; -1 if the driver does not say, or not know."""
+    found = metrics(rig, "panes").get("weir_panes_lag_records", math.nan)
+    return -1 if math.isnan(found) else round(found)
+
+
+def asked(question: Callable[[], T]) -> T | None:
+    """Return an answer; None while who is asked is down or too slow to give it."""
+    try:
+        return question()
+    except (OSError, HTTPException, KafkaException):
+        return None
+
+
+def batch_ms(rig: Rig) -> list[float]:
+    """Return the times of all batches."""
+    return [line["ms"] for line in rig.lines("panes", "batch")]
+
+
+def verdict_lines(rig: Rig) -> list[dict[str, Any]]:
+    """Return the log lines of all verdicts: of each start, and of what ended a life."""
+    return [*rig.lines("panes", "reconciled"), *rig.lines("panes", "verdict")]
+
+
+def verdicts(rig: Rig) -> dict[str, int]:
+    """Return the verdicts by name."""
+    return dict(Counter(line["verdict"] for line in verdict_lines(rig)))
+
+
+def messages_of(here: Scene) -> dict[str, Any]:
+    """Return how many messages of the alarm were due and came."""
+    pairs = zip(list(here.receiver.bodies), list(here.receiver.at_ms), strict=False)
+    came = [(body["id"], at_ms) for body, at_ms in pairs]
+    return messages(due_messages(here.rig.kafka_bootstrap, "alarm"), came)
+
+
+def due_messages(bootstrap: str, channel: str) -> dict[str, int]:
+    """Return the messages that `weir.alerts` says a channel must get, with when they were made."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "soak"})
+    place = TopicPartition(names.ALERTS, 0, 0)
+    _, end = consumer.get_watermark_offsets(place, timeout=10)
+    consumer.assign([place])
+    reader, found = AlertReader(), dict[str, int]()
+    while reader.next_offset < end:
+        message = consumer.poll(10)
+        if message is None:
+            break
+        record = reader.take(message.offset() or 0, message.value() or b"")
+        for one in record.messages if isinstance(record, Look) else ():
+            if channel in one.channels:
+                found.setdefault(one.notification.id, message.timestamp()[1])
+    consumer.close()
+    return found
+
+
+def instant_ms(text: str) -> float:
+    """Return the time of a log line, ms since the epoch."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000
+
+
+def told_s(value: float) -> float | None:
+    """Return seconds as they are told; None where nothing was seen."""
+    return None if value == float("inf") else round(value, 2)

@@ -1,0 +1,70 @@
+"""What a soak sends, and the metric that it edits while that is counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from disruption.rig import PACE
+from disruption.scene import Scene
+from load import TYPE, Load
+from recount import MetricSpec
+
+CELLS = 40
+PANE_MS = 1_000
+KEEP_MS = 6 * 3_600_000
+# Redis keeps a pane for a day beyond its `keep`.
+FULL_MIN = 60 * (6 + 24 + 1)
+# So short that dedup is full within half an hour; no item is sent again so much later.
+HORIZON_MS = 600_000
+SPEC = MetricSpec("soak", TYPE, ("cell",), value=lambda event: float(event["data"]["n"]))
+AGGREGATES = ("[count, sum, min, max]", "[count, sum, min, max, avg]")
+DEFINITION = f"""
+kind: metric
+name: soak
+events: {{type: {TYPE}}}
+value: data.n
+by: [data.cell]
+aggregates: %s
+resolution: 1s
+keep: {{1s: 6h}}
+max_series: 100
+"""
+
+
+class SoakLoad(Load):
+    """A load that also counts its items, those that cannot be used among them.
+
+    Attributes:
+        items, accepted, resent: Items sent at least once, answered 2xx, sent once more.
+    """
+
+    items = accepted = resent = 0
+
+    def events(self, first: int) -> list[dict[str, Any]]:
+        """Return the batch that begins with event `first`; each has a cell besides."""
+        batch = super().events(first)
+        for event in batch:
+            event["data"]["cell"] = f"c{event['data']['n'] % CELLS}"
+        return batch
+
+    def _until_stored(self, batch: list[dict[str, Any]]) -> bool:
+        self.items += len(batch)
+        before = len(self.refusals)
+        is_stored = super()._until_stored(batch)
+        self.resent += len(batch) * (len(self.refusals) - before)
+        self.accepted += len(batch) if is_stored else 0
+        return is_stored
+
+
+def define(here: Scene, version: int) -> int:
+    """Put a version of the metric; return its number."""
+    text = DEFINITION % AGGREGATES[version % len(AGGREGATES)]
+    rig = here.rig
+    if version == 1:
+        rig.define("metric", "soak", text)
+        path = "/definitions/metric/soak/progress"
+        rig.wait_until(lambda: rig.api("GET", path).body["serving"], "the metric", 60 * PACE)
+        return 1
+    current = rig.api("GET", "/definitions/metric/soak").headers["etag"]
+    rig.api("PUT", "/definitions/metric/soak", {"text": text}, {"If-Match": current})
+    return version
