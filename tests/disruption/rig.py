@@ -7,9 +7,9 @@ import json
 import os
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from disruption.proxy import Proxy
 from weir_local import ports
@@ -17,6 +17,8 @@ from weir_local.kafka import Broker
 from weir_local.process import Part, PartError
 from weir_local.stack import CORE
 from weir_local.testing import READY_TIMEOUT_S, TestStack
+
+T = TypeVar("T")
 
 HERE = Path(__file__).parent
 # How much longer everything may take where others use the same cores; 1 on a free machine.
@@ -139,6 +141,12 @@ class Rig(TestStack):
     def restart(self, name: str, timeout_s: float = PACE * READY_TIMEOUT_S) -> None:
         """Start a part again and return when it is ready."""
         super().restart(name, timeout_s)
+
+    def wait_until(
+        self, look: Callable[[], T | None], what: str = "it", timeout_s: float = PACE * 30.0
+    ) -> T:
+        """Call `look` until it returns something true, and return that."""
+        return super().wait_until(look, what, timeout_s)
 
     # ── faults ──────────────────────────────────────────────────────────────
 
