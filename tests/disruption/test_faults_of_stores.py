@@ -17,7 +17,7 @@ import psutil
 import pytest
 import redis
 from account import records_of
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 from disruption.checker import RECOVERY_S, pane_counts
@@ -342,13 +342,22 @@ def recount_load(rig: Rig, from_ms: int) -> int:
 
 
 def log_ends(rig: Rig) -> dict[int, int]:
-    """Return the end of each partition of the log."""
+    """Return the end of each partition of the log, once each has a leader."""
     consumer = Consumer({"bootstrap.servers": rig.kafka_bootstrap, "group.id": "ends"})
-    known = consumer.list_topics(names.EVENTS, timeout=10).topics[names.EVENTS].partitions
-    places = {p: TopicPartition(names.EVENTS, p) for p in known}
-    ends = {p: consumer.get_watermark_offsets(at, timeout=10)[1] for p, at in places.items()}
+
+    def ends() -> dict[int, int] | None:
+        known = consumer.list_topics(names.EVENTS, timeout=10).topics[names.EVENTS].partitions
+        places = {p: TopicPartition(names.EVENTS, p) for p in known}
+        try:
+            return {
+                p: consumer.get_watermark_offsets(at, timeout=10)[1] for p, at in places.items()
+            }
+        except KafkaException:
+            return None
+
+    found = rig.wait_until(ends, "the ends of the log")
     consumer.close()
-    return ends
+    return found
 
 
 def cut_log(rig: Rig, upto: dict[int, int]) -> None:
@@ -374,8 +383,8 @@ def test_partitions_are_added(tmp_path: Path, seed: int, mutant: str) -> None:
         here.load.resume()
         here.more(500)
         bites(sum(log_ends(rig).get(p, 0) for p in range(4, 8)), "events in new partitions")
-        rig.restart("panes")
-        await_new_result(rig, RECOVERY_S)
+        rig.stack.launch("panes")
+        await_new_result(rig, recovery_s(mutant, PATIENCE_S))
 
 
 def grow(rig: Rig, partitions: int) -> None:
