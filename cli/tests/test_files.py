@@ -68,8 +68,7 @@ def test_commands_read_standard_input(command: str, monkeypatch: pytest.MonkeyPa
     item = {"ok": False, "code": "definition_invalid", "message": "no"}
     answer = {**item, "items": [item]}
     typed(monkeypatch, METRIC.encode())
-    status = 422 if command == "apply" else 200
-    with serving((status, answer, {})) as served:
+    with serving((200, answer, {})) as served:
         written, _ = Command(Path(), served.url, "wk_key").do(command, "-f", "-", code=1)
     assert written == "refused   metric/sales (standard input): no\n"
 
