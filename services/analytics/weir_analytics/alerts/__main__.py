@@ -46,8 +46,13 @@ async def _run(settings: Settings) -> int:
     ops, probed = serve_probes(app, settings.host, settings.ops_port)
     working = asyncio.create_task(alerts.run())
     loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        log.info("stopping")
+        working.cancel()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, working.cancel)
+        loop.add_signal_handler(number, stop)
     try:
         await working
         code = 0
