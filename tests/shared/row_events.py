@@ -11,15 +11,15 @@ import random
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import datasketches as ds
 import pytest
 from weir.frequent import Texts, texts_union, top_of
 from weir.further import Further, Last
 from weir.rows import Row
-from weir.sets import Theta, opened, set_size
-from weir.sketches import hll_estimate
+from weir.sets import Theta, merge_theta, opened, set_size
+from weir.sketches import hll_estimate, merge_hll
 
 KLL_K, HLL_LG_K, THETA_LG_K, TOP_LG_K = 32, 8, 6, 4
 LISTED = 3
@@ -102,6 +102,37 @@ def check(row: Row, events: Sequence[Event]) -> None:
     top = top_of(texts_union([further.top]), LISTED)
     assert all(item.low <= tally.pop(item.text) <= item.high for item in top.items)
     assert max(tally.values(), default=0) <= top.unlisted
+
+
+def exact(row: Row) -> Row:
+    """Return what is equal to the last bit whatever the order: all but spread and sketches."""
+    assert row.further is not None
+    kept = replace(row.further, spread=None, top=None, theta=None)
+    return replace(row, hll=None, kll=None, further=kept)
+
+
+def settled(row: Row) -> tuple[object, ...]:
+    """Return what of the sketches does not depend on the order of merging.
+
+    A union of theta sketches is the same set and threshold in any order, and one of HLLs has the
+    same registers. A sketch that only ever grew knows more than a union of its size, and loses
+    that when it is merged: all are asked after that. Of values and of texts how many there are is
+    exact, and a KLL's ends; the rest depends on coins and on which counters went first, and is
+    within its bounds (`check`).
+    """
+    further = row.further
+    assert further is not None
+    assert further.top is not None
+    union = merge_theta([further.theta, further.theta])
+    assert union is not None
+    users, kll = opened(union), ds.kll_doubles_sketch.deserialize(row.kll)
+    return (
+        hll_estimate(merge_hll([row.hll, row.hll]) or b""),
+        users.theta64,
+        sorted(users),
+        (kll.n, kll.get_min_value(), kll.get_max_value()),
+        further.top.events,
+    )
 
 
 def _check_ranks(row: Row, values: Sequence[float]) -> None:

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from row_events import Event, check, events_of, row_of
+from row_events import Event, check, events_of, exact, row_of, settled
 from weir.rows import Row, decode, encode, merge, merge_all, merge_packed
 
 
-def parts_of(events: list[Event], rng: random.Random) -> list[Row]:
-    """Return rows of the events, shuffled and cut into parts anywhere."""
+def cut(events: list[Event], rng: random.Random) -> list[list[Event]]:
+    """Return the events, shuffled and cut into parts anywhere."""
     shuffled = list(events)
     rng.shuffle(shuffled)
     parts: list[list[Event]] = [[]]
@@ -21,7 +21,7 @@ def parts_of(events: list[Event], rng: random.Random) -> list[Row]:
         if parts[-1] and rng.random() < 0.2:
             parts.append([])
         parts[-1].append(event)
-    return [row_of(part) for part in parts]
+    return parts
 
 
 def merged_anyhow(parts: list[Row], rng: random.Random) -> Row:
@@ -41,22 +41,16 @@ def merged_anyhow(parts: list[Row], rng: random.Random) -> Row:
     return rows[0]
 
 
-def exact(row: Row) -> Row:
-    """Return what is equal to the last bit whatever the order."""
-    assert row.further is not None
-    kept = replace(row.further, spread=None, top=None, theta=None)
-    return replace(row, hll=None, kll=None, further=kept)
-
-
 @given(seed=st.integers(0, 2**32), order=st.integers(0, 2**32))
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_any_order_and_any_grouping(seed: int, order: int) -> None:
     """Exact members are equal, sketches within their bounds, as if no part had been made."""
     events, rng = events_of(seed), random.Random(order)  # noqa: S311
-    parts = parts_of(events, rng)
-    found = merged_anyhow(parts, rng)
+    found = merged_anyhow([row_of(part) for part in cut(events, rng)], rng)
     check(found, events)
-    assert exact(found) == exact(row_of(events))
+    whole = row_of(events)
+    assert exact(found) == exact(whole)
+    assert settled(found) == settled(whole)
 
 
 @given(seed=st.integers(0, 2**32), order=st.integers(0, 2**32))
@@ -64,19 +58,22 @@ def test_any_order_and_any_grouping(seed: int, order: int) -> None:
 def test_two_in_either_order_and_three_in_either_grouping(seed: int, order: int) -> None:
     """Merging is commutative and associative for every member."""
     events, rng = events_of(seed), random.Random(order)  # noqa: S311
-    one, two, three, *_ = [
-        *parts_of(events, rng),
-        row_of(events),
-        row_of(events[:1]),
-        row_of(events),
-    ]
-    assert exact(merge(one, two)) == exact(merge(two, one))
-    left, right = merge(merge(one, two), three), merge(one, merge(two, three))
-    assert exact(left) == exact(right)
-    for a, b in ((merge(one, two), merge(two, one)), (left, right)):
-        assert a.further is not None
-        assert b.further is not None
-        assert a.further.spread == pytest.approx(b.further.spread, rel=1e-9, abs=1e-6)
+    three = [*cut(events, rng), events, events[:1], events][:3]
+    one, two, last = map(row_of, three)
+    either = [merge(one, two), merge(two, one)]
+    assert_alike(either, [*three[0], *three[1]])
+    groupings = [merge(either[0], last), merge(one, merge(two, last)), merge_all([last, two, one])]
+    assert_alike(groupings, [event for part in three for event in part])
+
+
+def assert_alike(rows: list[Row], events: list[Event]) -> None:
+    """Assert that rows tell the same of all of some events, as far as any order must."""
+    first, *others = rows
+    check(first, events)
+    for row in others:
+        assert exact(row) == exact(first)
+        assert settled(row) == settled(first)
+        check(row, events)
 
 
 def test_a_broken_row_is_noticed() -> None:
@@ -90,6 +87,10 @@ def test_a_broken_row_is_noticed() -> None:
         replace(row, further=replace(row.further, last=row.further.last._replace(value=1e9))),  # type: ignore[union-attr]
         replace(row, further=replace(row.further, theta=row_of(events[:1]).further.theta)),  # type: ignore[union-attr]
         replace(row, further=replace(row.further, top=row_of(events[:1]).further.top)),  # type: ignore[union-attr]
+        replace(row, hll=row_of(events[:1]).hll),
+        replace(row, kll=row_of(events[:1]).kll),
     ):
         with pytest.raises(AssertionError):
             check(wrong, events)
+        with pytest.raises(AssertionError):
+            assert_alike([row, wrong], events)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from row_events import Event, check, events_of, row_of
+from row_events import Event, check, events_of, exact, row_of, settled
 from weir import rows
 from weir.rows import Row
 from weir.series import OTHER, series_digest
@@ -110,9 +110,23 @@ def test_no_measure_of_an_event_is_lost_to_other(seed: int, cuts: list[int]) -> 
     """However a capped pane is filled, each row is worth its events, and all rows all of them.
 
     The rows of the smallest digests and `other` divide the events; sketches are within their
-    bounds in each, in whatever order series came and lost their rows.
+    bounds in each, in whatever order series came and lost their rows. What of them does not
+    depend on that is the same as if all had come at once.
     """
     events = events_of(seed, most=200, series=9)
+    pane, at_once = filled(events, cuts), filled(events[::-1], [])
+    own = set(sorted({event.series for event in events}, key=series_digest)[:3])
+    for series, packed in pane.items():
+        row, other = rows.decode(packed), rows.decode(at_once[series])
+        check(row, [e for e in events if (e.series if e.series in own else OTHER) == series])
+        assert exact(row) == exact(other)
+        assert settled(row) == settled(other)
+    assert pane.keys() == at_once.keys()
+    check(rows.merge_all(map(rows.decode, pane.values())), events)
+
+
+def filled(events: list[Event], cuts: list[int]) -> dict[str, bytes]:
+    """Return a pane of at most three series after merging events in commits."""
     pane: dict[str, bytes] = {}
     edges = sorted({0, len(events), *(cut % (len(events) + 1) for cut in cuts)})
     for begin, end in pairwise(edges):
@@ -121,13 +135,7 @@ def test_no_measure_of_an_event_is_lost_to_other(seed: int, cuts: list[int]) -> 
             by_series.setdefault(event.series, []).append(event)
         arriving = {series: row_of(of) for series, of in by_series.items()}
         apply(pane, merge_pane(read(pane, arriving, Cap(3)), arriving, Cap(3)))
-    own = set(sorted({event.series for event in events}, key=series_digest)[:3])
-    for series, packed in pane.items():
-        check(
-            rows.decode(packed),
-            [e for e in events if (e.series if e.series in own else OTHER) == series],
-        )
-    check(rows.merge_all(map(rows.decode, pane.values())), events)
+    return pane
 
 
 @given(
