@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigEntry, ConfigResource
 from confluent_kafka.admin._listoffsets import ListOffsetsResultInfo, OffsetSpec
@@ -32,7 +32,12 @@ class LogLook:
 
     def __init__(self, kafka: Kafka, clock: Clock, topic: str = names.EVENTS) -> None:
         self._topic, self._clock = topic, clock
-        self._admin = AdminClient({**kafka.client_options(), "log_level": 0})
+        told: dict[str, str | int] = {**kafka.client_options(), "log_level": 0}
+        self._admin = AdminClient(told)
+        # It subscribes to nothing, so it is no member of the group and commits nothing. An admin
+        # client that asks for a group's offsets just when its broker comes back ends the whole
+        # process (https://github.com/confluentinc/librdkafka/issues/4605; seen with 2.16.0).
+        self._group = Consumer(told | {"group.id": names.PANES_GROUP, "enable.auto.commit": False})
         self._race = Race()
 
     def places(self) -> dict[int, LogPlace] | None:
@@ -43,24 +48,18 @@ class LogLook:
 
         Raises:
             KafkaException: If a broker did not answer, or refused.
-            TimeoutError: If none answered in time.
         """
-        asked = [ConsumerGroupTopicPartitions(names.PANES_GROUP)]
-        answers = self._admin.list_consumer_group_offsets(asked, request_timeout=TIMEOUT_S)
-        found = answers[names.PANES_GROUP].result(TIMEOUT_S).topic_partitions or []
-        # Asked for before the ends of the log, so no honest place lies beyond them.
-        left = {
-            one.partition: log_place.read(one.offset, one.metadata)
-            for one in found
-            if one.topic == self._topic and one.offset >= 0
-        }
         topics = self._admin.list_topics(self._topic, timeout=TIMEOUT_S).topics
+        asked = [TopicPartition(self._topic, p) for p in sorted(topics[self._topic].partitions)]
+        # Asked for before the ends of the log, so no honest place lies beyond them.
         places: dict[int, LogPlace] = {}
-        for partition in sorted(topics[self._topic].partitions):
-            place = left.get(partition, LogPlace(0))
+        for one in self._group.committed(asked, timeout=TIMEOUT_S) if asked else []:
+            if one.error is not None:
+                raise KafkaException(one.error)
+            place = log_place.read(one.offset, one.metadata) if one.offset >= 0 else LogPlace(0)
             if place is None:
                 return None
-            places[partition] = place
+            places[one.partition] = place
         return places
 
     def start(self, partitions: Iterable[int]) -> dict[int, int]:
