@@ -183,6 +183,12 @@ def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="session")
+def kafka(kafka_broker: Broker) -> str:
+    """Return its address: the session's own `kafka`, made once, may be another broker's."""
+    return kafka_broker.bootstrap
+
+
+@pytest.fixture(scope="session")
 def bootstrap_key() -> str:
     """Return the key that the session's dashboards start with."""
     return f"wk_bootstr1_{secrets.token_urlsafe(32)}"
