@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -32,7 +32,7 @@ class LogLook:
 
     def __init__(self, kafka: Kafka, clock: Clock, topic: str = names.EVENTS) -> None:
         self._topic, self._clock = topic, clock
-        told: dict[str, str | int] = {**kafka.client_options(), "log_level": 0}
+        told: dict[str, Any] = {**kafka.client_options(), "log_level": 0}
         self._admin = AdminClient(told)
         # It subscribes to nothing, so it is no member of the group and commits nothing. An admin
         # client that asks for a group's offsets just when its broker comes back ends the whole
