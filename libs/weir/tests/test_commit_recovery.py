@@ -236,7 +236,18 @@ class TestForeign:
 
         assert reconcile(find).verdict is Verdict.FOREIGN
         assert "go on only by a recorded adopt" in reconcile(find).reason
-        assert reconcile(replace(find, adopt=True)).verdict is Verdict.LOST
+        adopted = reconcile(replace(find, adopt=True))
+        assert adopted.verdict is Verdict.LOST
+        assert adopted.gaps == (Gap(0, 0, 9, (0, 1)), Gap(1, 0, 9, (0, 1)))
+        assert adopted.given_up
+
+    def test_a_topic_created_anew_where_one_shard_is_lost_too(self) -> None:
+        """What no shard knows to have been counted cannot be named."""
+        marks = [mark(10), None]
+        log = replace(LOG, topic_id="events anew")
+        adopted = reconcile(replace(found(), marks=marks, log=log, adopt=True))
+        assert (adopted.clear, adopted.rebuild) == ((0, 1), (0, 1))
+        assert adopted.gaps == (Gap(0, 0, 9, (0,)), Gap(1, 0, 9, (0,)))
 
     def test_marks_beyond_the_log(self) -> None:
         """A log that was cut short cannot be the one that was counted."""
@@ -244,7 +255,10 @@ class TestForeign:
 
         assert reconcile(found(100, 100)).verdict is not Verdict.FOREIGN
         assert "got partition 0: 101 > 100" in reconcile(find).reason
-        assert reconcile(replace(find, adopt=True)).verdict is Verdict.LOST
+        adopted = reconcile(replace(find, adopt=True))
+        assert adopted.verdict is Verdict.LOST
+        assert adopted.gaps == (Gap(0, 100, 100, (1,)),)
+        assert adopted.given_up
 
     def test_retention_ran_past_all_shards(self) -> None:
         """Nobody has counted what is gone; a human has to give it up."""
@@ -255,6 +269,17 @@ class TestForeign:
         adopted = reconcile(replace(find, adopt=True))
         assert adopted.target == {0: 15, 1: 10}
         assert adopted.gaps == (Gap(0, 10, 14, (0, 1)),)
+        assert not adopted.given_up
+
+    def test_retention_ran_past_a_checkpoint_that_is_committed(self) -> None:
+        """Spark would plan its next batch from there: it goes on where the log begins."""
+        log = replace(LOG, start={0: 21, 1: 0})
+        stands = found(20, 20, checkpoint=COMMITTED, rev=5)
+        assert reconcile(stands).keep_checkpoint
+        adopted = reconcile(replace(stands, log=log, adopt=True))
+        assert (adopted.verdict, adopted.keep_checkpoint) == (Verdict.BEHIND, False)
+        assert adopted.target == {0: 21, 1: 10}
+        assert adopted.gaps == (Gap(0, 20, 20, (0, 1)),)
 
 
 def test_activation_floor() -> None:

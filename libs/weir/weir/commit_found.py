@@ -89,13 +89,15 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Records that the log lost before a shard had counted them.
+    """Records that the log has lost and some shard will never hold.
+
+    It had not counted them, or it counts the log again from its start.
 
     Attributes:
         partition: Where.
         first: First offset lost.
         last: Last offset lost.
-        shards: The shards that have not counted them.
+        shards: The shards that do not hold them.
     """
 
     partition: int
@@ -126,6 +128,8 @@ class Recovery:
         target: Where live counting goes on, or where the kept checkpoint's shards
             stand furthest.
         gaps: What the log lost.
+        given_up: Some of that was counted, of another log or of the end of one that was cut
+            short: it may lie in any pane up to now.
     """
 
     verdict: Verdict
@@ -138,6 +142,7 @@ class Recovery:
     keep_checkpoint: bool = False
     target: Offsets | None = None
     gaps: tuple[Gap, ...] = ()
+    given_up: bool = False
 
     @property
     def start_reason(self) -> str:

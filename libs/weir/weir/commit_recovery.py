@@ -160,7 +160,8 @@ def _rebuild(found: Found, lost: _Lost) -> Recovery:
         if mark is not None and shard not in lost.shards and not same_offsets(mark.end, target)
     )
     whole = len(lost.shards) == len(found.marks)
-    gaps = tuple(Gap(p, 0, n - 1, lost.shards) for p, n in sorted(start.items()) if n > 0)
+    given_up = _given_up(found)
+    gaps = tuple(Gap(p, 0, n - 1, lost.shards) for p, n in start.items() if n > 0) + given_up
     return Recovery(
         Verdict.LOST,
         f"{lost.why}: shard {', '.join(map(str, lost.shards))} is emptied and its part of the "
@@ -173,7 +174,21 @@ def _rebuild(found: Found, lost: _Lost) -> Recovery:
         keep_checkpoint=_checkpoint_fits([target], found),
         target=target,
         gaps=tuple(sorted((*gaps, *_gaps(levels, start)), key=lambda gap: gap.partition)),
+        given_up=bool(given_up),
     )
+
+
+def _given_up(found: Found) -> tuple[Gap, ...]:
+    """Return what shards had counted that the adopted log does not hold, and never will."""
+    lost: dict[tuple[int, int, int], list[int]] = {}
+    for shard, mark in enumerate(found.marks):
+        if mark is None:
+            continue
+        left = found.log.end if mark.topic_id == found.log.topic_id else {}
+        for partition, end in mark.end.items():
+            if (first := left.get(partition, 0)) < end:
+                lost.setdefault((partition, first, end - 1), []).append(shard)
+    return tuple(Gap(p, a, b, tuple(shards)) for (p, a, b), shards in sorted(lost.items()))
 
 
 def _goes_on_at(found: Found) -> dict[int, int]:
@@ -196,19 +211,19 @@ def _checkpoint_fits(ends: Sequence[Offsets], found: Found) -> bool:
     """Return whether every shard stands where the checkpoint can go on.
 
     Spark reads a planned range again even if every shard has it, so a range that
-    the log no longer holds does not fit.
+    the log no longer holds does not fit; nor does a place that retention has passed.
     """
     planned = found.checkpoint
     if planned is None:
         return False
-    places = [planned.to_offsets]
+    begin, places = planned.to_offsets, [planned.to_offsets]
     if not planned.committed:
-        places.append(planned.from_offsets)
-        first = {p: n for p, n in found.log.start.items() if p in planned.from_offsets}
-        if not (
-            not_after(first, planned.from_offsets) and not_after(planned.to_offsets, found.log.end)
-        ):
+        begin = planned.from_offsets
+        places.append(begin)
+        if not not_after(planned.to_offsets, found.log.end):
             return False
+    if not not_after({p: n for p, n in found.log.start.items() if p in begin}, begin):
+        return False
     return all(any(same_offsets(end, place) for place in places) for end in ends)
 
 

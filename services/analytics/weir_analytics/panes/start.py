@@ -16,7 +16,7 @@ from weir.batches import FIELD, BatchRecord, Opening, decode
 from weir.clock import Clock
 from weir.commit import Fence, Mark, Verdict
 from weir.commit_found import Found, Level, LogBounds, Recovery
-from weir.commit_recovery import activation_floor, reconcile
+from weir.commit_recovery import activation_floor, incomplete_before_ms, reconcile
 from weir.definitions.history import Lane, Start
 from weir.definitions.records import DriverStart, OpenLane, lane_record, start_record
 
@@ -291,6 +291,10 @@ class _Start:
         if not recovery.gaps:
             return 0
         horizon_ms, now_ms = self.settings.horizon_ms, self.clock.now_ms()
+        if recovery.given_up:
+            # When the last of it was received nobody can ask any more; until now at most.
+            ends = {gap.partition: gap.last + 1 for gap in recovery.gaps}
+            return incomplete_before_ms(now_ms, horizon_ms, ends)
         return self.log.complete_from_ms(bounds.start, bounds.end, horizon_ms, now_ms)
 
 
