@@ -249,6 +249,18 @@ class TestForeign:
         assert (adopted.clear, adopted.rebuild) == ((0, 1), (0, 1))
         assert adopted.gaps == (Gap(0, 0, 9, (0,)), Gap(1, 0, 9, (0,)))
 
+    def test_a_topic_created_anew_where_every_shard_is_lost_too(self) -> None:
+        """The last epoch says which log was counted; how much of it nobody knows any more."""
+        find = replace(found(), marks=[None, None], counted_id="events before")
+
+        assert reconcile(find).verdict is Verdict.FOREIGN
+        assert "got events before: the topic was created anew" in reconcile(find).reason
+        adopted = reconcile(replace(find, adopt=True))
+        assert (adopted.verdict, adopted.gaps, adopted.given_up) == (Verdict.LOST, (), True)
+        for known in ("events", None):
+            lost = reconcile(replace(find, counted_id=known))
+            assert (lost.verdict, lost.given_up) == (Verdict.LOST, False)
+
     def test_marks_beyond_the_log(self) -> None:
         """A log that was cut short cannot be the one that was counted."""
         find = replace(found(100, 101))

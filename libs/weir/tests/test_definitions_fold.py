@@ -163,6 +163,15 @@ class TestDrivers:
         assert isinstance(start, Start)
         assert (start.instance, start.shards, start.incomplete_before_ms) == ("b", 2, 9)
 
+    @pytest.mark.parametrize("events_id", [None, "q4Z0"])
+    def test_a_start_may_say_which_log_is_counted(self, events_id: str | None) -> None:
+        """An older release says nothing."""
+        log = Log()
+        log.start(events_id=events_id)
+        start = log.state.start()
+        assert start is not None
+        assert start.events_id == events_id
+
     @pytest.mark.parametrize("tenant_bytes", [None, 0, 7])
     def test_a_start_may_say_what_a_tenant_may_have(self, tenant_bytes: int | None) -> None:
         """Nothing at all is something else than nothing said."""

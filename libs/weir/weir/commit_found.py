@@ -55,6 +55,7 @@ class Found:
         last_record: Epoch and revision of the newest batch record, None if none.
         adopt: A human has decided to go on without what is gone.
         first_ever: No driver has ever started: the log is counted from its start.
+        counted_id: Kafka's id of the log that the last epoch counted; None if it is not known.
         near: Ten minutes of log before where the shards stand furthest: one that stands
             behind it is not levelled, live counting does not wait that long. None: all are.
     """
@@ -66,6 +67,7 @@ class Found:
     last_record: tuple[int, int] | None
     adopt: bool = False
     first_ever: bool = False
+    counted_id: str | None = None
     near: Offsets | None = None
 
 

@@ -31,7 +31,7 @@ def reconcile(found: Found) -> Recovery:
     leaves a state that the same rules bring to the same end.
     """
     marks = [mark for mark in found.marks if mark is not None]
-    if not found.adopt and (foreign := _foreign(marks, found.log)):
+    if not found.adopt and (foreign := _foreign(marks, found)):
         return Recovery(Verdict.FOREIGN, foreign)
     if lost := _lost(found):
         return _rebuild(found, lost)
@@ -69,7 +69,9 @@ def activation_floor(log_end: Offsets, *, first_start: bool) -> dict[int, int]:
     return {} if first_start else dict(log_end)
 
 
-def incomplete_before_ms(first_received_ms: int, horizon_ms: int, start: Offsets) -> int:
+def incomplete_before_ms(
+    first_received_ms: int, horizon_ms: int, start: Offsets | None = None
+) -> int:
     """Return the event time before which a recount of the log cannot be complete.
 
     An event may be stored up to 23 hours after it happened by its client's clock,
@@ -79,18 +81,21 @@ def incomplete_before_ms(first_received_ms: int, horizon_ms: int, start: Offsets
     Args:
         first_received_ms: When the oldest record of the log was received.
         horizon_ms: The dedup horizon.
-        start: First offsets; if all are 0 nothing was ever taken.
+        start: First offsets; if all are 0 nothing was ever taken. None: something was.
     """
-    if not any(start.values()):
+    if start is not None and not any(start.values()):
         return 0
     return first_received_ms + LEAD_LIMIT_MS + horizon_ms
 
 
-def _foreign(marks: Sequence[Mark], log: LogBounds) -> str:
-    for mark in marks:
-        if mark.topic_id != log.topic_id:
+def _foreign(marks: Sequence[Mark], found: Found) -> str:
+    log = found.log
+    # Without any mark, the word of the last epoch: Redis may have been emptied as well.
+    counted = [mark.topic_id for mark in marks] or [found.counted_id or log.topic_id]
+    for topic_id in counted:
+        if topic_id != log.topic_id:
             return (
-                f"marks must be of topic id {log.topic_id}, got {mark.topic_id}: the topic was "
+                f"marks must be of topic id {log.topic_id}, got {topic_id}: the topic was "
                 "created anew; go on only by a recorded adopt, which counts the new log from its "
                 "start and gives the old panes up"
             )
@@ -174,7 +179,7 @@ def _rebuild(found: Found, lost: _Lost) -> Recovery:
         keep_checkpoint=_checkpoint_fits([target], found),
         target=target,
         gaps=tuple(sorted((*gaps, *_gaps(levels, start)), key=lambda gap: gap.partition)),
-        given_up=bool(given_up),
+        given_up=bool(given_up) or found.counted_id not in (None, found.log.topic_id),
     )
 
 

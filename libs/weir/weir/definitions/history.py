@@ -95,6 +95,7 @@ class Start:
         beyond_ms: The age from which events are beyond the horizon; 0: it did not say.
         tenant_bytes: What all metrics of a tenant may take together: no version begins beyond
             it; None: it did not say.
+        events_id: Kafka's id of the log that the epoch counts; None: it did not say.
     """
 
     fence: int
@@ -108,6 +109,7 @@ class Start:
     horizon_ms: int = 0
     beyond_ms: int = 0
     tenant_bytes: int | None = None
+    events_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

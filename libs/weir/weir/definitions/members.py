@@ -60,6 +60,7 @@ def read_start(offset: int, record: Record) -> Start:
         horizon_ms=number(record.get("horizon_ms", 0)),
         beyond_ms=number(record.get("beyond_ms", 0)),
         tenant_bytes=_number_or_none(record.get("tenant_bytes")),
+        events_id=None if (told := record.get("events_id")) is None else text(told),
     )
 
 

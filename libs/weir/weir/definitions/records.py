@@ -118,6 +118,7 @@ class DriverStart:
         horizon_ms: The dedup horizon: a recount of the log decides by it.
         beyond_ms: Events older than this when received are beyond the horizon.
         tenant_bytes: What all metrics of a tenant may take together; None: it is not said.
+        events_id: Kafka's id of the log that the epoch counts; None: it is not known.
     """
 
     instance: str
@@ -128,6 +129,7 @@ class DriverStart:
     horizon_ms: int = 0
     beyond_ms: int = 0
     tenant_bytes: int | None = None
+    events_id: str | None = None
 
 
 def start_record(start: DriverStart, *, at_ms: int, job: str = "panes") -> NewRecord:
@@ -141,6 +143,7 @@ def start_record(start: DriverStart, *, at_ms: int, job: str = "panes") -> NewRe
         "horizon_ms": start.horizon_ms,
         "beyond_ms": start.beyond_ms,
         "tenant_bytes": start.tenant_bytes,
+        "events_id": start.events_id,
     }
     # The fence of a start record is its own offset, which nobody knows before.
     return _driver("start", job, None, at_ms, fields)

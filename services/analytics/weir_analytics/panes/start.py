@@ -116,7 +116,7 @@ def take_over(
     check_settings(settings, stores.definitions.fold.start(), marks)
     events_id = topic_id(settings.kafka, names.EVENTS)
     definitions_id = topic_id(settings.kafka, names.DEFINITIONS)
-    first_ever = stores.definitions.fold.start() is None
+    before = stores.definitions.fold.start()
     log = LogOffsets(settings.kafka, names.EVENTS)
     start = _Start(stores, settings, clock, definitions_id, log)
     lacks_ms = max(lacks_ms, start.lacks_before_ms(lost))
@@ -129,7 +129,8 @@ def take_over(
         log=bounds,
         epoch=start.epoch,
         last_record=stores.stream.last_record(),
-        first_ever=first_ever,
+        first_ever=before is None,
+        counted_id=before.events_id if before is not None else None,
         near=near(log, bounds, [mark.end for mark in marks if mark is not None]),
     )
     recovery = adopted(found, reconcile(found), stores.definitions, fence=fence.fence, clock=clock)
@@ -150,7 +151,7 @@ def take_over(
         target=dict(recovery.target),
         levels=recovery.levels,
         empty=not any(recovery.target.values()),
-        may_activate_from=activation_floor(bounds.end, first_start=first_ever),
+        may_activate_from=activation_floor(bounds.end, first_start=before is None),
         through_ms=0 if recovery.new_epoch else processed_through(settings),
         lost=lost,
     )
@@ -206,7 +207,12 @@ class _Start:
         return -1 if epoch is None else epoch
 
     def append(
-        self, reason: Reason, epoch: int | None, incomplete_ms: int, also: Sequence[int] = ()
+        self,
+        reason: Reason,
+        epoch: int | None,
+        incomplete_ms: int,
+        also: Sequence[int] = (),
+        events_id: str | None = None,
     ) -> Fence:
         """Append a start record, read it back, and raise its fence in every shard.
 
@@ -217,6 +223,7 @@ class _Start:
             epoch: The epoch that goes on; None begins one.
             incomplete_ms: Panes that start earlier are incomplete, as far as this start knows.
             also: Shards beyond the present number that are to be cleared.
+            events_id: Kafka's id of the log that an epoch which begins counts.
         """
         definitions, settings = self.stores.definitions, self.settings
         before = definitions.fold.start()
@@ -229,6 +236,7 @@ class _Start:
             horizon_ms=settings.horizon_ms,
             beyond_ms=settings.beyond_ms,
             tenant_bytes=settings.tenant_bytes,
+            events_id=events_id or (before.events_id if before else None),
         )
         offset = definitions.append(start_record(start, at_ms=self.clock.now_ms()))
         fence = Fence(offset, self.definitions_id)
@@ -248,7 +256,7 @@ class _Start:
         """Begin an epoch: fence first, then empty what is lost, then tell the readers."""
         reason = REASONS[recovery.verdict]
         incomplete_ms = self._incomplete_before_ms(recovery, bounds)
-        fence = self.append(reason, None, incomplete_ms, recovery.clear)
+        fence = self.append(reason, None, incomplete_ms, recovery.clear, bounds.topic_id)
         epoch = self.epoch
         mark = Mark(
             epoch=epoch,
@@ -288,13 +296,12 @@ class _Start:
         return [definitions.fold.lanes[offset] for offset in offsets]
 
     def _incomplete_before_ms(self, recovery: Recovery, bounds: LogBounds) -> int:
-        if not recovery.gaps:
+        if not recovery.gaps and not recovery.given_up:
             return 0
         horizon_ms, now_ms = self.settings.horizon_ms, self.clock.now_ms()
         if recovery.given_up:
             # When the last of it was received nobody can ask any more; until now at most.
-            ends = {gap.partition: gap.last + 1 for gap in recovery.gaps}
-            return incomplete_before_ms(now_ms, horizon_ms, ends)
+            return incomplete_before_ms(now_ms, horizon_ms)
         return self.log.complete_from_ms(bounds.start, bounds.end, horizon_ms, now_ms)
 
 
