@@ -18,7 +18,7 @@ from weir.series import OTHER, OTHER_ID
 from weir_reading import panes as reading
 from weir_reading.batches import Batches
 from weir_reading.panes import Panes, has_counted
-from weir_reading.redis import connect
+from weir_service.redis import connect
 
 RECORD = BatchRecord(
     epoch=3,

@@ -1,4 +1,4 @@
-"""The Redis client: explicit timeouts, no silent retries, replies with types.
+"""Questions to Redis, with the types of its replies.
 
 The client's own types leave open whether replies are text or bytes; here they are
 bytes, always.
@@ -10,21 +10,7 @@ from typing import Any, cast
 
 from redis.asyncio import Redis
 
-TIMEOUT_S = 5.0
 Entry = tuple[bytes, dict[bytes, bytes]]
-
-
-def connect(url: str, password: str | None) -> Redis:
-    """Return a client; it connects when first used and again after a loss."""
-    # redis-py retries silently by default, also what may already have been applied.
-    return Redis.from_url(
-        url,
-        password=password,
-        retry=None,
-        socket_timeout=TIMEOUT_S,
-        socket_connect_timeout=TIMEOUT_S,
-        max_connections=64,
-    )
 
 
 async def read_streams(

@@ -88,7 +88,8 @@ def call(caller: Caller, url: str) -> Answer:
             await caller.close()
 
     async def bounded() -> Answer:
-        return await asyncio.wait_for(once(), 20)
+        async with asyncio.timeout(20):
+            return await once()
 
     return asyncio.run(bounded())
 
@@ -326,7 +327,8 @@ async def hosts_that_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         await asyncio.sleep(0)
         url = receiver.url.replace("127.0.0.1", "localhost")
-        answer = await asyncio.wait_for(caller.call(url, b"{}", {}), 5)
+        async with asyncio.timeout(5):
+            answer = await caller.call(url, b"{}", {})
         assert answer.status == 401
         assert sorted(asked) == sorted([*hosts, "localhost"])
     finally:

@@ -26,7 +26,7 @@ from weir_reading.follower import Follower
 from weir_reading.log_look import LogLook
 from weir_reading.panes import Panes
 from weir_reading.parts import Parts
-from weir_reading.redis import connect
+from weir_service.redis import connect
 
 import weir_dashboard
 from weir_dashboard.api import (

@@ -49,7 +49,8 @@ class Turns:
         task = asyncio.create_task(self._through_gate(work))
         task.add_done_callback(partial(self._end, who, work))
         try:
-            return await asyncio.wait_for(asyncio.shield(task), TIMEOUT_S)
+            async with asyncio.timeout(TIMEOUT_S):
+                return await asyncio.shield(task)
         except TimeoutError:
             msg = (
                 "the query took longer than 10 s; "

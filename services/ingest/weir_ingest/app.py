@@ -19,11 +19,9 @@ from typing import Any
 
 import psutil
 import structlog
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from weir.clock import Clock, SystemClock
 from weir_service.probes import probes
+from weir_service.redis import connect
 
 from weir_ingest import protocols
 from weir_ingest.accept import Accept, Parts
@@ -57,7 +55,9 @@ class Service:
         self.log = EventLog(
             settings.kafka, settings.linger_ms, _log_limits(settings), self.instruments
         )
-        self.redis = _redis(settings)
+        self.redis = connect(
+            settings.redis_url, settings.redis_password, timeout_s=_REDIS_TIMEOUT_S
+        )
         self.tail = Tail(self.redis, Sampler(settings.tail_events_per_s), self.instruments)
         self.budget = _budget(settings)
         self.key_reader = KeyReader(settings.kafka, self._on_keys)
@@ -156,17 +156,4 @@ def _budget(settings: Settings) -> Budget:
 def _log_limits(settings: Settings) -> LogLimits:
     return LogLimits(
         settings.max_queued_records, settings.max_queued_bytes, settings.delivery_timeout_s
-    )
-
-
-def _redis(settings: Settings) -> Redis:
-    return Redis.from_url(
-        settings.redis_url,
-        password=settings.redis_password,
-        socket_timeout=_REDIS_TIMEOUT_S,
-        socket_connect_timeout=_REDIS_TIMEOUT_S,
-        # The client would repeat a write on its own, and an entry of the tail
-        # would be there twice.
-        retry=Retry(NoBackoff(), 0),
-        retry_on_timeout=False,
     )

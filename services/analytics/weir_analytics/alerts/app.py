@@ -33,7 +33,7 @@ from weir_reading.catalog import Catalog
 from weir_reading.follower import Follower
 from weir_reading.panes import Panes
 from weir_reading.parts import OF_TENANTS, Parts
-from weir_reading.redis import connect
+from weir_service.redis import connect
 
 from weir_analytics.alerts.evaluator import Evaluator
 from weir_analytics.alerts.itself import Itself

@@ -181,7 +181,8 @@ class Writer:
 
     async def _read_back(self, offset: int) -> None:
         try:
-            await asyncio.wait_for(self._follower.reach(offset), TIMEOUT_S)
+            async with asyncio.timeout(TIMEOUT_S):
+                await self._follower.reach(offset)
         except TimeoutError:
             msg = "the change is stored but could not be read back in time; read it and see"
             raise ProblemError(503, Reason.LOG_UNAVAILABLE, msg, retry_after_s=2) from None

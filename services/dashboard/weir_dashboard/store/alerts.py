@@ -55,7 +55,8 @@ class Alerts:
         """
         try:
             offset = await self.appender.append(record.tenant, encode(record))
-            await asyncio.wait_for(self.follower.reach(offset), TIMEOUT_S)
+            async with asyncio.timeout(TIMEOUT_S):
+                await self.follower.reach(offset)
         except (NotConfirmedError, TimeoutError):
             msg = "the log did not confirm it in time; look whether it stands, and try again"
             raise ProblemError(503, Reason.LOG_UNAVAILABLE, msg, retry_after_s=2) from None

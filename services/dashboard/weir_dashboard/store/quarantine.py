@@ -200,7 +200,8 @@ class _Taken:
 
     async def __aenter__(self) -> None:
         try:
-            await asyncio.wait_for(self._lock.acquire(), WAIT_S)
+            async with asyncio.timeout(WAIT_S):
+                await self._lock.acquire()
         except TimeoutError:
             msg = "too many are reading the quarantine; try again shortly"
             raise ProblemError(503, Reason.LOG_UNAVAILABLE, msg, retry_after_s=2) from None

@@ -1,0 +1,72 @@
+"""The client of Redis, on a real one."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+from redis.asyncio import Connection, SSLConnection
+from redis.exceptions import TimeoutError as RedisTimeoutError
+from weir_service.redis import Cancellable, connect
+
+
+@pytest.mark.redis
+def test_a_task_that_is_cancelled_once_ends(redis_url: str) -> None:
+    """Wherever in a question it is: nobody cancels a second time."""
+
+    async def cancel_many() -> None:
+        client, rng = connect(redis_url, None), random.Random(7)  # noqa: S311
+
+        async def ask() -> None:
+            while True:
+                await client.get("x")
+                await asyncio.sleep(0)
+
+        for _ in range(100):
+            asking = asyncio.create_task(ask())
+            await asyncio.sleep(rng.random() * 0.003)
+            asking.cancel()
+            _, still = await asyncio.wait({asking}, timeout=10)
+            assert not still
+        await client.aclose()
+
+    asyncio.run(cancel_many())
+
+
+def test_who_does_not_read_is_not_waited_for() -> None:
+    """A server that takes nothing: an error within the time, and the next call begins anew."""
+
+    async def send_much() -> int:
+        met: list[asyncio.StreamWriter] = []
+
+        async def meet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            met.append(writer)
+
+        server = await asyncio.start_server(meet, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        client = connect(f"redis://127.0.0.1:{port}", None, timeout_s=0.2)
+        for _ in range(2):
+            with pytest.raises(RedisTimeoutError):
+                await client.set("x", b"x" * 50_000_000)
+        await client.aclose()
+        for writer in met:
+            writer.transport.abort()
+        server.close()
+        await server.wait_closed()
+        return len(met)
+
+    assert asyncio.run(send_much()) == 2
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"), [("redis://host", Connection), ("rediss://host", SSLConnection)]
+)
+def test_tls_is_by_the_address(url: str, kind: type) -> None:
+    """Both are cancelled when they are cancelled."""
+    pool: Any = connect(url, "secret").connection_pool
+    made = pool.make_connection()
+    assert isinstance(made, kind)
+    assert isinstance(made, Cancellable)

@@ -1,0 +1,72 @@
+"""The client of Redis: explicit timeouts, no silent retries, and cancelled when it is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+from redis.asyncio import Connection, ConnectionPool, Redis, SSLConnection
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+TIMEOUT_S: Final = 5.0
+
+
+def connect(
+    url: str, password: str | None, *, timeout_s: float = TIMEOUT_S, max_connections: int = 64
+) -> Redis:
+    """Return a client; it connects when first used and again after a loss.
+
+    Args:
+        url: `redis://`, or `rediss://` for TLS.
+        password: The password, None for none.
+        timeout_s: For each of connecting, sending and an answer's part.
+        max_connections: How many at most.
+    """
+    pool: ConnectionPool = ConnectionPool.from_url(
+        url,
+        password=password,
+        # redis-py retries silently by default, also what may already have been applied.
+        retry=None,
+        socket_timeout=timeout_s,
+        socket_connect_timeout=timeout_s,
+        max_connections=max_connections,
+    )
+    pool.connection_class = _Tls if pool.connection_class is SSLConnection else _Plain
+    return Redis.from_pool(pool)
+
+
+class Cancellable(AbstractConnection):
+    """Sends within a time, as redis-py does, but not by `asyncio.wait_for`.
+
+    Before Python 3.12 that swallows a cancellation which comes just as its work ends, and what
+    was to end goes on (https://github.com/python/cpython/issues/86296): a third of those of a
+    task that asks Redis all the while.
+    """
+
+    async def send_packed_command(
+        self, command: bytes | str | Iterable[bytes], check_health: bool = True
+    ) -> None:
+        """Send a command.
+
+        Raises:
+            redis.exceptions.TimeoutError: If it was not taken in time.
+        """
+        timeout_s, self.socket_timeout = self.socket_timeout, None
+        try:
+            async with asyncio.timeout(timeout_s):
+                await super().send_packed_command(command, check_health)
+        except TimeoutError:
+            msg = "Timeout writing to socket"
+            raise RedisTimeoutError(msg) from None
+        finally:
+            self.socket_timeout = timeout_s
+
+
+class _Plain(Cancellable, Connection):
+    pass
+
+
+class _Tls(Cancellable, SSLConnection):
+    pass
