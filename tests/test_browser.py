@@ -394,16 +394,17 @@ def test_stale_and_provisional_are_seen(hits: TestStack) -> None:
         assert complaints.texts == []
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", ["desk", "phone"])
-def test_every_page_is_clean(hits: TestStack, size: str, theme: str) -> None:
+def test_every_page_is_clean(hits: TestStack, size: str) -> None:
     """No page has a fault that axe finds, an error in its console, or a sideways scroll."""
-    hit(hits, f"clean-{size}-{theme}")
-    with signed_in(hits, size, theme) as (page, complaints):
+    hit(hits, f"clean-{size}")
+    with signed_in(hits, size) as (page, complaints):
         for path, content in PAGES.items():
             opened(page, path)
             page.locator(content).first.wait_for(timeout=20_000)
             page.get_by_test_id("live-pill").first.wait_for()
-            assert accessibility_faults(page) == [], path
-            assert not page.evaluate(WIDE), path
+            for theme in ("light", "dark"):
+                page.emulate_media(color_scheme=theme)
+                assert accessibility_faults(page) == [], (path, theme)
+                assert not page.evaluate(WIDE), (path, theme)
         assert complaints.texts == []

@@ -230,7 +230,11 @@ def ends_ms(key: PaneKey) -> int:
     return (start_s + res_s) * 1000
 
 
-@pytest.mark.parametrize("kill", [False, True], ids=["", "killed after each step"])
+@pytest.mark.parametrize(
+    "kill",
+    [False, pytest.param(True, marks=pytest.mark.disruption)],
+    ids=["", "killed after each step"],
+)
 @pytest.mark.parametrize("timeline", LOST, ids=lambda one: one.name[:40])
 def test_a_timeline_of_what_is_lost(
     broker: Broker, redis_url: str, tmp_path: Path, timeline: Timeline, kill: bool

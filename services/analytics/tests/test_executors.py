@@ -34,7 +34,10 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield world
 
 
-@pytest.fixture(params=[SHARED, APART], ids=["one disk", "a disk each"])
+@pytest.fixture(
+    params=[pytest.param(SHARED, marks=pytest.mark.disruption), APART],
+    ids=["one disk", "a disk each"],
+)
 def job(
     request: pytest.FixtureRequest, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Job]:

@@ -44,7 +44,9 @@ def send_some(world: World, seed: str) -> None:
     world.producer.flush(30)
 
 
-@pytest.mark.parametrize("wiped", [False, True])
+@pytest.mark.parametrize(
+    "wiped", [pytest.param(False, marks=pytest.mark.disruption), True], ids=["kept", "wiped"]
+)
 def test_all_else_is_counted_and_the_metric_comes_back(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wiped: bool
 ) -> None:

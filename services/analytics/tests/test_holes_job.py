@@ -25,6 +25,8 @@ from .live_job import METRIC, Job, World, assert_equal_to_the_log, recount, runn
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
 
+EVENTS = {"small": 3, "large": 300}
+
 
 def offsets_without_record(world: World) -> set[tuple[int, int]]:
     """Return partition and offset of what the log lacks."""
@@ -60,7 +62,22 @@ def told(job: Job) -> list[tuple[int, int]]:
     )
 
 
-def test_a_hole_is_told_and_counting_goes_on(tmp_path: Path) -> None:
+def await_told(world: World, job: Job) -> None:
+    """Return once all is counted, and all that is missing told after some readings."""
+    world.wait_counted()
+    missing = offsets_without_record(world)
+    assert_equal_to_the_log(world)
+    assert missing
+    assert told(job) == sorted(missing)
+    assert len(job.lines("offset_hole")) >= TRIES
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [["small"], pytest.param(["small", "large"], marks=pytest.mark.disruption)],
+    ids=" and ".join,
+)
+def test_a_hole_is_told_and_counting_goes_on(tmp_path: Path, sizes: list[str]) -> None:
     """In small batches and in large ones, with every record that is there counted once.
 
     So does the next process that lost its dedup state, and reads it back across the holes.
@@ -72,16 +89,11 @@ def test_a_hole_is_told_and_counting_goes_on(tmp_path: Path) -> None:
         job.start()
         try:
             world.wait_active("amount")
-            in_one_transaction(world, "small", 3)
-            world.wait_counted()
-            in_one_transaction(world, "large", 300)
-            world.wait_counted()
-            missing = offsets_without_record(world)
-            assert_equal_to_the_log(world)
-            assert missing
-            assert told(job) == sorted(missing)
+            for size in sizes:
+                in_one_transaction(world, size, EVENTS[size])
+                world.wait_counted()
+            await_told(world, job)
             assert world.fold().start().incomplete_before_ms > SystemClock().now_ms()
-            assert len(job.lines("offset_hole")) >= TRIES
 
             job.kill()
             job.log.unlink()
@@ -90,12 +102,9 @@ def test_a_hole_is_told_and_counting_goes_on(tmp_path: Path) -> None:
             job.settings = {"SHARDS": "2"}
             job.start()
             for i in range(12):
-                world.send(f"large-{i}", x=i, k=f"k{i % 4}", u="u")
+                world.send(f"{sizes[-1]}-{i % EVENTS[sizes[-1]]}", x=i, k=f"k{i % 4}", u="u")
                 world.send(f"after-{i}", x=i, k=f"k{i % 4}", u="u")
-            world.wait_counted()
-            assert_equal_to_the_log(world)
-            assert told(job) == sorted(missing)
-            assert len(job.lines("offset_hole")) >= TRIES
+            await_told(world, job)
         finally:
             job.kill()
 

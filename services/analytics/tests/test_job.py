@@ -141,6 +141,7 @@ class TestJob:
         job.start()
         world.wait_counted()
 
+    @pytest.mark.disruption
     def test_killed_in_the_middle_of_batches_it_ends_equal(self, world: World, job: Job) -> None:
         """Kill -9 of the whole tree under load, twice: no event lost, none counted twice."""
         world.define("again", METRIC.replace("amount", "again"))

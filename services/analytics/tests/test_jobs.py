@@ -155,7 +155,10 @@ class TestReplay:
         panes = world.panes(world.vid("amount"), 60)
         assert sum(n for (_s, _z, series), (n, _x) in panes.items() if series == "=mended") == 30
 
-    @pytest.mark.parametrize(("how", "attempts"), [("killed", 2), ("stopped", 1)])
+    @pytest.mark.parametrize(
+        ("how", "attempts"),
+        [pytest.param("killed", 2, marks=pytest.mark.disruption), ("stopped", 1)],
+    )
     def test_a_replay_goes_on_in_the_next_driver_and_puts_nothing_back_twice(
         self, world: World, job: Job, jobs: Jobs, how: str, attempts: int
     ) -> None:
