@@ -118,9 +118,18 @@ class Load:
     def _bad_items(self) -> list[dict[str, Any]]:
         """Return items that are stored and quarantined: their time is none."""
         return [
-            {**self.events(0)[0], "id": f"{self.seed}-bad-{self.acknowledged}-{n}", "time": "none"}
-            for n in range(self.bad)
+            {**self.events(0)[0], "id": name, "time": "none"}
+            for name in self._bad_ids(self.acknowledged)
         ]
+
+    def _bad_ids(self, first: int) -> list[str]:
+        """Return the ids of what cannot be used, of the batch that begins with event `first`."""
+        return [f"{self.seed}-bad-{first}-{n}" for n in range(self.bad)]
+
+    def refused(self) -> list[str]:
+        """Return the ids of all items that cannot be used and were answered 2xx."""
+        stored = {first for first, _count, _time in self.batches if first < self.acknowledged}
+        return [name for first in sorted(stored) for name in self._bad_ids(first)]
 
     def _run(self) -> None:
         next_s = time.monotonic()

@@ -1,7 +1,8 @@
 """What must hold after every fault, and while it lasts (RELIABILITY 1 and 3).
 
-The numbers are held against the recount (`recount.py`), which knows nothing of Weir. For an
-event that is missing it is said where it stopped.
+The numbers are held against the recount (`recount.py`), which knows nothing of Weir; `judge.py`
+says what is wrong with what is read here. For an event that is missing it is said where it
+stopped.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from account import Account, LogRecord, account_for, epoch_ms, read_log
+from disruption.judge import Watch, age_untold, refused, stored, uncounted, unlisted
 from disruption.rig import PACE, Rig
 from equality import AGGREGATES, PANE_MS, SPEC, is_filled
 from load import GROUPS, TYPE, Load
 from recount import Api, compare, compare_ledger, pane_query, panes_of
+from weir.clock import SystemClock
 
 RECOVERY_S = 120.0 * PACE
 LOOK_S = 0.5
@@ -32,7 +35,7 @@ class Reader:
 
     A pane's count never falls within an epoch, and is never more than what was sent of its
     group with a time in it. Where Redis itself goes back, nobody knows until the driver has
-    found out and begun an epoch: then counts may fall.
+    found out and begun an epoch: then counts may fall. Numbers that are old say so (I10).
 
     Attributes:
         may_fall: Whether the fault takes Redis back in time.
@@ -49,8 +52,7 @@ class Reader:
     def __post_init__(self) -> None:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        self._seen: dict[Any, int] = {}
-        self._epoch = 0
+        self._watch = Watch()
         self._from_ms = epoch_ms(self.load.events(0)[0]["time"]) // PANE_MS * PANE_MS
         # What was sent, by group and end of the pane; and how many batches of it are in there.
         self._sent: Counter[tuple[str, int]] = Counter()
@@ -78,6 +80,7 @@ class Reader:
     def _look(self, api: Api) -> None:
         span = (self._from_ms, self._from_ms + 3_600_000)
         body = pane_counts(span)
+        asked_ms = SystemClock().now_ms()
         answer = api.call("POST", "/query", body)
         sent = self._most()
         found = {
@@ -87,14 +90,8 @@ class Reader:
             if count is not None  # not known, which is not 0
         }
         self.looks += 1
-        if answer["epoch"] == self._epoch and not self.may_fall:
-            for key, count in self._seen.items():
-                if found.get(key, count) < count:
-                    self.wrong.append(f"pane {key} fell from {count} to {found[key]}")
-        for key, count in found.items():
-            if count > sent[key]:
-                self.wrong.append(f"pane {key} has {count} events, {sent[key]} were sent")
-        self._epoch, self._seen = answer["epoch"], found
+        self.wrong += age_untold(answer["fresh"], asked_ms)
+        self.wrong += self._watch.take(answer["epoch"], found, sent, may_fall=self.may_fall)
 
     def _most(self) -> Counter[tuple[str, int]]:
         """Return how many events were sent up to now, by group and end of their pane."""
@@ -122,7 +119,7 @@ def assert_holds(
     before: Counter[tuple[str, str]],
     recovery_s: float = RECOVERY_S,
 ) -> None:
-    """Assert I1 to I6, I16, and that nothing was logged as an error but what is listed.
+    """Assert I1 to I6, I10, I16, and that nothing was logged as an error but what is listed.
 
     Args:
         rig: The stack, healed; the load has ended.
@@ -135,17 +132,21 @@ def assert_holds(
     account = await_counted(rig, time.monotonic(), recovery_s)
     records = read_log(rig.kafka_bootstrap)
     events = [event for event in account.counted if event["type"] == TYPE]
-    assert_stored(rig, load, records, events)
+    # Not a test module, so pytest shows no values by itself.
+    wrong = stored([event["data"]["n"] for event in events], load.acknowledged, load.sent)
+    assert not wrong, f"{wrong[:3]}; {where_it_stopped(rig, records, wrong[0])}"
+    ids = (event["id"] for event in account.counted)
+    wrong = refused(records, f"{load.seed}-bad-", load.refused(), ids)
+    assert not wrong, f"what was refused must be kept and not count: {wrong[:3]}"
     api = Api(rig.dashboard_url, rig.key)
     result = compare(api, panes_of(events, SPEC, PANE_MS), SPEC, AGGREGATES, PANE_MS)
-    # Not a test module, so pytest shows no values by itself.
     assert result.mismatches == [], f"panes must equal the recount: {result.mismatches[:3]}"
     assert result.points >= GROUPS
     if reader is not None:
         assert reader.wrong == [], f"what was served during the fault: {reader.wrong[:3]}"
         assert reader.looks > 0, "the numbers could not be read during the fault"
-    unlisted = [one for one in rig.errors() - before if one[1] not in set(errors)]
-    assert not unlisted, f"errors must be listed by the fault: {sorted(unlisted)}"
+    wrong = unlisted(rig.errors(), before, errors)
+    assert not wrong, f"errors must be listed by the fault: {wrong}"
 
 
 def await_counted(rig: Rig, began_s: float, timeout_s: float = RECOVERY_S) -> Account:
@@ -158,46 +159,26 @@ def await_counted(rig: Rig, began_s: float, timeout_s: float = RECOVERY_S) -> Ac
     api = Api(rig.dashboard_url, rig.key)
     while True:
         account = account_for(read_log(rig.kafka_bootstrap), tenant=TENANT)
-        wanted = "ledger and log must agree"
         try:
             differences = compare_ledger(api, account).mismatches
-            if not differences:
-                wanted = "what was lost must be counted again"
-                differences = [] if is_whole(rig) else [str(rig.fresh())]
+            wrong = uncounted(differences, rig.fresh()["status"], is_filled=is_filled(rig))
         except OSError as error:
-            differences = [str(error)]
-        if not differences:
+            wrong = [str(error)]
+        if not wrong:
             return account
         if time.monotonic() - began_s > timeout_s:
-            msg = f"{wanted} {timeout_s:g} s after healing: {differences[:5]}"
+            msg = f"{timeout_s:g} s after healing: {wrong[:5]}"
             raise AssertionError(msg)
         time.sleep(0.5)
 
 
-def is_whole(rig: Rig) -> bool:
-    """Tell whether the load's panes are there, none of them being counted again."""
-    return rig.fresh()["status"] not in ("rebuilding", "stale") and is_filled(rig)
-
-
-def assert_stored(
-    rig: Rig, load: Load, records: list[LogRecord], events: list[dict[str, Any]]
-) -> None:
-    """Assert that what was acknowledged is counted once, and nothing else (I1 to I3)."""
-    numbers = [event["data"]["n"] for event in events]
-    unique = set(numbers)
-    assert len(unique) == len(numbers)
-    if missing := sorted(set(range(load.acknowledged)) - unique):
-        msg = f"event {missing[0]}: {where_it_stopped(rig, records, missing[0])}"
-        raise AssertionError(msg)
-    assert unique <= set(range(load.sent)), "the log holds events that were not sent"
-
-
-def where_it_stopped(rig: Rig, records: list[LogRecord], number: int) -> str:
-    """Return how far an event that is not counted has come."""
+def where_it_stopped(rig: Rig, records: list[LogRecord], wrong: str) -> str:
+    """Return how far the event has come that words of `stored` are about."""
+    number = wrong.removeprefix("event ").partition(":")[0].partition(" ")[0]
     needle = f'"id":"{rig.seed}-{number}"'.encode()
     found = [one for one in records if one.value and needle in one.value.replace(b" ", b"")]
     if not found:
-        return "acknowledged, and not in the log"
+        return "it is not in the log"
     if any("weir-reason" in one.headers for one in found):
-        return f"quarantined, at {found[0].partition}:{found[0].offset}"
-    return f"in the log at {[(one.partition, one.offset) for one in found]}, not counted"
+        return f"it is quarantined, at {found[0].partition}:{found[0].offset}"
+    return f"it is in the log at {[(one.partition, one.offset) for one in found]}"

@@ -1,0 +1,143 @@
+"""What is judged after a fault, and while it lasts: pure, so that each judgement is seen red.
+
+`checker.py` reads what is judged here. What must not be is returned in words; nothing is wrong
+where there are none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from account import LogRecord
+
+PaneKey = tuple[str, int]
+
+# Within this long a stall must be told (I10).
+TOLD_MS = 10_000
+_ID = re.compile(rb'"id"\s*:\s*"([^"]*)"')
+
+
+class Watch:
+    """The counts that were served during a fault, look after look (I6).
+
+    A pane's count never falls within an epoch, and is never more than what was sent of it.
+    """
+
+    def __init__(self) -> None:
+        self._seen: Mapping[PaneKey, int] = {}
+        self._epoch = 0
+
+    def take(
+        self,
+        epoch: int,
+        found: Mapping[PaneKey, int],
+        sent: Mapping[PaneKey, int],
+        *,
+        may_fall: bool = False,
+    ) -> list[str]:
+        """Judge one look.
+
+        Args:
+            epoch: The epoch that was served.
+            found: The counts, of panes of which one is known.
+            sent: How many events were sent up to now that lie in each pane.
+            may_fall: Whether the fault takes Redis back in time.
+        """
+        wrong: list[str] = []
+        if epoch == self._epoch and not may_fall:
+            for key, count in self._seen.items():
+                if found.get(key, count) < count:
+                    wrong.append(f"pane {key} fell from {count} to {found[key]}")
+        for key, count in found.items():
+            if count > sent.get(key, 0):
+                wrong.append(f"pane {key} has {count} events, {sent.get(key, 0)} were sent")
+        self._epoch, self._seen = epoch, found
+        return wrong
+
+
+def age_untold(fresh: Mapping[str, Any], asked_ms: int) -> list[str]:
+    """Judge whether numbers that are old are called so, and since when (I10).
+
+    Args:
+        fresh: What an answer says of its freshness.
+        asked_ms: When it was asked for, so before it was made.
+    """
+    through_ms, status = fresh["processed_through_ms"], fresh["status"]
+    if through_ms is not None and asked_ms - through_ms <= TOLD_MS:
+        return []
+    if status == "rebuilding" or (status in ("behind", "stale") and fresh["since_ms"] is not None):
+        return []
+    age = "unknown" if through_ms is None else f"{asked_ms - through_ms} ms"
+    return [f"numbers whose age is {age} are called {status}, since {fresh['since_ms']}"]
+
+
+def stored(numbers: Sequence[int], acknowledged: int, sent: int) -> list[str]:
+    """Judge the numbers of the events that count: each acknowledged one once, no other (I1 to I3).
+
+    The words of a missing event begin with `event <number>:`.
+    """
+    times = Counter(numbers)
+    wrong = [f"event {n} counts {count} times" for n, count in sorted(times.items()) if count > 1]
+    wrong += [f"event {n}: it does not count" for n in range(acknowledged) if n not in times]
+    wrong += [f"event {n} counts and was not sent" for n in sorted(times) if not 0 <= n < sent]
+    return wrong
+
+
+def refused(
+    records: Iterable[LogRecord], prefix: str, acknowledged: Iterable[str], counted: Iterable[str]
+) -> list[str]:
+    """Judge the items that were accepted only to be quarantined (I1, I2).
+
+    Each that was answered 2xx is in the log, as a refused item and never as an event; none of
+    them counts.
+
+    Args:
+        records: The log.
+        prefix: What the ids of all such items begin with.
+        acknowledged: The ids of those that were answered 2xx.
+        counted: The ids of all events that count.
+    """
+    as_refused: set[str] = set()
+    as_event: set[str] = set()
+    for record in records:
+        found = _ID.search(record.value or b"")
+        name = found.group(1).decode(errors="replace") if found else ""
+        if name.startswith(prefix):
+            (as_refused if "weir-reason" in record.headers else as_event).add(name)
+    lost = (one for one in acknowledged if one not in as_refused)
+    wrong = [f"refused item {one} is not in the log" for one in lost]
+    wrong += [f"refused item {one} is in the log as an event" for one in sorted(as_event)]
+    wrong += [f"refused item {one} counts" for one in counted if one.startswith(prefix)]
+    return wrong
+
+
+def unlisted(
+    now: Counter[tuple[str, str]], before: Counter[tuple[str, str]], listed: Iterable[str]
+) -> list[str]:
+    """Judge what was logged as an error: only what a fault may bring about.
+
+    Args:
+        now: By part and event, how often.
+        before: The same, before the fault.
+        listed: The events that the fault may log.
+    """
+    allowed = set(listed)
+    found = sorted(one for one in now - before if one[1] not in allowed)
+    return [f"{part} logged {event}, which this fault does not list" for part, event in found]
+
+
+def uncounted(differences: Sequence[str], status: str, *, is_filled: bool) -> list[str]:
+    """Judge whether all of the log is counted, and what was lost counted again (I4, I16).
+
+    Args:
+        differences: Of the served ledger from the account of the log.
+        status: What the numbers' freshness is called.
+        is_filled: Whether the load's metric holds the log.
+    """
+    wrong = [f"ledger and log must agree: {one}" for one in differences]
+    if not wrong and (status in ("rebuilding", "stale") or not is_filled):
+        wrong = [f"what was lost must be counted again: {status}, filled: {is_filled}"]
+    return wrong

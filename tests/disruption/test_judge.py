@@ -1,0 +1,237 @@
+"""The judgements after a fault: each passes what is right, and fails on its own fault."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from account import LogRecord
+from disruption.judge import TOLD_MS, Watch, age_untold, refused, stored, uncounted, unlisted
+from equality import AGGREGATES, PANE_MS, SPEC
+from load import GROUPS, TYPE, Load
+from recount import Api, compare, panes_of
+
+NOW_MS = 1_800_000_000_000
+PANE = ("g1", NOW_MS + PANE_MS)
+
+
+class TestStored:
+    def test_each_acknowledged_event_once(self) -> None:
+        """What was sent and not answered may count, or not."""
+        assert stored([2, 0, 1], 3, 3) == []
+        assert stored([0, 1, 2, 4], 3, 5) == []
+
+    @pytest.mark.parametrize(
+        ("numbers", "wrong"),
+        [
+            ([0, 2], "event 1: it does not count"),
+            ([0, 1, 1, 2], "event 1 counts 2 times"),
+            ([0, 1, 2, 5], "event 5 counts and was not sent"),
+            ([0, 1, 2, -1], "event -1 counts and was not sent"),
+            ([], "event 0: it does not count"),
+        ],
+    )
+    def test_lost_double_and_invented(self, numbers: list[int], wrong: str) -> None:
+        """I1, I3, I2: an event that is missing, one that counts twice, one nobody sent."""
+        assert wrong in stored(numbers, 3, 5)
+
+
+class TestRefused:
+    PREFIX = "7-bad-"
+
+    def judged(self, *records: LogRecord, counted: tuple[str, ...] = ()) -> list[str]:
+        """Judge a log to which item 0 was acknowledged."""
+        return refused(records, self.PREFIX, ["7-bad-0"], counted)
+
+    def record(self, name: str, *, reason: bool) -> LogRecord:
+        """Return the record of an item."""
+        headers = {"weir-reason": b"time_invalid"} if reason else {"weir-tail": b"1"}
+        return LogRecord(0, 0, NOW_MS, headers, b'{"specversion":"1.0","id": "%b"}' % name.encode())
+
+    def test_kept_and_not_counted(self) -> None:
+        """It may be there several times, since what is refused has no identity; ticks are none."""
+        item = self.record("7-bad-0", reason=True)
+        tick = LogRecord(0, 1, NOW_MS, {"weir-tick": b"1"}, None)
+        other = self.record("7-0", reason=False)
+        unknown = self.record("7-bad-1", reason=True)
+        assert self.judged(item, item, tick, other, unknown, counted=("7-0",)) == []
+
+    def test_lost_stored_as_an_event_and_counted(self) -> None:
+        """I1 and I2 of what is answered 2xx only to be quarantined."""
+        item, event = (self.record("7-bad-0", reason=reason) for reason in (True, False))
+        assert self.judged() == ["refused item 7-bad-0 is not in the log"]
+        assert self.judged(item, event) == ["refused item 7-bad-0 is in the log as an event"]
+        assert self.judged(item, counted=("7-bad-0",)) == ["refused item 7-bad-0 counts"]
+
+    def test_the_load_knows_what_was_acknowledged(self) -> None:
+        """Of each batch that was answered 2xx, not of the one that was cut off."""
+        load = Load("http://nowhere", "key", "7", batch=2, bad=2, acknowledged=4)
+        load.batches = [(0, 2, ""), (2, 2, ""), (4, 2, "")]
+        assert load.refused() == ["7-bad-0-0", "7-bad-0-1", "7-bad-2-0", "7-bad-2-1"]
+
+
+class TestWatch:
+    def test_counts_that_grow(self) -> None:
+        """Up to what was sent; a pane that is not known for a while has not fallen."""
+        watch = Watch()
+        for found in ({PANE: 3}, {PANE: 3}, {}, {PANE: 5}):
+            assert watch.take(1, found, {PANE: 5}) == []
+
+    def test_a_pane_that_fell(self) -> None:
+        """I6: within an epoch, unless Redis itself was taken back."""
+        for epoch, may_fall, wrong in ((1, False, 1), (2, False, 0), (1, True, 0)):
+            watch = Watch()
+            watch.take(1, {PANE: 3}, {PANE: 5})
+            found = watch.take(epoch, {PANE: 2}, {PANE: 5}, may_fall=may_fall)
+            assert found == [f"pane {PANE} fell from 3 to 2"] * wrong
+
+    def test_more_than_was_sent(self) -> None:
+        """I6: in a pane, and in one to which nothing was sent; also where counts may fall."""
+        found = Watch().take(1, {PANE: 6, ("g2", 0): 1}, {PANE: 5}, may_fall=True)
+        assert found == [
+            f"pane {PANE} has 6 events, 5 were sent",
+            "pane ('g2', 0) has 1 events, 0 were sent",
+        ]
+
+
+class TestAge:
+    @pytest.mark.parametrize(
+        ("age_ms", "status", "since_ms"),
+        [
+            (TOLD_MS, "live", None),
+            (TOLD_MS + 1, "behind", 1),
+            (TOLD_MS + 1, "stale", 1),
+            (None, "stale", 1),
+            (TOLD_MS + 1, "rebuilding", None),
+        ],
+    )
+    def test_it_is_told(self, age_ms: int | None, status: str, since_ms: int | None) -> None:
+        """I10: from ten seconds on, with since when; what is counted again says that instead."""
+        assert age_untold(self.fresh(age_ms, status, since_ms), NOW_MS) == []
+
+    @pytest.mark.parametrize(
+        ("age_ms", "status", "since_ms"),
+        [(TOLD_MS + 1, "live", None), (None, "live", None), (TOLD_MS + 1, "stale", None)],
+    )
+    def test_it_is_not(self, age_ms: int | None, status: str, since_ms: int | None) -> None:
+        """Old numbers that are called live, or old since nobody knows when."""
+        (wrong,) = age_untold(self.fresh(age_ms, status, since_ms), NOW_MS)
+        assert wrong.endswith(f"are called {status}, since None")
+
+    def fresh(self, age_ms: int | None, status: str, since_ms: int | None) -> dict[str, Any]:
+        """Return the freshness of an answer."""
+        through_ms = None if age_ms is None else NOW_MS - age_ms
+        return {"processed_through_ms": through_ms, "status": status, "since_ms": since_ms}
+
+
+class TestErrors:
+    def test_what_is_listed_or_was_there_before(self) -> None:
+        """An error of before is none of this fault's."""
+        before = Counter({("panes", "old"): 2})
+        now = before + Counter({("panes", "verdict"): 3})
+        assert unlisted(now, before, ["verdict"]) == []
+
+    def test_what_is_not(self) -> None:
+        """Also one more of those that were there before."""
+        before = Counter({("panes", "old"): 2})
+        now = Counter({("panes", "old"): 3, ("ingest", "traceback"): 1})
+        assert unlisted(now, before, ["verdict"]) == [
+            "ingest logged traceback, which this fault does not list",
+            "panes logged old, which this fault does not list",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("differences", "status", "filled", "wrong"),
+    [
+        ([], "live", True, 0),
+        ([], "behind", True, 0),
+        (["minute 0: {}, is {'counted': 1}"], "live", True, 1),
+        ([], "rebuilding", True, 1),
+        ([], "stale", True, 1),
+        ([], "live", False, 1),
+    ],
+)
+def test_all_is_counted(differences: list[str], status: str, filled: bool, wrong: int) -> None:
+    """I4 and I16: no difference in the ledger, and nothing that is still counted again."""
+    assert len(uncounted(differences, status, is_filled=filled)) == wrong
+
+
+# Of each group n the values n and n + GROUPS; the later one came later.
+WORTH: dict[str, Any] = {
+    "count": lambda _: 2,
+    "sum": lambda n: 2 * n + GROUPS,
+    "min": lambda n: n,
+    "max": lambda n: n + GROUPS,
+    "avg": lambda n: n + GROUPS / 2,
+    "stddev": lambda _: GROUPS / 2,
+    "last": lambda n: n + GROUPS,
+}
+
+
+class Served(Api):
+    """Serves panes of the load's metric, one aggregate of them wrong if asked to."""
+
+    def __init__(self, wrong: str = "", by: float = 0.0, events: int = 2) -> None:
+        super().__init__("http://nowhere", "key")
+        self.wrong, self.by, self.events = wrong, by, events
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:  # noqa: ARG002
+        """Answer a query."""
+        name = body["aggregate"]
+        off = self.by if name == self.wrong else 0.0
+        series = [
+            {
+                "by": {"group": f"g{n}"},
+                "value": [WORTH[name](n) + off],
+                **{"low": [None], "high": [None], "state": "f"},
+                "count": [self.events],
+            }
+            for n in range(GROUPS)
+        ]
+        return {"t_ms": [NOW_MS + PANE_MS], "series": series}
+
+
+class TestPanes:
+    def panes(self) -> Any:
+        """Return the load's panes, by the recount."""
+        events = [
+            {
+                "type": TYPE,
+                "id": f"7-{n}",
+                "source": "/load",
+                "_time_ms": NOW_MS + n,
+                "data": {"n": n, "group": f"g{n % GROUPS}"},
+            }
+            for n in range(2 * GROUPS)
+        ]
+        return panes_of(events, SPEC, PANE_MS)
+
+    def test_equal(self) -> None:
+        """Every aggregate that the load's metric has."""
+        found = compare(Served(), self.panes(), SPEC, AGGREGATES, PANE_MS)
+        assert found.mismatches == []
+        assert found.points == GROUPS * len(AGGREGATES)
+
+    @pytest.mark.parametrize("aggregate", AGGREGATES)
+    def test_off_by_one(self, aggregate: str) -> None:
+        """I5: each aggregate is seen to be wrong, in every group."""
+        found = compare(Served(aggregate, by=1), self.panes(), SPEC, AGGREGATES, PANE_MS)
+        assert len(found.mismatches) == GROUPS
+        assert all(text.startswith(f"load {aggregate} ") for text in found.mismatches)
+
+    def test_another_number_of_events(self) -> None:
+        """The right sum of too many events is wrong all the same."""
+        found = compare(Served(events=3), self.panes(), SPEC, ("sum",), PANE_MS)
+        assert len(found.mismatches) == GROUPS
+
+    def test_one_that_is_missing_and_one_too_many(self) -> None:
+        """A pane that is not served, and one that nothing was sent to."""
+        panes = self.panes()
+        (key, pane), *rest = panes.items()
+        found = compare(Served(), {(NOW_MS, ("g9",)): pane, **panes}, SPEC, ("sum",), PANE_MS)
+        assert len(found.mismatches) == 1
+        found = compare(Served(), dict(rest), SPEC, ("sum",), PANE_MS)
+        assert len(found.mismatches) == 1
+        assert str(key) in found.mismatches[0]
