@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from weir.commit_found import Planned
 
-from .commit_driver import Driver, Rules, published
+from .commit_attempt import Rules, published
+from .commit_driver import Driver
 from .commit_world import (
     LEDGER,
     PARTITIONS,
@@ -237,12 +238,20 @@ class Run:
                 world.wrongs.append(f"I5: shard {shard} is not the sum of its parts")
             if any(n > should.get(key, 0) for key, n in holds.items()):
                 world.wrongs.append(f"I3: shard {shard} holds more than the log held")
+        self._check_former(said)
         rows = [(k, n) for image in world.shards for k, n in image.panes.items()]
         received = sum(event.shard >= 0 for records in world.log for event in records)
         if not said and sum(n for (vid, _), n in rows if vid == LEDGER) != received:
             world.wrongs.append("I4: the ledger does not add up to what was received")
         if world.lossless and not world.levelled:
             self._check_corrections()
+
+    def _check_former(self, said: int) -> None:
+        """Check that panes are told to lack what a log held that is gone, and was counted."""
+        counted = {record.topic for record in self.world.definitions if record.kind == "start"}
+        for topic, events in enumerate(self.world.former):
+            if topic in counted and any(one.counted and one.pane >= said for one in events):
+                self.world.wrongs.append("I13: panes lack a former log, and nobody says so")
 
     def _check_corrections(self) -> None:
         world = self.world

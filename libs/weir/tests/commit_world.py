@@ -63,8 +63,9 @@ class Definition(NamedTuple):
     """A record of `weir.definitions`: of a driver, or a version's text.
 
     `cut` of a takeover: panes from there are the version's own, earlier ones stay with the
-    version before. `topic` says of which log the offsets are, counted from 0. `incomplete` of a
-    start: earlier panes may lack what retention took. A person's `adopt` is used up by `adopted`.
+    version before. `topic` says of which log the offsets are, counted from 0; of a start, which
+    one its epoch counts. `incomplete` of a start: earlier panes may lack what the log has lost. A
+    person's `adopt` is used up by `adopted`.
     """
 
     kind: str
@@ -107,6 +108,7 @@ class World:
         self.log: list[list[Event]] = [[] for _ in range(PARTITIONS)]
         # How often the topic was created anew; and what of its log is still there.
         self.topic, self.first = 0, dict.fromkeys(range(PARTITIONS), 0)
+        self.former: list[list[Event]] = []
         self.stands_still = False
         self.now = 0
         self.seen: list[dict[int, int]] = [{} for _ in range(PARTITIONS)]
@@ -162,6 +164,7 @@ class World:
     def create_anew(self) -> None:
         """Delete the topic, and create it under the same name."""
         self.lossless = False
+        self.former.append([event for records in self.log for event in records])
         self.topic += 1
         self.log = [[] for _ in range(PARTITIONS)]
         self.first = dict.fromkeys(range(PARTITIONS), 0)
@@ -213,8 +216,12 @@ class World:
         starts = [d for d in self.definitions if d.kind == "start"]
         return starts[-1] if starts else None
 
-    def activations(self) -> dict[int, Definition]:
-        """Return by version its first activation that had the right to be written."""
+    def activations(self, *, heed: bool = True) -> dict[int, Definition]:
+        """Return by version its first activation that had the right to be written.
+
+        Args:
+            heed: Take the offsets of one that is of another log for what they are: nothing.
+        """
         for record in self.definitions[self._folded :]:
             if record.kind == "start":
                 self._latest = self._folded
@@ -227,7 +234,7 @@ class World:
             elif record.kind == "stop" and record.fence == self._latest:
                 self._stops.setdefault(record.vid, record)
             self._folded += 1
-        return self._of_this_log(self._active)
+        return self._of_this_log(self._active) if heed else self._active
 
     def _of_this_log(self, records: dict[int, Definition]) -> dict[int, Definition]:
         """Return records; the offsets of one that is of another log say nothing of this one."""

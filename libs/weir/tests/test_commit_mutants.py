@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import pytest
 from msgspec import structs
-from weir.commit import Mark, ShardState, Verdict, decide
+from weir.commit import Mark, ShardState, Verdict, decide, same_offsets
 from weir.commit_found import Found, Recovery
 from weir.commit_recovery import reconcile
 
-from .commit_driver import Rules
+from .commit_attempt import Rules
 from .commit_simulation import Faults, run
 from .commit_world import Range, World
 
@@ -106,8 +106,34 @@ def reconcile_any_log(found: Found) -> Recovery:
 
 
 def reconcile_unasked(found: Found) -> Recovery:
-    """Give up what is gone without a person's decision, and without a word."""
-    return replace(reconcile(replace(found, adopt=True)), gaps=())
+    """Go on with whatever log there is, as if somebody had decided to."""
+    return reconcile(replace(found, adopt=True))
+
+
+def nothing_is_gone(found: Found) -> Recovery:
+    """Name nothing that a recovery passes."""
+    return replace(reconcile(found), gaps=(), given_up=False)
+
+
+def only_retention_takes(found: Found) -> Recovery:
+    """Take a log that is adopted for complete from its start on."""
+    return replace(reconcile(found), given_up=False)
+
+
+def marks_alone_know(found: Found) -> Recovery:
+    """Take any log for the one that was counted where no shard has a mark."""
+    return reconcile(replace(found, counted_id=None))
+
+
+def keeps_any_committed_checkpoint(found: Found) -> Recovery:
+    """Go on with a checkpoint that stands where the shards do, wherever the log begins."""
+    recovery, plan = reconcile(found), found.checkpoint
+    ends = [mark.end for mark in found.marks if mark]
+    if not found.adopt or plan is None or not plan.committed or recovery.clear:
+        return recovery
+    if not all(same_offsets(end, plan.to_offsets) for end in ends):
+        return recovery
+    return Recovery(Verdict.OK, "kept", keep_checkpoint=True, target=dict(plan.to_offsets))
 
 
 ON_THE_CHAIN = (Verdict.OK, Verdict.DONE, Verdict.BEHIND, Verdict.REWIND)
@@ -191,9 +217,33 @@ MUTANTS: dict[str, tuple[Rules, Faults]] = {
         Rules(tells_overtaken=False),
         replace(CALM, retention=0.03, wipe=0.02, version=0.03, events=0.5),
     ),
-    "what is gone is given up unasked and untold": (
+    "what is gone is given up unasked": (
         Rules(reconcile=reconcile_unasked),
-        replace(CALM, retention=0.03, pause=0.03, second=0.02, events=0.5),
+        replace(CALM, anew=0.01, retention=0.02, crash=0.02),
+    ),
+    "what is gone is not named": (
+        Rules(reconcile=nothing_is_gone),
+        replace(CALM, retention=0.02, crash=0.02, pause=0.02),
+    ),
+    "a log that is adopted is complete": (
+        Rules(reconcile=only_retention_takes),
+        replace(CALM, anew=0.02, events=0.5),
+    ),
+    "with Redis emptied any log is the one that was counted": (
+        Rules(reconcile=marks_alone_know),
+        replace(CALM, anew=0.02, wipe=0.05, crash=0.05, events=0.5),
+    ),
+    "panes before a hole are not incomplete": (
+        Rules(tells_gone=False),
+        replace(CALM, anew=0.01, retention=0.02),
+    ),
+    "offsets of another log are heeded": (
+        Rules(heeds_topic=False),
+        replace(CALM, anew=0.006, version=0.06, events=0.5, steps=300),
+    ),
+    "a committed checkpoint is kept though the log begins later": (
+        Rules(reconcile=keeps_any_committed_checkpoint),
+        replace(CALM, retention=0.05, pause=0.03),
     ),
     "older mark is accepted": (Rules(decide=older_mark_is_accepted), replace(CALM, tail=0.02)),
 }

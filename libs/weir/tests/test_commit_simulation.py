@@ -8,7 +8,7 @@ from weir.commit import ShardState, Verdict, decide
 from weir.commit_found import Found, Recovery
 from weir.commit_recovery import reconcile
 
-from .commit_driver import Rules
+from .commit_attempt import Rules
 from .commit_simulation import CORRECT, Faults, Run, run
 from .commit_world import Range
 

@@ -90,15 +90,12 @@ def incomplete_before_ms(
 
 def _foreign(marks: Sequence[Mark], found: Found) -> str:
     log = found.log
-    # Without any mark, the word of the last epoch: Redis may have been emptied as well.
-    counted = [mark.topic_id for mark in marks] or [found.counted_id or log.topic_id]
-    for topic_id in counted:
-        if topic_id != log.topic_id:
-            return (
-                f"marks must be of topic id {log.topic_id}, got {topic_id}: the topic was "
-                "created anew; go on only by a recorded adopt, which counts the new log from its "
-                "start and gives the old panes up"
-            )
+    if others := _counted_ids(found) - {log.topic_id}:
+        return (
+            f"marks must be of topic id {log.topic_id}, got {', '.join(sorted(others))}: the topic "
+            "was created anew; go on only by a recorded adopt, which counts the new log from its "
+            "start and gives the old panes up"
+        )
     end = furthest([mark.end for mark in marks])
     beyond = [f"{p}: {n} > {log.end.get(p, 0)}" for p, n in end.items() if n > log.end.get(p, 0)]
     if beyond:
@@ -107,6 +104,13 @@ def _foreign(marks: Sequence[Mark], found: Found) -> str:
             "short; go on only by a recorded adopt, which counts the log from its start"
         )
     return ""
+
+
+def _counted_ids(found: Found) -> set[str]:
+    """Return the ids of the logs that were counted, this one's if nobody knows."""
+    marks = {mark.topic_id for mark in found.marks if mark is not None}
+    # Without any mark, the word of the last epoch: Redis may have been emptied as well.
+    return marks or {found.counted_id or found.log.topic_id}
 
 
 def _gone(marks: Sequence[Mark], log: LogBounds) -> str:
@@ -179,7 +183,7 @@ def _rebuild(found: Found, lost: _Lost) -> Recovery:
         keep_checkpoint=_checkpoint_fits([target], found),
         target=target,
         gaps=tuple(sorted((*gaps, *_gaps(levels, start)), key=lambda gap: gap.partition)),
-        given_up=bool(given_up) or found.counted_id not in (None, found.log.topic_id),
+        given_up=bool(given_up) or _counted_ids(found) != {found.log.topic_id},
     )
 
 
