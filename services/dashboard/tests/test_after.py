@@ -137,3 +137,19 @@ class TestAfter:
         assert waiting[0].answer is not None
         assert waiting[0].answer.headers["retry-after"] == "1"
         assert not turns._waiting
+
+    def test_who_goes_away_waits_no_longer(
+        self,
+        running: Running,
+        engine: Engine,
+        metric: tuple[str, int],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Else a page that was left and opened again would be refused for what it left."""
+        monkeypatch.setattr(query, "TIMEOUT_S", 600.0)
+        engine.commit(received=1)
+        turns = running.dashboard.context.turns
+        for _ in range(2):
+            with running.client() as http, pytest.raises(httpx.ReadTimeout):
+                http.post("/query", json=asked(metric[0], after="0:99"), timeout=0.5)
+        wait_until(lambda: not turns._waiting, timeout_s=10, what="nobody to wait")

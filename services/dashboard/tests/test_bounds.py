@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message
 from weir import names
 from weir.problems import ProblemError, Reason
 from weir.rows import Row, encode
 from weir_dashboard import turns
-from weir_dashboard.turns import Turns
+from weir_dashboard.turns import Turns, while_there
 from weir_reading import panes as store
 from weir_reading.panes import PaneId, Panes
 from weir_reading.threads import in_thread
@@ -162,6 +164,41 @@ class TestTurns:
             monkeypatch.setattr(turns, "TIMEOUT_S", 10.0)
             await queue.take("last", noted())
             assert begun == [1]
+
+        asyncio.run(tried())
+
+    def test_a_turn_ends_with_who_waited_for_it(self) -> None:
+        """A page that asks anew on each change, and drops the old question, is never refused."""
+
+        async def left(queue: Turns) -> None:
+            gone = asyncio.Event()
+
+            async def receive() -> Message:
+                await gone.wait()
+                return {"type": "http.disconnect"}
+
+            begun, ended = asyncio.Event(), asyncio.Event()
+
+            async def worked() -> None:
+                begun.set()
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    ended.set()
+
+            request = Request({"type": "http"}, receive)
+            asking = asyncio.create_task(while_there(request, queue.take("a", worked())))
+            await begun.wait()
+            gone.set()
+            with pytest.raises(ClientDisconnect):
+                await asking
+            await ended.wait()
+
+        async def tried() -> None:
+            queue = Turns()
+            for _ in range(3 * turns.A_SESSION):
+                async with asyncio.timeout(5):
+                    await left(queue)
 
         asyncio.run(tried())
 

@@ -1,7 +1,9 @@
 """Turns: how many queries over HTTP are worked on at once, of a session and of all.
 
 A turn lasts until the work has really ended, also where its caller was told after 10 s
-that it took too long: a thread cannot be stopped, and what it holds is still held.
+that it took too long: a thread cannot be stopped, and what it holds is still held. Work
+that nobody waits for any more ends at its next step: a page that asks anew on every
+change leaves no queue of old questions behind.
 """
 
 from __future__ import annotations
@@ -12,14 +14,45 @@ from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
+from starlette.requests import ClientDisconnect, Request
 from weir.problems import ProblemError, Reason
 
 TIMEOUT_S = 10.0
 A_SESSION = 6
 # Of all sessions: each may hold much memory, and shares the interpreter with the live hub.
 AT_ONCE = 4
+
+T = TypeVar("T")
+
+
+async def while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Return what work returns; cancel it if its client goes away.
+
+    Args:
+        request: Whose body has been read: what still can come is that the client has gone.
+        work: What the client waits for; must have no effect that it would miss.
+
+    Raises:
+        ClientDisconnect: If the client has gone; nobody sees an answer.
+    """
+    working = asyncio.create_task(work)
+    gone = asyncio.create_task(_gone(request))
+    try:
+        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise ClientDisconnect
+    finally:
+        gone.cancel()
+        working.cancel()
+
+
+async def _gone(request: Request) -> None:
+    """Return once the client has closed its connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 class Turns:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from weir.alerts import listing
 from weir.alerts.backtest import MAX_GROUPS, Backtest
@@ -28,6 +28,7 @@ from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
 from weir_dashboard.freshness import Fresh
 from weir_dashboard.rule_health import Evaluation, judge, read_evaluation
+from weir_dashboard.turns import while_there
 
 MAX_DAYS = 31
 DAY_MS = 86_400_000
@@ -100,7 +101,7 @@ class BacktestAsked(Sent):
 
 
 @router.post("/backtest")
-async def backtest(body: BacktestAsked, here: Here, caller: Who) -> told.Backtest:
+async def backtest(request: Request, body: BacktestAsked, here: Here, caller: Who) -> told.Backtest:
     """Tell when a rule would have fired, by the machine that runs live, over stored panes."""
     rule = check("rule", None, body.rule).model
     if not isinstance(rule, RuleModel):
@@ -115,7 +116,8 @@ async def backtest(body: BacktestAsked, here: Here, caller: Who) -> told.Backtes
     metrics = Metrics(here.catalog, caller.tenant)
     check_rule(rule, metrics, here.clock.now_ms())
     work = _tested(here, rule, metrics, body)
-    found: told.Backtest = await here.turns.take(caller.session or caller.key_id, work)
+    turn = here.turns.take(caller.session or caller.key_id, work)
+    found: told.Backtest = await while_there(request, turn)
     return found
 
 

@@ -9,6 +9,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from redis.exceptions import RedisError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from weir.problems import ProblemError, Reason, echo
 
@@ -16,6 +17,8 @@ from weir_dashboard import instruments
 from weir_dashboard.auth.guard import store_unavailable
 
 log = structlog.get_logger()
+# As servers call it in their logs; no client sees it.
+CLIENT_GONE = 499
 _BY_STATUS = {404: Reason.NOT_FOUND, 405: Reason.METHOD_NOT_ALLOWED}
 
 
@@ -53,6 +56,10 @@ def install(app: FastAPI) -> None:
             return problem_response(error.__cause__)
         reason = _BY_STATUS.get(error.status_code, Reason.INVALID_JSON)
         return problem_response(ProblemError(error.status_code, reason, echo(str(error.detail))))
+
+    @app.exception_handler(ClientDisconnect)
+    async def gone(_: Request, __: ClientDisconnect) -> Response:
+        return Response(status_code=CLIENT_GONE)
 
     @app.exception_handler(RedisError)
     async def store(_: Request, error: RedisError) -> Response:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Response
+from fastapi import APIRouter, Header, Request, Response
 from pydantic import Field
 from weir.batches import BatchRecord
 from weir.position import parse_position
@@ -15,8 +15,9 @@ from weir.query.model import Query
 
 from weir_dashboard.api.exports import as_csv, as_ndjson
 from weir_dashboard.api.read_models import Answer
+from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
-from weir_dashboard.turns import TIMEOUT_S
+from weir_dashboard.turns import TIMEOUT_S, while_there
 
 POLL_S = 0.05
 EXPORTS = {"text/csv": as_csv, "application/x-ndjson": as_ndjson}
@@ -41,20 +42,25 @@ class Asked(Query):
     response_model_exclude_unset=True,
 )
 async def query(
-    body: Asked, here: Here, caller: Who, accept: Annotated[str, Header()] = "*/*"
+    request: Request, body: Asked, here: Here, caller: Who, accept: Annotated[str, Header()] = "*/*"
 ) -> Any:
     """Answer a query; with `after`, once those events are counted (at most 10 s)."""
+    answer = await while_there(request, _answered(here, caller, body))
+    wanted = next((kind for kind in EXPORTS if kind in accept), None)
+    if wanted is None:
+        return answer
+    return Response(EXPORTS[wanted](answer), media_type=wanted)
+
+
+async def _answered(here: Context, caller: Caller, body: Asked) -> dict[str, Any]:
     who = caller.session or caller.key_id
     if body.after is not None:
         with here.turns.waiting(who):
             await _counted(here, body.after)
     asked = body.model_dump(mode="json", by_alias=True, exclude={"after"}, exclude_unset=True)
     question, _ = await here.queries.ask(caller.tenant, asked, here.turns.pool)
-    answer = await here.turns.take(who, question.answer())
-    wanted = next((kind for kind in EXPORTS if kind in accept), None)
-    if wanted is None:
-        return answer
-    return Response(EXPORTS[wanted](answer), media_type=wanted)
+    answer: dict[str, Any] = await here.turns.take(who, question.answer())
+    return answer
 
 
 async def _counted(here: Context, position: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import Field
 from weir.alerts import words
 from weir.alerts.machine import Point
@@ -24,6 +24,7 @@ from weir_dashboard.api.models import Sent, Told
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
 from weir_dashboard.rule_health import read_evaluation
+from weir_dashboard.turns import while_there
 
 router = APIRouter(tags=["alerts"])
 
@@ -49,7 +50,7 @@ class RulePreview(Told):
 
 
 @router.post("/rules/preview")
-async def preview_rule(body: RuleSent, here: Here, caller: Who) -> RulePreview:
+async def preview_rule(request: Request, body: RuleSent, here: Here, caller: Who) -> RulePreview:
     """Return the message that a rule would send if it fired now, on its worst group."""
     rule = check("rule", None, body.rule).model
     if not isinstance(rule, Rule):
@@ -61,7 +62,8 @@ async def preview_rule(body: RuleSent, here: Here, caller: Who) -> RulePreview:
         worst = worst_of(rule, _read(here, caller, rule))
     else:
         work = _seen(here, rule, metrics)
-        worst = await here.turns.take(caller.session or caller.key_id, work)
+        turn = here.turns.take(caller.session or caller.key_id, work)
+        worst = await while_there(request, turn)
     return _message(rule, worst, metrics.unit(rule.metric, rule.aggregate))
 
 
