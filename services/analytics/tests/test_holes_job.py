@@ -13,7 +13,9 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from weir import names
 from weir.clock import SystemClock
+from weir.commit import same_offsets
 from weir.definitions.history import Start
+from weir_analytics.panes.checkpoint import last_planned
 from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_analytics.panes.holes import TRIES
 from weir_analytics.panes.recovery import Shards
@@ -21,7 +23,7 @@ from weir_analytics.panes.start import Stores, take_over
 from weir_analytics.panes.stream import BatchStream
 
 from .conftest import settings_for
-from .live_job import METRIC, Job, World, assert_equal_to_the_log, recount, running_world
+from .live_job import METRIC, Job, World, assert_equal_to_the_log, recount, running_world, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
 
@@ -109,6 +111,17 @@ def test_a_hole_is_told_and_counting_goes_on(tmp_path: Path, sizes: list[str]) -
             job.kill()
 
 
+def await_committed(world: World, checkpoint: Path) -> None:
+    """Return once Spark, too, has noted that all is counted."""
+    ends = world.ends()
+
+    def done() -> bool:
+        planned = last_planned(checkpoint, names.EVENTS)
+        return planned is not None and planned.committed and same_offsets(planned.to_offsets, ends)
+
+    wait_for(done, f"the checkpoint to be committed at {ends}")
+
+
 def lose_all(world: World, state: Path) -> Start:
     """Empty Redis, and open what counts again what it held, as a driver that then dies."""
     world.redis.flushall()
@@ -146,6 +159,8 @@ def test_what_retention_takes_from_a_rebuild_is_said(tmp_path: Path) -> None:
             for i in range(400):
                 world.send(f"before-{i}", x=i, k=f"k{i % 4}", u="u")
             world.wait_counted()
+            # Else live counting may go on before what is deleted, and then a person has to decide.
+            await_committed(world, tmp_path / "job" / "state" / "checkpoint")
             job.kill()
             lost = lose_all(world, tmp_path / "job" / "state")
             assert (lost.reason, lost.incomplete_before_ms) == ("lost", 0)
