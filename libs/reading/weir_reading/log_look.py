@@ -21,10 +21,10 @@ from weir.kafka import Kafka
 from weir.log_left import LogLeft, PartitionLog, Race, Retention, log_left
 from weir.log_place import LogPlace
 
+from weir_reading.offsets import EARLIEST, LATEST, ask_offsets
+
 TIMEOUT_S: Final = 5.0
 DAY_MS: Final = 86_400_000
-EARLIEST: Final[OffsetSpec] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-LATEST: Final[OffsetSpec] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 
 class LogLook:
@@ -124,11 +124,8 @@ class LogLook:
         return replace(live, ms=ms, partition=found.partition)
 
     def _places(self, spec: OffsetSpec, partitions: list[int]) -> dict[int, ListOffsetsResultInfo]:
-        if not partitions:
-            return {}
-        asked = {TopicPartition(self._topic, partition): spec for partition in partitions}
-        futures = self._admin.list_offsets(asked, request_timeout=TIMEOUT_S)
-        return {place.partition: future.result() for place, future in futures.items()}
+        asked = ask_offsets(self._admin, self._topic, spec, partitions, timeout_s=TIMEOUT_S)
+        return {p: future.result() for p, future in asked.items()}
 
     def _retention(self) -> Retention:
         asked = ConfigResource(ResourceType.TOPIC, self._topic)

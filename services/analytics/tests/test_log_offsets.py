@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from weir.event_time import LEAD_LIMIT_MS
 from weir.kafka import Kafka
 from weir_analytics.panes.log_offsets import LogOffsets
-from weir_reading.log_look import LATEST
+from weir_reading.offsets import LATEST
 
 pytestmark = pytest.mark.kafka
 

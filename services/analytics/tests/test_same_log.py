@@ -10,9 +10,8 @@ from confluent_kafka.admin import AdminClient
 from weir.commit import Verdict
 from weir.kafka import Kafka
 from weir.topics import Topic
-from weir_analytics.panes.definitions_log import topic_id
 from weir_analytics.panes.recovery import VerdictError
-from weir_analytics.panes.same_log import SameLog
+from weir_analytics.panes.same_log import SameLog, topic_id
 from weir_local.kafka import Broker
 from weir_local.waiting import wait_until
 

@@ -16,10 +16,8 @@ from confluent_kafka import (
     KafkaException,
     Message,
     Producer,
-    TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
 from weir import names
 from weir.commit import Verdict
 from weir.definitions.fold import Definitions
@@ -179,18 +177,3 @@ def _tell_refusal(error: KafkaError) -> None:
     why = refusal(error.name(), error.str())
     if why is not None:
         LOG.error("log_refused", why=why)
-
-
-def topic_id(kafka: Kafka, topic: str) -> str:
-    """Return Kafka's own id of a topic: a topic created anew under its name has another.
-
-    Raises:
-        KafkaException: If there is none of that name, or no broker answered.
-    """
-    return id_of(AdminClient({**kafka.client_options(), "log_level": 0}), topic)
-
-
-def id_of(admin: AdminClient, topic: str) -> str:
-    """Return Kafka's own id of a topic, as `topic_id` does, by a client that is there."""
-    futures = admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT_S)
-    return str(futures[topic].result().topic_id)

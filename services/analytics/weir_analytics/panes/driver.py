@@ -32,7 +32,7 @@ from weir_analytics.panes.ahead import Ahead, Proven
 from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.between import Between, Pace, Work
 from weir_analytics.panes.cycle import Cycle, Done
-from weir_analytics.panes.definitions_log import DefinitionsLog, topic_id
+from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_analytics.panes.holes import Met
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.lanes import Filler
@@ -43,6 +43,7 @@ from weir_analytics.panes.plan import Plan
 from weir_analytics.panes.plans import Plans, first_words, run
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.redaction import Redaction
+from weir_analytics.panes.same_log import topic_id
 from weir_analytics.panes.session import source_options
 from weir_analytics.panes.start import Stores, take_over
 from weir_analytics.panes.stream import BatchStream

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from typing import Final
 
-from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import ListOffsetsResultInfo, OffsetSpec
 from weir.commit import Offsets
 from weir.commit_found import LogBounds
 from weir.commit_recovery import incomplete_before_ms
 from weir.kafka import Kafka
-from weir_reading.log_look import EARLIEST, LATEST
+from weir_reading.offsets import EARLIEST, LATEST, ask_offsets
 
 from weir_analytics.panes.history import LogPartition, record_from
 
@@ -154,11 +153,7 @@ class LogOffsets:
         self, spec: OffsetSpec, partitions: Iterable[int]
     ) -> Mapping[int, Future[ListOffsetsResultInfo]]:
         """Ask for an offset of each of some partitions; each answers, or fails, by itself."""
-        asked = {TopicPartition(self._topic, partition): spec for partition in partitions}
-        if not asked:
-            return {}
-        futures = self.admin.list_offsets(asked, request_timeout=self._timeout_s)
-        return {place.partition: future for place, future in futures.items()}
+        return ask_offsets(self.admin, self._topic, spec, partitions, timeout_s=self._timeout_s)
 
     def _offsets(self, spec: OffsetSpec, partitions: Iterable[int]) -> dict[int, int]:
         return {p: int(found.offset) for p, found in self.places(spec, partitions).items()}

@@ -20,7 +20,8 @@ from weir.clock import Clock
 from weir.kafka import Kafka
 from weir.log_left import LogLeft
 from weir.log_place import LogPlace
-from weir_reading.log_look import EARLIEST, LogLook
+from weir_reading.log_look import LogLook
+from weir_reading.offsets import EARLIEST
 
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.vitals import Vitals

@@ -1,4 +1,4 @@
-"""Looks whether the log is still the one that was found at the start (I13).
+"""The id of a log; whether it is still the one that was found at the start (I13).
 
 A topic that is deleted and created anew under its name has another id, and offsets of its own.
 Spark asks for offsets alone: a new log that has grown past the place where counting stood would
@@ -11,12 +11,28 @@ come back and to grow.
 
 from __future__ import annotations
 
+from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient
 from weir.commit import Verdict
 from weir.kafka import Kafka
 
-from weir_analytics.panes.definitions_log import id_of
 from weir_analytics.panes.recovery import VerdictError
+
+TIMEOUT_S = 15.0
+
+
+def topic_id(kafka: Kafka, topic: str) -> str:
+    """Return Kafka's own id of a topic: a topic created anew under its name has another.
+
+    Raises:
+        KafkaException: If there is none of that name, or no broker answered.
+    """
+    return _id_of(AdminClient({**kafka.client_options(), "log_level": 0}), topic)
+
+
+def _id_of(admin: AdminClient, topic: str) -> str:
+    futures = admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT_S)
+    return str(futures[topic].result().topic_id)
 
 
 class SameLog:
@@ -33,7 +49,7 @@ class SameLog:
             VerdictError: FOREIGN if it is another.
             KafkaException: If there is none now, or no broker answered.
         """
-        now = id_of(self._admin, self._topic)
+        now = _id_of(self._admin, self._topic)
         if now != self._id:
             msg = (
                 f"{self._topic} must have topic id {self._id}, got {now}: the topic was created "

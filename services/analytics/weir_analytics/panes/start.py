@@ -23,11 +23,12 @@ from weir.definitions.records import DriverStart, OpenLane, lane_record, start_r
 from weir_analytics.jobs.adopting import adopted
 from weir_analytics.panes import checkpoint
 from weir_analytics.panes.batch import Offsets
-from weir_analytics.panes.definitions_log import DefinitionsLog, topic_id
+from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_analytics.panes.holes import Hole
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.open_lanes import bridge, near, rebuilds
 from weir_analytics.panes.recovery import Shards, VerdictError
+from weir_analytics.panes.same_log import topic_id
 from weir_analytics.panes.shard_wire import open_client
 from weir_analytics.panes.stream import BatchStream
 from weir_analytics.settings import Settings

@@ -19,7 +19,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from weir import names
 from weir.clock import Clock
 from weir.kafka import Kafka
-from weir_reading.log_look import LATEST
+from weir_reading.offsets import LATEST
 
 from weir_analytics.panes.log_offsets import LogOffsets
 
