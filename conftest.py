@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 import redis as redis_client
+from confluent_kafka import Producer
 from weir.topics import Topic
 from weir_local import ports
 from weir_local.kafka import Broker
@@ -88,6 +89,17 @@ def new_topic(
         return name
 
     return create
+
+
+@pytest.fixture
+def hour_log(kafka: str, new_topic: Callable[..., str]) -> str:
+    """Return a topic that keeps an hour, with 10 records in one partition and 30 in the other."""
+    topic = new_topic("events", 2, {"retention.ms": "3600000", "retention.bytes": "-1"})
+    producer = Producer({"bootstrap.servers": kafka})
+    for n in range(40):
+        producer.produce(topic, b"x", partition=int(n >= 10))
+    producer.flush(10)
+    return topic
 
 
 @pytest.fixture(scope="session")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import redis
+from weir import names
 from weir_analytics.panes.session import open_session
 from weir_analytics.settings import Settings
 from weir_local.repository import SPARK_JARS
 from weir_local.seeds import repetition, seed_of_run
+
+from .installation import Installation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,3 +59,24 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = open_session(settings_for(tmp_path_factory.mktemp("spark")))
     yield session
     session.stop()
+
+
+@pytest.fixture
+def installation(
+    kafka: str,
+    redis_url: str,
+    tmp_path: Path,
+    new_topic: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Installation]:
+    """Return an installation of two shards with an empty log and no driver yet."""
+
+    def new_log() -> None:
+        monkeypatch.setattr(names, "EVENTS", new_topic("events"))
+
+    monkeypatch.setattr(names, "DEFINITIONS", new_topic("definitions"))
+    new_log()
+    settings = settings_for(tmp_path, kafka, redis_url).model_copy(update={"shards": 2})
+    client = redis.Redis.from_url(redis_url)
+    yield Installation(settings, client, new_log)
+    client.close()

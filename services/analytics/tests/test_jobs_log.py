@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,8 +13,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import redis
-from confluent_kafka import Producer
 from weir import names
 from weir.admission import Admitted, Refused
 from weir.clock import SystemClock
@@ -22,7 +20,7 @@ from weir.commit import Verdict
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Definition
 from weir.definitions.job import Audit, Job, Replay
-from weir.definitions.jobs import JobAsked, JobReport, JobState, job_named, job_record
+from weir.definitions.jobs import JobReport, JobState, job_record
 from weir.definitions.records import DriverStart, Edit, put_record, start_record
 from weir.erasure import subject_hash
 from weir_analytics.jobs import replay, schedule
@@ -35,13 +33,13 @@ from weir_analytics.jobs.walk import Walk
 from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.quarantine import Copy, Origin, QuarantineWriter
-from weir_analytics.panes.recovery import Shards, VerdictError
-from weir_analytics.panes.start import Footing, Stores, take_over
-from weir_analytics.panes.stream import BatchStream
+from weir_analytics.panes.recovery import VerdictError
+from weir_analytics.panes.start import Footing
 from weir_analytics.settings import Settings
 from weir_local.waiting import wait_until
 
 from .conftest import settings_for
+from .installation import Installation, close_stores, open_stores
 from .live_job import HORIZON_MS, METRIC, World, recount
 
 pytestmark = pytest.mark.kafka
@@ -408,81 +406,23 @@ def recounted(log: Log, now_ms: int, begin: Mapping[int, int]) -> dict[tuple[int
     }
 
 
-@dataclass
-class Installation:
-    """One log and one store, whose log is made anew under its driver."""
-
-    settings: Settings
-    new_log: Callable[[], None]
-
-    def stores(self) -> Stores:
-        """Open what a driver has."""
-        settings = self.settings
-        return Stores(
-            DefinitionsLog(settings.kafka),
-            Shards(settings.redis_url, settings.shards),
-            BatchStream(settings.redis_url),
-        )
-
-    def start(self) -> Footing:
-        """Start a driver, as far as before its first batch."""
-        stores = self.stores()
-        try:
-            return take_over(stores, self.settings, SystemClock())
-        finally:
-            stores.definitions.close()
-            stores.shards.close()
-            stores.stream.close()
-
-    def decide(self, name: str, tenant: str = "default") -> None:
-        """Ask for adopt, as the API does."""
-        text = json.dumps({"do": {"job": "adopt", "reason": "made anew"}})
-        record = put_record(Edit(tenant, "job", name, None, "test", 0), text)
-        producer = Producer({"bootstrap.servers": self.settings.kafka_bootstrap})
-        producer.produce(names.DEFINITIONS, record.value, record.key)
-        assert producer.flush(10) == 0
-
-    def job(self, name: str) -> JobAsked:
-        """Return a job as it stands."""
-        log = DefinitionsLog(self.settings.kafka)
-        log.read_to(log.end())
-        log.close()
-        found = job_named(log.fold, "default", name)
-        assert found is not None
-        return found
-
-    def count(self, footing: Footing) -> None:
-        """Let jobs have a slice, as a driver that counts does."""
-        stores = self.stores()
-        stores.definitions.read_to(stores.definitions.end())
-        cycle: Any = SimpleNamespace(stores=stores, footing=footing, through_ms=0)
-        jobs = Jobs(self.settings, SystemClock())
-        try:
-            wait_until(lambda: not jobs.step(cycle), timeout_s=20, what="no open job")
-        finally:
-            stores.definitions.close()
-
-
 @pytest.fixture
-def installation(
-    kafka: str,
-    redis_url: str,
-    tmp_path: Path,
-    new_topic: Callable[..., str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Installation]:
-    """Return an installation of two shards that was started once, on a log of its own."""
-
-    def new_log() -> None:
-        monkeypatch.setattr(names, "EVENTS", new_topic("events"))
-
-    monkeypatch.setattr(names, "DEFINITIONS", new_topic("definitions"))
-    new_log()
-    settings = settings_for(tmp_path, kafka, redis_url).model_copy(update={"shards": 2})
-    installation = Installation(settings, new_log)
+def installation(installation: Installation) -> Installation:
+    """Return an installation that was started once."""
     installation.start()
-    yield installation
-    redis.Redis.from_url(redis_url).close()
+    return installation
+
+
+def let_count(installation: Installation, footing: Footing) -> None:
+    """Let jobs have a slice, as a driver that counts does."""
+    stores = open_stores(installation.settings)
+    stores.definitions.read_to(stores.definitions.end())
+    cycle: Any = SimpleNamespace(stores=stores, footing=footing, through_ms=0)
+    jobs = Jobs(installation.settings, SystemClock())
+    try:
+        wait_until(lambda: not jobs.step(cycle), timeout_s=20, what="no open job")
+    finally:
+        close_stores(stores)
 
 
 @pytest.mark.redis
@@ -493,7 +433,7 @@ class TestSchedule:
         """It stands in the log as any other job, and what differs is mended."""
         monkeypatch.setattr(schedule, "FIRST_AFTER_S", 0.0)
         monkeypatch.setattr(schedule, "LOOK_EVERY_S", 0.0)
-        stores = installation.stores()
+        stores = open_stores(installation.settings)
         cycle: Any = SimpleNamespace(stores=stores, footing=None, through_ms=0)
         try:
             stores.definitions.read_to(stores.definitions.end())
@@ -506,7 +446,7 @@ class TestSchedule:
             (asked,) = stores.definitions.fold.current("acme", "job")
             model = asked.readable
         finally:
-            stores.definitions.close()
+            close_stores(stores)
         assert asked.by == "schedule"
         assert isinstance(model, Job)
         assert isinstance(model.do, Audit)
@@ -527,7 +467,7 @@ class TestAdopt:
         footing = installation.start()
         begun = installation.job("adopt1")
         assert begun.state is JobState.RUNNING
-        installation.count(footing)
+        let_count(installation, footing)
         ended = installation.job("adopt1")
         assert ended.state is JobState.DONE
         assert ended.report is not None
@@ -541,7 +481,7 @@ class TestAdopt:
     def test_a_decision_in_advance_is_none(self, installation: Installation) -> None:
         """While the driver counts there is nothing to adopt, and nothing is kept for later."""
         installation.decide("early")
-        installation.count(installation.start())
+        let_count(installation, installation.start())
         assert installation.job("early").state is JobState.FAILED
         installation.new_log()
         with pytest.raises(VerdictError):

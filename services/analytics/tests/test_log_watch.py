@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from structlog.testing import capture_logs
 from weir import names
@@ -92,23 +91,13 @@ def test_a_link_that_swallows_everything_ends_nothing(monkeypatch: pytest.Monkey
 
 @pytest.mark.kafka
 class TestLogWatch:
-    @pytest.fixture
-    def topic(self, kafka: str, new_topic: Callable[..., str]) -> str:
-        """Return a log of an hour with 10 records in one partition and 30 in the other."""
-        topic = new_topic("events", 2, {"retention.ms": "3600000", "retention.bytes": "-1"})
-        producer = Producer({"bootstrap.servers": kafka})
-        for n in range(40):
-            producer.produce(topic, b"x", partition=int(n >= 10))
-        assert producer.flush(10) == 0
-        return topic
-
-    def test_kafka_sees_how_far_it_has_counted(self, kafka: str, topic: str) -> None:
+    def test_kafka_sees_how_far_it_has_counted(self, kafka: str, hour_log: str) -> None:
         """The group's offsets follow the batches; nobody is a member of it.
 
         Beside them stands what a dashboard needs while there is no driver.
         """
         vitals, stop = Vitals(), threading.Event()
-        watch = LogWatch(Kafka(kafka), SystemClock(), topic)
+        watch = LogWatch(Kafka(kafka), SystemClock(), hour_log)
         thread = threading.Thread(target=watch.run, args=(vitals, stop))
         thread.start()
         try:
@@ -116,7 +105,7 @@ class TestLogWatch:
                 received_ms = dict.fromkeys(ends, time.time_ns() // 1_000_000)
                 vitals.take(ends, received_ms)
                 wait_until(
-                    lambda ends=ends: group_offsets(kafka, topic) == ends,  # type: ignore[misc]
+                    lambda ends=ends: group_offsets(kafka, hour_log) == ends,  # type: ignore[misc]
                     timeout_s=20,
                     what="the offsets of the group",
                 )
@@ -125,27 +114,27 @@ class TestLogWatch:
             stop.set()
             thread.join(10)
         assert vitals.log_left.kept_ms == HOUR_MS
-        left = LogLook(Kafka(kafka), SystemClock(), topic).places()
+        left = LogLook(Kafka(kafka), SystemClock(), hour_log).places()
         assert left == {p: LogPlace(n, received_ms[p]) for p, n in ends.items()}
         admin = AdminClient({"bootstrap.servers": kafka})
         (described,) = admin.describe_consumer_groups([names.PANES_GROUP]).values()
         assert described.result(10).members == []
 
-    def test_a_lane_that_is_overtaken_is_told(self, kafka: str, topic: str) -> None:
+    def test_a_lane_that_is_overtaken_is_told(self, kafka: str, hour_log: str) -> None:
         """What it has not counted is gone, however far live counting is."""
         admin = AdminClient({"bootstrap.servers": kafka})
-        (deleted,) = admin.delete_records([TopicPartition(topic, 1, 25)]).values()
+        (deleted,) = admin.delete_records([TopicPartition(hour_log, 1, 25)]).values()
         deleted.result(10)
         vitals, stop = Vitals(), threading.Event()
         vitals.take({0: 10, 1: 30}, {})
         vitals.lanes = {0: 3, 1: 20}
         thread = threading.Thread(
-            target=LogWatch(Kafka(kafka), SystemClock(), topic).run, args=(vitals, stop)
+            target=LogWatch(Kafka(kafka), SystemClock(), hour_log).run, args=(vitals, stop)
         )
         thread.start()
         try:
             wait_until(lambda: vitals.log_left.partition is not None, timeout_s=20, what="a look")
-            look = LogLook(Kafka(kafka), SystemClock(), topic)
+            look = LogLook(Kafka(kafka), SystemClock(), hour_log)
             # Also for whoever looks while the driver is away: one lane is gone, the other there.
             wait_until(lambda: (look.places() or {})[0].lane == 3, timeout_s=20, what="the lane")
         finally:
@@ -156,9 +145,9 @@ class TestLogWatch:
         assert (gone.counted, gone.lane, gone.lane_ms) == (30, 20, None)
         assert there.lane_ms == pytest.approx(time.time_ns() // 1_000_000, abs=60_000)
 
-    def test_what_waits_and_what_is_gone(self, kafka: str, topic: str) -> None:
+    def test_what_waits_and_what_is_gone(self, kafka: str, hour_log: str) -> None:
         """By R of what was counted last; records deleted before they were counted: nothing left."""
-        watch = LogWatch(Kafka(kafka), SystemClock(), topic)
+        watch = LogWatch(Kafka(kafka), SystemClock(), hour_log)
         now_ms = time.time_ns() // 1_000_000
         found = watch.look({0: 10, 1: 20}, {0: now_ms, 1: now_ms - 600_000})
         assert found.partition == 1
@@ -167,7 +156,7 @@ class TestLogWatch:
 
         # A lane that stands at the log's start, looked at for a minute; then overtaken.
         live, clock = watch.look({0: 10, 1: 30}, {}), ManualClock(now_ms)
-        watch = LogWatch(Kafka(kafka), clock, topic)
+        watch = LogWatch(Kafka(kafka), clock, hour_log)
         assert watch.with_lanes(live, {}) == live
         for _ in range(5):
             told = watch.with_lanes(live, {0: 2})
@@ -175,7 +164,7 @@ class TestLogWatch:
         assert (told.partition, told.kept_ms) == (0, HOUR_MS)
         assert told.ms == pytest.approx(HOUR_MS - 60_000, abs=20_000)
         admin = AdminClient({"bootstrap.servers": kafka})
-        (deleted,) = admin.delete_records([TopicPartition(topic, 1, 25)]).values()
+        (deleted,) = admin.delete_records([TopicPartition(hour_log, 1, 25)]).values()
         deleted.result(10)
         assert watch.look({0: 10, 1: 20}, {0: now_ms, 1: now_ms}) == LogLeft(
             1, 0, HOUR_MS, found.oldest_ms

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-import redis
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 from redis.exceptions import AuthenticationError
 from structlog.testing import capture_logs
 from weir import names
 from weir.clock import SystemClock
-from weir.commit import Mark, Verdict
-from weir.definitions.history import Lane, Start
+from weir.commit import Verdict
 from weir_analytics.panes import open_lanes
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_analytics.panes.holes import Hole
-from weir_analytics.panes.recovery import Shards, VerdictError
+from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.shard_wire import StoreError
-from weir_analytics.panes.start import Footing, Stores, processed_through, take_over
-from weir_analytics.panes.stream import BatchStream
+from weir_analytics.panes.start import Footing, Stores, processed_through
 from weir_analytics.panes.writer import commit
 from weir_analytics.settings import Settings
 from weir_local.waiting import wait_until
 
-from .conftest import settings_for
+from .installation import Installation
 
 pytestmark = [pytest.mark.kafka, pytest.mark.redis]
 
@@ -39,90 +34,11 @@ DAY_MS = 86_400_000
 RECORDS = 10
 
 
-@dataclass
-class Installation:
-    """One log and one store, taken over again and again."""
-
-    settings: Settings
-    client: Any
-    found: list[Verdict] = field(default_factory=list)
-
-    def start(self, lost: tuple[Hole, ...] = (), **changes: Any) -> Footing:
-        """Start a driver, as far as before its first batch."""
-        settings = self.settings.model_copy(update=changes)
-        stores = Stores(
-            DefinitionsLog(settings.kafka),
-            Shards(settings.redis_url, settings.shards, password=settings.redis_password),
-            BatchStream(settings.redis_url, password=settings.redis_password),
-        )
-        try:
-            return take_over(stores, settings, SystemClock(), lost, note=self.found.append)
-        finally:
-            stores.definitions.close()
-            stores.shards.close()
-            stores.stream.close()
-
-    def told(self) -> Start:
-        """Return what the latest start record says."""
-        log = DefinitionsLog(self.settings.kafka)
-        log.read_to(log.end())
-        log.close()
-        start = log.fold.start()
-        assert start is not None
-        return start
-
-    def delete_before(self, offset: int) -> None:
-        """Take the beginning of the log away, as retention does."""
-        admin = AdminClient({"bootstrap.servers": self.settings.kafka_bootstrap})
-        for future in admin.delete_records([TopicPartition(names.EVENTS, 0, offset)]).values():
-            future.result(10)
-
-    def stand(self, shard: int, offset: int) -> None:
-        """Put a shard's mark somewhere, as a restored dump does."""
-        found = msgspec.json.decode(self.client.get(names.mark_key(shard)), type=Mark)
-        moved = msgspec.structs.replace(found, end={0: offset})
-        self.client.set(names.mark_key(shard), msgspec.json.encode(moved))
-
-    def mark(self, shard: int, lane: str = names.LIVE_LANE) -> Mark:
-        """Return a mark."""
-        return msgspec.json.decode(self.client.get(names.mark_key(shard, lane)), type=Mark)
-
-    def lanes(self) -> list[Lane]:
-        """Return the lanes of the definitions, in the order of their records."""
-        log = DefinitionsLog(self.settings.kafka)
-        log.read_to(log.end())
-        log.close()
-        return list(log.fold.lanes.values())
-
-    def append(self, records: int) -> None:
-        """Append records to the log."""
-        producer = Producer({"bootstrap.servers": self.settings.kafka_bootstrap})
-        for _ in range(records):
-            producer.produce(names.EVENTS, b"x")
-        producer.flush(10)
-
-    def keys(self, shard: int) -> set[str]:
-        """Return what a shard holds."""
-        return {key.decode() for key in self.client.keys(names.shard_prefix(shard) + "*")}
-
-
 @pytest.fixture
-def installation(
-    kafka: str,
-    redis_url: str,
-    tmp_path: Path,
-    new_topic: Callable[..., str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Installation]:
-    """Return an installation of two shards with ten records in its log and no driver yet."""
-    monkeypatch.setattr(names, "EVENTS", new_topic("events"))
-    monkeypatch.setattr(names, "DEFINITIONS", new_topic("definitions"))
-    client = redis.Redis.from_url(redis_url)
-    settings = settings_for(tmp_path, kafka, redis_url)
-    installation = Installation(settings.model_copy(update={"shards": 2}), client)
+def installation(installation: Installation) -> Installation:
+    """Return an installation with ten records in its log."""
     installation.append(RECORDS)
-    yield installation
-    client.close()
+    return installation
 
 
 class TestIncomplete:
@@ -198,7 +114,7 @@ class TestPassword:
         client.config_set("requirepass", "s3cret")
         client.execute_command("AUTH", "s3cret")
         settings = installation.settings.model_copy(update={"secrets_dir": folder})
-        yield Installation(settings, client)
+        yield replace(installation, settings=settings, found=[])
         client.config_set("requirepass", "")
 
     def test_every_part_reads_it_from_its_file(

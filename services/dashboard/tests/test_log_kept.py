@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -139,16 +139,6 @@ def test_where_it_may_not_look_the_driver_is_believed(left_ms: int, is_warned: b
 class TestWithoutDriver:
     """On a real log of an hour; the driver has left what it knew, and is gone."""
 
-    @pytest.fixture
-    def topic(self, kafka: str, new_topic: Callable[..., str]) -> str:
-        """Return a log with 10 records in one partition and 30 in the other."""
-        topic = new_topic("events", 2, {"retention.ms": "3600000", "retention.bytes": "-1"})
-        producer = Producer({"bootstrap.servers": kafka})
-        for n in range(40):
-            producer.produce(topic, b"x", partition=int(n >= 10))
-        assert producer.flush(10) == 0
-        return topic
-
     @staticmethod
     def leave(kafka: str, topic: str, places: Mapping[int, LogPlace]) -> None:
         """Leave what a driver leaves."""
@@ -166,12 +156,12 @@ class TestWithoutDriver:
         """Return what looks at it."""
         return LogKept(LogLook(Kafka(kafka), clock, topic), redis, redis, clock)
 
-    def test_time_goes_on_where_nobody_counts(self, kafka: str, topic: str) -> None:
+    def test_time_goes_on_where_nobody_counts(self, kafka: str, hour_log: str) -> None:
         """A driver that is dead, or wedged: what waits grows older, and what has come since."""
         now_ms = time.time_ns() // 1_000_000
         clock = ManualClock(now_ms)
-        log = self.looking(kafka, topic, Redis(), clock)
-        self.leave(kafka, topic, {0: LogPlace(10, now_ms), 1: LogPlace(20, now_ms - 600_000)})
+        log = self.looking(kafka, hour_log, Redis(), clock)
+        self.leave(kafka, hour_log, {0: LogPlace(10, now_ms), 1: LogPlace(20, now_ms - 600_000)})
         log.look()
         assert log.held().partition == 1
         assert log.held().left_ms == 3_000_000
@@ -185,24 +175,24 @@ class TestWithoutDriver:
         )
 
     def test_what_was_never_counted_waits_from_its_first_record(
-        self, kafka: str, topic: str
+        self, kafka: str, hour_log: str
     ) -> None:
         """A partition of which the driver has left nothing; one that it counted is well."""
         clock = ManualClock(time.time_ns() // 1_000_000)
-        log = self.looking(kafka, topic, Redis(), clock)
-        self.leave(kafka, topic, {0: LogPlace(10, clock.now_ms())})
+        log = self.looking(kafka, hour_log, Redis(), clock)
+        self.leave(kafka, hour_log, {0: LogPlace(10, clock.now_ms())})
         clock.advance(3_000_000)
         log.look()
         assert log.held().partition == 1
         assert log.held().left_ms == pytest.approx(600_000, abs=60_000)
 
-    def test_a_lane_that_stands_still_is_told(self, kafka: str, topic: str) -> None:
+    def test_a_lane_that_stands_still_is_told(self, kafka: str, hour_log: str) -> None:
         """After a minute: a backfill begins where the log does, and gets away if it is counted."""
         now_ms = time.time_ns() // 1_000_000
         clock = ManualClock(now_ms)
-        log = self.looking(kafka, topic, Redis(), clock)
+        log = self.looking(kafka, hour_log, Redis(), clock)
         lane = LogPlace(10, now_ms, lane=2, lane_ms=now_ms - 3_000_000)
-        self.leave(kafka, topic, {0: lane, 1: LogPlace(30, now_ms)})
+        self.leave(kafka, hour_log, {0: lane, 1: LogPlace(30, now_ms)})
         log.look()
         assert log.held().left_ms == HOUR_MS
         for _ in range(4):
@@ -210,12 +200,12 @@ class TestWithoutDriver:
             log.look()
         assert (log.held().partition, log.held().left_ms) == (0, 540_000)
 
-    def test_with_redis_lost_too_all_of_the_log_waits(self, kafka: str, topic: str) -> None:
+    def test_with_redis_lost_too_all_of_the_log_waits(self, kafka: str, hour_log: str) -> None:
         """What was counted is gone, so the oldest record of the log is what is lost next."""
         clock = ManualClock(time.time_ns() // 1_000_000)
         redis = Redis()
-        log = self.looking(kafka, topic, redis, clock)
-        self.leave(kafka, topic, {p: LogPlace(n, clock.now_ms()) for p, n in ((0, 10), (1, 30))})
+        log = self.looking(kafka, hour_log, redis, clock)
+        self.leave(kafka, hour_log, {p: LogPlace(n, clock.now_ms()) for p, n in ((0, 10), (1, 30))})
         clock.advance(3_000_000)
         log.look()
         assert log.held().left_ms == HOUR_MS
@@ -226,14 +216,14 @@ class TestWithoutDriver:
         assert log.held().left_ms == pytest.approx(510_000, abs=60_000)
         assert log.held().warning is not None
 
-    def test_what_an_older_driver_left_says_nothing(self, kafka: str, topic: str) -> None:
+    def test_what_an_older_driver_left_says_nothing(self, kafka: str, hour_log: str) -> None:
         """It left no time beside its offsets: its own heartbeat is what is known."""
         group = {"bootstrap.servers": kafka, "group.id": names.PANES_GROUP}
         consumer = Consumer(group)
-        consumer.commit(offsets=[TopicPartition(topic, 0, 4)], asynchronous=False)
+        consumer.commit(offsets=[TopicPartition(hour_log, 0, 4)], asynchronous=False)
         consumer.close()
         redis = Redis(beats=[beat(7_000)])
-        log = self.looking(kafka, topic, redis, ManualClock(NOW_MS))
+        log = self.looking(kafka, hour_log, redis, ManualClock(NOW_MS))
         log.look()
         assert log.held().left_ms == 7_000
 
