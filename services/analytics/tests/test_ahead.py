@@ -22,6 +22,7 @@ from weir.definitions.records import (
 from weir_analytics.panes.activation import counting
 from weir_analytics.panes.ahead import LONGEST_S, Ahead
 from weir_analytics.panes.between import Pace
+from weir_analytics.panes.changes import Changes
 from weir_analytics.panes.lanes import Filler
 from weir_analytics.panes.plans import Plans
 
@@ -78,11 +79,12 @@ class World:
             return self.add(record)
 
         definitions = SimpleNamespace(fold=self.fold, append_fenced=append, append=self.add)
+        stores: Any = SimpleNamespace(definitions=definitions)
+        footing: Any = SimpleNamespace(fence=SimpleNamespace(fence=self.fence), events_id="log")
+        nothing: Any = SimpleNamespace()
+        changes = Changes(stores, nothing, footing, nothing, self.clock, lambda _definition: True)
         cycle: Any = SimpleNamespace(
-            stores=SimpleNamespace(definitions=definitions),
-            footing=SimpleNamespace(fence=SimpleNamespace(fence=self.fence)),
-            end=END,
-            through_ms=THROUGH_S * 1000,
+            stores=stores, end=END, through_ms=THROUGH_S * 1000, set_aside=changes.set_aside
         )
         self.ahead.step(cycle)
 

@@ -228,6 +228,15 @@ class TestFollow:
 
         assert driver._failure is None
 
+    def test_what_a_batch_has_said_is_kept(self, driver: Driver) -> None:
+        """A driver that is fenced off ends, whatever its clock does just then."""
+        driver.clock = clock = ManualClock(1_795_348_800_000)
+        driver.stop = Steps(clock, -3_600_000)
+        driver._failure = fenced = VerdictError(Verdict.FENCED, "a newer driver runs")
+        driver._follow(MagicMock(isActive=True), MagicMock(failure=None))
+
+        assert driver._failure is fenced
+
 
 def done_batch(repeated: bool, retries: int) -> Done:
     """Return a batch without events."""
@@ -266,7 +275,7 @@ class TestWhatWentWrong:
         wanted = "StoreError: redis refused to write: command not allowed"
         assert first_line(RuntimeError(SAID_BY_SPARK)) == wanted
 
-    def test_of_all_else_it_is_thefirst_line(self) -> None:
+    def test_of_all_else_it_is_the_first_line(self) -> None:
         """With the kind of error before it."""
         assert first_line(OSError("no route\nmore")) == "OSError: no route"
 

@@ -60,6 +60,7 @@ class Counted(World):
         driver = SimpleNamespace(
             plans=self.plans, through_ms=THROUGH_S * 1000, end=FROM, _changes=changes, stores=stores
         )
+        driver.set_aside = changes.set_aside
         driver.leave_out = lambda faults: Cycle.leave_out(cast("Cycle", driver), faults)
         return driver
 
@@ -202,6 +203,20 @@ def test_once_a_plan_can_be_made_it_is_counted_from_the_log(world: Counted) -> N
     assert world.fold.left_out() == []
     assert "m2" in world.may_begin()
     assert predecessor(world.fold, again) is old, "what the log no longer has stays with it"
+
+
+def test_what_a_newer_release_has_edited_is_not_counted_again(world: Counted) -> None:
+    """Its author's newest text is one that this release cannot read; nothing is appended."""
+    world.spark.names = {"m2"}
+    world.batch()
+    newer = Edit("acme", "metric", "m2", 1, "x", 0)
+    world.add(put_record(newer, TEXT.format("m2") + "of_a_newer_release: true\n"))
+    world.spark.names = set()
+    world.restart()
+    before = world.fold.next_offset
+    world.steps(9)
+    assert world.fold.next_offset == before
+    assert world.fold.is_left_out(world.vids["m2"])
 
 
 def test_what_it_has_is_kept_as_long_as_it_is_read(world: Counted) -> None:

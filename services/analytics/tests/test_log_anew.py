@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from weir.clock import SystemClock
 from weir.definitions.jobs import JobReport, JobState, job_record
+from weir.definitions.records import DriverStart, start_record
 from weir.event_time import LEAD_LIMIT_MS
+from weir_analytics.panes import checkpoint
 from weir_analytics.panes.recovery import VerdictError
 
 from .installation import Installation
@@ -41,6 +44,23 @@ def end_decision(installation: Installation) -> None:
     """Tell that the decision is used up, as counting does."""
     report = JobReport(installation.job(ADOPT).definition.vid, JobState.DONE, 0)
     installation.define(job_record(report, fence=installation.told().fence))
+
+
+def test_an_epoch_of_an_older_release_is_known_by_its_marks(installation: Installation) -> None:
+    """Its start record does not say what it counts; the next one does."""
+    installation.start()
+    events_id, epoch = installation.told().events_id, installation.told().epoch
+    assert events_id is not None
+    older = DriverStart("older", installation.settings.shards, "start", epoch=epoch)
+    installation.define(start_record(older, at_ms=0))
+    ends = installation.fold().next_offset
+    assert installation.told().events_id is None
+    with pytest.MonkeyPatch.context() as ending:
+        ending.setattr(checkpoint, "last_planned", MagicMock(side_effect=InterruptedError))
+        with pytest.raises(InterruptedError):
+            installation.start()
+    assert installation.fold().next_offset == ends + 1, "it went on with the epoch"
+    assert installation.told().events_id == events_id
 
 
 def test_what_is_given_up_is_named_and_no_pane_is_just_smaller(counted: Installation) -> None:

@@ -104,9 +104,13 @@ class Definitions:
         return vid in self._aside and begun is not None and begun.finish is not None
 
     def left_out(self) -> list[Definition]:
-        """Return the current versions of metrics that are left out, oldest first."""
+        """Return the newest versions of metrics that are left out, oldest first.
+
+        Not one that was edited since by a newer release: nothing can be based on it.
+        """
         found = (one for one in self.current(kind="metric") if self.is_left_out(one.vid))
-        return sorted((one for one in found if one.metric), key=lambda definition: definition.vid)
+        newest = (one for one in found if one.metric and self.version(*one.place) == one.version)
+        return sorted(newest, key=lambda definition: definition.vid)
 
     def get(self, tenant: str, kind: str, name: str) -> Definition | None:
         """Return the version in force; None if there is none or it is deleted."""

@@ -21,7 +21,7 @@ from weir.clock import Clock
 from weir.definitions.fold import Definitions
 from weir.definitions.fold_memo import FoldMemo
 from weir.definitions.history import Definition
-from weir.definitions.records import Edit, aside_record, put_record
+from weir.definitions.records import Edit, put_record
 
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.fault import TRIES
@@ -213,11 +213,11 @@ class Ahead:
         for vid, definition in waiting.items():
             is_told, refused = fold.set_aside(vid) is not None, self.proven.refused.get(vid)
             if refused is not None and not is_told:
-                set_aside(cycle, vid, refused.why, self.clock)
+                cycle.set_aside(vid, refused.why)
             elif vid in self.proven.left_out & self.proven.ready:
                 _count_again(cycle, definition, self.clock)
             elif is_told and vid in self.proven.ready:
-                set_aside(cycle, vid, None, self.clock)
+                cycle.set_aside(vid, None)
 
 
 def _count_again(cycle: Cycle, metric: Definition, clock: Clock) -> None:
@@ -225,10 +225,3 @@ def _count_again(cycle: Cycle, metric: Definition, clock: Clock) -> None:
     edit = Edit(metric.tenant, "metric", metric.name, metric.version, BY, clock.now_ms())
     cycle.stores.definitions.append(put_record(edit, metric.text))
     LOG.info("metric_counted_again", tenant=metric.tenant, name=metric.name)
-
-
-def set_aside(cycle: Cycle, vid: int, why: str | None, clock: Clock) -> None:
-    """Append that a version is not counted, and why; None: that it may be."""
-    fence = cycle.footing.fence.fence
-    record = aside_record(vid, why, fence=fence, at_ms=clock.now_ms())
-    cycle.stores.definitions.append_fenced(record, fence)

@@ -140,16 +140,25 @@ class Changes:
         Raises:
             VerdictError: FENCED if a newer driver has started.
         """
-        fold, fence = self.stores.definitions.fold, self.footing.fence.fence
+        fold = self.stores.definitions.fold
         for vid, why in faults.items():
             if fold.is_left_out(vid):
                 continue  # a lane's plan was being made meanwhile
             LOG.error("version_set_aside", vid=vid, why=why)
             if fold.set_aside(vid) is None:
-                self._append(aside_record(vid, why, fence=fence, at_ms=self.clock.now_ms()))
+                self.set_aside(vid, why)
             definition, begun = fold.by_vid(vid), fold.activations.get(vid)
             if definition is not None and begun is not None and begun.finish is None:
                 self._activate(counting(definition, end, self.footing.events_id), "stop")
+
+    def set_aside(self, vid: int, why: str | None) -> None:
+        """Record that a version is not counted, and why; None: that it may be.
+
+        Raises:
+            VerdictError: FENCED if a newer driver has started.
+        """
+        fence = self.footing.fence.fence
+        self._append(aside_record(vid, why, fence=fence, at_ms=self.clock.now_ms()))
 
     def _is_affordable(self, definition: Definition) -> bool:
         """Tell whether the tenant may have a version beside what it has counted.

@@ -190,6 +190,14 @@ class Cycle:
         """
         self._changes.leave_out(faults, self.end)
 
+    def set_aside(self, vid: int, why: str | None) -> None:
+        """Record that a version is not counted, and why; None: that it may be.
+
+        Raises:
+            VerdictError: FENCED if a newer driver has started.
+        """
+        self._changes.set_aside(vid, why)
+
     def _untold(self, batch: Batch, plan: Plan) -> tuple[Untold, ...]:
         """Return of which panes a change is no correction: readers have not seen them.
 

@@ -243,7 +243,7 @@ class Driver:
         wall = WallClock(self.clock)
         while not self.stop.wait(0.5):
             if (back_s := wall.back_s()) > MOST_BACK_S:
-                self._failure = StreamEndedError(_SET_BACK.format(back_s))
+                self._failure = self._failure or StreamEndedError(_SET_BACK.format(back_s))
                 return
             if between.failure is not None:
                 self._failure = self._failure or told(between.failure)

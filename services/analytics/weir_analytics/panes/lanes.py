@@ -26,7 +26,6 @@ from weir.definitions.history import Lane
 from weir.lanes import Slice, filled_by
 
 from weir_analytics.failpoints import failpoint
-from weir_analytics.panes.ahead import set_aside
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.between import Pace
 from weir_analytics.panes.cycle import Cycle
@@ -90,18 +89,19 @@ class Filler:
 
     def _blame(self, counting: Counting, error: Exception) -> None:
         vids, lane = {one.version.vid for one in counting.versions}, self._lane
-        if lane is None or lane.kind == "rebuild":
-            self._faults = at_fault(self.plans, counting, error)
-            return
+        backfill = lane if lane is not None and lane.kind == "backfill" else None
+        faults: Mapping[int, str] = {}
         try:
             faults = at_fault(self.plans, counting, error)
-        except Exception:  # noqa: BLE001  nobody's alone: then it is the lane's
+        except Exception:
+            if backfill is None:
+                raise
             self.plans.prove()
-            faults = dict.fromkeys(vids, first_words(error))
-        if vids <= faults.keys():
+        # Nobody's alone, or everybody's: then it is the lane's.
+        if backfill is not None and (not faults or vids <= faults.keys()):
             why = first_words(error)
-            LOG.error("lane_set_aside", lane=lane.offset, why=why)
-            self._refused[lane.offset] = why
+            LOG.error("lane_set_aside", lane=backfill.offset, why=why)
+            self._refused[backfill.offset] = why
         else:
             self._faults = faults
 
@@ -148,7 +148,7 @@ class Filler:
         fold = cycle.stores.definitions.fold
         for vid in filled_by(fold, lane):
             if (fold.set_aside(vid) is None) is not (why is None):
-                set_aside(cycle, vid, why, self.clock)
+                cycle.set_aside(vid, why)
 
     def _forget(self, cycle: Cycle, lanes: set[str]) -> None:
         """Free what lanes that are done have left on the disk."""

@@ -121,7 +121,10 @@ def take_over(
     log = LogOffsets(settings.kafka, names.EVENTS)
     start = _Start(stores, settings, clock, definitions_id, log)
     lacks_ms = max(lacks_ms, start.lacks_before_ms(lost))
-    fence = start.append("start", stores.definitions.fold.epoch(), lacks_ms)
+    # Where an older release began the epoch, the marks know what it counts.
+    counted = {mark.topic_id for mark in marks if mark is not None}
+    known_id = events_id if counted == {events_id} else None
+    fence = start.append("start", stores.definitions.fold.epoch(), lacks_ms, events_id=known_id)
     bounds = log.bounds(events_id)
     marks = stores.shards.read_marks()
     found = Found(
@@ -224,7 +227,7 @@ class _Start:
             epoch: The epoch that goes on; None begins one.
             incomplete_ms: Panes that start earlier are incomplete, as far as this start knows.
             also: Shards beyond the present number that are to be cleared.
-            events_id: Kafka's id of the log that an epoch which begins counts.
+            events_id: Kafka's id of the log that the epoch counts; None: as said before.
         """
         definitions, settings = self.stores.definitions, self.settings
         before = definitions.fold.start()
