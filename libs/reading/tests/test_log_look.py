@@ -18,14 +18,13 @@ from weir_local.waiting import wait_until
 LOOKS = """
 import sys, time
 from confluent_kafka import KafkaException
-from weir.clock import SystemClock
 from weir.kafka import Kafka
-from weir_reading.log_look import LogLook
+from weir_reading.log_look import GroupPlaces
 
-look = LogLook(Kafka(sys.argv[1]), SystemClock())
+places = GroupPlaces(Kafka(sys.argv[1]))
 while True:
     try:
-        print("seen" if look.places() else "nothing", flush=True)
+        print("seen" if places.read() else "nothing", flush=True)
     except (KafkaException, TimeoutError):
         print("away", flush=True)
     time.sleep(0.01)

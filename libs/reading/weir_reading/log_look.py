@@ -21,27 +21,25 @@ from weir.kafka import Kafka
 from weir.log_left import LogLeft, PartitionLog, Race, Retention, log_left
 from weir.log_place import LogPlace
 
-from weir_reading.offsets import EARLIEST, LATEST, ask_offsets
+from weir_reading.offsets import EARLIEST, LATEST, offsets_of
 
 TIMEOUT_S: Final = 5.0
 DAY_MS: Final = 86_400_000
 
 
-class LogLook:
-    """One topic. Of what was asked before only the pace of lanes is remembered."""
+class GroupPlaces:
+    """How far counting is, as the driver has left it in its consumer group."""
 
-    def __init__(self, kafka: Kafka, clock: Clock, topic: str = names.EVENTS) -> None:
-        self._topic, self._clock = topic, clock
-        told: dict[str, Any] = {**kafka.client_options(), "log_level": 0}
-        self._admin = AdminClient(told)
+    def __init__(self, kafka: Kafka, topic: str = names.EVENTS) -> None:
+        self._topic = topic
+        told: dict[str, Any] = {"group.id": names.PANES_GROUP, "enable.auto.commit": False}
         # It subscribes to nothing, so it is no member of the group and commits nothing. An admin
         # client that asks for a group's offsets just when its broker comes back ends the whole
         # process (https://github.com/confluentinc/librdkafka/issues/4605; seen with 2.16.0).
-        self._group = Consumer(told | {"group.id": names.PANES_GROUP, "enable.auto.commit": False})
-        self._race = Race()
+        self._group = Consumer({**kafka.client_options(), **told, "log_level": 0})
 
-    def places(self) -> dict[int, LogPlace] | None:
-        """Return how far counting is in each partition of the topic, as the driver has left it.
+    def read(self) -> dict[int, LogPlace] | None:
+        """Return how far counting is in each partition of the topic.
 
         One of which nothing was left has not been counted. None: something was left that
         this release cannot read, so nothing is known.
@@ -49,7 +47,7 @@ class LogLook:
         Raises:
             KafkaException: If a broker did not answer, or refused.
         """
-        topics = self._admin.list_topics(self._topic, timeout=TIMEOUT_S).topics
+        topics = self._group.list_topics(self._topic, timeout=TIMEOUT_S).topics
         asked = [TopicPartition(self._topic, p) for p in sorted(topics[self._topic].partitions)]
         # Asked for before the ends of the log, so no honest place lies beyond them.
         places: dict[int, LogPlace] = {}
@@ -62,13 +60,22 @@ class LogLook:
             places[one.partition] = place
         return places
 
+
+class LogLook:
+    """One topic. Of what was asked before only the pace of lanes is remembered."""
+
+    def __init__(self, kafka: Kafka, clock: Clock, topic: str = names.EVENTS) -> None:
+        self._topic, self._clock = topic, clock
+        self._admin = AdminClient({**kafka.client_options(), "log_level": 0})
+        self._race = Race()
+
     def start(self, partitions: Iterable[int]) -> dict[int, int]:
         """Return the first offset of each partition that is still there.
 
         Raises:
             KafkaException: If a broker did not answer, or refused.
         """
-        return {p: found.offset for p, found in self._places(EARLIEST, list(partitions)).items()}
+        return {p: found.offset for p, found in self._places(EARLIEST, partitions).items()}
 
     def left(self, counted: Mapping[int, int], received_ms: Mapping[int, int]) -> LogLeft:
         """Return how long the log still holds what is not counted.
@@ -123,9 +130,10 @@ class LogLook:
             return live
         return replace(live, ms=ms, partition=found.partition)
 
-    def _places(self, spec: OffsetSpec, partitions: list[int]) -> dict[int, ListOffsetsResultInfo]:
-        asked = ask_offsets(self._admin, self._topic, spec, partitions, timeout_s=TIMEOUT_S)
-        return {p: future.result() for p, future in asked.items()}
+    def _places(
+        self, spec: OffsetSpec, partitions: Iterable[int]
+    ) -> dict[int, ListOffsetsResultInfo]:
+        return offsets_of(self._admin, self._topic, spec, partitions, timeout_s=TIMEOUT_S)
 
     def _retention(self) -> Retention:
         asked = ConfigResource(ResourceType.TOPIC, self._topic)

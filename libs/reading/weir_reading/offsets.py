@@ -31,3 +31,20 @@ def ask_offsets(
         return {}
     futures = admin.list_offsets(asked, request_timeout=timeout_s)
     return {place.partition: future for place, future in futures.items()}
+
+
+def offsets_of(
+    admin: AdminClient,
+    topic: str,
+    spec: OffsetSpec,
+    partitions: Iterable[int],
+    *,
+    timeout_s: float,
+) -> dict[int, ListOffsetsResultInfo]:
+    """Return what `ask_offsets` asks for, of all of the partitions.
+
+    Raises:
+        KafkaException: If a partition has no leader, or no broker answered.
+    """
+    asked = ask_offsets(admin, topic, spec, partitions, timeout_s=timeout_s)
+    return {p: future.result() for p, future in asked.items()}

@@ -23,7 +23,7 @@ from weir_analytics.panes.log_watch import LogWatch
 from weir_analytics.panes.ops import Figures, answer
 from weir_analytics.panes.vitals import Vitals
 from weir_local.waiting import wait_until
-from weir_reading.log_look import LogLook
+from weir_reading.log_look import GroupPlaces, LogLook
 
 NOW_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -42,9 +42,11 @@ def test_a_lane_is_as_far_as_its_last_shard(monkeypatch: pytest.MonkeyPatch) -> 
 
 class TestFigures:
     def test_prometheus_is_told_what_is_true_when_it_asks(self) -> None:
-        """In seconds; for ever is +Inf."""
+        """In seconds; for ever is +Inf, and before the first look nobody knows."""
         vitals, figures = Vitals(), Figures()
         figures.watch(vitals)
+        assert b"weir_panes_log_left_seconds NaN" in answer("/metrics", vitals, figures)[2]
+        vitals.log_left = LogLeft()
         assert b"weir_panes_log_left_seconds +Inf" in answer("/metrics", vitals, figures)[2]
         vitals.log_left = LogLeft(0, 90_000, 180_000)
         text = answer("/metrics", vitals, figures)[2]
@@ -77,7 +79,7 @@ def test_a_link_that_swallows_everything_ends_nothing(monkeypatch: pytest.Monkey
     vitals, stop = Vitals(), threading.Event()
     vitals.take({0: 4}, {})
     watch = LogWatch(Kafka("127.0.0.1:1"), SystemClock(), "events")
-    monkeypatch.setattr(watch, "look", look)
+    monkeypatch.setattr(watch._look, "left", look)
     thread = threading.Thread(target=watch.run, args=(vitals, stop))
     with capture_logs() as said:
         thread.start()
@@ -109,12 +111,13 @@ class TestLogWatch:
                     timeout_s=20,
                     what="the offsets of the group",
                 )
-            wait_until(lambda: vitals.log_left.ms is not None, timeout_s=20, what="a look")
+            wait_until(lambda: vitals.log_left is not None, timeout_s=20, what="a look")
         finally:
             stop.set()
             thread.join(10)
+        assert vitals.log_left is not None
         assert vitals.log_left.kept_ms == HOUR_MS
-        left = LogLook(Kafka(kafka), SystemClock(), hour_log).places()
+        left = GroupPlaces(Kafka(kafka), hour_log).read()
         assert left == {p: LogPlace(n, received_ms[p]) for p, n in ends.items()}
         admin = AdminClient({"bootstrap.servers": kafka})
         (described,) = admin.describe_consumer_groups([names.PANES_GROUP]).values()
@@ -133,29 +136,30 @@ class TestLogWatch:
         )
         thread.start()
         try:
-            wait_until(lambda: vitals.log_left.partition is not None, timeout_s=20, what="a look")
-            look = LogLook(Kafka(kafka), SystemClock(), hour_log)
+            wait_until(lambda: vitals.log_left is not None, timeout_s=20, what="a look")
+            places = GroupPlaces(Kafka(kafka), hour_log)
             # Also for whoever looks while the driver is away: one lane is gone, the other there.
-            wait_until(lambda: (look.places() or {})[0].lane == 3, timeout_s=20, what="the lane")
+            wait_until(lambda: (places.read() or {})[0].lane == 3, timeout_s=20, what="the lane")
         finally:
             stop.set()
             thread.join(10)
+        assert vitals.log_left is not None
         assert (vitals.log_left.partition, vitals.log_left.ms) == (1, 0)
-        gone, there = (look.places() or {})[1], (look.places() or {})[0]
+        gone, there = (places.read() or {})[1], (places.read() or {})[0]
         assert (gone.counted, gone.lane, gone.lane_ms) == (30, 20, None)
         assert there.lane_ms == pytest.approx(time.time_ns() // 1_000_000, abs=60_000)
 
     def test_what_waits_and_what_is_gone(self, kafka: str, hour_log: str) -> None:
         """By R of what was counted last; records deleted before they were counted: nothing left."""
-        watch = LogWatch(Kafka(kafka), SystemClock(), hour_log)
+        look = LogLook(Kafka(kafka), SystemClock(), hour_log)
         now_ms = time.time_ns() // 1_000_000
-        found = watch.look({0: 10, 1: 20}, {0: now_ms, 1: now_ms - 600_000})
+        found = look.left({0: 10, 1: 20}, {0: now_ms, 1: now_ms - 600_000})
         assert found.partition == 1
         assert found.ms == pytest.approx(3_000_000, abs=20_000)
         assert found.oldest_ms == pytest.approx(now_ms, abs=60_000)
 
         # A lane that stands at the log's start, looked at for a minute; then overtaken.
-        live, clock = watch.look({0: 10, 1: 30}, {}), ManualClock(now_ms)
+        live, clock = look.left({0: 10, 1: 30}, {}), ManualClock(now_ms)
         watch = LogWatch(Kafka(kafka), clock, hour_log)
         assert watch.with_lanes(live, {}) == live
         for _ in range(5):
@@ -166,7 +170,7 @@ class TestLogWatch:
         admin = AdminClient({"bootstrap.servers": kafka})
         (deleted,) = admin.delete_records([TopicPartition(hour_log, 1, 25)]).values()
         deleted.result(10)
-        assert watch.look({0: 10, 1: 20}, {0: now_ms, 1: now_ms}) == LogLeft(
+        assert look.left({0: 10, 1: 20}, {0: now_ms, 1: now_ms}) == LogLeft(
             1, 0, HOUR_MS, found.oldest_ms
         )
         assert watch.with_lanes(live, {0: 2, 1: 20}) == LogLeft(1, 0, HOUR_MS, found.oldest_ms)

@@ -13,6 +13,7 @@ import redis
 from weir import names
 from weir.clock import ManualClock
 from weir.commit_found import Planned
+from weir.log_left import LogLeft
 from weir_analytics.panes.checkpoint import last_planned, set_aside, starting_offsets
 from weir_analytics.panes.heartbeat import Heartbeat
 from weir_analytics.panes.ops import Figures, OpsServer, answer
@@ -105,6 +106,9 @@ def test_heartbeat_tells_the_state(redis_url: str, tmp_path: Path) -> None:
     assert (body["lag_ms"], body["detail"]["epoch"], body["detail"]["rev"]) == (100, 3, 4)
     assert body["detail"]["lag_records"] == 5
     assert body["detail"]["rss_bytes"] >= psutil.Process().memory_info().rss // 2
+    assert "log_left_ms" not in body["detail"], "nobody has looked yet"
+    vitals.log_left = LogLeft(0, 7, 9)
+    assert json.loads(beat.text(vitals))["detail"]["log_left_ms"] == 7
     thread = threading.Thread(target=lambda: beat.run(vitals, stop))
     thread.start()
     key = names.part_key("panes", "i1")

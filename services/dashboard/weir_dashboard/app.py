@@ -23,7 +23,7 @@ from weir.clock import Clock
 from weir_reading.appender import Appender
 from weir_reading.batches import Batches
 from weir_reading.follower import Follower
-from weir_reading.log_look import LogLook
+from weir_reading.log_look import GroupPlaces, LogLook
 from weir_reading.panes import Panes
 from weir_reading.parts import Parts
 from weir_service.redis import connect
@@ -166,10 +166,11 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
     batches.listen(hub.on_batch)
     catalog.listen(hub.on_definitions)
 
+    look, places = LogLook(settings.kafka, clock), GroupPlaces(settings.kafka)
     context = Context(
         settings, clock, redis, catalog, writer, batches, parts, observer, key_ring, sessions,
         queries, Turns(), Quarantine(settings.kafka),
-        told, late, erased, LogKept(LogLook(settings.kafka, clock), parts, batches, clock),
+        told, late, erased, LogKept(look, places, parts, batches, clock),
         settings.hash_key,
     )  # fmt: skip
     return Dashboard(context, follower, appender, hub, feeds)

@@ -15,7 +15,7 @@ import structlog
 from confluent_kafka import KafkaException
 from weir.clock import Clock
 from weir.log_left import LogLeft
-from weir_reading.log_look import LogLook
+from weir_reading.log_look import GroupPlaces, LogLook
 from weir_reading.parts import Part
 
 from weir_dashboard import instruments
@@ -46,8 +46,11 @@ class Store(Protocol):
 class LogKept:
     """Looks every 15 s, on a thread of its own, and logs when time begins to run out."""
 
-    def __init__(self, look: LogLook, parts: Heartbeats, store: Store, clock: Clock) -> None:
-        self._look, self._parts, self._store, self._clock = look, parts, store, clock
+    def __init__(
+        self, look: LogLook, places: GroupPlaces, parts: Heartbeats, store: Store, clock: Clock
+    ) -> None:
+        self._look, self._places = look, places
+        self._parts, self._store, self._clock = parts, store, clock
         self._stopping = threading.Event()
         self._seen: LogLeft | None = None
         self._was_emptied = self._is_blind = False
@@ -82,7 +85,7 @@ class LogKept:
             self._stopping.wait(LOOK_S)
 
     def _looked(self) -> LogLeft | None:
-        places = self._look.places()
+        places = self._places.read()
         if places is None:
             return None
         live = self._look.left(

@@ -15,6 +15,7 @@ import redis
 import structlog
 from weir import names
 from weir.clock import Clock
+from weir.log_left import LogLeft
 
 from weir_analytics.panes.own import Own, measure
 from weir_analytics.panes.shard_wire import open_client
@@ -67,11 +68,8 @@ class Heartbeat:
                     "rev": vitals.rev,
                     "held_by": vitals.held_by,
                     "clock_ahead_ms": vitals.clock_ahead_ms,
-                    "log_left_ms": vitals.log_left.ms,
-                    "log_left_partition": vitals.log_left.partition,
-                    "log_kept_ms": vitals.log_left.kept_ms,
-                    "log_oldest_ms": vitals.log_left.oldest_ms,
                     "rss_bytes": self._measured(vitals).rss_bytes,
+                    **_told(vitals.log_left),
                 },
             }
         )
@@ -90,3 +88,15 @@ class Heartbeat:
             write()
         except redis.RedisError as error:
             LOG.warning("heartbeat_not_written", error=type(error).__name__)
+
+
+def _told(left: LogLeft | None) -> dict[str, int | None]:
+    """Return what is said of the log; nothing before it was looked at."""
+    if left is None:
+        return {}
+    return {
+        "log_left_ms": left.ms,
+        "log_left_partition": left.partition,
+        "log_kept_ms": left.kept_ms,
+        "log_oldest_ms": left.oldest_ms,
+    }

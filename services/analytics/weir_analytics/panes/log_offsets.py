@@ -12,7 +12,7 @@ from weir.commit import Offsets
 from weir.commit_found import LogBounds
 from weir.commit_recovery import incomplete_before_ms
 from weir.kafka import Kafka
-from weir_reading.offsets import EARLIEST, LATEST, ask_offsets
+from weir_reading.offsets import EARLIEST, LATEST, ask_offsets, offsets_of
 
 from weir_analytics.panes.history import LogPartition, record_from
 
@@ -20,15 +20,11 @@ TIMEOUT_S: Final = 15.0
 
 
 class LogOffsets:
-    """One topic. Every question is asked anew: nothing is remembered.
-
-    Attributes:
-        admin: The client that asks.
-    """
+    """One topic. Every question is asked anew: nothing is remembered."""
 
     def __init__(self, kafka: Kafka, topic: str, *, timeout_s: float = TIMEOUT_S) -> None:
         self._kafka, self._topic, self._timeout_s = kafka, topic, timeout_s
-        self.admin = AdminClient({**kafka.client_options(), "log_level": 0})
+        self._admin = AdminClient({**kafka.client_options(), "log_level": 0})
 
     def partitions(self) -> list[int]:
         """Return the partitions that the topic has.
@@ -36,7 +32,7 @@ class LogOffsets:
         Raises:
             KafkaException: If no broker answered.
         """
-        topics = self.admin.list_topics(self._topic, timeout=self._timeout_s).topics
+        topics = self._admin.list_topics(self._topic, timeout=self._timeout_s).topics
         return sorted(topics[self._topic].partitions)
 
     def start(self) -> dict[int, int]:
@@ -139,21 +135,13 @@ class LogOffsets:
         first_ms = self.first_received_ms(start, end, now_ms)
         return incomplete_before_ms(first_ms, horizon_ms, start)
 
-    def places(
-        self, spec: OffsetSpec, partitions: Iterable[int]
-    ) -> dict[int, ListOffsetsResultInfo]:
-        """Return an offset of each of some partitions, with the time of its record.
-
-        Raises:
-            KafkaException: If a partition has no leader, or no broker answered.
-        """
-        return {p: future.result() for p, future in self.ask(spec, partitions).items()}
-
     def ask(
         self, spec: OffsetSpec, partitions: Iterable[int]
     ) -> Mapping[int, Future[ListOffsetsResultInfo]]:
         """Ask for an offset of each of some partitions; each answers, or fails, by itself."""
-        return ask_offsets(self.admin, self._topic, spec, partitions, timeout_s=self._timeout_s)
+        return ask_offsets(self._admin, self._topic, spec, partitions, timeout_s=self._timeout_s)
 
     def _offsets(self, spec: OffsetSpec, partitions: Iterable[int]) -> dict[int, int]:
-        return {p: int(found.offset) for p, found in self.places(spec, partitions).items()}
+        timeout_s = self._timeout_s
+        found = offsets_of(self._admin, self._topic, spec, partitions, timeout_s=timeout_s)
+        return {p: int(one.offset) for p, one in found.items()}

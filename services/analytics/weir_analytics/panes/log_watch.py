@@ -21,7 +21,6 @@ from weir.kafka import Kafka
 from weir.log_left import LogLeft
 from weir.log_place import LogPlace
 from weir_reading.log_look import LogLook
-from weir_reading.offsets import EARLIEST
 
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.vitals import Vitals
@@ -95,7 +94,7 @@ class LogWatch:
                 group.tell(self.places(vitals))
                 if self._clock.monotonic_s() >= look_at_s and vitals.counted:
                     look_at_s = self._clock.monotonic_s() + LOOK_S
-                    live = self.look(vitals.counted, vitals.received_ms)
+                    live = self._look.left(vitals.counted, vitals.received_ms)
                     vitals.log_left = self.with_lanes(live, vitals.lanes)
             except (KafkaException, TimeoutError) as error:
                 LOG.warning("log_not_watched", error=str(error) or type(error).__name__)
@@ -109,10 +108,6 @@ class LogWatch:
             for p, n in vitals.counted.items()
         }
 
-    def look(self, counted: Mapping[int, int], received_ms: Mapping[int, int]) -> LogLeft:
-        """Return how long the log still holds what is not counted, as `LogLook.left` does."""
-        return self._look.left(counted, received_ms)
-
     def with_lanes(self, live: LogLeft, lanes: Mapping[int, int]) -> LogLeft:
         """Return what is lost first, with the lanes that retention is about to overtake.
 
@@ -124,10 +119,8 @@ class LogWatch:
             KafkaException: If a broker did not answer, or refused.
             TimeoutError: If the log did not answer.
         """
-        there: dict[int, int] = {}
-        if lanes:
-            first = self._log.places(EARLIEST, lanes)
-            there = {p: n for p, n in lanes.items() if n >= first[p].offset}
+        first = self._look.start(lanes)
+        there = {p: n for p, n in lanes.items() if n >= first[p]}
         self._lanes_ms = {p: self._log.received_ms(p, n) for p, n in there.items()}
         self._lanes = dict(lanes)
         return self._look.with_lanes(live, self._lanes, self._lanes_ms)

@@ -158,13 +158,13 @@ _WATCHED: tuple[tuple[str, str, Callable[[Vitals], float]], ...] = (
     ),
     (
         metrics.PANES_LOG_LEFT,
-        "For how long the log still holds what is not counted; +Inf: for ever.",
-        lambda vitals: _seconds(vitals.log_left.ms),
+        "For how long the log still holds what is not counted; +Inf: for ever; NaN: not known yet.",
+        lambda vitals: _seconds(vitals.log_left.ms) if vitals.log_left else math.nan,
     ),
     (
         metrics.PANES_LOG_KEPT,
-        "For how long the log keeps what comes now; +Inf: for ever.",
-        lambda vitals: _seconds(vitals.log_left.kept_ms),
+        "For how long the log keeps what comes now; +Inf: for ever; NaN: not known yet.",
+        lambda vitals: _seconds(vitals.log_left.kept_ms) if vitals.log_left else math.nan,
     ),
     (
         metrics.PANES_RSS,

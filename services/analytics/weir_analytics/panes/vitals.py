@@ -33,7 +33,7 @@ class Vitals:
         trouble: What ended counting last, until a batch is done again.
         received_ms: By partition, R of what was counted last.
         own: What the job took of its machine when it was measured last.
-        log_left: How long the log still holds what is not counted.
+        log_left: How long the log still holds what is not counted; None: nobody has looked yet.
     """
 
     ready: bool = False
@@ -52,7 +52,7 @@ class Vitals:
     lanes: Mapping[int, int] = field(default_factory=dict)
     received_ms: Mapping[int, int] = field(default_factory=dict)
     log: LogEnds = field(default_factory=LogEnds)
-    log_left: LogLeft = field(default_factory=LogLeft)
+    log_left: LogLeft | None = None
     own: Own = field(default_factory=Own)
 
     @property
