@@ -144,7 +144,7 @@ class TestApply:
         assert skipped == "skipped   metric/a"
         assert refused == (
             f"refused   metric/b ({tmp_path / 'b.yaml'}): /based_on must be the current version: "
-            "at version 9, got 3; read it"
+            "at version 9, got '3'; read it"
         )
         assert len(dashboard.sent) == 3
 
@@ -188,6 +188,35 @@ class TestApply:
         told = self.run(tmp_path, dashboard, 0)
         assert [line.split()[1] for line in told] == ["metric/a", "metric/b", "rule/r"]
         assert [[name for name, _ in sent] for sent in dashboard.sent] == [["a", "b"], ["a", "r"]]
+
+    def test_a_metric_that_comes_twice_and_is_refused_then_is_told_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It was stored, and somebody else changes it before its rule comes."""
+        monkeypatch.setattr("weir_cli.planning.MOST", 2)
+        written_files(tmp_path, "a", "b")
+        (tmp_path / "r.yaml").write_text("kind: rule\nname: r\nmetric: a\n")
+        items = [{"outcome": "updated", "version": 4}] * 2
+        dashboard = Dashboard((200, {"items": items}, {}), *[conflict(0)] * 3)
+        told = self.run(tmp_path, dashboard, 1)
+        assert [line.split()[:2] for line in told] == [
+            ["updated", "metric/a"],
+            ["updated", "metric/b"],
+            ["refused", "metric/a"],
+            ["skipped", "rule/r"],
+        ]
+
+    def test_after_a_request_that_is_refused_whole_the_rest_is_told(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Something was stored by then: whoever reads on must know what was not."""
+        monkeypatch.setattr("weir_cli.planning.MOST", 1)
+        written_files(tmp_path, "a", "b", "c")
+        items = [{"outcome": "updated", "version": 4}]
+        refusal = (403, {"code": "scope_missing", "message": "not with this key"}, {})
+        dashboard = Dashboard((200, {"items": items}, {}), refusal)
+        told = self.run(tmp_path, dashboard, 1)
+        assert told[1:] == ["skipped   metric/b", "skipped   metric/c"]
 
     def test_a_run_waits_once_for_metrics(self, tmp_path: Path) -> None:
         """However many rules name one that is not there: after one wait all are refused."""

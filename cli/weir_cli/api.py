@@ -85,12 +85,17 @@ class Answer:
         told = [self.sentence or f"answer {self.status} without words"]
         for at, one in enumerate(body.get("errors") or []):
             if at:  # the sentence tells the first
-                told.append(
-                    f"{one.get('pointer')} must be {one.get('required')}, got {one.get('got')!r}; "
-                    f"{one.get('mend')}"
-                )
+                told.append(told_of(one))
             told += str(one.get("excerpt") or "").splitlines()
         return told
+
+
+def told_of(place: Mapping[str, Any]) -> str:
+    """Return what is wrong at a place of a refusal, in a sentence."""
+    return (
+        f"{place.get('pointer')} must be {place.get('required')}, got {place.get('got')!r}; "
+        f"{place.get('mend')}"
+    )
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

@@ -17,7 +17,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from weir_cli import exits
-from weir_cli.api import Answer, Api
+from weir_cli.api import Answer, Api, told_of
 from weir_cli.files import Written, read_all
 from weir_cli.options import add_command, add_files, reached
 from weir_cli.outcomes import Outcome, outcome_of, tell
@@ -49,49 +49,61 @@ def run(asked: argparse.Namespace) -> int:
     definitions = read_all(asked.file)
     api = reached(asked)
     found: dict[str, Outcome] = {}
+    is_done = True
     for part in parts(definitions):
-        outcomes, answer = apply(api, part)
-        if not outcomes:
-            refuse(answer, as_json=asked.json)
-            return exits.REFUSED
-        for one, outcome in zip(part, outcomes, strict=True):
-            # A metric may come once more, with a rule on it; what became of it is told once.
-            if found.setdefault(one.title, outcome) is outcome:
-                tell(one, outcome, as_json=asked.json)
-        if not answer.is_ok:
+        try:
+            outcomes = apply(api, part)
+        except RefusedError as refused:
+            refuse(refused.answer, as_json=asked.json)
+            is_done = False
             break
-    for one in definitions:
+        for one, outcome in zip(part, outcomes, strict=True):
+            # A metric may come once more, with a rule on it: what was done is told once.
+            if one.title not in found or outcome.word == "refused":
+                found[one.title] = outcome
+                tell(one, outcome, as_json=asked.json)
+        if SKIPPED in outcomes or any(one.word == "refused" for one in outcomes):
+            is_done = False
+            break
+    for one in definitions if found else ():
         if one.title not in found:
             tell(one, SKIPPED, as_json=asked.json)
-    return exits.DONE if answer.is_ok else exits.REFUSED
+    return exits.DONE if is_done else exits.REFUSED
 
 
-def apply(api: Api, part: Sequence[Written]) -> tuple[list[Outcome], Answer]:
-    """Make definitions what their files say, all or none.
+class RefusedError(Exception):
+    """A request was refused, and nobody's definition is to blame.
 
-    Returns:
-        What became of each, and the last answer, or what one would have been; if nothing was
-        judged, no outcomes and a refusal.
+    Attributes:
+        answer: The refusal.
+    """
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        super().__init__(answer.sentence)
+
+
+def apply(api: Api, part: Sequence[Written]) -> list[Outcome]:
+    """Make definitions what their files say, all or none; return what became of each.
 
     Raises:
+        RefusedError: If the dashboard refused to judge or to store any of them.
         UnreachedError: If the dashboard did not answer in time.
     """
     for tries_left in reversed(range(TRIES)):
         items, answer = _judged(api, part)
         if not answer.is_ok:
-            return [], answer
+            raise RefusedError(answer)
         if not all(item["ok"] for item in items):
-            outcomes = [SKIPPED if item["ok"] else outcome_of(item) for item in items]
-            return outcomes, Answer(HTTPStatus.UNPROCESSABLE_ENTITY, {})
+            return [SKIPPED if item["ok"] else outcome_of(item) for item in items]
         answer = api.call("POST", "/definitions/apply", {"definitions": _based(part, items)})
         if answer.is_ok:
-            stored = answer.body["items"]
-            return [Outcome(one["outcome"], one["version"]) for one in stored], answer
+            return [Outcome(one["outcome"], one["version"]) for one in answer.body["items"]]
         # Somebody else was faster: look again at what is there now.
         if answer.status != HTTPStatus.CONFLICT or not tries_left:
             break
         time.sleep(PAUSE_S)
-    return _refused(part, answer), answer
+    return _refused(part, answer)
 
 
 def _judged(api: Api, part: Sequence[Written]) -> tuple[list[dict[str, Any]], Answer]:
@@ -119,7 +131,11 @@ def _based(part: Sequence[Written], items: Sequence[dict[str, Any]]) -> list[dic
 
 
 def _refused(part: Sequence[Written], answer: Answer) -> list[Outcome]:
-    """Return what a refusal says of each; nothing if it names none of them."""
+    """Return what a refusal says of each.
+
+    Raises:
+        RefusedError: If it names none of them.
+    """
     body = answer.body if isinstance(answer.body, dict) else {}
     places: dict[int, list[dict[str, Any]]] = {}
     for place in body.get("errors") or []:
@@ -127,17 +143,13 @@ def _refused(part: Sequence[Written], answer: Answer) -> list[Outcome]:
         if root.isdecimal():
             places.setdefault(int(root), []).append({**place, "pointer": f"/{rest}"})
     if not places:
-        return []
+        raise RefusedError(answer)
     return [
-        _refused_at(str(body.get("code")), places[at]) if at in places else SKIPPED
+        _refused_at(body.get("code"), places[at]) if at in places else SKIPPED
         for at in range(len(part))
     ]
 
 
-def _refused_at(code: str, places: list[dict[str, Any]]) -> Outcome:
-    first = places[0]
-    said = (
-        f"{first['pointer']} must be {first.get('required')}, got {first.get('got')}; "
-        f"{first.get('mend')}"
-    )
-    return Outcome.refused(Answer(422, {"code": code, "message": said, "errors": places}))
+def _refused_at(code: Any, places: list[dict[str, Any]]) -> Outcome:
+    said = {"code": code, "message": told_of(places[0]), "errors": places}
+    return Outcome.refused(Answer(HTTPStatus.UNPROCESSABLE_ENTITY, said))
