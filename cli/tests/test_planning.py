@@ -213,7 +213,7 @@ class TestApply:
         monkeypatch.setattr("weir_cli.planning.MOST", 1)
         written_files(tmp_path, "a", "b", "c")
         items = [{"outcome": "updated", "version": 4}]
-        refusal = (403, {"code": "scope_missing", "message": "not with this key"}, {})
+        refusal: Given = (403, {"code": "scope_missing", "message": "not with this key"}, {})
         dashboard = Dashboard((200, {"items": items}, {}), refusal)
         told = self.run(tmp_path, dashboard, 1)
         assert told[1:] == ["skipped   metric/b", "skipped   metric/c"]

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
+import struct
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+import uvloop
 from redis.asyncio import Connection, SSLConnection
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from weir_service.redis import Cancellable, connect
 
@@ -59,6 +64,42 @@ def test_who_does_not_read_is_not_waited_for() -> None:
         return len(met)
 
     assert asyncio.run(send_much()) == 2
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_connection_that_was_reset_is_an_error_of_the_store(
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    """Whatever the loop calls it: a service goes on without its store."""
+
+    async def ask_after_a_reset() -> BaseException | None:
+        met: list[asyncio.StreamWriter] = []
+
+        async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            met.append(writer)
+            while await reader.read(1_000):
+                writer.write(b"+OK\r\n" * 10)
+
+        server = await asyncio.start_server(meet, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        client = connect(f"redis://127.0.0.1:{port}", None)
+        pool: Any = client.connection_pool
+        connection = await pool.get_connection()
+        await connection.send_command("PING")
+        wire = met[0].get_extra_info("socket")
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        met[0].transport.abort()
+        async with asyncio.timeout(10):
+            while not connection._writer.transport.is_closing():  # noqa: ASYNC110  nobody tells
+                await asyncio.sleep(0.001)
+        asking = asyncio.create_task(connection.send_command("PING"))
+        await asyncio.wait({asking})
+        server.close()
+        await client.connection_pool.disconnect()
+        return asking.exception()
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        assert isinstance(runner.run(ask_after_a_reset()), RedisConnectionError)
 
 
 @pytest.mark.parametrize(

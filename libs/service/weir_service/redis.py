@@ -8,8 +8,10 @@ from typing import Final
 
 from redis.asyncio import Connection, ConnectionPool, Redis, SSLConnection
 from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+_CLOSED: Final = "the handler is closed"
 TIMEOUT_S: Final = 5.0
 
 
@@ -52,6 +54,7 @@ class Cancellable(AbstractConnection):
 
         Raises:
             redis.exceptions.TimeoutError: If it was not taken in time.
+            redis.exceptions.ConnectionError: If the connection is gone.
         """
         timeout_s, self.socket_timeout = self.socket_timeout, None
         try:
@@ -60,6 +63,12 @@ class Cancellable(AbstractConnection):
         except TimeoutError:
             msg = "Timeout writing to socket"
             raise RedisTimeoutError(msg) from None
+        except RuntimeError as error:
+            # What uvloop says of a connection that was reset since it was used last. Nobody
+            # expects that of a store that is away: the whole service would end by it.
+            if _CLOSED not in str(error):
+                raise
+            raise RedisConnectionError(str(error)) from error
         finally:
             self.socket_timeout = timeout_s
 
