@@ -19,6 +19,8 @@ from weir_analytics.panes.pods import LIFE_BYTES, pods_config
 from weir_analytics.settings import Settings
 
 # The class moved in Spark 4: the path without `checkpointing` is gone.
+# How long a broker may take for an answer; one that fails over takes a few seconds.
+ANSWER_MS = 15_000
 _CHECKPOINT_FILES = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
@@ -159,6 +161,10 @@ def source_options(settings: Settings, starting: str) -> dict[str, str]:
         # that the consumer has sent ahead; the broker holds that, and so the answer, up to
         # half a second a partition while the log is quiet (1.4 s a batch of four).
         "kafka.fetch.max.wait.ms": "0",
+        # On a link that has swallowed a question nothing is counted until its time is over: a
+        # minute by itself, of which every number grows old.
+        "kafka.request.timeout.ms": str(ANSWER_MS),
+        "kafka.default.api.timeout.ms": str(ANSWER_MS + ANSWER_MS // 3),
         # Otherwise Spark's patience with its network, which is short where executors are pods:
         # a broker that fails over may take longer.
         "kafkaConsumer.pollTimeoutMs": "120000",
