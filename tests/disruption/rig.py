@@ -26,6 +26,7 @@ PACE = float(os.environ.get("WEIR_PACE") or 1)
 SERVICES = ("ingest", "panes", "alerts", "dashboard")
 # What the driver says where a store or the log was away, or a task of Spark's broke off.
 INTERRUPTED = "counting_interrupted"
+CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 # How the settings of each service that name a store begin.
 PREFIX = {name: f"WEIR_{name.upper()}_" for name in SERVICES} | {"panes": "WEIR_ANALYTICS_"}
 
@@ -235,7 +236,8 @@ def errors_in(log: str) -> Counter[str]:
     """Return how often a log says what is said of errors only; see `Rig.errors`.
 
     A traceback that Spark quotes is of a task whose failure the driver tells by itself, and its
-    daemon prints one where a worker outlives the JVM that it worked for.
+    daemon prints one where a worker outlives the JVM that it worked for. One that names the cause
+    of another is part of that.
     """
     found: Counter[str] = Counter()
     before, lines = "", log.splitlines()
@@ -244,7 +246,8 @@ def errors_in(log: str) -> Counter[str]:
             frame = lines[n + 1] if n + 1 < len(lines) else ""
             is_told = before.endswith("from the Python worker:")
             of_daemon = "pyspark/daemon.py" in frame or not frame.startswith("  File")
-            found["traceback"] += not (is_told or of_daemon)
+            is_cause = any(text.startswith(CHAINED) for text in lines[max(0, n - 2) : n])
+            found["traceback"] += not (is_told or of_daemon or is_cause)
         before = text
         with contextlib.suppress(ValueError):
             line = json.loads(text)

@@ -60,6 +60,7 @@ ValueError: 7
   File "/lib/pyspark.zip/pyspark/daemon.py", line 262, in manager
 BrokenPipeError: [Errno 32] Broken pipe
 """
+    CAUSE = "\nDuring handling of the above exception, another exception occurred:\n\n"
     CUT = 'Traceback (most recent call last):\n{"event": "settings", "level": "info"}\n'
 
     @pytest.mark.parametrize(
@@ -69,6 +70,8 @@ BrokenPipeError: [Errno 32] Broken pipe
             (f"  Traceback: no\n{UNCAUGHT}{UNCAUGHT}", {"traceback": 2}),
             (TOLD, {}),
             (OF_DAEMON, {}),
+            (f"{UNCAUGHT}{CAUSE}{UNCAUGHT}", {"traceback": 1}),
+            (f"Return Message: {UNCAUGHT}{CAUSE}{UNCAUGHT}", {}),
             (CUT, {}),
             ('{"event": "batch", "level": "info"}\n[]\n7\nnull\n', {}),
             ('{"event": "log_lost", "level": "error"}', {"log_lost": 1}),
