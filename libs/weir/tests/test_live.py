@@ -71,7 +71,16 @@ class World:
             "high": values,
             "count": counts,
             "state": state,
-            "compare": [{"offset": "1h", "value": earlier, "state": "f" * len(counts)}],
+            "compare": [
+                {
+                    "offset": "1h",
+                    "value": earlier,
+                    "low": [None if n is None else n - 1 for n in earlier],
+                    "high": [None if n is None else n + 1 for n in earlier],
+                    "count": earlier,
+                    "state": "f" * len(counts),
+                }
+            ],
         }
 
 

@@ -268,6 +268,16 @@ class TestCompare:
         assert (earlier.offset, earlier.state) == ("2m", "ffff")
         assert [cell.events for cell in earlier.cells] == [2, 0, 0, 0]
 
+    def test_an_estimate_of_then_has_its_bounds_too(self) -> None:
+        """Whoever reads "3 % more than last week" must see whether that lies within the error."""
+        many = {"eu": users(*(f"u{n}" for n in range(3_000)))}
+        change = {"aggregate": "distinct(data.user)", "compare": ["2m"]}
+        (series,) = answered(change, pane(15, **many)).to_dict()["series"]
+        (then,) = series["compare"]
+        assert then["count"] == [3_000, 0, 0, 0]
+        assert then["low"][0] < 3_000 < then["high"][0]
+        assert then["low"][0] <= then["value"][0] <= then["high"][0]
+
 
 class TestExpression:
     def expr(self, op: str, **changes: Any) -> dict[str, Any]:

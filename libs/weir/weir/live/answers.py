@@ -89,8 +89,10 @@ def columns_of(series: dict[str, Any]) -> list[tuple[tuple[str, ...], Any]]:
     ]
     found.append((("state",), series["state"]))
     for at, earlier in enumerate(series.get("compare") or ()):
-        found.append((("compare", str(at), "value"), earlier["value"]))
-        found.append((("compare", str(at), "state"), earlier["state"]))
+        named = ("compare", str(at))
+        found += [
+            ((*named, name), earlier[name]) for name in (*COLUMNS, "state") if name in earlier
+        ]
     return found
 
 

@@ -72,7 +72,8 @@ class AnsweredSeries:
             found["compare"] = [
                 {
                     "offset": earlier.offset,
-                    "value": [None if c.value is None else c.value.value for c in earlier.cells],
+                    **_values(earlier.cells),
+                    "count": [cell.events for cell in earlier.cells],
                     "state": earlier.state,
                 }
                 for earlier in self.compare
@@ -82,12 +83,17 @@ class AnsweredSeries:
     def _columns(self) -> dict[str, Any]:
         if self.listed:
             return {"items": [_items(cell) for cell in self.cells]}
-        values = [cell.value for cell in self.cells]
-        return {
-            "value": [None if v is None else v.value for v in values],
-            "low": [None if v is None else v.low for v in values],
-            "high": [None if v is None else v.high for v in values],
-        }
+        return _values(self.cells)
+
+
+def _values(cells: Sequence[Cell]) -> dict[str, list[float | None]]:
+    """Return the values of cells, each between its ends."""
+    values = [cell.value for cell in cells]
+    return {
+        "value": [None if v is None else v.value for v in values],
+        "low": [None if v is None else v.low for v in values],
+        "high": [None if v is None else v.high for v in values],
+    }
 
 
 def _items(cell: Cell) -> list[list[Any]] | None:

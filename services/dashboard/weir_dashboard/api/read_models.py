@@ -13,6 +13,9 @@ class Compared(Told):
 
     offset: str
     value: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+    count: list[int | None]
     state: str
 
 

@@ -1596,6 +1596,12 @@ export interface components {
          * @description The same windows at an earlier time.
          */
         Compared: {
+            /** Count */
+            count: (number | null)[];
+            /** High */
+            high: (number | null)[];
+            /** Low */
+            low: (number | null)[];
             /** Offset */
             offset: string;
             /** State */

@@ -135,18 +135,17 @@ function drawnOf(state: string, { tMs, aggregate, throughMs }: Wanted): number {
 
 function ghostsOf(series: Series, line: Line, from: Float64Array, tMs: Float64Array): Line[] {
   return series.compare.map((earlier) => {
-    const value = spread(earlier.value, from, tMs, () => true);
+    const at = (column: Float64Array) => spread(column, from, tMs, () => true);
     const id = `${line.id}@${earlier.offset}`;
-    const none = new Float64Array(tMs.length).fill(Number.NaN);
     return {
       ...line,
       id,
       name: `${line.name} ${earlier.offset}`,
       stroke: { token: "text-3", dash: [1.5, 3.5] },
-      value,
-      low: none,
-      high: none,
-      count: none,
+      value: at(earlier.value),
+      low: at(earlier.low),
+      high: at(earlier.high),
+      count: at(earlier.count),
       state: aligned(earlier.state, from, tMs),
       banded: false,
       ghost: true,

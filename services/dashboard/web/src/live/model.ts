@@ -27,6 +27,9 @@ export type Pair = readonly [name: string, value: string | null];
 export interface Earlier {
   readonly offset: string;
   readonly value: Float64Array;
+  readonly low: Float64Array;
+  readonly high: Float64Array;
+  readonly count: Float64Array;
   readonly state: string;
 }
 
@@ -105,7 +108,14 @@ function seriesOf(name: WireName, cells: WireColumns, length: number): Series {
 }
 
 function earlierOf(wire: WireCompare, length: number): Earlier {
-  return { offset: wire.offset, value: column(wire.value, length), state: wire.state };
+  return {
+    offset: wire.offset,
+    value: column(wire.value, length),
+    low: column(wire.low, length),
+    high: column(wire.high, length),
+    count: column(wire.count, length),
+    state: wire.state,
+  };
 }
 
 /** What came of a delta: a newer model, or why there is none. */
@@ -194,7 +204,8 @@ function seriesAfter(
 }
 
 function emptied(compare: readonly WireCompare[] | undefined): readonly Earlier[] {
-  return (compare ?? []).map((one) => earlierOf({ offset: one.offset, value: [], state: "" }, 0));
+  const none = { value: [], low: [], high: [], count: [], state: "" };
+  return (compare ?? []).map((one) => earlierOf({ offset: one.offset, ...none }, 0));
 }
 
 function merged(
@@ -216,6 +227,9 @@ function merged(
     compare: old.compare.map((earlier, at) => ({
       offset: earlier.offset,
       value: numbers(earlier.value, cells?.compare?.[at]?.value),
+      low: numbers(earlier.low, cells?.compare?.[at]?.low),
+      high: numbers(earlier.high, cells?.compare?.[at]?.high),
+      count: numbers(earlier.count, cells?.compare?.[at]?.count),
       state: pickedState(earlier.state, cells?.compare?.[at]?.state, plan),
     })),
   };

@@ -36,6 +36,9 @@ export interface WireColumns {
 export interface WireCompare {
   readonly offset: string;
   readonly value: readonly Cell[];
+  readonly low: readonly Cell[];
+  readonly high: readonly Cell[];
+  readonly count: readonly Cell[];
   readonly state: string;
 }
 
