@@ -4,7 +4,7 @@ A library of our own (`clock.c`) stands before the C library's clock in a part's
 says by how much. libfaketime 0.9.10 cannot do this: with the steady clock left alone, Python's
 `time.sleep` fails (EINVAL) and the timed waits of a JVM and of librdkafka end at once, or an
 hour late. A broker's clock is not among them: with the one broker of this stack it is the time
-of the log itself, which the engine tells when it runs ahead (`clock_ahead`).
+of the log itself; how far it is ahead of the driver's stands in the heartbeat (`clock_ahead_ms`).
 """
 
 from __future__ import annotations
