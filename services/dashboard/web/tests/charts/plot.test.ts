@@ -42,6 +42,20 @@ describe("plotOf", () => {
     expect([...(plot.lines[0]?.value ?? [])]).toEqual([1, Number.NaN, 3, 4]);
   });
 
+  it("keeps the bounds and the count of an earlier time", () => {
+    // An estimate of last week is no more exact than one of today.
+    const { series, ...rest } = model([[1, 2, 3, 4]]);
+    const [now] = [...series.values()];
+    if (!now) throw new Error("there is one");
+    const earlier = { offset: "1w", value: now.value, low: now.low, high: now.high };
+    const compare = [{ ...earlier, count: now.count, state: now.state }];
+    const compared = { ...rest, series: new Map([[0, { ...now, compare }]]) };
+    const [ghost] = plotOf([{ model: compared, aggregate: "p95" }], null).lines;
+    expect(ghost?.ghost).toBe(true);
+    expect([...(ghost?.high ?? [])]).toEqual([6, 7, 8, 9]);
+    expect([...(ghost?.count ?? [])]).toEqual([1, 1, 1, 1]);
+  });
+
   it("draws no rebuilding and no dropped windows", () => {
     // A shard being recounted has no line.
     const plot = plotOf([{ model: model([[1, 2, 3, 4]], "fnrp"), aggregate: "avg" }], null);
