@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from weir.definitions.history import Definition
-from weir.definitions.members import number, text
+from weir.definitions.reading import number, text
 
 MOST: Final = 500
-"""Changes in one bundle: as many definitions as are judged in one request."""
+"""Changes in one bundle. Part of format 2 of the records: another number would make readers of two
+releases take different bundles for whole."""
 
 BROKEN: Final = "of a bundle all or none: its records must stand one directly behind the other"
 
@@ -30,7 +31,7 @@ class BrokenError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class Place:
     """Which part of which bundle a record is.
 
     Attributes:
@@ -44,7 +45,7 @@ class Member:
     of: int
 
 
-def read_member(told: Mapping[str, Any]) -> Member:
+def read_place(told: Mapping[str, Any]) -> Place:
     """Return what a record says of its bundle.
 
     Raises:
@@ -52,7 +53,7 @@ def read_member(told: Mapping[str, Any]) -> Member:
         KeyError: If a member is missing.
         TypeError: If a member is of another type.
     """
-    found = Member(text(told["id"]), number(told["at"]), number(told["of"]))
+    found = Place(text(told["id"]), number(told["at"]), number(told["of"]))
     if not 2 <= found.of <= MOST or not 0 <= found.at < found.of:
         msg = f"a bundle must have 2 to {MOST} records, got place {found.at} of {found.of}"
         raise ValueError(msg)
@@ -64,22 +65,22 @@ class Held:
 
     def __init__(self) -> None:
         self._versions: list[Definition] = []
-        self._next = Member("", 0, 0)
+        self._next = Place("", 0, 0)
         self._left: list[Definition] = []
 
-    def take(self, version: Definition, member: Member) -> tuple[Definition, ...] | None:
+    def take(self, version: Definition, place: Place) -> tuple[Definition, ...] | None:
         """Hold a change; return all of its bundle if it is the last one, None before.
 
         Raises:
             BrokenError: If the record before it is not the one before it in the bundle.
         """
-        if member.at == 0:
+        if place.at == 0:
             self._leave()
-        elif not self._versions or member != self._next or version.vid != self._end:
+        elif not self._versions or place != self._next or version.vid != self._end:
             raise BrokenError(BROKEN)
         self._versions.append(version)
-        self._next = Member(member.id, member.at + 1, member.of)
-        if member.at + 1 < member.of:
+        self._next = Place(place.id, place.at + 1, place.of)
+        if place.at + 1 < place.of:
             return None
         whole, self._versions = tuple(self._versions), []
         return whole

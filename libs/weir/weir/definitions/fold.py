@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from weir import names
-from weir.definitions.bundles import BROKEN, BrokenError, Held, read_member
+from weir.definitions.bundles import BROKEN, BrokenError, Held, read_place
 from weir.definitions.history import (
     Activation,
     ActiveMetric,
@@ -32,7 +32,8 @@ from weir.definitions.history import (
 )
 from weir.definitions.in_force import in_force
 from weir.definitions.jobs import JobReport, read_report
-from weir.definitions.members import (
+from weir.definitions.outcomes import Change, Lost, Outcome
+from weir.definitions.reading import (
     number,
     numbers,
     read_activation,
@@ -42,7 +43,6 @@ from weir.definitions.members import (
     read_takeover,
     text,
 )
-from weir.definitions.outcomes import Change, Lost, Outcome
 from weir.definitions.records import DRIVER_PREFIX
 from weir.formats import Newer, refusal
 
@@ -260,7 +260,7 @@ class Definitions:
         """Read a change of a bundle: nothing else is written in this version."""
         definition = read_change(offset, key, record)
         try:
-            whole = self._held.take(definition, read_member(record["bundle"]))
+            whole = self._held.take(definition, read_place(record["bundle"]))
         except BrokenError:
             stray = (Lost(definition, BROKEN),)
             return Change(offset, Outcome.CONFLICT, note=BROKEN, lost=stray)

@@ -10,7 +10,7 @@ from weir.definitions.bundles import MOST
 from weir_dashboard.api.models import ProblemPlace, Sent, Told
 
 MOST_PLANNED = MOST
-"""Definitions that are judged in one request: as many as can be stored in one."""
+"""Definitions that are judged in one request: as many as a bundle can store."""
 
 
 class DefinitionText(Sent):
