@@ -61,7 +61,8 @@ class Footing:
         may_activate_from: No version starts or stops before these offsets, the log's ends
             at this start: a version activated while the log is counted again, and a
             shard restored from before that, would make a hole. Nothing for the first
-            driver ever, before which nothing was counted.
+            driver ever, before which nothing was counted. What is left out stops wherever
+            that is (`Changes.leave_out`).
         lost: Holes of the log that this process has given up.
     """
 
