@@ -23,6 +23,7 @@ import redis
 from pyspark.sql import DataFrame, SparkSession
 from weir import names, rows
 from weir.commit import Fence, Mark
+from weir.definitions.history import Horizons
 from weir.sketches import distinct_in, hll_union, kll_union, quantile_in
 from weir.topics import Topic
 from weir_analytics.panes.activation import keeps_of
@@ -123,7 +124,7 @@ class Bench:
             start=at,
             end=end,
             shards=1,
-            horizon_ms=settings.horizon_ms,
+            horizons=(Horizons({}, settings.horizon_ms, settings.beyond_ms),),
             kafka_bootstrap=settings.kafka_bootstrap,
             redis_url=settings.redis_url,
             dedup_dir=str(settings.dedup_dir),
@@ -170,7 +171,7 @@ def plan_of(metrics: Sequence[Wanted]) -> Plan:
             one.number + 1, "default", metric.name, keeps_of(metric), max_series=metric.max_series
         )
         found.append(Counted(version, metric))
-    return make_plan(found, 400 * 86_400_000)
+    return make_plan(found, (Horizons({}, 3_600_000, 400 * 86_400_000),))
 
 
 def totals(client: Any, one: Wanted, vid: int | None = None) -> dict[str, float]:

@@ -13,6 +13,7 @@ import redis
 from weir import names
 from weir.admission import Admitted, Terms, admit
 from weir.commit import Fence, Mark
+from weir.definitions.history import Horizons
 from weir_analytics.panes.batch import PROPERTY, Batch
 from weir_analytics.panes.dataflow import dataflow
 from weir_analytics.panes.plan import Plan
@@ -31,6 +32,8 @@ SCHEMA = (
     "key binary, value binary, topic string, partition int, offset long, timestamp timestamp,"
     " timestampType int, headers array<struct<key: string, value: binary>>"
 )
+
+HORIZONS = Horizons({}, 3_600_000, 400 * 86_400_000)
 
 Record = tuple[bytes | None, list[tuple[str, bytes]], int]
 
@@ -99,7 +102,7 @@ def batch_of(folder: Path, *ends: int, redis_url: str = "", **changes: Any) -> B
         "start": dict.fromkeys(range(len(ends)), 0),
         "end": dict(enumerate(ends)),
         "shards": 1,
-        "horizon_ms": 3_600_000,
+        "horizons": (HORIZONS,),
         "kafka_bootstrap": "127.0.0.1:1",
         "redis_url": redis_url,
         "dedup_dir": str(folder),

@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 from weir.clock import ManualClock
 from weir.definitions.fold import Definitions
+from weir.definitions.history import Horizons
 from weir.definitions.records import (
     DriverStart,
     Edit,
@@ -45,7 +46,7 @@ class World:
         self.warmed: list[Plan] = []
         self.rehearsed: list[Plan] = []
         self.clock = ManualClock(0)
-        self.plans = Plans(self.fold, "log", 1_000, self.warmed.append)
+        self.plans = Plans(self.fold, "log", Horizons({}, 3_600_000, 1_000), self.warmed.append)
         self.ahead = Ahead(self.plans, self.rehearsed.append, self.clock)
         self.fence = self.add(start_record(DriverStart("a", 1, "start"), at_ms=0))
         self.begin(self.define("one"), {0: 3})
@@ -296,12 +297,12 @@ class TestPlanThatCannotBeMade:
         opened = OpenLane("backfill", "log", {0: 0}, {0: 9}, (waiting.vid,))
         lane = world.fold.lanes[world.add(lane_record(opened, fence=world.fence, at_ms=0))]
         filler = Filler(world.plans, lambda *_: None, world.clock, 9, lambda: Pace.BUSY)  # type: ignore[arg-type]
-        filler._lane, filler._wanted = lane, world.plans.filling((waiting.vid,), END)
+        filler._lane, filler._wanted = lane, world.plans.filling({}, END, END, (waiting.vid,))
         with capture_logs() as logs:
             filler.prepare()
         assert [(line["event"], line["lane"]) for line in logs] == [("lane_set_aside", lane.offset)]
         assert set(filler._refused) == {lane.offset}
         spark.is_down = True
-        filler._wanted = world.plans.filling((waiting.vid,), END)
+        filler._wanted = world.plans.filling({}, END, END, (waiting.vid,))
         with pytest.raises(ConnectionError):
             filler.prepare()

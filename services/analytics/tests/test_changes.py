@@ -11,12 +11,20 @@ from structlog.testing import capture_logs
 from weir.clock import ManualClock
 from weir.definitions.budget import estimate
 from weir.definitions.fold import Definitions
+from weir.definitions.history import Horizons
 from weir.definitions.metric import Metric
-from weir.definitions.records import DriverStart, NewRecord, aside_record, start_record
+from weir.definitions.records import (
+    DriverStart,
+    NewRecord,
+    aside_record,
+    horizons_record,
+    start_record,
+)
 from weir.erasure import erasures
 from weir_analytics.panes.changes import Changes
 
 TEXT = json.dumps({"events": {"type": "t"}, "keep": {"10s": "1h"}})
+HORIZONS = Horizons({}, 1_000, 90_000, "events")
 COST = estimate(Metric.model_validate({"name": "m", **json.loads(TEXT)})).memory_bytes
 
 
@@ -27,6 +35,7 @@ class Log:
         """Begin with a start record."""
         self.fold = Definitions()
         self._take(start_record(DriverStart("panes", 1, "start"), at_ms=0))
+        self._take(horizons_record(HORIZONS, fence=0, at_ms=0))
 
     def append_fenced(self, record: NewRecord, fence: int) -> int:
         """Append a driver's record."""
@@ -49,10 +58,15 @@ class Log:
         return offset
 
 
-def changes(log: Log, tenant_bytes: int) -> Changes:
+def changes(log: Log, tenant_bytes: int, horizon_ms: int = 1_000) -> Changes:
     """Return the changes of a driver that has counted nothing yet."""
     stores: Any = SimpleNamespace(definitions=log)
-    settings: Any = SimpleNamespace(tenant_bytes=tenant_bytes, hash_key=b"k")
+    settings: Any = SimpleNamespace(
+        tenant_bytes=tenant_bytes,
+        hash_key=b"k",
+        horizon_ms=horizon_ms,
+        beyond_ms=HORIZONS.beyond_ms,
+    )
     footing: Any = SimpleNamespace(fence=SimpleNamespace(fence=0), events_id="events")
     book: Any = SimpleNamespace(filled=lambda _fold: [])
     return Changes(stores, settings, footing, book, ManualClock(), lambda _definition: True)
@@ -93,6 +107,21 @@ def test_an_erasure_holds_before_a_later_version_begins(monkeypatch: pytest.Monk
         made.record({0: 4}, had_events=True, through_s=0)
     assert [one.vid for one in erasures(log.fold)] == [job]
     assert vid not in log.fold.activations
+
+
+def test_changed_horizons_hold_from_where_counting_has_come_to() -> None:
+    """Once recorded they are the driver's; what lies before is counted by those before."""
+    log = Log()
+    made = changes(log, COST, horizon_ms=2_000)
+    with capture_logs() as told:
+        made.record({0: 4, 1: 6}, had_events=True, through_s=0)
+        made.record({0: 9, 1: 9}, had_events=True, through_s=0)
+
+    assert list(log.fold.horizons) == [HORIZONS, Horizons({0: 4, 1: 6}, 2_000, 90_000, "events")]
+    changed = [line for line in told if line["event"] == "setting_changed"]
+    assert [(one["name"], one["before"], one["now"]) for one in changed] == [
+        ("horizon_ms", 1_000, 2_000)
+    ]
 
 
 @pytest.mark.parametrize("had_events", [False, True])

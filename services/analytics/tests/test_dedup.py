@@ -53,7 +53,7 @@ def feed(state: PartitionState, records: list[Record]) -> list[bool]:
     received = state.advance(np.array([r[2] for r in records], np.int64))
     high = np.array([r[0] for r in records], np.uint64)
     low = np.array([r[1] for r in records], np.uint64)
-    return [bool(x) for x in state.repeats(high, low, received)]
+    return [bool(x) for x in state.repeats(high, low, received, np.full(len(received), HORIZON_MS))]
 
 
 records_of_a_log = st.lists(
@@ -73,7 +73,7 @@ class TestPartitionState:
         self, records: list[Record], cuts: list[int]
     ) -> None:
         """Where batches begin does not change which records are duplicates."""
-        state = PartitionState(HORIZON_MS, 0)
+        state = PartitionState(0)
         edges = sorted({0, len(records), *(c for c in cuts if c < len(records))})
         answer = [x for a, b in itertools.pairwise(edges) for x in feed(state, records[a:b])]
 
@@ -84,13 +84,13 @@ class TestPartitionState:
     )
     def test_edge_of_the_horizon(self, later_ms: int, duplicate: bool) -> None:
         """A repetition exactly one horizon later is a duplicate, a millisecond later it is not."""
-        state = PartitionState(HORIZON_MS, 0)
+        state = PartitionState(0)
 
         assert feed(state, [(1, 1, 0), (1, 1, later_ms)]) == [False, duplicate]
 
     def test_a_clock_that_steps_back_does_not_shorten_the_past(self) -> None:
         """R is a running maximum: a broker's clock stepping back changes no decision."""
-        state = PartitionState(HORIZON_MS, 0)
+        state = PartitionState(0)
 
         assert feed(state, [(1, 1, 0), (2, 2, 500), (1, 1, 0)]) == [False, False, False]
 
@@ -108,7 +108,7 @@ class TestRuns:
         for start, end in itertools.pairwise(edges):
             chain = chain_before(folder, start, HORIZON_MS)
             assert chain is not None
-            state = PartitionState.after(chain, start, HORIZON_MS)
+            state = PartitionState.after(chain, start)
             answer += feed(state, records[start:end])
             write_run(folder, state.run(end), HORIZON_MS)
             tidy(folder, start, HORIZON_MS)

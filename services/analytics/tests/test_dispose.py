@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from weir.definitions.history import Horizons
+from weir.horizons import horizons_within
 from weir_analytics.panes.batch import PROPERTY, Batch
 from weir_analytics.panes.decode import classify, event_time_ms
 from weir_analytics.panes.dispose import dispose
 from weir_analytics.panes.kinds import Fate, Kind
 from weir_analytics.panes.states import kind_of
 
-from .log_frames import EVENT, NOW_MS, SAMPLED, Record, batch_of, event, log_of
+from .log_frames import (
+    EVENT,
+    HORIZONS,
+    NOW_MS,
+    SAMPLED,
+    Record,
+    batch_of,
+    counted,
+    event,
+    log_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -149,6 +162,40 @@ class TestDispose:
         second = replace(batch_of(tmp_path, 2), start={0: 1})
 
         assert [f for _, f, _ in fates(spark, log.where("offset = 1"), second)] == [Fate.DUPLICATE]
+
+    @pytest.mark.parametrize("cuts", [(0, 4), (0, 1, 4), (0, 2, 4), (0, 3, 4)])
+    def test_each_record_is_judged_by_the_horizon_of_its_place(
+        self, spark: SparkSession, tmp_path: Path, cuts: tuple[int, ...]
+    ) -> None:
+        """Wherever batches begin; in the other partition the first horizon holds up to its end.
+
+        Never a longer one: then the log is read back, which is not there.
+        """
+        length_ms = 1_000
+        known = tuple(
+            Horizons(begin, horizon_ms, HORIZONS.beyond_ms)
+            for begin, horizon_ms in (
+                ({}, 2 * length_ms),
+                ({0: 2, 1: 9}, length_ms),
+                ({0: 3, 1: 9}, 0),
+            )
+        )
+        records = [counted(str(0), NOW_MS + at * (length_ms + 1)) for at in range(4)]
+        log = log_of(spark, records, records)
+        found: dict[tuple[int, int], Fate] = {}
+        for start, end in itertools.pairwise(cuts):
+            at, to = dict.fromkeys((0, 1), start), dict.fromkeys((0, 1), end)
+            batch = replace(
+                batch_of(tmp_path, end, end), start=at, horizons=horizons_within(known, at, to)
+            )
+            part = log.where(f"offset >= {start} and offset < {end}")
+            spark.sparkContext.setLocalProperty(PROPERTY, batch.to_json())
+            rows = dispose(classify(part)).collect()
+            found |= {(row.partition, row.offset): Fate(row.fate) for row in rows}
+
+        new, again = Fate.COUNTED, Fate.DUPLICATE
+        assert [found[0, at] for at in range(4)] == [new, again, new, new]
+        assert [found[1, at] for at in range(4)] == [new, again, again, again]
 
     def test_a_foreign_event_is_admitted_and_deduplicated(
         self, spark: SparkSession, tmp_path: Path

@@ -168,7 +168,7 @@ def test_a_backfill_goes_on_with_those_that_are_not_to_blame(world: Counted) -> 
     ):
         world.spark.names = bad
         world.plans.made.clear()
-        filler._faults, filler._wanted = {}, world.plans.filling(vids, END)
+        filler._faults, filler._wanted = {}, world.plans.filling({}, END, END, vids)
         filler.prepare()
         assert (set(filler._faults), set(filler._refused)) == (faults, refused)
 

@@ -159,7 +159,7 @@ class TestTask:
     ) -> None:
         """With all that the task lacks itself: each partition costs no tries of its own."""
         monkeypatch.setattr(FIRST_OFFSETS, lambda *_: {0: 0})
-        state = PartitionState(3_600_000, 4)
+        state = PartitionState(4)
         monkeypatch.setattr(STATE_BEFORE, lambda *_: (state, [Hole(0, 1, 2)]))
         told = "partition 0 from 1 to 2, partition 0 from 5 to 5; the range"
         with pytest.raises(HoleError, match=told):

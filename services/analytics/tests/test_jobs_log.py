@@ -18,7 +18,7 @@ from weir.admission import Admitted, Refused
 from weir.clock import SystemClock
 from weir.commit import Verdict
 from weir.definitions.fold import Definitions
-from weir.definitions.history import Definition
+from weir.definitions.history import Definition, Horizons
 from weir.definitions.job import Audit, Job, Replay
 from weir.definitions.jobs import JobReport, JobState, job_record
 from weir.definitions.records import DriverStart, Edit, put_record, start_record
@@ -391,7 +391,9 @@ def recounted(log: Log, now_ms: int, begin: Mapping[int, int]) -> dict[tuple[int
     minute_s = now_ms // 60_000 * 60
     panes = frozenset(PaneAt(0, 60, minute_s + at) for at in (-180, -120, -60, 0, 60))
     low, high = LogOffsets(log.settings.kafka, names.EVENTS).ends()
-    again = Recount([Part(version, panes, high)], Terms(HORIZON_MS, 400 * 86_400_000))
+    again = Recount(
+        [Part(version, panes, high)], Terms((Horizons({}, HORIZON_MS, 400 * 86_400_000),))
+    )
     for take in (again.look_for, again.count):
         walk = Walk(log.settings.kafka, names.EVENTS, low, high)
         deadline = time.monotonic() + 60

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 from structlog.testing import capture_logs
 from weir.clock import ManualClock
 from weir.definitions.fold import Definitions
+from weir.definitions.history import Horizons
 from weir.definitions.records import (
     Counting,
     DriverStart,
@@ -19,6 +20,7 @@ from weir.definitions.records import (
     OpenLane,
     TakeOver,
     activation_record,
+    horizons_record,
     lane_record,
     put_record,
     start_record,
@@ -34,6 +36,7 @@ from weir_analytics.panes.log_offsets import LogOffsets
 
 HOUR_MS = 3_600_000
 HORIZON_MS = HOUR_MS
+HORIZONS = Horizons({}, HORIZON_MS, 400 * 24 * HOUR_MS, "events")
 NOW_MS = 1_800_000_000_000
 LEAD_MS = 23 * HOUR_MS
 TEXT = "kind: metric\nname: m\nevents: {type: t}\nkeep: {10s: 1h}"
@@ -68,6 +71,7 @@ class Driver:
         self.fold = Definitions()
         vid = self._add(put_record(Edit("acme", "metric", "m", None, "test", 0), TEXT))
         self.start(0)
+        self._add(horizons_record(HORIZONS, fence=self.fence, at_ms=0))
         begin = Counting(vid, "acme", "m", 1, {0: 60}, fills=True)
         self._add(activation_record(begin, op="start", fence=self.fence, at_ms=0))
         vids = (vid,) if kind == "backfill" else ()
@@ -101,6 +105,11 @@ class Driver:
         filler._open, filler._wanted = {self.lane.name}, "plan"  # type: ignore[assignment]
         filler.step(self._cycle())
 
+    @property
+    def stores(self) -> Any:
+        """What a driver reads definitions from."""
+        return SimpleNamespace(definitions=SimpleNamespace(fold=self.fold))
+
     def _cycle(self) -> Any:
         def following(
             _fold: Definitions, most: int, first: Mapping[int, int], _without: object
@@ -113,8 +122,9 @@ class Driver:
             moved=lambda found, _: self.done.append(found),
         )
         return SimpleNamespace(
-            stores=SimpleNamespace(definitions=SimpleNamespace(fold=self.fold)),
-            settings=SimpleNamespace(kafka=None, horizon_ms=HORIZON_MS),
+            stores=self.stores,
+            footing=SimpleNamespace(events_id="events"),
+            settings=SimpleNamespace(kafka=None),
             book=book,
             end={0: 60},
             through_ms=0,
@@ -134,7 +144,7 @@ def _batch() -> Any:
         start={0: 10},
         end={0: 60},
         shards=1,
-        horizon_ms=HORIZON_MS,
+        horizons=(HORIZONS,),
         kafka_bootstrap="k",
         redis_url="r",
         dedup_dir="f",
@@ -202,13 +212,17 @@ class TestBackfill:
     ) -> None:
         """Up to the lane's first record nothing; beyond it from the log's new start on."""
         monkeypatch.setattr(changes, "LogOffsets", lambda *_: Log(start))
-        settings: Any = SimpleNamespace(kafka=None, horizon_ms=HORIZON_MS)
-        anything: Any = None
+        driver, anything = Driver("backfill", serves=False), cast("Any", None)
         made = changes.Changes(
-            anything, settings, anything, anything, ManualClock(NOW_MS), lambda _: True
+            driver.stores,
+            cast("Any", SimpleNamespace(kafka=None)),
+            cast("Any", SimpleNamespace(events_id="events")),
+            anything,
+            ManualClock(NOW_MS),
+            lambda _: True,
         )
-        lane = Driver("backfill", serves=False).lane
-        assert made._complete_from_ms(replace(lane, complete_from_ms=7)) == complete_from_ms
+        lane = replace(driver.lane, complete_from_ms=7)
+        assert made._complete_from_ms(lane) == complete_from_ms
 
 
 def test_what_was_met_is_what_the_next_start_says() -> None:

@@ -13,7 +13,17 @@ from weir_analytics.panes.outcome import outcome_of
 from weir_analytics.panes.plan import Counted, make_plan
 from weir_analytics.panes.versions import Version
 
-from .log_frames import EVENT, NOW_MS, batch_of, counted, event, log_of, open_shards, run_batch
+from .log_frames import (
+    EVENT,
+    HORIZONS,
+    NOW_MS,
+    batch_of,
+    counted,
+    event,
+    log_of,
+    open_shards,
+    run_batch,
+)
 from .test_plan import BEYOND_MS, metric, panes_in, plan_of
 
 if TYPE_CHECKING:
@@ -72,7 +82,7 @@ class TestSenders:
             Version(vid, "acme", "m", ((res_s, 90 * 86_400),), lateness_s=lateness_s)
             for vid, res_s, lateness_s in ((1, 10, 60), (2, 60, 30))
         ]
-        plan = make_plan([Counted(v, metric()) for v in versions], BEYOND_MS)
+        plan = make_plan([Counted(v, metric()) for v in versions], (HORIZONS,))
         outcome = outcome_of(run_batch(spark, log_of(spark, edge), plan, batch), {})
 
         day_s = (NOW_MS - DAY) // 1000

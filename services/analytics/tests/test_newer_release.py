@@ -27,6 +27,7 @@ from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_analytics.panes.driver import EXIT_FOREIGN, Driver
 from weir_analytics.panes.ops import Figures
+from weir_analytics.panes.plans import Plans
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.series_ids import short_id
 from weir_analytics.panes.shard_wire import Argument, Command, ShardWire
@@ -39,6 +40,7 @@ from weir_reading.follower import Record
 from weir_reading.passed_over import PassedOver
 
 from .conftest import settings_for
+from .log_frames import HORIZONS
 
 NOWHERE = "redis://127.0.0.1:1/0"
 START_S = 1_800_000_000
@@ -287,7 +289,8 @@ def test_the_driver_says_what_a_task_has_met(
     )
     settings = settings_for(tmp_path).model_copy(update={"shards": 1})
     stores: Any = SimpleNamespace(shards=None)
-    cycle = Cycle(nothing, settings, stores, footing, nothing, nothing, SystemClock())
+    plans = Plans(Definitions(), EVENTS_ID, HORIZONS, nothing)
+    cycle = Cycle(nothing, settings, stores, footing, plans, nothing, SystemClock())
     monkeypatch.setattr(cycle, "_same_log", MagicMock())
     report = Report()
     report.note(0, Committed(Verdict.FOREIGN, why="mark must be of format version 1"))

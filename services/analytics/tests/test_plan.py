@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import redis
 from weir import names, rows
+from weir.definitions.history import Horizons
 from weir.definitions.metric import Metric
 from weir.erasure import subject_hash
 from weir.rows import Row
@@ -19,10 +20,11 @@ from weir_analytics.panes.accounts import LEDGER, TYPES, USE
 from weir_analytics.panes.erased import Erased
 from weir_analytics.panes.outcome import outcome_of
 from weir_analytics.panes.plan import Counted, Plan, make_plan
-from weir_analytics.panes.versions import DAY_S, Version
+from weir_analytics.panes.versions import Version
 
 from .log_frames import (
     EVENT,
+    HORIZONS,
     NOW_MS,
     SAMPLED,
     TICK,
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis]
 
-BEYOND_MS = 400 * DAY_S * 1000
+BEYOND_MS = HORIZONS.beyond_ms
 NOW_S = NOW_MS // 1000
 
 Panes = dict[tuple[int, int, int], dict[str, rows.Row]]
@@ -67,7 +69,7 @@ def plan_of(*metrics: Metric, guarded: bool = False, shards: int = 1, **spans: A
         )
         for vid, m in enumerate(metrics, 1)
     ]
-    return make_plan(found, BEYOND_MS, guarded=guarded, shards=shards)
+    return make_plan(found, (HORIZONS,), guarded=guarded, shards=shards)
 
 
 def panes_in(url: str, shards: int = 1) -> Panes:
@@ -146,6 +148,20 @@ class TestPass:
         assert {
             text: distinct_in(hll_union([row.hll or b""])).value for text, row in pane.items()
         } == {"=a": 2, "=b": 1}
+
+    def test_each_event_is_too_old_by_the_horizon_of_its_place(
+        self, spark: SparkSession, redis_url: str, tmp_path: Path
+    ) -> None:
+        """A batch that was planned before a change, and runs again, lies on both sides of it."""
+        earlier = Horizons({}, HORIZONS.horizon_ms, 10_000)
+        later = Horizons({0: 2}, HORIZONS.horizon_ms, 30_000)
+        ages_ms = (10_000, 10_001, 10_001, 30_000, 30_001)
+        log = [(event(str(n), NOW_MS - age), EVENT, NOW_MS) for n, age in enumerate(ages_ms)]
+        batch = batch_of(tmp_path, len(log), redis_url=redis_url, horizons=(earlier, later))
+        open_shards(redis_url, batch)
+        run_batch(spark, log_of(spark, log), make_plan((), batch.horizons), batch)
+
+        assert ledger(panes_in(redis_url)) == {"counted": 3, "beyond_horizon": 2}
 
     def test_received_is_the_sum_of_the_dispositions(
         self, spark: SparkSession, redis_url: str, tmp_path: Path
@@ -264,7 +280,7 @@ class TestPass:
         plan = plan_of(m, m)
         old = replace(plan.versions[0], cut_until=cut)
         new = replace(plan.versions[1], cut_from=cut)
-        plan = make_plan([Counted(old, m), Counted(new, m)], BEYOND_MS)
+        plan = make_plan([Counted(old, m), Counted(new, m)], (HORIZONS,))
         run_batch(spark, log_of(spark, log), plan, batch)
         panes = {k: v[""].n for k, v in panes_in(redis_url).items() if k[0] > 0}
 
@@ -320,7 +336,7 @@ class TestPass:
             frozenset({("acme", hashes["before"])}), key, frozenset({("acme", hashes["later"])})
         )
         version = Version(1, "acme", "m", ((10, 3_600),))
-        plan = make_plan([Counted(version, m)], BEYOND_MS, erased=gone)
+        plan = make_plan([Counted(version, m)], (HORIZONS,), erased=gone)
         log = [(event(who, subject=who, k=who), EVENT, NOW_MS) for who in people]
         batch = batch_of(tmp_path, len(log), redis_url=redis_url)
         open_shards(redis_url, batch)

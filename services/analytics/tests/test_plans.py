@@ -6,6 +6,7 @@ import json
 
 import pytest
 from weir.definitions.fold import Definitions
+from weir.definitions.history import Horizons
 from weir.definitions.jobs import JobReport, JobState, job_record
 from weir.definitions.records import (
     DriverStart,
@@ -40,7 +41,7 @@ class World:
             vid = self._add(put_record(Edit(tenant, "job", "j", None, "x", 0), json.dumps(do)))
             facts = {"topic_id": LOG, "offsets": {"0": 10}}
             self._add(job_record(JobReport(vid, JobState.RUNNING, facts=facts), fence=0))
-        self.plans = Plans(self.fold, LOG, 1_000, lambda _plan: None)
+        self.plans = Plans(self.fold, LOG, Horizons({}, 3_600_000, 1_000), lambda _plan: None)
 
     def _add(self, record: NewRecord) -> int:
         offset = self.fold.next_offset
@@ -75,4 +76,4 @@ def test_a_backfill_counts_nobody_erased() -> None:
     world = World()
     (vid,) = world.fold.activations
 
-    assert GONE in world.plans.filling([vid], AT).erased
+    assert GONE in world.plans.filling({}, AT, AT, [vid]).erased

@@ -15,6 +15,7 @@ import redis
 from weir import names, rows
 from weir.batches import FIELD, BatchRecord, encode
 from weir.definitions.check import check
+from weir.definitions.history import Horizons
 from weir.definitions.metric import Metric
 from weir.event import placed
 from weir_analytics.jobs import was_served
@@ -40,7 +41,7 @@ aggregates: [count, sum, "distinct(data.k)"]
 keep: {10s: 1d, 1h: 7d}
 """
 FIRST, HOUR = PaneAt(5, 10, HOUR_S), PaneAt(5, 3_600, HOUR_S)
-TERMS = Terms(HORIZON_MS, 400 * 86_400_000)
+TERMS = Terms((Horizons({}, HORIZON_MS, 400 * 86_400_000),))
 
 
 @dataclass
@@ -225,17 +226,17 @@ class TestRoom:
 
     def test_who_is_remembered_for_a_pane_that_stays_is_not_forgotten(self) -> None:
         """Also if the other pane in which it lies had to go; and it is asked about all the same."""
-        known = Identities(4, HORIZON_MS)
+        known = Identities(4)
         assert not known.want(0, b"both", frozenset({FIRST, HOUR}))
         assert not known.want(0, b"both", frozenset({HOUR}))
         assert not known.want(0, b"hour", frozenset({HOUR}))
         assert known.want(1, b"more", frozenset({HOUR, FIRST}))
         assert known.left_out == {HOUR}
         assert len(known) == 2
-        asked = [known.repeats(0, name, 7) for name in (b"both", b"hour", b"both")]
+        asked = [known.repeats(0, name, 7, HORIZON_MS) for name in (b"both", b"hour", b"both")]
         assert asked == [False, None, True]
-        assert known.repeats(1, b"both", 7) is None
-        assert known.repeats(0, b"both", 8 + HORIZON_MS) is False
+        assert known.repeats(1, b"both", 7, HORIZON_MS) is None
+        assert known.repeats(0, b"both", 8 + HORIZON_MS, HORIZON_MS) is False
 
 
 @pytest.mark.redis

@@ -14,11 +14,14 @@ from structlog.testing import capture_logs
 from weir import names
 from weir.clock import SystemClock
 from weir.commit import Verdict
+from weir.definitions.fold import Definitions
+from weir.definitions.records import DriverStart, start_record
 from weir_analytics.panes import open_lanes
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_analytics.panes.holes import Hole
+from weir_analytics.panes.plans import Plans
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.shard_wire import StoreError
 from weir_analytics.panes.start import Footing, Stores, processed_through
@@ -27,6 +30,7 @@ from weir_analytics.settings import Settings
 from weir_local.waiting import wait_until
 
 from .installation import Installation
+from .log_frames import HORIZONS
 
 pytestmark = [pytest.mark.kafka, pytest.mark.redis]
 
@@ -143,7 +147,8 @@ def a_batch(settings: Settings, footing: Footing) -> Batch:
     """Return a batch without records, as the driver makes it."""
     nothing: Any = None
     stores = Stores(nothing, nothing, nothing)
-    cycle = Cycle(nothing, settings, stores, footing, nothing, nothing, SystemClock())
+    plans = Plans(Definitions(), footing.events_id, HORIZONS, nothing)
+    cycle = Cycle(nothing, settings, stores, footing, plans, nothing, SystemClock())
     return cycle.range_of(footing.target, footing.target, 0)
 
 
@@ -284,21 +289,30 @@ class TestLost:
         assert ranges[-1][0] == 0
         assert RECORDS in {start for start, _end in ranges}
 
-    def test_a_changed_horizon_is_told(self, installation: Installation) -> None:
-        """A recount decides by the new one, so both are written down and compared."""
+    def test_by_what_the_log_is_counted_is_said_before_any_of_it_is(
+        self, installation: Installation
+    ) -> None:
+        """From its start on; a start with other settings changes nothing of that yet."""
         installation.start(horizon_ms=3_600_000)
-        with capture_logs() as quiet:
-            installation.start(horizon_ms=3_600_000)
-        with capture_logs() as logs:
-            installation.start(horizon_ms=7_200_000, beyond_ms=DAY_MS)
+        said = list(installation.fold().horizons)
+        installation.start(horizon_ms=7_200_000, beyond_ms=DAY_MS)
 
-        assert "setting_changed" not in {line["event"] for line in quiet}
-        changed = [line for line in logs if line["event"] == "setting_changed"]
-        assert [(c["name"], c["before"], c["now"]) for c in changed] == [
-            ("horizon_ms", 3_600_000, 7_200_000),
-            ("beyond_ms", 400 * DAY_MS, DAY_MS),
+        assert [(one.begin, one.horizon_ms, one.beyond_ms) for one in said] == [
+            ({}, 3_600_000, 400 * DAY_MS)
         ]
+        assert list(installation.fold().horizons) == said
         assert installation.told().horizon_ms == 7_200_000
+
+    def test_what_was_counted_before_that_was_said_was_by_the_start_before(
+        self, installation: Installation
+    ) -> None:
+        """An older release wrote start records only."""
+        start = DriverStart("old", 2, "start", horizon_ms=3_600_000, beyond_ms=DAY_MS)
+        installation.define(start_record(start, at_ms=0))
+        installation.start(horizon_ms=7_200_000)
+
+        (said,) = installation.fold().horizons
+        assert (said.horizon_ms, said.beyond_ms) == (3_600_000, DAY_MS)
 
     def test_readers_learn_what_a_tenant_may_have(self, installation: Installation) -> None:
         """They tell the author of a version by it why it does not begin."""

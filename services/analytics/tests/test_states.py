@@ -101,7 +101,7 @@ def known(state: PartitionState, *ids: str) -> list[bool]:
     digests = b"".join(placed(event(one)).digest for one in ids)
     pairs = np.frombuffer(digests, ">u8").astype(np.uint64)
     now_ms = np.full(len(ids), SystemClock().now_ms(), np.int64)
-    order = state.repeats(pairs[0::2], pairs[1::2], now_ms)
+    order = state.repeats(pairs[0::2], pairs[1::2], now_ms, np.full(len(ids), 3_600_000))
     return [bool(one) for one in order]
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from weir.definitions.fold import Definitions
+from weir.definitions.history import Horizons
 from weir.definitions.records import (
     DriverStart,
     Edit,
@@ -480,7 +481,7 @@ def test_a_batch_survives_its_way_to_the_tasks() -> None:
         start={0: 4},
         end={0: 9, 1: 5},
         shards=2,
-        horizon_ms=1,
+        horizons=(Horizons({}, 1, 2), Horizons({0: 5}, 3, 4, "i")),
         kafka_bootstrap="k",
         redis_url="r",
         dedup_dir="f",

@@ -17,7 +17,7 @@ by the fold checks it first.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from weir.definitions.history import (
     Activation,
     ActiveMetric,
     Definition,
+    Horizons,
     Lane,
     Start,
 )
@@ -38,6 +39,7 @@ from weir.definitions.reading import (
     numbers,
     read_activation,
     read_change,
+    read_horizons,
     read_lane,
     read_start,
     read_takeover,
@@ -65,6 +67,7 @@ class Definitions:
         self._lanes: dict[int, Lane] = {}
         self._jobs: dict[int, JobReport] = {}
         self._aside: dict[int, str] = {}
+        self._horizons: list[Horizons] = []
         self._held = Held()
         self._next_offset = 0
 
@@ -89,6 +92,11 @@ class Definitions:
     def jobs(self) -> Mapping[int, JobReport]:
         """Job's vid -> what a driver said last of it."""
         return self._jobs
+
+    @property
+    def horizons(self) -> Sequence[Horizons]:
+        """By what logs are counted, in the order of the records; see `weir.horizons`."""
+        return self._horizons
 
     def set_aside(self, vid: int) -> str | None:
         """Return why the engine does not count a version: no plan can be made; None if it may."""
@@ -325,6 +333,10 @@ class Definitions:
             self._aside[vid] = text(why)
         return Change(offset, Outcome.APPLIED)
 
+    def _read_horizons(self, offset: int, record: Mapping[str, Any]) -> Change:
+        self._horizons.append(read_horizons(record))
+        return Change(offset, Outcome.APPLIED)
+
     def _read_takeover(self, offset: int, record: Mapping[str, Any]) -> Change:
         vid = number(record["vid"])
         begun = self._activations.get(vid)
@@ -345,6 +357,7 @@ _DRIVER_READERS: Final[dict[str, Callable[[Definitions, int, Mapping[str, Any]],
     "job": Definitions._read_job,
     "takeover": Definitions._read_takeover,
     "aside": Definitions._read_aside,
+    "horizons": Definitions._read_horizons,
 }
 
 

@@ -91,8 +91,9 @@ class Start:
         reason: `start`, `lost`, `behind` or `rewind`.
         incomplete_before_ms: Panes that start earlier are incomplete; 0: none.
         at_ms: When, by the driver's clock.
-        horizon_ms: The dedup horizon that it counts by; 0: it did not say.
-        beyond_ms: The age from which events are beyond the horizon; 0: it did not say.
+        horizon_ms: The dedup horizon that it is set to; 0: it did not say.
+        beyond_ms: The age from which events are to be beyond the horizon; 0: it did not say.
+            From where both hold, `Horizons` say.
         tenant_bytes: What all metrics of a tenant may take together: no version begins beyond
             it; None: it did not say.
         events_id: Kafka's id of the log that the epoch counts; None: it did not say.
@@ -110,6 +111,23 @@ class Start:
     beyond_ms: int = 0
     tenant_bytes: int | None = None
     events_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Horizons:
+    """By what records of the log are counted, from recorded offsets on.
+
+    Attributes:
+        begin: Partition -> first offset; a partition that is missing begins at 0.
+        horizon_ms: The dedup horizon.
+        beyond_ms: Events older than this when received are beyond the horizon.
+        topic_id: Kafka's id of the log that the offsets are of.
+    """
+
+    begin: Mapping[int, int]
+    horizon_ms: int
+    beyond_ms: int
+    topic_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from weir.definitions.history import Activation, Definition, Lane, Start, TakenOver
+from weir.definitions.history import Activation, Definition, Horizons, Lane, Start, TakenOver
 
 Record = Mapping[str, Any]
 
@@ -110,6 +110,16 @@ def read_lane(offset: int, record: Record) -> Lane:
         end=numbers(record["end"]),
         until_ms=number(record["until_ms"]),
         complete_from_ms=number(record["complete_from_ms"]),
+    )
+
+
+def read_horizons(record: Record) -> Horizons:
+    """Return by what the log is counted from somewhere on; raises as `read_change` does."""
+    return Horizons(
+        begin=numbers(record["offsets"]),
+        horizon_ms=number(record["horizon_ms"]),
+        beyond_ms=number(record["beyond_ms"]),
+        topic_id=text(record["topic_id"]),
     )
 
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
+from weir.definitions.history import Horizons
+
 FORMAT: Final = 1
 """The version of the format that is written now, but of what stands in a bundle."""
 
@@ -115,8 +117,9 @@ class DriverStart:
         reason: `start`, `lost`, `behind` or `rewind`.
         epoch: The epoch that goes on; None: the record's own offset begins a new one.
         incomplete_before_ms: Panes that start earlier are incomplete; 0: none.
-        horizon_ms: The dedup horizon: a recount of the log decides by it.
-        beyond_ms: Events older than this when received are beyond the horizon.
+        horizon_ms: The dedup horizon that it is set to.
+        beyond_ms: Events older than this when received are to be beyond the horizon. From
+            where both hold, `horizons_record` says.
         tenant_bytes: What all metrics of a tenant may take together; None: it is not said.
         events_id: Kafka's id of the log that the epoch counts; None: it is not known.
     """
@@ -291,6 +294,17 @@ def aside_record(
         job: Which job.
     """
     return _driver("aside", job, fence, at_ms, {"vid": vid, "why": why})
+
+
+def horizons_record(horizons: Horizons, *, fence: int, at_ms: int, job: str = "panes") -> NewRecord:
+    """Return the record by which a driver says by what the log is counted from somewhere on."""
+    fields = {
+        "topic_id": horizons.topic_id,
+        "offsets": _offsets(horizons.begin),
+        "horizon_ms": horizons.horizon_ms,
+        "beyond_ms": horizons.beyond_ms,
+    }
+    return _driver("horizons", job, fence, at_ms, fields)
 
 
 def _offsets(numbers: Mapping[int, int]) -> dict[str, int]:

@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import structlog
 from weir import names
-from weir.definitions.history import Definition
+from weir.definitions.history import Definition, Horizons
 from weir.definitions.job import Audit
 from weir.erasure import erasures
+from weir.horizons import horizons_of, longest_ms
 
 from weir_analytics.jobs.compare import Difference, compare
 from weir_analytics.jobs.count_again import count_again, mending
@@ -112,9 +113,8 @@ class AuditTask:
         start = cycle.stores.definitions.fold.start()
         said_ms = start.incomplete_before_ms if start else 0
         low, high = self._log.ends()
-        left_ms = self._log.complete_from_ms(
-            low, high, self._settings.horizon_ms, cycle.clock.now_ms()
-        )
+        horizon_ms = longest_ms(_horizons(cycle), low)
+        left_ms = self._log.complete_from_ms(low, high, horizon_ms, cycle.clock.now_ms())
         self._since_ms = max(said_ms, left_ms)
 
     def step(self, cycle: Cycle, is_over: Callable[[], bool]) -> Outcome | None:
@@ -170,7 +170,8 @@ class AuditTask:
         settings = self._settings
         end = {p: max(s.end.get(p, 0) for s in self._seen) for s in self._seen for p in s.end}
         first_ms = 1000 * min(pane.start_s for pane in panes)
-        begin_ms = first_ms - LEAD_MS - settings.horizon_ms - MARGIN_MS
+        horizons = _horizons(cycle)
+        begin_ms = first_ms - LEAD_MS - longest_ms(horizons) - MARGIN_MS
         begin = self._log.at(begin_ms, end)
         # Where nothing is read, nothing can be missing.
         self._begin = {p: n for p, n in begin.items() if n < end[p]}
@@ -181,7 +182,7 @@ class AuditTask:
             for version in seen.chain
         ]
         erased = tuple(erasures(cycle.stores.definitions.fold))
-        terms = Terms(settings.horizon_ms, settings.beyond_ms, erased, settings.hash_key)
+        terms = Terms(horizons, erased, settings.hash_key)
         self._recount = Recount([part for part in parts if part.panes], terms)
 
     # ── what came of it ─────────────────────────────────────────────────────
@@ -254,3 +255,7 @@ class AuditTask:
             "rev": seen.rev,
         }
         return metric, found
+
+
+def _horizons(cycle: Cycle) -> tuple[Horizons, ...]:
+    return horizons_of(cycle.stores.definitions.fold, cycle.footing.events_id)

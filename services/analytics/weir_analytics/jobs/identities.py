@@ -59,15 +59,13 @@ class Identities:
     partition: only there can one repeat another.
     """
 
-    def __init__(self, most: int, horizon_ms: int) -> None:
+    def __init__(self, most: int) -> None:
         """Know none.
 
         Args:
             most: How many are remembered, each as often as it lies in panes.
-            horizon_ms: How long after a record one of the same identity repeats it.
         """
         self._room = Room(most)
-        self._horizon_ms = horizon_ms
         # Partition -> identity -> the panes for which it is remembered.
         self._wanted: dict[int, dict[bytes, frozenset[PaneAt]]] = {}
         self._latest: dict[int, dict[bytes, int | None]] = {}
@@ -102,13 +100,16 @@ class Identities:
         self._forget()
         return True
 
-    def repeats(self, partition: int, identity: bytes, received_ms: int) -> bool | None:
+    def repeats(
+        self, partition: int, identity: bytes, received_ms: int, horizon_ms: int
+    ) -> bool | None:
         """Tell whether a record repeats one before it; None if nobody wants to know.
 
         Args:
             partition: Where it stands.
             identity: Its digest.
             received_ms: Its R.
+            horizon_ms: How long after a record one of the same identity repeats it.
         """
         if partition not in self._latest:
             self._latest[partition] = dict.fromkeys(self._wanted.pop(partition, ()))
@@ -116,7 +117,7 @@ class Identities:
         if identity not in latest:
             return None
         before, latest[identity] = latest[identity], received_ms
-        return before is not None and received_ms - before <= self._horizon_ms
+        return before is not None and received_ms - before <= horizon_ms
 
     def _forget(self) -> None:
         """Forget the identities that were remembered for panes that are left out only."""

@@ -18,10 +18,12 @@ from typing import Any, Final
 import msgspec
 from confluent_kafka import Message
 from weir.admission import Refused, admit_foreign
+from weir.definitions.history import Horizons
 from weir.definitions.metric import Metric
 from weir.erasure import Erasure, subject_hash
 from weir.event import owner, placed
 from weir.expressions.numbers import scalar_text
+from weir.horizons import horizons_at
 
 from weir_analytics.jobs.digits import Near, near
 from weir_analytics.jobs.identities import Identities, Room
@@ -122,10 +124,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Terms:
-    """By what the installation counts: the dedup horizon, the age that is beyond, the erased."""
+    """By what the log is counted: the horizons, by place, and the erased."""
 
-    horizon_ms: int
-    beyond_ms: int
+    horizons: tuple[Horizons, ...]
     erasures: tuple[Erasure, ...] = ()
     hash_key: bytes = field(default=b"", repr=False)
 
@@ -148,7 +149,7 @@ class Recount:
         self._parts, self._terms = parts, terms
         self.panes: dict[PaneAt, Counted] = {p: {} for part in parts for p in part.panes}
         self._tenants = frozenset(part.version.tenant for part in parts)
-        self._known = Identities(most, terms.horizon_ms)
+        self._known = Identities(most)
         self._room = Room(most)
         self._near = _starts(self.panes)
         self._received: tuple[dict[int, int], dict[int, int]] = ({}, {})
@@ -174,7 +175,9 @@ class Recount:
             found = self._event(message, self._received[1])
             if found is None:
                 continue
-            again = self._known.repeats(found.partition, found.identity, found.received_ms)
+            again = self._known.repeats(
+                found.partition, found.identity, found.received_ms, self._horizons(found).horizon_ms
+            )
             for use in self._uses(found) if again is False else ():
                 self._add(use, found)
 
@@ -223,13 +226,16 @@ class Recount:
         time_ms = found.time_ms
         if not any(time_ms // res_ms in starts for res_ms, starts in self._near):
             return None
-        if found.received_ms - time_ms > self._terms.beyond_ms:
+        if found.received_ms - time_ms > self._horizons(found).beyond_ms:
             return None
         try:
             told = _TOLD.decode(found.value)
             return _JSON.decode(found.value) if self._is_asked_for(told) else None
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return None  # forged: quarantined whole
+
+    def _horizons(self, found: _Event) -> Horizons:
+        return horizons_at(self._terms.horizons, found.partition, found.offset)
 
     def _is_asked_for(self, told: _Told) -> bool:
         tenant, kind = told.weirtenant, told.type

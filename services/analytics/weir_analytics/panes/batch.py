@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pyspark import TaskContext
+from weir.definitions.history import Horizons
+from weir.horizons import longest_ms
 from weir.kafka import Kafka, SaslMechanism, SecurityProtocol
 from weir.names import LIVE_LANE
 from weir_service.settings import read_kafka
@@ -34,6 +36,7 @@ class Batch:
     Attributes:
         start: First offset of each partition.
         end: One past the last offset of each partition.
+        horizons: By what the range is counted; see `weir.horizons`.
         definitions_id: Kafka's id of `weir.definitions`, whose offset the fence is.
         lane: The chain of commits that the batch belongs to.
         lane_start: Where that chain begins, if it is not the live one.
@@ -65,7 +68,7 @@ class Batch:
     start: Offsets
     end: Offsets
     shards: int
-    horizon_ms: int
+    horizons: tuple[Horizons, ...]
     kafka_bootstrap: str
     redis_url: str
     dedup_dir: str
@@ -84,6 +87,11 @@ class Batch:
     lost: tuple[Hole, ...] = ()
     trim_outbox: Mapping[int, int] = field(default_factory=dict)
     secrets_dir: str | None = None
+
+    @property
+    def horizon_ms(self) -> int:
+        """Return how far back an earlier record is looked for, of any record of the range."""
+        return longest_ms(self.horizons)
 
     @property
     def records(self) -> int:
@@ -112,6 +120,9 @@ class Batch:
         fields: dict[str, Any] = json.loads(text)
         for name in ("start", "end", "lane_start", "trim_outbox"):
             fields[name] = {int(p): offset for p, offset in fields[name].items()}
+        for one in fields["horizons"]:
+            one["begin"] = {int(p): offset for p, offset in one["begin"].items()}
+        fields["horizons"] = tuple(Horizons(**one) for one in fields["horizons"])
         only = fields["only"]
         fields["only"] = None if only is None else tuple(only)
         fields["bounds"] = tuple(Bound(*one) for one in fields["bounds"])

@@ -16,7 +16,7 @@ from weir.clock import Clock
 from weir.commit import not_after
 from weir.definitions.fold import Definitions
 from weir.definitions.fold_memo import FoldMemo
-from weir.definitions.history import Definition, Lane
+from weir.definitions.history import Definition, Horizons, Lane
 from weir.definitions.jobs import JobAsked, JobReport, JobState, job_record
 from weir.definitions.quota import quota_refusal
 from weir.definitions.records import (
@@ -24,9 +24,11 @@ from weir.definitions.records import (
     NewRecord,
     activation_record,
     aside_record,
+    horizons_record,
     lane_record,
     takeover_record,
 )
+from weir.horizons import horizons_of, longest_ms
 
 from weir_analytics.jobs.open_jobs import to_erase
 from weir_analytics.panes.activation import (
@@ -100,6 +102,7 @@ class Changes:
             VerdictError: FENCED if a newer driver has started.
         """
         fold = self.stores.definitions.fold
+        self._set_horizons(end)
         # First: a version that is made after an erasure begins at or after its offsets.
         self._erase(end)
         useless = {one.vid: one for one in self._to_stop.of(fold)}
@@ -184,6 +187,23 @@ class Changes:
         offset = self._append(activation_record(said, op=op, fence=fence, at_ms=at_ms))
         LOG.info("version_" + op, vid=said.vid, name=said.name, offset=offset)
 
+    def _set_horizons(self, end: Offsets) -> None:
+        """Record from where the settings hold, if what lies before is counted by others."""
+        now, wanted = self._horizons()[-1], self.settings
+        if (now.horizon_ms, now.beyond_ms) == (wanted.horizon_ms, wanted.beyond_ms):
+            return
+        found = Horizons(dict(end), wanted.horizon_ms, wanted.beyond_ms, self.footing.events_id)
+        fence, at_ms = self.footing.fence.fence, self.clock.now_ms()
+        self._append(horizons_record(found, fence=fence, at_ms=at_ms))
+        for name in ("horizon_ms", "beyond_ms"):
+            before, after = getattr(now, name), getattr(found, name)
+            if before != after:
+                LOG.warning("setting_changed", name=name, before=before, now=after, offsets=end)
+
+    def _horizons(self) -> tuple[Horizons, ...]:
+        """Return by what the log is counted; the driver has said so before its first batch."""
+        return horizons_of(self.stores.definitions.fold, self.footing.events_id)
+
     def _erase(self, end: Offsets) -> None:
         """Record from where erasures hold that were asked for; the job goes on from there."""
         for asked in self._to_erase.of(self.stores.definitions.fold):
@@ -214,7 +234,7 @@ class Changes:
                 bounds,
                 begin,
                 vids,
-                horizon_ms=settings.horizon_ms,
+                horizon_ms=longest_ms(self._horizons(), bounds.start),
                 now_ms=now_ms,
             )
             record = lane_record(lane, fence=self.footing.fence.fence, at_ms=now_ms)
@@ -237,10 +257,11 @@ class Changes:
         Retention may have overtaken the lane, also in an earlier life of the driver; what it
         took since the lane passed there is left out too, which loses nothing that is known.
         """
-        log, horizon_ms = LogOffsets(self.settings.kafka, names.EVENTS), self.settings.horizon_ms
+        log = LogOffsets(self.settings.kafka, names.EVENTS)
         start, end = log.ends()
         if not_after(start, lane.start):
             return lane.complete_from_ms
+        horizon_ms = longest_ms(self._horizons(), start)
         left_ms = log.complete_from_ms(start, end, horizon_ms, self.clock.now_ms())
         return max(lane.complete_from_ms, left_ms)
 

@@ -254,7 +254,7 @@ class Cycle:
             start=dict(start),
             end=dict(end),
             shards=settings.shards,
-            horizon_ms=settings.horizon_ms,
+            horizons=self.plans.horizons(start, end),
             lost=up_to(self.footing.lost, end),
             kafka_bootstrap=settings.kafka_bootstrap,
             kafka_security_protocol=settings.kafka_security_protocol,

@@ -32,7 +32,6 @@ class PartitionState:
         rows: Records seen since the state was opened.
     """
 
-    horizon_ms: int
     start: int
     received_ms: int = NEVER
     older: Sequence[Identities] = ()
@@ -41,11 +40,11 @@ class PartitionState:
     _received_before: int = NEVER
 
     @classmethod
-    def after(cls, chain: Sequence[Run], start: int, horizon_ms: int) -> PartitionState:
+    def after(cls, chain: Sequence[Run], start: int) -> PartitionState:
         """Return the state that a chain of runs (newest first) leads to."""
         before = chain[0].received_end if chain else NEVER
         older = [run.identities for run in chain if len(run.identities)]
-        return cls(horizon_ms, start, before, older, _received_before=before)
+        return cls(start, before, older, _received_before=before)
 
     def advance(self, appended_ms: I64) -> I64:
         """Return R of the next records of the partition, given their append times."""
@@ -54,24 +53,30 @@ class PartitionState:
         self.rows += len(received)
         return received
 
-    def repeats(self, high: U64, low: U64, received: I64) -> Flags:
+    def repeats(self, high: U64, low: U64, received: I64, horizon_ms: I64) -> Flags:
         """Tell which of the next events are duplicates, and remember them all.
 
         Args:
             high: First 8 bytes of each identity.
             low: Last 8 bytes.
             received: R of each, in the order of offsets.
+            horizon_ms: The dedup horizon by which each is counted.
         """
         order = identity_order(high, low)
         high, low, received = high[order], low[order], received[order]
         earlier = self._latest(high, low)
         again = (high[1:] == high[:-1]) & (low[1:] == low[:-1])
         earlier[1:][again] = received[:-1][again]
-        duplicate = (earlier != NEVER) & (received - earlier <= self.horizon_ms)
+        duplicate = (earlier != NEVER) & (received - earlier <= horizon_ms[order])
         self._remember(Identities.of_ordered(high, low, received))
         answer = np.empty(len(order), bool)
         answer[order] = duplicate
         return answer
+
+    def remember(self, high: U64, low: U64, received: I64) -> None:
+        """Remember the next events; whether they are duplicates is known, or nobody asks."""
+        order = identity_order(high, low)
+        self._remember(Identities.of_ordered(high[order], low[order], received[order]))
 
     def _latest(self, high: U64, low: U64) -> I64:
         latest = np.full(len(high), NEVER, np.int64)

@@ -29,6 +29,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 from weir import names
 from weir.admission import Refused, admit_foreign
+from weir.definitions.history import Horizons
 from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE, owner
 from weir.problems import Reason
 
@@ -172,7 +173,12 @@ class DisposeTask:
         self._look_into(rows, part)
         events = part[rows.usable[part]]
         if len(events):
-            again = state.repeats(rows.high[events], rows.low[events], rows.received_ms[events])
+            again = state.repeats(
+                rows.high[events],
+                rows.low[events],
+                rows.received_ms[events],
+                _horizons_ms(self._batch.horizons, partition, rows.offset[events]),
+            )
             rows.fate[events[again]] = Fate.DUPLICATE
         if rows.offset[part[-1]] >= self._last[partition]:
             rows.seen[part[-1]] = state.rows
@@ -305,6 +311,16 @@ class _Slice:
             ],
             fields=list(_TYPE),
         )
+
+
+def _horizons_ms(
+    horizons: Sequence[Horizons], partition: int, offset: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Return the dedup horizon of each record, as `weir.horizons.horizons_at` does of one."""
+    found = np.full(len(offset), horizons[0].horizon_ms, np.int64)
+    for one in horizons[1:]:
+        found[offset >= one.begin.get(partition, 0)] = one.horizon_ms
+    return found
 
 
 def _header(text: str) -> tuple[str, bytes | None]:

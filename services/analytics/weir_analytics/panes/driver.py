@@ -21,6 +21,7 @@ from weir.clock import Clock
 from weir.commit import Verdict
 from weir.commit_found import Level
 from weir.definitions.fold import Definitions
+from weir.definitions.history import Horizons
 from weir.erasure import borders, erasures
 from weir.formats import NewerFormatError
 from weir.lanes import advance, first_border
@@ -221,7 +222,7 @@ class Driver:
     ) -> Plans:
         settings = self.settings
         key, shards = settings.hash_key, settings.shards
-        return Plans(fold, topic_id, settings.beyond_ms, self._warm, shards, key, made)
+        return Plans(fold, topic_id, _set_to(settings), self._warm, shards, key, made)
 
     def _on_batch(self, cycle: Cycle, frame: DataFrame, number: int) -> None:
         with self._turns.live(lambda: self.stop.is_set() or self._ending.is_set()):
@@ -333,7 +334,7 @@ class Driver:
             start=start,
             end=end,
             shards=settings.shards,
-            horizon_ms=settings.horizon_ms,
+            horizons=(_set_to(settings),),
             kafka_bootstrap=settings.kafka_bootstrap,
             kafka_security_protocol=settings.kafka_security_protocol,
             kafka_sasl_mechanism=settings.kafka_sasl_mechanism,
@@ -374,6 +375,11 @@ def _slices(
         upto = advance(at, first_border(at, end, places), most)
         yield at, upto
         at = upto
+
+
+def _set_to(settings: Settings) -> Horizons:
+    """Return by what a log would be counted of which nothing is counted yet."""
+    return Horizons({}, settings.horizon_ms, settings.beyond_ms)
 
 
 def _beyond(at: Offsets) -> dict[int, int]:

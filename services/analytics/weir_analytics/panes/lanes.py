@@ -23,6 +23,7 @@ from weir.commit import Offsets, Verdict, same_offsets
 from weir.commit_recovery import incomplete_before_ms
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Lane
+from weir.horizons import horizons_of, longest_ms
 from weir.lanes import Slice, filled_by
 
 from weir_analytics.failpoints import failpoint
@@ -162,7 +163,7 @@ class Filler:
             through_s = cycle.through_ms // 1000
             return self.plans.rebuilding(found.there, found.end, cycle.end, through_s)
         vids = filled_by(cycle.stores.definitions.fold, found.lane)
-        return self.plans.filling(vids, cycle.end)
+        return self.plans.filling(found.there, found.end, cycle.end, vids)
 
     def _range(self, cycle: Cycle, found: Slice) -> tuple[DataFrame | None, Batch]:
         rebuild = found.lane.kind == "rebuild"
@@ -191,15 +192,17 @@ class Filler:
         Raises:
             OvertakenError: If panes that are served would be short, and nothing said so.
         """
-        definitions, horizon_ms = cycle.stores.definitions.fold, cycle.settings.horizon_ms
+        definitions = cycle.stores.definitions.fold
         if not _is_served(definitions, found.lane):
             return
         log = LogOffsets(cycle.settings.kafka, names.EVENTS)
-        lacks_ms = log.complete_from_ms(*log.ends(), horizon_ms, self.clock.now_ms())
+        start, end = log.ends()
+        horizon_ms = longest_ms(horizons_of(definitions, cycle.footing.events_id), start)
+        lacks_ms = log.complete_from_ms(start, end, horizon_ms, self.clock.now_ms())
         if until_ms := found.lane.until_ms:
             lacks_ms = min(lacks_ms, incomplete_before_ms(until_ms, horizon_ms, found.there))
-        start = definitions.start()
-        if start is None or start.incomplete_before_ms < lacks_ms:
+        said = definitions.start()
+        if said is None or said.incomplete_before_ms < lacks_ms:
             raise OvertakenError(found.lane.offset, lacks_ms)
 
     def _first(self, cycle: Cycle) -> Offsets:

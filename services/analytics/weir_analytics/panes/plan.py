@@ -18,6 +18,7 @@ from functools import cache, lru_cache, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from weir.definitions.history import Horizons
 from weir.definitions.metric import Metric
 
 from weir_analytics.panes.accounts import GAP, KEYS, account_rows, late_start, no_row, row_of
@@ -88,7 +89,7 @@ class Plan:
         ordered: Whether events carry their identity, for whoever asks which is the last.
         erased: Whether an event is about somebody who was erased; None while nobody is.
         unseen: Whether one is about somebody who was erased later, so that no version sees it.
-        beyond_ms: Events older than this when received are beyond the horizon.
+        beyond_ms: How old an event is when received that is beyond the horizon, if older.
         shards: How many shards there are.
     """
 
@@ -105,14 +106,14 @@ class Plan:
     ordered: bool
     erased: Column | None
     unseen: Column | None
-    beyond_ms: int
+    beyond_ms: Column
     shards: int
     keys: tuple[str, ...] = KEYS
 
 
 def make_plan(
     counted: Sequence[Counted],
-    beyond_ms: int,
+    horizons: Sequence[Horizons],
     *,
     guarded: bool = False,
     erased: Erased | None = None,
@@ -122,7 +123,7 @@ def make_plan(
 
     Args:
         counted: The versions, each with its metric.
-        beyond_ms: See `Plan`.
+        horizons: By what the range is counted; see `weir.horizons`.
         guarded: Test each event's offset against each version's span of the log. Only
             a range that straddles the start or end of a version needs it: such a
             batch is run again after a crash, levelled or recounted.
@@ -159,7 +160,7 @@ def make_plan(
         ordered=measured.ordered,
         erased=about,
         unseen=unseen,
-        beyond_ms=beyond_ms,
+        beyond_ms=_beyond_ms(horizons),
         shards=shards,
     )
 
@@ -362,6 +363,16 @@ def _side_of_cuts(version: Version) -> list[Column]:
             side = side & (pane < version.cut_until[res_s])
         sides.append(side)
     return [reduce(Column.__or__, sides)]
+
+
+def _beyond_ms(horizons: Sequence[Horizons]) -> Column:
+    """Return from which age on a record is beyond, as `weir.horizons.horizons_at` does of one."""
+    first, *later = horizons
+    column = F.lit(first.beyond_ms)
+    for one in later:
+        is_later = F.col("offset") >= _offset_of(one.begin, 0)
+        column = F.when(is_later, one.beyond_ms).otherwise(column)
+    return column
 
 
 def _in_span(version: Version) -> Column:

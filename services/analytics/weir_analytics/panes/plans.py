@@ -14,7 +14,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.util import _load_from_socket
 from weir.definitions.fold import Definitions
 from weir.definitions.fold_memo import FoldMemo
+from weir.definitions.history import Horizons
 from weir.erasure import Erasure, erasures
+from weir.horizons import horizons_of, horizons_within
 
 from weir_analytics.panes.activation import awaited, counted, filling, rebuilt
 from weir_analytics.panes.batch import PROPERTY, Batch, Offsets
@@ -34,12 +36,14 @@ class Counting(NamedTuple):
         versions: The versions.
         guarded: Whether the range lies only partly in the span of one of them.
         erased: (tenant, hash of the subject) of those whose events count no more.
-        later: The same of those who were erased after what is counted again.
+        horizons: By what the range is counted; see `weir.horizons`.
+        later: The same as `erased` of those who were erased after what is counted again.
     """
 
     versions: tuple[Counted, ...]
     guarded: bool
     erased: frozenset[tuple[str, str]]
+    horizons: tuple[Horizons, ...]
     later: frozenset[tuple[str, str]] = frozenset()
 
 
@@ -49,7 +53,7 @@ class Plans:
 
     Attributes:
         topic_id: Kafka's id of the log that is counted.
-        beyond_ms: Events older than this when received are beyond the horizon.
+        usual: By what is counted before any driver has said so.
         warm: Called with a new plan before the first batch that uses it.
         shards: How many shards there are.
         hash_key: The installation's key: by it the erased are known.
@@ -59,7 +63,7 @@ class Plans:
 
     definitions: Definitions
     topic_id: str
-    beyond_ms: int
+    usual: Horizons
     warm: Callable[[Plan], None]
     shards: int = 1
     hash_key: bytes = field(default=b"", repr=False)
@@ -100,7 +104,12 @@ class Plans:
             versions = [replace(one, version=one.version.within()) for one in versions]
         found = self._erasures.of(self.definitions)
         held = {(e.tenant, e.hash) for e in found if e.holds(end, self.topic_id)}
-        return Counting(tuple(versions), guarded, frozenset(held))
+        return Counting(tuple(versions), guarded, frozenset(held), self.horizons(start, end))
+
+    def horizons(self, start: Offsets, end: Offsets) -> tuple[Horizons, ...]:
+        """Return by what a range of the log is counted."""
+        known = horizons_of(self.definitions, self.topic_id)
+        return horizons_within(known or (self.usual,), start, end)
 
     def soon(self, at: Offsets, through_s: int, vids: Container[int] | None = None) -> Counting:
         """Return what ranges from some offsets on are counted for once those that wait have begun.
@@ -116,12 +125,15 @@ class Plans:
         )
         return now._replace(versions=(*now.versions, *begun))
 
-    def filling(self, vids: Iterable[int], at: Offsets) -> Counting:
-        """Return what a backfill counts: some versions, without anybody who was ever erased."""
+    def filling(self, start: Offsets, end: Offsets, at: Offsets, vids: Iterable[int]) -> Counting:
+        """Return what a backfill counts of a range, once live counting stands at `at`.
+
+        Some versions, without anybody who was ever erased.
+        """
         found = self._erasures.of(self.definitions)
         erased = frozenset((one.tenant, one.hash) for one in found)
         versions = filling(self.definitions, self.topic_id, vids, at)
-        return Counting(tuple(versions), False, erased)
+        return Counting(tuple(versions), False, erased, self.horizons(start, end))
 
     def prove(self) -> None:
         """Make a plan of nobody's metrics and run it on nothing: whether Spark makes any.
@@ -129,18 +141,16 @@ class Plans:
         Raises:
             Exception: Whatever keeps it from that; no definition does.
         """
-        self.warm(make_plan((), self.beyond_ms, shards=self.shards))
+        self.warm(make_plan((), (self.usual,), shards=self.shards))
 
     def plan_of(self, counting: Counting) -> Plan:
         """Return the plan that counts some versions; it is made if there is none yet."""
-        versions, guarded, erased, later = counting
-        key = (guarded, erased, later, *(repr(one.version) for one in versions))
+        versions, guarded, erased, horizons, later = counting
+        key = (guarded, erased, repr(horizons), later, *(repr(one.version) for one in versions))
         found = self.made.get(key)
         if found is None:
             gone = Erased(erased, self.hash_key, later) if erased or later else None
-            found = make_plan(
-                versions, self.beyond_ms, guarded=guarded, erased=gone, shards=self.shards
-            )
+            found = make_plan(versions, horizons, guarded=guarded, erased=gone, shards=self.shards)
             LOG.info("plan_made", versions=[one.version.vid for one in versions], guarded=guarded)
             self.warm(found)
             with self._keeping:

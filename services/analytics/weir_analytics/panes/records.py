@@ -71,7 +71,7 @@ def _judged(plan: Plan) -> tuple[Column, ...]:
     tenant, source = F.col(VIEW + "weirtenant"), F.col(VIEW + "weirsource")
     is_event = fate <= int(Fate.DUPLICATE)
     forged = is_event & (tenant.isNull() | event_type.isNull())
-    old = F.col("received_ms") - F.col("time_ms") > F.lit(plan.beyond_ms)
+    old = F.col("received_ms") - F.col("time_ms") > plan.beyond_ms
     judged = (
         F.when(forged, int(Fate.QUARANTINED))
         .when((fate == int(Fate.COUNTED)) & old, int(Fate.BEYOND_HORIZON))

@@ -17,8 +17,14 @@ from weir.clock import Clock
 from weir.commit import Fence, Mark, Verdict
 from weir.commit_found import Found, Level, LogBounds, Recovery
 from weir.commit_recovery import activation_floor, incomplete_before_ms, reconcile
-from weir.definitions.history import Lane, Start
-from weir.definitions.records import DriverStart, OpenLane, lane_record, start_record
+from weir.definitions.history import Horizons, Lane, Start
+from weir.definitions.records import (
+    DriverStart,
+    OpenLane,
+    horizons_record,
+    lane_record,
+    start_record,
+)
 
 from weir_analytics.jobs.adopting import adopted
 from weir_analytics.panes import checkpoint
@@ -115,7 +121,7 @@ def take_over(
     marks = stores.shards.read_marks()  # before the start record: with Redis away none is written
     stores.definitions.read_to(stores.definitions.end())
     check_formats(stores)
-    check_settings(settings, stores.definitions.fold.start(), marks)
+    check_shards(settings, stores.definitions.fold.start(), marks)
     events_id = topic_id(settings.kafka, names.EVENTS)
     definitions_id = topic_id(settings.kafka, names.DEFINITIONS)
     before = stores.definitions.fold.start()
@@ -126,6 +132,7 @@ def take_over(
     counted = {mark.topic_id for mark in marks if mark is not None}
     known_id = events_id if counted == {events_id} else None
     fence = start.append("start", stores.definitions.fold.epoch(), lacks_ms, events_id=known_id)
+    start.say_horizons(before, fence, events_id)
     bounds = log.bounds(events_id)
     marks = stores.shards.read_marks()
     found = Found(
@@ -175,8 +182,8 @@ def check_formats(stores: Stores) -> None:
     stores.stream.last_record()
 
 
-def check_settings(settings: Settings, before: Start | None, marks: Sequence[Mark | None]) -> None:
-    """Compare the settings that decide what is counted with those of the last start.
+def check_shards(settings: Settings, before: Start | None, marks: Sequence[Mark | None]) -> None:
+    """Compare the number of shards with that of the last start.
 
     Raises:
         VerdictError: FOREIGN if the number of shards differs: every pane would be cleared.
@@ -190,11 +197,6 @@ def check_settings(settings: Settings, before: Start | None, marks: Sequence[Mar
             "set WEIR_ANALYTICS_SHARDS back, or WEIR_ANALYTICS_RESHARD=true if that is wanted"
         )
         raise VerdictError(Verdict.FOREIGN, msg)
-    for name in ("horizon_ms", "beyond_ms"):
-        now, last = getattr(settings, name), getattr(before, name, 0)
-        if last not in (0, now):
-            # What was counted before stays; a recount of the log decides by the new one.
-            LOG.error("setting_changed", name=name, before=last, now=now)
 
 
 @dataclass(frozen=True)
@@ -248,14 +250,36 @@ class _Start:
         self.stores.shards.raise_fence(fence, definitions.end(), also)
         return fence
 
+    def say_horizons(self, before: Start | None, fence: Fence, events_id: str) -> None:
+        """Append by what the log is counted from its start on, before any of it is.
+
+        What was counted when nobody wrote that down, was by the settings of the start before.
+        Where other settings hold from is recorded with a batch (`Changes.record`).
+        """
+        definitions = self.stores.definitions
+        if definitions.fold.horizons:
+            return
+        found = Horizons(
+            begin={},
+            horizon_ms=(before.horizon_ms if before else 0) or self.settings.horizon_ms,
+            beyond_ms=(before.beyond_ms if before else 0) or self.settings.beyond_ms,
+            topic_id=events_id,
+        )
+        record = horizons_record(found, fence=fence.fence, at_ms=self.clock.now_ms())
+        definitions.append_fenced(record, fence.fence)
+
     def lacks_before_ms(self, lost: Sequence[Hole]) -> int:
         """Return the event time from which the log holds all of a pane, behind some holes."""
         if not lost:
             return 0
-        horizon_ms, now_ms = self.settings.horizon_ms, self.clock.now_ms()
         start, end = self.log.ends()
         behind = {p: max(start[p], last + 1) for p, _first, last in sorted(lost)}
-        return self.log.complete_from_ms(behind, end, horizon_ms, now_ms)
+        return self.log.complete_from_ms(behind, end, self._horizon_ms(), self.clock.now_ms())
+
+    def _horizon_ms(self) -> int:
+        """Return the longest dedup horizon that anything was or will be counted by."""
+        known = (one.horizon_ms for one in self.stores.definitions.fold.horizons)
+        return max(known, default=self.settings.horizon_ms)
 
     def new_epoch(self, recovery: Recovery, bounds: LogBounds) -> Fence:
         """Begin an epoch: fence first, then empty what is lost, then tell the readers."""
@@ -303,7 +327,7 @@ class _Start:
     def _incomplete_before_ms(self, recovery: Recovery, bounds: LogBounds) -> int:
         if not recovery.gaps and not recovery.given_up:
             return 0
-        horizon_ms, now_ms = self.settings.horizon_ms, self.clock.now_ms()
+        horizon_ms, now_ms = self._horizon_ms(), self.clock.now_ms()
         if recovery.given_up:
             # When the last of it was received nobody can ask any more; until now at most.
             return incomplete_before_ms(now_ms, horizon_ms)

@@ -66,7 +66,7 @@ def state_before(
     """
     start = batch.start.get(partition, 0)
     if batch.dry:
-        return PartitionState(batch.horizon_ms, start), []
+        return PartitionState(start), []
     folder = dedup_folder(batch, partition)
     chain = chain_before(folder, start, batch.horizon_ms)
     holes: list[Hole] = []
@@ -75,7 +75,7 @@ def state_before(
         if not holes:
             write_run(folder, run, batch.horizon_ms)
         chain = [run]
-    return PartitionState.after(chain, start, batch.horizon_ms), holes
+    return PartitionState.after(chain, start), holes
 
 
 def _read_back(batch: Batch, partition: int, first_at_ms: int) -> tuple[Run, list[Hole]]:
@@ -90,7 +90,7 @@ def _read_back(batch: Batch, partition: int, first_at_ms: int) -> tuple[Run, lis
     start = batch.start.get(partition, 0)
     log = LogPartition(batch.kafka, batch.topic, partition)
     begin = min(start, first_at(log, first_at_ms - batch.horizon_ms - MARGIN_MS))
-    state = PartitionState(batch.horizon_ms, begin)
+    state = PartitionState(begin)
     reading = Reading({partition: begin}, {partition: start})
     for messages in read_range(log, begin, start):
         reading.take(partition, np.array([m.offset() for m in messages], np.int64))
@@ -102,7 +102,7 @@ def received_before(batch: Batch) -> dict[int, int]:
     """Return R at the start of a range, of the partitions whose runs tell it."""
     found: dict[int, int] = {}
     for partition, start in batch.start.items():
-        chain = chain_before(dedup_folder(batch, partition), start, batch.horizon_ms)
+        chain = chain_before(dedup_folder(batch, partition), start, horizon_ms=0)
         if chain:
             found[partition] = chain[0].received_end
     return found
@@ -119,7 +119,7 @@ def _replay(state: PartitionState, messages: Sequence[Message]) -> None:
             digests.append(digest)
     if digests:
         pairs = np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
-        state.repeats(pairs[0::2], pairs[1::2], received[places])
+        state.remember(pairs[0::2], pairs[1::2], received[places])
 
 
 def _identity(message: Message, received_ms: int) -> bytes | None:
