@@ -13,6 +13,7 @@ from redis import Redis
 from weir.batches import LedgerRow
 from weir.clock import SystemClock
 from weir.definitions.signals import SIGNALS
+from weir.names import part_key
 from weir.rows import Row
 from weir.series import encode_series
 from weir_local.kafka import Broker
@@ -32,6 +33,7 @@ LIMITS = {
     "weir.ledger": 0,
     "weir.quarantine": 5,
     "weir.memory": 0,
+    "weir.quota": 99,
     "weir.channel": 1,
     "weir.rules": 0,
 }
@@ -72,6 +74,8 @@ def test_each_signal_fires_and_goes_back(broker: Broker, job: AlertsJob) -> None
     with Redis.from_url(job.redis_url) as redis:
         writer = Writer(redis, epoch=1)
         count_with_faults(writer)
+        beat(redis, "ingest", allowed_per_s=1_000)
+        beat(redis, "panes", capacity_per_s=1_000)
         wait_until(
             lambda: kinds(hook, "firing") == set(LIMITS),
             timeout_s=90,
@@ -90,7 +94,7 @@ def test_each_signal_fires_and_goes_back(broker: Broker, job: AlertsJob) -> None
 
         wait_until(is_back, timeout_s=60, every_s=1.0, what="counting and channel well again")
     assert len({body["id"] for body in hook.of_weir if body["kind"] == "firing"}) == len(SIGNALS)
-    assert not kinds(hook, "resolved") & {"weir.memory", "weir.rules", "weir.ledger"}
+    assert not kinds(hook, "resolved") & {"weir.quota", "weir.memory", "weir.rules", "weir.ledger"}
     titles = {body["rule"]: body["title"] for body in hook.of_weir if body["kind"] == "firing"}
     assert titles["weir_ledger"] == "Weir ledger: not accounted for: 2 events > 0 events"
     assert titles["weir_channel"].endswith(" in away")
@@ -104,12 +108,18 @@ def restart_and_read(job: AlertsJob, redis: Redis) -> None:
 
     def has_read() -> bool:
         beats = [json.loads(text) for key in redis.keys(PATTERN) if (text := redis.get(key))]
-        looks = [beat["detail"]["looked_ms"] for beat in beats if beat["at_ms"] >= begun_ms]
+        looks = [one["detail"].get("looked_ms") for one in beats if one["at_ms"] >= begun_ms]
         seen.update(look for look in looks if look is not None)
         return len(seen) > 1
 
     begun_ms = SystemClock().now_ms()
     wait_until(has_read, timeout_s=40, what="two readings of all signals")
+
+
+def beat(redis: Redis, name: str, **detail: object) -> None:
+    """Say something as a process of Weir, as long as the store is there."""
+    now_ms = SystemClock().now_ms()
+    redis.set(part_key(name, "test"), json.dumps({"at_ms": now_ms, "detail": detail}))
 
 
 def count_with_faults(writer: Writer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,8 +27,9 @@ from weir_analytics.alerts.itself import Itself, shipments, shipped
 from weir_analytics.alerts.rules import Rules, WatchingItself
 from weir_analytics.alerts.signal_watch import LowerBound, SignalWatch
 from weir_analytics.alerts.signals import Signals as ReadSignals
-from weir_analytics.alerts.signals import closed, quarantined
+from weir_analytics.alerts.signals import closed, quarantined, quota_share
 from weir_reading.catalog import Catalog
+from weir_reading.parts import Part, read_part
 
 if TYPE_CHECKING:
     from weir_analytics.alerts.recording import Recording
@@ -77,10 +79,11 @@ class Server:
 def test_memory_and_keys_of_redis_are_told() -> None:
     """In bytes and as a share; who may not count keys still watches the memory."""
     nothing: Any = SimpleNamespace(processed_through_ms=None, counted_ms=None)
+    parts: Any = SimpleNamespace(named=lambda _name: [])
     for keys, told_keys in ((40, 40.0), (None, 40.0)):
         redis = cast("Any", Server(keys))
         signals = ReadSignals(
-            redis, nothing, nothing, nothing, nothing, nothing, SystemClock(), lambda: None
+            redis, nothing, nothing, parts, nothing, nothing, nothing, SystemClock(), lambda: None
         )
         found = asyncio.run(signals.common())
 
@@ -89,6 +92,37 @@ def test_memory_and_keys_of_redis_are_told() -> None:
         assert REGISTRY.get_sample_value("weir_alerts_redis_memory_bytes") == 3_000
         assert REGISTRY.get_sample_value("weir_alerts_redis_keys_count") == told_keys
     assert (REGISTRY.get_sample_value("weir_alerts_threads_count") or 0) >= 1
+
+
+def part(name: str, **detail: object) -> Part:
+    """Return a process that says something of itself."""
+    found = read_part(
+        f"weir:1:part:{name}:x".encode(), json.dumps({"at_ms": 1, "detail": detail}).encode()
+    )
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("allowed", "capacity", "share"),
+    [
+        ((400, 200), 500, 1.2),
+        ((400,), 500, 0.8),
+        ((400, None), 500, 0.8),
+        ((None,), 500, 0.0),
+        ((None,), None, 0.0),
+        ((400,), None, None),
+        ((400,), "many", None),
+        ((), 500, None),
+    ],
+)
+def test_quotas_are_held_against_what_can_be_counted(
+    allowed: tuple[int | None, ...], capacity: object, share: float | None
+) -> None:
+    """Each process of ingest has its own; without any there is nothing to warn of."""
+    ingest = [part("ingest", allowed_per_s=one) for one in allowed]
+
+    assert quota_share(ingest, [part("panes", capacity_per_s=capacity), part("panes")]) == share
 
 
 class TestWatch:

@@ -18,12 +18,26 @@ from weir_analytics.panes.checkpoint import last_planned, set_aside, starting_of
 from weir_analytics.panes.heartbeat import Heartbeat
 from weir_analytics.panes.ops import Figures, OpsServer, answer
 from weir_analytics.panes.ticks import LogEnds
-from weir_analytics.panes.vitals import BEHIND_MS, Vitals
+from weir_analytics.panes.vitals import BEHIND_MS, LARGE, Vitals
 
 from .conftest import settings_for
 
 
 class TestVitals:
+    def test_what_can_be_counted_is_the_best_of_lately(self) -> None:
+        """A small batch says nothing of it, a slow one little; what stays slow is believed."""
+        vitals = Vitals()
+        vitals.measure(LARGE - 1, 0.1)
+        assert vitals.capacity_per_s is None
+        vitals.measure(LARGE, 1.0)
+        vitals.measure(2 * LARGE, 1.0)
+        assert vitals.capacity_per_s == 2 * LARGE
+        vitals.measure(LARGE, 1.0)
+        assert vitals.capacity_per_s == 1.9 * LARGE
+        for _ in range(60):
+            vitals.measure(LARGE, 1.0)
+        assert vitals.capacity_per_s == pytest.approx(LARGE, rel=0.01)
+
     @pytest.mark.parametrize(
         ("now_s", "now_ms", "status"),
         [
@@ -107,6 +121,9 @@ def test_heartbeat_tells_the_state(redis_url: str, tmp_path: Path) -> None:
     assert body["detail"]["lag_records"] == 5
     assert body["detail"]["rss_bytes"] >= psutil.Process().memory_info().rss // 2
     assert "log_left_ms" not in body["detail"], "nobody has looked yet"
+    assert body["detail"]["capacity_per_s"] is None, "no batch was large enough"
+    vitals.measure(LARGE, 2.0)
+    assert json.loads(beat.text(vitals))["detail"]["capacity_per_s"] == LARGE // 2
     vitals.log_left = LogLeft(0, 7, 9)
     assert json.loads(beat.text(vitals))["detail"]["log_left_ms"] == 7
     thread = threading.Thread(target=lambda: beat.run(vitals, stop))

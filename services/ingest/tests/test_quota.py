@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 from weir.problems import ProblemError
+from weir_ingest.keys import Keys, StoredKey
 from weir_ingest.quota import Quota
 from weir_local.testing import running_broker
 
@@ -28,6 +29,17 @@ def refusal(quota: Quota, tenant: str, now_s: float) -> ProblemError | None:
     except ProblemError as problem:
         return problem
     return None
+
+
+def test_what_all_tenants_may_send_is_known() -> None:
+    """Of those with a key that may write, however many keys they have; without a quota: any."""
+    keys = Keys(b"key")
+    write, read = frozenset({"ingest"}), frozenset({"read"})
+    made = (("k1", "a", write), ("k2", "a", write), ("k1", "b", write), ("k3", "c", read))
+    keys.replace(StoredKey(one, tenant, "", scopes, "web") for one, tenant, scopes in made)
+
+    assert keys.tenants == 2
+    assert (Quota(400).in_all(keys.tenants), Quota(0).in_all(keys.tenants)) == (800, None)
 
 
 class TestQuota:

@@ -60,6 +60,7 @@ class Service:
         )
         self.tail = Tail(self.redis, Sampler(settings.tail_events_per_s), self.instruments)
         self.budget = _budget(settings)
+        self.quota = Quota(settings.quota_events_per_s)
         self.key_reader = KeyReader(settings.kafka, self._on_keys)
         self.heartbeat = Heartbeat(self.redis, settings.instance, clock, self._state)
         self.accept = Accept(self._parts(settings, clock))
@@ -84,7 +85,7 @@ class Service:
             body_limits=BodyLimits(settings.max_body_bytes, settings.body_timeout_s),
             batch_limits=batch_limits,
             max_decoded_bytes=settings.max_decoded_bytes,
-            quota=Quota(settings.quota_events_per_s),
+            quota=self.quota,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -141,6 +142,7 @@ class Service:
             "detail": {
                 "unacknowledged": self.log.unacknowledged,
                 "in_flight_bytes": self.budget.used_bytes,
+                "allowed_per_s": self.quota.in_all(self.keys.tenants),
                 "received_ms": self.instruments.received_ms,
                 "rss_bytes": self._process.memory_info().rss,
             },

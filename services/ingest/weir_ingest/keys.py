@@ -58,6 +58,12 @@ class Keys:
     def __len__(self) -> int:
         return len(self._stored)
 
+    @property
+    def tenants(self) -> int:
+        """How many tenants may write."""
+        known = (key for keys in self._stored.values() for key in keys)
+        return len({key.tenant for key in known if SCOPE in key.scopes})
+
     def replace(self, stored: Iterable[StoredKey]) -> None:
         """Take the keys that hold from now on."""
         by_id = defaultdict(list)

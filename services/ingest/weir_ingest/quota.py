@@ -34,6 +34,10 @@ class Quota:
         self._full = float(events_per_s * WINDOW_S)
         self._levels: dict[str, tuple[float, float]] = {}
 
+    def in_all(self, tenants: int) -> int | None:
+        """Return how many events a second so many tenants may send together; None: any."""
+        return self._per_s * tenants if self._per_s else None
+
     def check(self, tenant: str, now_s: float) -> None:
         """Do nothing if a tenant may send now.
 

@@ -37,6 +37,7 @@ SIGNALS: Final = {
     "weir.ledger": Signal("not accounted for:", "events"),
     "weir.quarantine": Signal("put into quarantine:", "%"),
     "weir.memory": Signal("memory of Redis in use:", "%"),
+    "weir.quota": Signal("quotas, of what can be counted:", "%"),
     "weir.channel": Signal("messages fail since", "s", ("channel",)),
     "weir.rules": Signal("not evaluated:", "rules"),
 }
@@ -48,6 +49,8 @@ SIGNALS: Final = {
   closed minutes of the last quarter of an hour.
 - `weir.quarantine`: events put into quarantine, of all in the last ten closed minutes.
 - `weir.memory`: memory that Redis uses, of what it may use.
+- `weir.quota`: what all tenants may send together, of what the engine was seen to count in the
+  same time; 0 where no quota is set.
 - `weir.channel`: since when nothing has been delivered on a channel although it was tried;
   0 for one that works.
 - `weir.rules`: rules of the tenant that cannot be evaluated.

@@ -101,6 +101,7 @@ class Alerts:
             self._redis,
             self._batches,
             self._panes,
+            self._parts,
             self._catalog,
             self._journal,
             self._rules,

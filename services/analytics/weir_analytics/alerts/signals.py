@@ -18,6 +18,7 @@ from weir_reading.batches import Batches
 from weir_reading.catalog import Catalog
 from weir_reading.ledger import MINUTE_MS, batch_sum, covered, read_minutes
 from weir_reading.panes import Panes
+from weir_reading.parts import Part, Parts
 
 from weir_analytics.alerts.journal import Journal
 from weir_analytics.alerts.rules import Rules
@@ -46,6 +47,7 @@ class Signals:
         redis: Redis,
         batches: Batches,
         panes: Panes,
+        parts: Parts,
         catalog: Catalog,
         journal: Journal,
         rules: Rules,
@@ -58,6 +60,7 @@ class Signals:
             redis: Whose memory is told.
             batches: How far counting has come.
             panes: Where the ledger is kept.
+            parts: What ingest and the engine say of themselves.
             catalog: The channels.
             journal: What came of messages.
             rules: Which cannot be evaluated.
@@ -65,7 +68,7 @@ class Signals:
             evaluated: Returns processed-through of the last look at all rules; None before it.
         """
         self._evaluated = evaluated
-        self._redis, self._batches, self._panes = redis, batches, panes
+        self._redis, self._batches, self._panes, self._parts = redis, batches, panes, parts
         self._catalog, self._journal, self._rules = catalog, journal, rules
         self._clock = clock
         self._begun_ms = clock.now_ms()
@@ -78,6 +81,9 @@ class Signals:
             "weir.stalled": {(): self._stalled_s(now_ms)},
             "weir.lag": {(): None if through_ms is None else max(0, now_ms - through_ms) / 1000},
             "weir.memory": {(): _percent(await self._memory())},
+            "weir.quota": {
+                (): _percent(quota_share(self._parts.named("ingest"), self._parts.named("panes")))
+            },
         }
         MEMORY.set((found["weir.memory"][()] or 0) / 100)
         return found
@@ -187,6 +193,27 @@ def quarantined(records: Sequence[BatchRecord], tenant: str) -> float | None:
     ]
     events = sum(row.counted + row.duplicate + row.quarantined + row.beyond_horizon for row in rows)
     return sum(row.quarantined for row in rows) / events if events >= FEW_EVENTS else 0.0
+
+
+def quota_share(ingest: Sequence[Part], panes: Sequence[Part]) -> float | None:
+    """Return what all tenants may send, of what the engine was seen to count in the same time.
+
+    0 where no quota is set; None where nobody knows yet what the engine can do.
+
+    Args:
+        ingest: The processes of ingest; each has a quota of its own.
+        panes: Those of the engine, the newest heartbeat first.
+    """
+    allowed = sum(_number(part, "allowed_per_s") or 0 for part in ingest)
+    if not allowed:
+        return 0.0 if ingest else None
+    capacity = _number(panes[0], "capacity_per_s") if panes else None
+    return allowed / capacity if capacity else None
+
+
+def _number(part: Part, member: str) -> float | None:
+    found = part.detail.get(member)
+    return found if isinstance(found, int | float) and not isinstance(found, bool) else None
 
 
 def _percent(share: float | None) -> float | None:

@@ -294,6 +294,7 @@ class Driver:
         vitals.busy = 0.8 * vitals.busy + 0.2 * min(1.0, done.seconds / max(since_s, 0.001))
         rate = outcome.received / max(since_s, done.seconds)
         vitals.received_per_s = 0.7 * vitals.received_per_s + 0.3 * rate
+        vitals.measure(outcome.received, done.seconds)
         vitals.last_batch_s, vitals.ready = now_s, True
         leaderless = self.ticker.seen.leaderless
         vitals.held_by = leaderless[0] if leaderless else done.record.held_by

@@ -68,6 +68,7 @@ class Heartbeat:
                     "rev": vitals.rev,
                     "held_by": vitals.held_by,
                     "clock_ahead_ms": vitals.clock_ahead_ms,
+                    "capacity_per_s": _rounded(vitals.capacity_per_s),
                     "rss_bytes": self._measured(vitals).rss_bytes,
                     **_told(vitals.log_left),
                 },
@@ -88,6 +89,10 @@ class Heartbeat:
             write()
         except redis.RedisError as error:
             LOG.warning("heartbeat_not_written", error=type(error).__name__)
+
+
+def _rounded(number: float | None) -> int | None:
+    return None if number is None else round(number)
 
 
 def _told(left: LogLeft | None) -> dict[str, int | None]:

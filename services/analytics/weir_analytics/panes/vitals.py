@@ -14,6 +14,8 @@ from weir_analytics.panes.own import Own
 from weir_analytics.panes.ticks import LogEnds
 
 BEHIND_MS = 5_000
+# Events of a batch by which one can tell how many could be counted in a second.
+LARGE = 5_000
 
 
 @dataclass
@@ -24,6 +26,7 @@ class Vitals:
         doing: What the driver is at, in a word or two.
         busy: Share of the time that went into batches lately, 0 to 1.
         received_per_s: Events of the last batches by the second.
+        capacity_per_s: How many events a second large batches counted lately; None before one did.
         last_batch_s: When the last batch was done, by the clock that never steps back.
         held_by: The partition that holds processed-through.
         failed: The thread that died, if one did.
@@ -43,6 +46,7 @@ class Vitals:
     rev: int = 0
     processed_through_ms: int = 0
     received_per_s: float = 0.0
+    capacity_per_s: float | None = None
     last_batch_s: float | None = None
     held_by: int | None = None
     clock_ahead_ms: int = 0
@@ -74,6 +78,16 @@ class Vitals:
         """Take in how far a batch has come."""
         self.counted, self.trouble = dict(counted), None
         self.received_ms = {**self.received_ms, **received_ms}
+
+    def measure(self, received: int, took_s: float) -> None:
+        """Take in how fast a batch was; of a small one most is what any batch costs.
+
+        The best of lately: what others on the machine took is no lack of what it can.
+        """
+        if received < LARGE or took_s <= 0:
+            return
+        now, before = received / took_s, self.capacity_per_s or 0.0
+        self.capacity_per_s = max(now, 0.9 * before + 0.1 * now)
 
     def status(self, now_s: float, now_ms: int, stalled_ms: int) -> str:
         """Return `ok`, `starting`, `behind` or `stalled`.
