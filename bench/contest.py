@@ -142,8 +142,8 @@ class Bench:
 
 @contextmanager
 def bench(folder: Path, *, heap: str = "2g") -> Iterator[Bench]:
-    """Start broker, Redis and session in a folder; end all of them afterwards."""
-    broker, server = Broker(folder / "kafka"), RedisServer(folder / "redis")
+    """Start broker, durable Redis and session in a folder; end all of them afterwards."""
+    broker, server = Broker(folder / "kafka"), RedisServer(folder / "redis", durable=True)
     try:
         broker.start()
         server.start()

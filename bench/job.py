@@ -119,7 +119,7 @@ def job(folder: Path, metrics: Sequence[Wanted], *, marked: bool = False) -> Ite
         metrics: What is counted.
         marked: Whether the steps of the job are marked, as `marks.py` says.
     """
-    broker, server = Broker(folder / "kafka"), RedisServer(folder / "redis")
+    broker, server = Broker(folder / "kafka"), RedisServer(folder / "redis", durable=True)
     try:
         broker.start()
         server.start()
@@ -144,7 +144,6 @@ def running(
         "JARS_DIR": str(SPARK_JARS),
         "OPS_PORT": "0",
         "INSTANCE": "bench",
-        "REDIS_WITHOUT_AOF": "true",
         "TENANT_BYTES": str(TENANT_BYTES),
     }
     environment = os.environ | {f"WEIR_ANALYTICS_{name}": value for name, value in told.items()}

@@ -160,6 +160,7 @@ class TestJob:
 
         assert_equal_to_the_log(world, "again")
 
+    @pytest.mark.disruption  # the short faults empty one, under load (D5)
     def test_a_wiped_redis_is_counted_again_from_the_log(self, world: World, job: Job) -> None:
         """After FLUSHALL the job begins a new epoch unasked and ends equal to the log."""
         assert job.process is not None
@@ -187,6 +188,7 @@ class TestJob:
         assert job.lines("reconciled")[before]["verdict"] == "behind"
         assert_equal_to_the_log(world, "levelled")
 
+    @pytest.mark.disruption  # the short faults take it away, cut it short, put an old one back (D15)
     def test_without_its_checkpoint_it_goes_on_where_the_shards_stand(
         self, world: World, job: Job
     ) -> None:
