@@ -188,7 +188,7 @@ class TestJob:
         assert job.lines("reconciled")[before]["verdict"] == "behind"
         assert_equal_to_the_log(world, "levelled")
 
-    @pytest.mark.disruption  # the short faults take it away, cut it short, put an old one back (D15)
+    @pytest.mark.disruption  # the short faults delete it, cut it short, put an old one back (D15)
     def test_without_its_checkpoint_it_goes_on_where_the_shards_stand(
         self, world: World, job: Job
     ) -> None:

@@ -16,7 +16,9 @@ from weir.definitions.records import (
     put_record,
     start_record,
 )
+from weir.horizons import horizons_within
 from weir_analytics.panes.activation import counting
+from weir_analytics.panes.plan import beyond_from
 from weir_analytics.panes.plans import Plans
 
 LOG = "log"
@@ -69,6 +71,21 @@ def test_a_batch_that_is_run_again_counts_as_before() -> None:
     again = World().plans.versions_for({0: 0}, {0: 10}, 0)
 
     assert (again.erased, again.later) == (frozenset(), frozenset())
+
+
+def test_only_another_age_that_is_beyond_needs_another_plan() -> None:
+    """Once for what comes after it; who looks back finds the plan that was made before."""
+    known = [
+        Horizons({}, 1_000, 10, LOG),
+        Horizons({0: 5}, 2_000, 10, LOG),
+        Horizons({0: 9}, 2_000, 20, LOG),
+    ]
+    at = {"first": {0: 0}, "dedup": {0: 5}, "beyond": {0: 9}}
+    ranges = {name: horizons_within(known, start, {0: start[0] + 1}) for name, start in at.items()}
+
+    assert beyond_from(ranges["first"]) == beyond_from(ranges["dedup"]) == [({}, 10)]
+    assert beyond_from(ranges["beyond"]) == [({}, 20)]
+    assert beyond_from(known) == [({}, 10), ({0: 9}, 20)]
 
 
 def test_a_backfill_counts_nobody_erased() -> None:

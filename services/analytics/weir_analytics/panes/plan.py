@@ -365,13 +365,22 @@ def _side_of_cuts(version: Version) -> list[Column]:
     return [reduce(Column.__or__, sides)]
 
 
+def beyond_from(horizons: Sequence[Horizons]) -> list[tuple[Offsets, int]]:
+    """Return from where on which age is beyond: what a plan has to know of horizons."""
+    found: list[tuple[Offsets, int]] = []
+    for one in horizons:
+        if not found or found[-1][1] != one.beyond_ms:
+            found.append((one.begin if found else {}, one.beyond_ms))
+    return found
+
+
 def _beyond_ms(horizons: Sequence[Horizons]) -> Column:
     """Return from which age on a record is beyond, as `weir.horizons.horizons_at` does of one."""
-    first, *later = horizons
-    column = F.lit(first.beyond_ms)
-    for one in later:
-        is_later = F.col("offset") >= _offset_of(one.begin, 0)
-        column = F.when(is_later, one.beyond_ms).otherwise(column)
+    (_begin, first_ms), *later = beyond_from(horizons)
+    column = F.lit(first_ms)
+    for begin, beyond_ms in later:
+        is_later = F.col("offset") >= _offset_of(begin, 0)
+        column = F.when(is_later, beyond_ms).otherwise(column)
     return column
 
 

@@ -22,7 +22,7 @@ from weir_analytics.panes.activation import awaited, counted, filling, rebuilt
 from weir_analytics.panes.batch import PROPERTY, Batch, Offsets
 from weir_analytics.panes.dataflow import dataflow, small_rows
 from weir_analytics.panes.erased import Erased
-from weir_analytics.panes.plan import KEPT, Counted, Plan, make_plan
+from weir_analytics.panes.plan import KEPT, Counted, Plan, beyond_from, make_plan
 from weir_analytics.panes.versions import PROPERTY as VERSIONS_PROPERTY
 from weir_analytics.panes.versions import versions_to_json
 
@@ -146,7 +146,8 @@ class Plans:
     def plan_of(self, counting: Counting) -> Plan:
         """Return the plan that counts some versions; it is made if there is none yet."""
         versions, guarded, erased, horizons, later = counting
-        key = (guarded, erased, repr(horizons), later, *(repr(one.version) for one in versions))
+        beyond = repr(beyond_from(horizons))  # another dedup horizon needs no other plan
+        key = (guarded, erased, beyond, later, *(repr(one.version) for one in versions))
         found = self.made.get(key)
         if found is None:
             gone = Erased(erased, self.hash_key, later) if erased or later else None
