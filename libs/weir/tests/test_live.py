@@ -25,6 +25,7 @@ class World:
         self.final = 2
         self.cells: dict[tuple[int, int], int] = {}
         self.shown = {0, 1}
+        self.late: list[dict[str, Any]] = []
 
     def step(self) -> None:
         """Let one batch pass: events, time, series that come and go."""
@@ -37,7 +38,15 @@ class World:
         if self.random.random() < 0.4:
             self.final = min(self.head - 1, self.final + 1)
         if self.random.random() < 0.3:
+            self._correct(self.random.randint(0, 5), self.random.randint(0, self.final) * STEP_MS)
+        if self.random.random() < 0.3:
             self.shown ^= {self.random.randint(0, 5)}
+
+    def _correct(self, k: int, t_ms: int) -> None:
+        """Tell of a window what late events changed, in place of what was told of it before."""
+        others = [one for one in self.late if (one["k"], one["t_ms"]) != (k, t_ms)]
+        told = {"t_ms": t_ms, "k": k, "was": 0.0, "is": 1.0, "events": self.rev, "late_ms": 5}
+        self.late = [told, *others]
 
     def answer(self) -> dict[str, Any]:
         """Return the answer at the present revision, its series in any order."""
@@ -53,7 +62,7 @@ class World:
             "fresh": {"status": "live"},
             "t_ms": [t * STEP_MS for t in at],
             "of": len(order),
-            "corrections": [],
+            "corrections": [one for one in self.late if one["t_ms"] >= at[0] * STEP_MS],
             "notes": [{"code": "capped"}] if len(order) > 3 else [],
             "series": [self._series(k, at, state) for k in order],
         }
@@ -126,6 +135,25 @@ class TestTrack:
         track = Track(world.answer(), now_ms=0)
         assert track.advance({**world.answer(), "rev": 9}, now_ms=250) is False
         assert track.rev == 1
+
+    def test_corrections_come_when_they_changed_and_then_whole(self) -> None:
+        """So a window that was corrected twice is told once, as it is."""
+        world = World(3)
+        track = Track(world.answer(), now_ms=0)
+        for rev, t in ((2, 1), (3, 1), (4, 2)):
+            world.rev = rev
+            world._correct(0, t * STEP_MS)
+            assert track.advance(world.answer(), now_ms=0) is True
+        world.rev = 5
+        world.cells[0, world.head] = 9
+        assert track.advance(world.answer(), now_ms=0) is True
+
+        last, all_three = track.since(4), track.since(1)
+        assert last is not None
+        assert all_three is not None
+        assert "corrections" not in last
+        told = [(one["t_ms"], one["events"]) for one in all_three["corrections"]]
+        assert told == [(2 * STEP_MS, 4), (STEP_MS, 3)]
 
     def test_values_that_only_became_final_are_not_sent(self) -> None:
         """Finality travels as one number; the cells stay home."""

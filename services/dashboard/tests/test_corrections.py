@@ -11,12 +11,14 @@ from weir import names
 from weir.clock import SystemClock
 from weir.corrections import CorrectionRecord, Figures, encode
 from weir.kafka import Kafka
+from weir.rows import Row
 from weir_dashboard.store import corrections as store
 from weir_dashboard.store.corrections import Corrections, Kept, finest
 from weir_local.waiting import wait_until
 from weir_reading.follower import Record
 
 from .test_live_socket import Client, greeted
+from .watching import Watcher, asked, ten_seconds_ago, total
 
 if TYPE_CHECKING:
     from .conftest import Running
@@ -225,6 +227,47 @@ def following(client: Client, seq: int | None = None, number: int = 1) -> dict[s
     client.say("subscribe", id=number, to="corrections", **members)
     client.hear("subscribed")
     return client.hear("correction")
+
+
+@pytest.mark.kafka
+@pytest.mark.redis
+class TestInAnswers:
+    def test_a_chart_is_told_what_late_events_changed_in_it(
+        self, running: Running, panes: Panes, engine: Any, metric: tuple[str, int]
+    ) -> None:
+        """What it showed before, and what is now: live, and whoever asks afterwards.
+
+        Also where the correction is read after the record of its batch.
+        """
+        name, vid = metric
+        start_s = ten_seconds_ago(20)
+        pane = (vid, 10, start_s)
+        engine.commit({pane: {"=eu": Row(2)}}, through_ms=(start_s + 190) * 1000)
+        watcher = Watcher(running, asked(name))
+        watcher.listen(lambda answer: total(answer, "eu") == 2)
+        assert watcher.answer is not None
+        assert watcher.answer["corrections"] == []
+
+        engine.commit({pane: {"=eu": Row(3)}})
+        watcher.listen(lambda answer: total(answer, "eu") == 5)
+        received_ms = (start_s + 190) * 1000
+        late = correction(metric, start_s=start_s, received_ms=received_ms, final_ms=received_ms)
+        panes.publish(late)
+        engine.commit(ticks=1)
+        watcher.listen(lambda answer: len(answer["corrections"]) == 1)
+        with running.client() as http:
+            told = http.post("/query", json=asked(name)).json()["corrections"]
+
+        (one,) = told
+        assert one == {
+            "t_ms": (start_s + 10) * 1000,
+            "k": watcher.answer["series"][0]["k"],
+            "was": 2.0,
+            "is": 5.0,
+            "events": 3,
+            "late_ms": 180_000,
+        }
+        assert watcher.answer["corrections"] == told
 
 
 @pytest.mark.kafka

@@ -79,7 +79,7 @@ def context() -> Any:
         "catalog": catalog,
         "batches": batches,
         "parts": SimpleNamespace(refused=None),
-        "queries": Queries(NOBODY, catalog, NOBODY, clock, panes),
+        "queries": Queries(NOBODY, catalog, NOBODY, clock, panes, NOBODY),
         "alerts": Alerts(NOWHERE, clock),
         "corrections": Corrections(NOWHERE, clock),
     }
@@ -131,7 +131,7 @@ class TestDefinitions:
 
     def test_a_query_is_refused_also_of_a_metric_that_is_not_known(self, catalog: Catalog) -> None:
         """404 would say that there is none."""
-        queries = Queries(NOBODY, catalog, NOBODY, SystemClock(), NOBODY)
+        queries = Queries(NOBODY, catalog, NOBODY, SystemClock(), NOBODY, NOBODY)
         with pytest.raises(
             NewerFormatError, match=f"^record 0 of weir.definitions must .* {WORDS}"
         ):

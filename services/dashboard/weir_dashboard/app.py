@@ -122,7 +122,8 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
     panes = Panes(
         redis, batches, cache_bytes=settings.cache_bytes, query_bytes=settings.query_bytes
     )
-    queries = Queries(redis, catalog, observer, clock, panes)
+    late = Corrections(settings.kafka, clock)
+    queries = Queries(redis, catalog, observer, clock, panes, late)
 
     erased = Erased(catalog, settings.hash_key)
     feeds, tails = Feeds(clock), Tails(redis, erased.subjects)
@@ -134,7 +135,6 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
         told.follower.caught_up.is_set,
     )
     told.listen(alert_feeds.on_alerts)
-    late = Corrections(settings.kafka, clock)
     late_feeds = CorrectionFeeds(
         late, lambda kept: corrections.told(context, kept), late.follower.caught_up.is_set
     )

@@ -14,7 +14,8 @@ from typing import Any
 from redis.asyncio import Redis
 from weir.batches import BatchRecord
 from weir.clock import Clock
-from weir.query import Evaluator, Facts, PaneKey, Plan, Query, canonical, parse_query, plan
+from weir.query import Answer, Evaluator, Facts, PaneKey, Plan, Query, canonical, parse_query, plan
+from weir.query.corrected import corrected
 from weir.query.facts import PaneRows
 from weir_reading.facts import facts_of
 from weir_reading.panes import Panes
@@ -23,6 +24,7 @@ from weir_reading.threads import in_thread
 
 from weir_dashboard.definitions.catalog import Catalog
 from weir_dashboard.observer import Observer
+from weir_dashboard.store.corrections import Corrections
 from weir_dashboard.store.slots import Slots
 
 NOWHERE = (-1, -1)
@@ -35,12 +37,19 @@ class Queries:
 
     Attributes:
         panes: The panes and names, cached.
+        late: What late events changed.
     """
 
     def __init__(
-        self, redis: Redis, catalog: Catalog, observer: Observer, clock: Clock, panes: Panes
+        self,
+        redis: Redis,
+        catalog: Catalog,
+        observer: Observer,
+        clock: Clock,
+        panes: Panes,
+        late: Corrections,
     ) -> None:
-        self.panes = panes
+        self.panes, self.late = panes, late
         self._slots = Slots(redis)
         self._catalog = catalog
         self._observer = observer
@@ -97,8 +106,7 @@ class Queries:
 
     async def slots(self, tenant: str, made: Plan, texts: list[str]) -> dict[str, int]:
         """Return the color slot of each series, new ones given out by first appearance."""
-        metric = made.readings[0].served.newest.metric.name
-        return await self._slots.of(tenant, metric, tuple(made.query.by), texts)
+        return await self._slots.of(tenant, _metric_of(made), tuple(made.query.by), texts)
 
 
 class Question:
@@ -117,6 +125,7 @@ class Question:
         self._life = 0
         self._changed: set[PaneKey] = set()
         self._edges: tuple[int, ...] = ()
+        self._late_seq: int | None = None
 
     def plan(self) -> Plan:
         """Return how the query would be answered now.
@@ -138,6 +147,8 @@ class Question:
             self._begin_again()
         if self._plan is None or self._evaluator is None:
             return True
+        if self._queries.late.newest_seq(self._tenant, _metric_of(self._plan)) != self._late_seq:
+            return True  # the record of a batch may be read before its corrections are
         return not changed.isdisjoint(self._plan.keys) or self._time_moves(self._plan)
 
     async def answer(self) -> dict[str, Any]:
@@ -162,7 +173,16 @@ class Question:
         if self._place == NOWHERE:
             self._place = (facts.epoch, facts.rev)
         self._plan, self._edges = made, _edges(made, facts)
-        return found.to_dict(slots)
+        return found.to_dict(slots, await self._corrected(made, found))
+
+    async def _corrected(self, made: Plan, found: Answer) -> list[dict[str, Any]]:
+        """Return what late events changed in the windows of an answer."""
+        late, name = self._queries.late, _metric_of(made)
+        self._late_seq = late.newest_seq(self._tenant, name)
+        if self._late_seq is None:
+            return []
+        records = [one.record for one in late.newest(self._tenant, name)]
+        return await in_thread(self._pool, corrected, made, found.series, records)
 
     def _begin_again(self) -> None:
         """Forget what was read: a record was missed, or too much has changed."""
@@ -175,6 +195,10 @@ class Question:
         if any(reading.aggregate.per_second for reading in made.readings):
             return True
         return _edges(made, self._queries.facts()) != self._edges
+
+
+def _metric_of(made: Plan) -> str:
+    return made.readings[0].served.newest.metric.name
 
 
 def _prepared(

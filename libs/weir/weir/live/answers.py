@@ -8,6 +8,7 @@ good as one made from its own; an answer kept up by deltas equals a fresh one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
@@ -60,7 +61,8 @@ class Delta(_Removed):
     """What changed in an answer after revision `prev`, up to revision `rev`.
 
     `first_t_ms` is the oldest window that still belongs to the answer: as time goes
-    on, a client drops what lies before it. `of` and `notes` come only when they changed.
+    on, a client drops what lies before it. `of`, `notes` and `corrections` come only when
+    they changed, and then whole.
     """
 
     epoch: int
@@ -71,8 +73,8 @@ class Delta(_Removed):
     t_ms: list[int]
     add: list[SeriesName]
     series: list[SeriesDelta]
-    corrections: list[Correction]
     of: NotRequired[int]
+    corrections: NotRequired[list[Correction]]
     notes: NotRequired[list[Any]]
 
 
@@ -159,7 +161,7 @@ def apply(answer: Answer, delta: Delta) -> Answer:
     ]
     after = {**answer, "rev": delta["rev"], "t_ms": times, "series": series}
     after["final_to_ms"] = delta["final_to_ms"]
-    after["corrections"] = _corrections_after(answer, delta)
+    after["corrections"] = still_told(delta.get("corrections", answer["corrections"]), times)
     if "of" in delta:
         after["of"] = delta["of"]
     if "notes" in delta:
@@ -189,11 +191,9 @@ def _series_after(
     return after
 
 
-def _corrections_after(answer: Answer, delta: Delta) -> list[Any]:
-    first = delta["first_t_ms"]
-    merged = list(answer.get("corrections", ()))
-    merged.extend(c for c in delta["corrections"] if c not in merged)
-    return [c for c in merged if first is not None and c["t_ms"] >= first]
+def still_told(corrections: Sequence[Correction], t_ms: Sequence[int]) -> list[Correction]:
+    """Return the corrections of windows that are still in an answer."""
+    return [one for one in corrections if t_ms and one["t_ms"] >= t_ms[0]]
 
 
 def same(one: Answer, other: Answer) -> bool:

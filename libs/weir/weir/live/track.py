@@ -19,6 +19,7 @@ from weir.live.answers import (
     cells_of,
     columns_of,
     finalized,
+    still_told,
     with_cells,
 )
 
@@ -99,24 +100,25 @@ class Track:
                 for row in self._rows.values()
                 if row.added_rev > rev or any(row.cell_revs[i] > rev for i in at)
             ],
-            "corrections": [c for r, c in self._corrections if r > rev],
         }
         if self._of_rev > rev:
             delta["of"] = self.answer["of"]
         if self._notes_rev > rev:
             delta["notes"] = self.answer["notes"]
+        if self._corrections_rev > rev:
+            delta["corrections"] = self.answer["corrections"]
         return delta
 
     def _restart(self, answer: Answer) -> None:
         self.answer = answer
         self.life += 1
-        self.rev = self.floor_rev = self._of_rev = self._notes_rev = answer["rev"]
+        self.rev = self.floor_rev = answer["rev"]
+        self._of_rev = self._notes_rev = self._corrections_rev = answer["rev"]
         # Windows have revisions of their own, for an answer without any series.
         self._time_revs = [answer["rev"]] * len(answer["t_ms"])
         self._rows = {s["k"]: _Row(s, answer["rev"], self._time_revs) for s in answer["series"]}
         self._removed: dict[int, int] = {}
         self._removed_at: deque[tuple[int, int]] = deque()
-        self._corrections = [(answer["rev"], c) for c in answer.get("corrections", ())]
 
     def _continues(self, answer: Answer) -> bool:
         """Tell whether deltas can lead from the present answer to this one."""
@@ -174,11 +176,9 @@ class Track:
             self._of_rev, changed = rev, True
         if answer["notes"] != self.answer["notes"]:
             self._notes_rev, changed = rev, True
-        known = [c for _, c in self._corrections]
-        news = [(rev, c) for c in answer.get("corrections", ()) if c not in known]
-        first = answer["t_ms"][0] if answer["t_ms"] else 0
-        self._corrections = [(r, c) for r, c in [*self._corrections, *news] if c["t_ms"] >= first]
-        return changed or bool(news)
+        if answer["corrections"] != still_told(self.answer["corrections"], answer["t_ms"]):
+            self._corrections_rev, changed = rev, True
+        return changed
 
     def _forget(self, before_ms: int) -> None:
         """Drop what only clients older than the history could ask for."""

@@ -139,7 +139,7 @@ class Answer:
 
         Args:
             slots: Series text -> colour slot, where given; else the place in the answer.
-            corrections: What late events changed, as the API has it.
+            corrections: What late events changed, as `corrected` returns it.
         """
         facts, by = self.facts, self.plan.query.by
         slots = slots or {}

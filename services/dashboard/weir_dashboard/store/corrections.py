@@ -83,6 +83,11 @@ class Corrections:
         ]
         return added_up(sorted(found, key=lambda one: -one.seq))
 
+    def newest_seq(self, tenant: str, metric: str) -> int | None:
+        """Return the place of a metric's newest correction; None if none is known."""
+        kept = self._kept.get((tenant, metric))
+        return kept[-1].seq if kept else None
+
     def take(self, records: list[Record]) -> None:
         """Take the next records of the topic; of copies the first is kept."""
         tenants: set[str] = set()

@@ -206,7 +206,12 @@ function dot(pen: Pen, x: number, y: number): void {
   pen.fill();
 }
 
+/** The least distance of two labels of corrections. */
+const CORRECTION_PX = 150;
+
 function paintCorrections(pen: Pen, area: Area, plot: Plot, line: Line): void {
+  let labelled = Number.POSITIVE_INFINITY;
+  // The newest first: of neighbours, such as sliding windows over one late event, it is told.
   for (const one of line.corrections) {
     if (one.is === null || one.t_ms < t(plot, 0)) continue;
     const x = area.x(one.t_ms);
@@ -226,6 +231,8 @@ function paintCorrections(pen: Pen, area: Area, plot: Plot, line: Line): void {
       pen.stroke();
     }
     diamond(pen, x, y);
+    if (labelled - x < CORRECTION_PX) continue;
+    labelled = x;
     const by = one.was === null ? short(one.is) : change(one.is - one.was);
     halo(pen, words.chart.correction(by, one.events, span(one.late_ms)), x - 9, y - 8);
   }

@@ -281,12 +281,6 @@ function correctionsAfter(
   delta: WireDelta,
   fromMs: number,
 ): readonly Correction[] {
-  const known = new Set(before.map(correctionKey));
-  const fresh = delta.corrections.filter((c) => !known.has(correctionKey(c)));
-  const all = fresh.length === 0 ? before : [...before, ...fresh];
+  const all = delta.corrections ?? before;
   return all.every((c) => c.t_ms >= fromMs) ? all : all.filter((c) => c.t_ms >= fromMs);
-}
-
-function correctionKey(c: Correction): string {
-  return [c.t_ms, c.k, c.was, c.is, c.events, c.late_ms].join(" ");
 }

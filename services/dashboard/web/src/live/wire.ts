@@ -96,7 +96,7 @@ export interface WireDelta {
   readonly add: readonly WireName[];
   readonly del: readonly number[];
   readonly series: readonly WireColumns[];
-  readonly corrections: readonly Correction[];
+  readonly corrections?: readonly Correction[];
   readonly of?: number;
   readonly notes?: readonly WireNote[];
 }

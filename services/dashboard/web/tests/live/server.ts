@@ -2,7 +2,14 @@
  * A server of one query for tests: it has a history of answers and tells, like the hub,
  * what changed since any revision. Seeded, so that a failure can be repeated.
  */
-import type { Cell, WireAnswer, WireColumns, WireDelta, WireName } from "../../src/live/wire";
+import type {
+  Cell,
+  Correction,
+  WireAnswer,
+  WireColumns,
+  WireDelta,
+  WireName,
+} from "../../src/live/wire";
 
 /** Returns a seeded source of numbers in [0, 1). */
 export function seeded(seed: number): () => number {
@@ -36,6 +43,8 @@ export class TestServer {
   private readonly lines = new Map<number, Line>();
   private readonly removed = new Map<number, number>();
   private readonly timeRevs = new Map<number, number>();
+  private late: readonly Correction[] = [];
+  private lateRev = 0;
   private nextK = 0;
 
   constructor(
@@ -54,6 +63,7 @@ export class TestServer {
     if (this.random() < 0.1) this.add();
     if (this.random() < 0.05 && this.lines.size > 1) this.drop();
     const times = this.times();
+    if (this.random() < 0.2) this.correct(times[2] ?? 0);
     for (const t of times) if (!this.timeRevs.has(t)) this.timeRevs.set(t, this.rev);
     for (const line of this.lines.values()) {
       for (const t of times) {
@@ -76,6 +86,7 @@ export class TestServer {
       final_to_ms: this.finalTo(),
       t_ms: times,
       of: this.lines.size,
+      corrections: this.told(times),
       series: [...this.lines.values()].map((l) => ({ ...l.name, ...this.columns(l, times) })),
     };
   }
@@ -100,9 +111,20 @@ export class TestServer {
       series: lines
         .filter((l) => changed.some((t) => revOf(l, t) > prev) || l.addedRev > prev)
         .map((l) => this.columns(l, changed)),
-      corrections: [],
+      ...(this.lateRev > prev ? { corrections: this.told(all) } : {}),
       of: this.lines.size,
     };
+  }
+
+  /** Tells of a window what late events changed, in place of what was told of it before. */
+  private correct(t_ms: number): void {
+    const others = this.late.filter((c) => c.t_ms !== t_ms);
+    this.late = [{ t_ms, k: 0, was: 1, is: 2, events: this.rev, late_ms: 5 }, ...others];
+    this.lateRev = this.rev;
+  }
+
+  private told(times: readonly number[]): readonly Correction[] {
+    return this.late.filter((c) => c.t_ms >= (times[0] ?? 0));
   }
 
   private add(): void {

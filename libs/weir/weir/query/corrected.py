@@ -1,0 +1,190 @@
+"""What late events changed in the windows that an answer shows as final. Pure.
+
+A correction record is of one series in one pane. An answer tells it of each of its windows that
+the pane lies in and that was final when the late events came: what was shown before, and what is
+now. Counts and sums are told exactly, backwards from what is now; a least or greatest value only
+where the window is that one pane. What no record says (a percentile, a distinct count) has no
+value from before: `was` is None, as it is where there was nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from weir.corrections import CorrectionRecord, Figures
+from weir.query.answer import AnsweredSeries
+from weir.query.cells import Cell
+from weir.query.grouping import REST, Group, Grouping, k_of
+from weir.query.named import short_name
+from weir.query.reading import Plan, Reading
+
+MOST: Final = 200
+"""How many windows of all series are told, the newest."""
+
+
+@dataclass(slots=True)
+class _Change:
+    """What all records say of one window of one series.
+
+    Attributes:
+        events: How many more there are.
+        sum: How much the sum of their values grew.
+        late_ms: How long after the end of their pane the last of the latest came.
+        first: The oldest record.
+        rows: Of how many rows of panes they are.
+    """
+
+    events: int
+    sum: float
+    late_ms: int
+    first: CorrectionRecord
+    rows: set[tuple[int, int, str]]
+
+    def take(self, older: CorrectionRecord) -> None:
+        """Take in one record more, older than those before."""
+        self.events += older.events
+        self.sum += _sum(older.now) - _sum(older.was)
+        self.late_ms = max(self.late_ms, older.late_ms)
+        self.first = older
+        self.rows.add(_row(older))
+
+
+def corrected(
+    plan: Plan, series: Sequence[AnsweredSeries], records: Iterable[CorrectionRecord]
+) -> list[dict[str, Any]]:
+    """Return what late events changed, as an answer tells it, the newest windows first.
+
+    Args:
+        plan: What was asked; nothing is told of an expression and of a `top`.
+        series: The series of the answer.
+        records: Corrections of the metric, the newest first; those of panes that the plan does
+            not read are passed over.
+    """
+    reading = plan.lines[0].readings[0]
+    before = _BEFORE.get(short_name(reading.name), _unknown)
+    if plan.query.expr is not None or any(one.listed for one in series):
+        return []
+    shown = {one.group: one for one in series}
+    found: list[dict[str, Any]] = []
+    for (at, group), change in _changes(reading, shown, records).items():
+        cell = shown[group].cells[at]
+        if cell.events is not None and change.events:
+            found.append(
+                {
+                    "t_ms": reading.windows.ends_ms[at],
+                    "k": k_of(group),
+                    "was": before(cell, change, reading),
+                    "is": None if cell.value is None else cell.value.value,
+                    "events": change.events,
+                    "late_ms": change.late_ms,
+                }
+            )
+    return sorted(found, key=lambda one: (-one["t_ms"], one["k"]))[:MOST]
+
+
+def _changes(
+    reading: Reading, shown: Iterable[Group], records: Iterable[CorrectionRecord]
+) -> dict[tuple[int, Group], _Change]:
+    """Return what was changed in which window of which of the series that are shown."""
+    groups, groupings = set(shown), dict[int, Grouping]()
+    versions = {version.vid: version for version in reading.served.versions}
+    found: dict[tuple[int, Group], _Change] = {}
+    for record in records:
+        start_ms = record.start_s * 1000
+        if reading.keys.get(start_ms) != (record.vid, record.res_s, record.start_s):
+            continue
+        if record.vid not in groupings:
+            groupings[record.vid] = Grouping(versions[record.vid], reading.by, reading.where)
+        is_asked, named = groupings[record.vid].of(record.series)
+        group = named if named in groups else REST
+        if not is_asked or group not in groups:
+            continue
+        for at in _windows(reading, record):
+            change = found.get((at, group))
+            if change is None:
+                found[at, group] = _Change(0, 0.0, 0, record, set())
+                change = found[at, group]
+            change.take(record)
+    return found
+
+
+def _windows(reading: Reading, record: CorrectionRecord) -> range:
+    """Return the windows that a pane lies in and that were final when late events came."""
+    windows, start_ms = reading.windows, record.start_s * 1000
+    lateness_ms = record.final_ms - start_ms - record.res_s * 1000
+    newest_ms = min(start_ms + windows.length_ms, record.received_ms - lateness_ms)
+    first = max(0, (start_ms - windows.first_end_ms) // windows.step_ms + 1)
+    last = min(windows.count - 1, (newest_ms - windows.first_end_ms) // windows.step_ms)
+    return range(first, last + 1)
+
+
+# ── what a window was before ────────────────────────────────────────────────
+
+_Before = Callable[[Cell, _Change, Reading], float | None]
+
+
+def _unknown(cell: Cell, change: _Change, reading: Reading) -> float | None:
+    del cell, change, reading
+    return None
+
+
+def _count(cell: Cell, change: _Change, reading: Reading) -> float | None:
+    del reading
+    return None if cell.events is None else float(cell.events - change.events)
+
+
+def _rate(cell: Cell, change: _Change, reading: Reading) -> float | None:
+    count = _count(cell, change, reading)
+    return None if count is None else count * 1000 / reading.windows.length_ms
+
+
+def _total(cell: Cell, change: _Change, reading: Reading) -> float | None:
+    del reading
+    return None if cell.value is None else cell.value.value - change.sum
+
+
+def _mean(cell: Cell, change: _Change, reading: Reading) -> float | None:
+    del reading
+    if cell.value is None or cell.events is None or cell.events <= change.events:
+        return None
+    return (cell.value.value * cell.events - change.sum) / (cell.events - change.events)
+
+
+def _least(cell: Cell, change: _Change, reading: Reading) -> float | None:
+    del cell
+    was = _only_pane(change, reading)
+    return None if was is None else was.min
+
+
+def _greatest(cell: Cell, change: _Change, reading: Reading) -> float | None:
+    del cell
+    was = _only_pane(change, reading)
+    return None if was is None else was.max
+
+
+def _only_pane(change: _Change, reading: Reading) -> Figures | None:
+    """Return what a window was that is one pane of one series; None if it is more."""
+    version = next(v for v in reading.served.versions if v.vid == change.first.vid)
+    is_whole = reading.windows.length_ms == reading.pane_ms and len(change.rows) == 1
+    is_series = Grouping(version, reading.by, reading.where).leaf
+    return change.first.was if is_whole and is_series else None
+
+
+_BEFORE: Final[dict[str, _Before]] = {
+    "count": _count,
+    "rate": _rate,
+    "sum": _total,
+    "avg": _mean,
+    "min": _least,
+    "max": _greatest,
+}
+
+
+def _sum(row: Figures | None) -> float:
+    return 0.0 if row is None or row.sum is None else row.sum
+
+
+def _row(record: CorrectionRecord) -> tuple[int, int, str]:
+    return record.vid, record.start_s, record.series
