@@ -7,7 +7,10 @@ if a test asks for them.
 from __future__ import annotations
 
 import os
+import re
 import signal
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -19,9 +22,11 @@ from weir_local import ports
 from weir_local.kafka import Broker
 from weir_local.redis import RedisServer
 from weir_local.testing import running_broker
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Any
 
 # CI draws the same examples for the same code, so that a red run can be repeated; on a
 # desk every run draws new ones and looks further. No deadline: a busy machine is no fault.
@@ -42,16 +47,35 @@ def pytest_configure() -> None:
     os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep together, where tests run side by side, those that share what is slow to start.
+class Apart(LoadScopeScheduling):  # type: ignore[misc]
+    """Gives each process a file at a time, and all that share the stack to one of them.
 
-    That is the stack that all tests of a session share, and what a file's fixtures start.
+    What a file's fixtures start, and the stack, are slow to start. xdist's own groups are told
+    by the ids of tests, which pytest 9.2 does not let it change: each test went its own way.
     """
-    for item in items:
-        shares_stack = "stack" in getattr(item, "fixturenames", ())
-        group = "stack" if shares_stack else item.location[0]
-        item.add_marker(pytest.mark.xdist_group(group))
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return "stack" if shares_stack(self.config.rootpath / path) else path
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Apart | None:
+    """Return who says which process runs what, where tests run a file at a time."""
+    return Apart(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what shares the stack: no other part of a run takes as long."""
+    items.sort(key=lambda item: not shares_stack(item.path))
+
+
+@cache
+def shares_stack(path: Path) -> bool:
+    """Return whether tests of a file use the stack that all tests of a session share."""
+    return path.suffix == ".py" and _TAKES_STACK.search(path.read_text()) is not None
+
+
+_TAKES_STACK = re.compile(r"def test_\w+\([^)]*\bstack: ")
 
 
 @pytest.fixture(scope="session")

@@ -92,7 +92,7 @@ SLOWEST = ("--durations=12", "--durations-min=15")
 
 
 # A file at a time in each of two processes, and all that share the stack in one (conftest.py).
-SIDE_BY_SIDE = ("--numprocesses=2", "--dist=loadgroup", "--no-loadscope-reorder")
+SIDE_BY_SIDE = ("--numprocesses=2", "--dist=loadfile", "--no-loadscope-reorder")
 
 
 def _pytest(name: str, *options: str) -> Check:
