@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
+from structlog.testing import capture_logs
 from weir.clock import SystemClock
 from weir.kafka import Kafka
-from weir_analytics.panes.ticks import IDLE_AFTER_S, QUIET_S, LogEnds, Quiet, Ticker
+from weir_analytics.panes.ticks import (
+    IDLE_AFTER_S,
+    QUIET_S,
+    BrokerClocks,
+    LogEnds,
+    Quiet,
+    Ticker,
+)
+from weir_local.waiting import wait_until
 
 
 def tick(quiet: Quiet, ends: dict[int, int], now_s: float) -> list[int]:
@@ -20,6 +32,34 @@ def tick(quiet: Quiet, ends: dict[int, int], now_s: float) -> list[int]:
         quiet.ticked(partition, ends[partition], now_s)
         ends[partition] += 1
     return due
+
+
+class TestBrokerClocks:
+    @pytest.mark.parametrize(
+        ("later_ms", "by_ms"),
+        [
+            (1_000, 0),
+            (6_000, 0),
+            (6_101, 5_001),
+            (3_601_000, 3_599_900),
+            (-4_000, 0),
+            (-4_101, -5_001),
+            (-3_599_000, -3_599_900),
+        ],
+    )
+    def test_a_step_is_told_by_the_least_that_it_was(self, later_ms: int, by_ms: int) -> None:
+        """A tick a second later, each a tenth under way: less than that nobody can know."""
+        clocks = BrokerClocks()
+        assert clocks.stepped_ms(0, 1_000, 1.0, 1.1) == 0
+        assert clocks.stepped_ms(0, 1_000 + later_ms, 2.0, 2.1) == by_ms
+        assert clocks.stepped_ms(0, 2_000 + later_ms, 3.0, 3.1) == 0, "it is told once"
+        assert clocks.stepped_ms(1, 99_999, 3.0, 3.1) == 0, "each broker has its own"
+
+    def test_an_answer_that_comes_late_is_no_step(self) -> None:
+        """As long as it may be under way."""
+        clocks = BrokerClocks()
+        times = [(1_000, 1.0, 1.1), (2_000, 2.0, 12.0), (12_050, 12.0, 12.1), (13_100, 13.0, 13.2)]
+        assert [clocks.stepped_ms(0, *one) for one in times] == [0] * 4
 
 
 class TestQuiet:
@@ -68,6 +108,30 @@ class TestQuiet:
         ends[0] += 1
         quiet.observe(ends, idle_s + 2.5)
         assert quiet.interval_s(idle_s + 2.5) == 1.0
+
+
+@pytest.mark.kafka
+def test_partitions_that_are_added_are_told_and_ticked(
+    kafka: str, new_topic: Callable[[str, int, dict[str, str]], str]
+) -> None:
+    """Once; one that nobody answered for at first is none."""
+    topic = new_topic("grows", 2, {})
+    ticker = Ticker(Kafka(kafka), SystemClock(), tick_s=60, topic=topic)
+
+    def has_ticked(partitions: int) -> bool:
+        with suppress(KafkaException):  # what was just made may have no leader yet
+            ticker.step()
+        ends = ticker.seen.ends
+        return sorted(ends) == list(range(partitions)) and all(ends.values())
+
+    with capture_logs() as logs:
+        wait_until(lambda: has_ticked(2), timeout_s=30, what="both partitions")
+        admin = AdminClient({"bootstrap.servers": kafka})
+        admin.create_partitions([NewPartitions(topic, 4)])[topic].result(10)
+        wait_until(lambda: has_ticked(4), timeout_s=30, what="two more")
+
+    told = [line["partitions"] for line in logs if line["event"] == "partitions_added"]
+    assert sorted(partition for some in told for partition in some) == [2, 3]
 
 
 @pytest.mark.kafka

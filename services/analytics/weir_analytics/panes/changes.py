@@ -30,6 +30,7 @@ from weir.definitions.records import (
 )
 from weir.horizons import horizons_of, longest_ms
 
+from weir_analytics.failpoints import failpoint
 from weir_analytics.jobs.open_jobs import to_erase
 from weir_analytics.panes.activation import (
     counting,
@@ -131,7 +132,9 @@ class Changes:
         for lane, vid in self.book.filled(fold):
             if lane.offset not in complete_from_ms:
                 complete_from_ms[lane.offset] = self._complete_from_ms(lane)
+            failpoint("C11-filled")
             self._take_over(vid, end, complete_from_ms[lane.offset])
+            failpoint("C11-taken")
 
     def leave_out(self, faults: Mapping[int, str], end: Offsets) -> None:
         """Record that versions are counted no further, since no plan can be made of them.

@@ -296,8 +296,7 @@ class Driver:
         vitals.received_per_s = 0.7 * vitals.received_per_s + 0.3 * rate
         vitals.measure(outcome.received, done.seconds)
         vitals.last_batch_s, vitals.ready = now_s, True
-        leaderless = self.ticker.seen.leaderless
-        vitals.held_by = leaderless[0] if leaderless else done.record.held_by
+        vitals.held_by = done.record.held_by
         vitals.clock_ahead_ms = self.ticker.seen.clock_ahead_ms
         figures.tell(done, vitals)
         LOG.info(

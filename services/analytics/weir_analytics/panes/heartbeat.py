@@ -66,7 +66,7 @@ class Heartbeat:
                     "lag_records": vitals.lag_records,
                     "epoch": vitals.epoch,
                     "rev": vitals.rev,
-                    "held_by": vitals.held_by,
+                    "held_by": vitals.holding,
                     "clock_ahead_ms": vitals.clock_ahead_ms,
                     "capacity_per_s": _rounded(vitals.capacity_per_s),
                     "rss_bytes": self._measured(vitals).rss_bytes,

@@ -5,8 +5,8 @@ would hold it for ever. A tick is an ordinary record with a header and no value:
 it makes an ordinary batch, and every batch verifies marks and fences. It is no
 event: not in received, not in dedup, not in lag.
 
-`Quiet` decides which partitions are due, without I/O; `Ticker` is the thread that
-looks at the log and writes.
+`Quiet` decides which partitions are due and `BrokerClocks` whether a broker's clock has
+stepped, without I/O; `Ticker` is the thread that looks at the log and writes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
+import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from weir import names
 from weir.clock import Clock
@@ -22,6 +24,8 @@ from weir.kafka import Kafka
 from weir_reading.offsets import LATEST
 
 from weir_analytics.panes.log_offsets import LogOffsets
+
+LOG = structlog.get_logger()
 
 QUIET_S = 0.5
 # Once nothing but ticks has come for a minute, every second one is left out.
@@ -83,6 +87,38 @@ class Quiet:
 
 
 @dataclass
+class BrokerClocks:
+    """The clocks that give records their time, held against one that never steps.
+
+    Attributes:
+        most_ms: What a step is: more than this, for certain.
+    """
+
+    most_ms: int = 5_000
+    _ahead_ms: dict[int, tuple[float, float]] = field(default_factory=dict)
+
+    def stepped_ms(self, partition: int, appended_ms: int, sent_s: float, told_s: float) -> int:
+        """Return by how much the clock of a partition's broker has stepped; 0: it has not.
+
+        Args:
+            partition: Where a tick was stored.
+            appended_ms: The time that the broker gave it.
+            sent_s: When it was sent, by the clock that never steps.
+            told_s: When it was known to be stored, by the same.
+        """
+        least, most = appended_ms - told_s * 1000, appended_ms - sent_s * 1000
+        before = self._ahead_ms.get(partition)
+        self._ahead_ms[partition] = (least, most)
+        if before is None:
+            return 0
+        # Somewhere between sending and answer it was stored: the least that it can have been.
+        forward, back = least - before[1], before[0] - most
+        if forward > self.most_ms:
+            return round(forward)
+        return -round(back) if back > self.most_ms else 0
+
+
+@dataclass
 class LogEnds:
     """What the ticker saw of the log last; read by other threads.
 
@@ -115,7 +151,8 @@ class Ticker:
             }
         )
         self._clock, self._topic = clock, topic
-        self._quiet = Quiet(tick_s)
+        self._quiet, self._clocks = Quiet(tick_s), BrokerClocks()
+        self._partitions: set[int] = set()
         self.seen = LogEnds()
 
     def run(self, stop: threading.Event, tell: Callable[[LogEnds], None]) -> None:
@@ -137,27 +174,50 @@ class Ticker:
     def step(self) -> list[int]:
         """Look once; return the partitions that were ticked, acknowledged."""
         ends, leaderless = self._ends()
+        self._meet({*ends, *leaderless})
         due = self._quiet.observe(ends, self._clock.monotonic_s())
-        for partition in due:
-            sent_ms = str(self._clock.now_ms()).encode()
-            self._producer.produce(
-                self._topic,
-                partition=partition,
-                headers=[(names.HEADER_TICK, sent_ms)],
-                on_delivery=self._delivered,
-            )
+        sent = [partition for partition in due if self._send(partition)]
         self._producer.flush(TIMEOUT_S)
         known = {**self.seen.ends, **ends}
         self.seen = LogEnds(known, dict(self._quiet.news), leaderless, self.seen.clock_ahead_ms)
-        return due
+        return sent
 
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+    def _meet(self, partitions: set[int]) -> None:
+        """Tell of partitions that were added."""
+        added = partitions - self._partitions if self._partitions else set[int]()
+        self._partitions |= partitions
+        if added:
+            LOG.warning("partitions_added", partitions=sorted(added))
+
+    def _send(self, partition: int) -> bool:
+        """Send a tick; return False where the producer does not know the partition yet."""
+        told = partial(self._delivered, self._clock.monotonic_s())
+        headers: list[tuple[str, str | bytes | None]] = [
+            (names.HEADER_TICK, str(self._clock.now_ms()).encode())
+        ]
+        try:
+            self._producer.produce(
+                self._topic, partition=partition, headers=headers, on_delivery=told
+            )
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._UNKNOWN_PARTITION:
+                raise
+            # By itself it looks for new ones after five minutes, and time would stand still.
+            self._producer.list_topics(self._topic, timeout=TIMEOUT_S)
+            return False
+        return True
+
+    def _delivered(self, sent_s: float, error: KafkaError | None, message: Message) -> None:
         partition, offset = message.partition(), message.offset()
         if error is not None or partition is None or offset is None:
             return
         self._quiet.ticked(partition, offset, self._clock.monotonic_s())
         _, appended_ms = message.timestamp()
         self.seen.clock_ahead_ms = appended_ms - self._clock.now_ms()
+        now_s = self._clock.monotonic_s()
+        by_ms = self._clocks.stepped_ms(partition, appended_ms, sent_s, now_s)
+        if by_ms:
+            LOG.warning("broker_clock_stepped", partition=partition, by_ms=by_ms)
 
     def _ends(self) -> tuple[dict[int, int], tuple[int, ...]]:
         ends: dict[int, int] = {}

@@ -28,7 +28,7 @@ class Vitals:
         received_per_s: Events of the last batches by the second.
         capacity_per_s: How many events a second large batches counted lately; None before one did.
         last_batch_s: When the last batch was done, by the clock that never steps back.
-        held_by: The partition that holds processed-through.
+        held_by: The partition that held processed-through of the last batch.
         failed: The thread that died, if one did.
         counted: By partition, the first offset that is not counted; empty before it is known.
         log: Where the log ends, as it was seen last: not by a batch, but by whoever ticks.
@@ -69,6 +69,12 @@ class Vitals:
         if not news or not counted:
             return None
         return sum(max(0, end - counted.get(p, 0)) for p, end in news.items())
+
+    @property
+    def holding(self) -> int | None:
+        """The partition that holds processed-through, also before a batch was held up by it."""
+        leaderless = self.log.leaderless
+        return leaderless[0] if leaderless else self.held_by
 
     def see(self, log: LogEnds) -> None:
         """Take in where the log ends."""
