@@ -24,10 +24,12 @@ pytestmark = [pytest.mark.stack, pytest.mark.disruption, pytest.mark.timeout(360
 
 TURNS = 3
 INGEST = ("C1", "C2")
-# C3 is on the way up, C11 in a backfill; the others are reached with each batch.
-ENGINE = ("C3", "C4", "C5", "C6", "C7", "C8", "C9", "C10", "C11")
+# C3 is on the way up, C11 in a backfill, before and after the record of its takeover; the others
+# are reached with each batch.
+LANE = ("C11", "C11-filled", "C11-taken")
+ENGINE = ("C3", "C4", "C5", "C6", "C7", "C8", "C9", "C10", *LANE)
 ALERTS = ("C12-stored", "C12-sent")
-ONCE = ("C3", "C11", *ALERTS)
+ONCE = ("C3", *LANE, *ALERTS)
 # An error that no code knows ends a request, a thread or the process: that is told.
 OF_RAISE = (
     "Exception in ASGI application\n",  # what uvicorn says of a request, answered by 500

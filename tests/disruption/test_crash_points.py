@@ -48,9 +48,10 @@ def test_the_engine_dies_and_redis_loses_its_tail(here: Scene) -> None:
 
 
 def test_the_engine_dies_in_the_middle_of_a_lane(here: Scene) -> None:
-    """C11: of a new version's history, and of a rebuild: whoever starts next goes on."""
+    """C11: of a new version's history, its takeover, a rebuild: whoever starts next goes on."""
     with here.watched():
         die_in_the_middle_of_a_backfill(here)
+        die_in_the_middle_of_a_takeover(here)
     with here.watched(redis_goes_back=True):
         die_in_the_middle_of_a_rebuild(here)
 
@@ -78,6 +79,17 @@ def die_in_the_middle_of_a_backfill(here: Scene) -> None:
     here.crash("panes", "C11:kill@1")
     here.heal()
     here.rig.wait_until(lambda: is_filled(here.rig), "the history of the edited metric", PATIENCE_S)
+    assert here.rig.api("GET", "/metrics/load").body["version"] == version
+
+
+def die_in_the_middle_of_a_takeover(here: Scene) -> None:
+    """C11: filled and not in force, then in force and nobody has told readers: once, no gap."""
+    here.rig.kill("panes")
+    version = edit_load(here.rig)
+    for fail in ("C11-filled:kill@1", "C11-taken:kill@1"):
+        here.crash("panes", fail)
+    here.heal()
+    here.rig.wait_until(lambda: is_filled(here.rig), "the takeover", PATIENCE_S)
     assert here.rig.api("GET", "/metrics/load").body["version"] == version
 
 

@@ -29,6 +29,7 @@ from disruption.scene import PATIENCE_S, Scene, await_new_result, scene
 from disruption.tenants import define_mixed, key_for
 from recount import Api, compare_ledger
 from weir import names
+from weir.clock import SystemClock
 from weir_local import ports
 from weir_local.process import Part
 from weir_local.redis import RedisServer
@@ -36,8 +37,12 @@ from weir_local.topics import TOPICS
 
 pytestmark = [pytest.mark.stack, pytest.mark.disruption, pytest.mark.timeout(3600)]
 
-SILENCE_S = 12.0
+# RELIABILITY 3: longer than any call of Weir waits; a mutant has shown itself long before.
+SILENCE_S = 90.0
+OF_A_MUTANT_S = 12.0
 SOCKETS = 5
+# I10, from when the fault was named on.
+STALE_S = 10.0 * PACE
 TENANTS = ("default", "acme")
 
 
@@ -202,7 +207,7 @@ def await_refusal(here: Scene, word: str, mutant: str) -> None:
             f"{word} named",
             PATIENCE_S,
         )
-    rig.wait_until(lambda: rig.fresh()["status"] == "stale", "stale", 20 * PACE)
+    rig.wait_until(lambda: rig.fresh()["status"] == "stale", "stale", STALE_S)
     here.more(200)
     bites(here.load.acknowledged > acknowledged, "events that wait in Kafka")
 
@@ -387,6 +392,23 @@ def test_partitions_are_added(tmp_path: Path, seed: int, mutant: str) -> None:
         await_new_result(rig, recovery_s(mutant, PATIENCE_S))
 
 
+def test_partitions_are_added_beside_a_driver(tmp_path: Path, seed: int) -> None:
+    """D13: they are counted from their start, time goes on meanwhile, the dedup gap is told."""
+    with broken(tmp_path, seed, "") as here:
+        rig = here.rig
+        here.more(200)
+        here.load.pause()
+        grow(rig, 8)
+        await_new_result(rig, RECOVERY_S)  # ingest sends nothing there yet: by ticks alone
+        rig.kill("ingest")
+        rig.restart("ingest")
+        here.load.resume()
+        here.more(500)
+        bites(sum(log_ends(rig).get(p, 0) for p in range(4, 8)), "events in new partitions")
+        told = [line["partitions"] for line in rig.lines("panes", "partitions_added")]
+        assert sorted(p for some in told for p in some) == [4, 5, 6, 7]
+
+
 def grow(rig: Rig, partitions: int) -> None:
     """Add partitions to the log."""
     admin = AdminClient({"bootstrap.servers": rig.kafka_bootstrap})
@@ -445,7 +467,10 @@ def create_anew(here: Scene) -> None:
 
 # ── D17, D18: links, restarts ────────────────────────────────────────────────
 
-LINKS = ("panes-redis", "dashboard-redis", "alerts-redis", "ingest-kafka", "panes-kafka")
+LINKS = (
+    *("panes-redis", "dashboard-redis", "alerts-redis"),
+    *("ingest-kafka", "panes-kafka", "dashboard-kafka", "alerts-kafka"),
+)
 
 
 @with_mutant("call_without_timeout")
@@ -462,10 +487,12 @@ def test_a_link_swallows_what_is_sent(tmp_path: Path, seed: int, mutant: str) ->
         here.more(200)
         await_new_result(rig)
         before = sockets(rig)
-        swallow(here, "panes-redis", frozenset({"down"}))
+        silence_s = OF_A_MUTANT_S if mutant else SILENCE_S
+        swallow(here, "panes-redis", frozenset({"down"}), silence_s)
         await_new_result(rig, recovers_s)
         for name in links:
-            swallow(here, name, frozenset({"up", "down"}))
+            swallow(here, name, frozenset({"up", "down"}), silence_s)
+            rig.revive()  # the alerts job ends where Kafka answers nothing, and is started again
             await_new_result(rig, recovers_s)
         for name in () if mutant else links:
             rig.links[name].now = Conditions(lose_share=0.2)
@@ -480,15 +507,13 @@ def test_a_link_swallows_what_is_sent(tmp_path: Path, seed: int, mutant: str) ->
         )
 
 
-def swallow(here: Scene, name: str, ways: frozenset[str]) -> None:
-    """Have a link lose all that is sent for twelve seconds; assert that something was."""
-    import time
-
-    link = here.rig.links[name]
-    lost, until_s = link.swallowed, time.monotonic() + SILENCE_S
+def swallow(here: Scene, name: str, ways: frozenset[str], silence_s: float) -> None:
+    """Have a link lose all that is sent for some time; assert that something was."""
+    link, clock = here.rig.links[name], SystemClock()
+    lost, until_s = link.swallowed, clock.monotonic_s() + silence_s
     link.now = Conditions(swallowed=ways)
     here.rig.wait_until(
-        lambda: time.monotonic() > until_s, f"the end of the silence of {name}", 2 * SILENCE_S
+        lambda: clock.monotonic_s() > until_s, f"the end of the silence of {name}", 2 * silence_s
     )
     link.heal()
     bites(link.swallowed > lost, f"bytes lost on {name}")
