@@ -129,6 +129,23 @@ def test_nobody_is_blamed_for_what_is_no_versions_fault(world: Counted, what: st
     assert raised.value is error
 
 
+def test_nobody_is_left_out_when_spark_stops_meanwhile(world: Counted) -> None:
+    """From some plan on all of them fail: that is the driver's end, and no metric's."""
+    world.spark.names = {"m3"}
+    real = world.plans.plan_of
+
+    def until_the_fourth(asked: Any) -> Any:
+        world.spark.is_down = len(world.spark.made) >= 4
+        return real(asked)
+
+    world.plans.plan_of = until_the_fourth  # type: ignore[method-assign, assignment]
+    counting = world.plans.versions_for(FROM, TO, THROUGH_S)
+    error = RuntimeError("no plan")
+    with pytest.raises((RuntimeError, ConnectionError)) as raised:
+        at_fault(world.plans, counting, error)
+    assert isinstance(raised.value.__cause__, ConnectionError)
+
+
 def test_a_rebuild_goes_on_without_it(world: Counted) -> None:
     """Whose plan fails is counted no further; the lane begins with the others."""
     world.spark.names = {"m5"}

@@ -12,7 +12,7 @@ until the one is found that it fails with, and that one is set aside. A record s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -24,9 +24,9 @@ from weir.definitions.history import Definition
 from weir.definitions.records import Edit, put_record
 
 from weir_analytics.panes.cycle import Cycle
-from weir_analytics.panes.fault import TRIES
+from weir_analytics.panes.fault import halves, prove, still_fails
 from weir_analytics.panes.plan import Plan
-from weir_analytics.panes.plans import Counting, Plans, first_words
+from weir_analytics.panes.plans import Counting, Plans
 
 LOG = structlog.get_logger()
 
@@ -166,41 +166,24 @@ class Ahead:
             return vid in told and vid not in self.proven.ready
         return refused.among != self._among
 
-    def _fail(self, counting: Counting, vids: Sequence[int], error: Exception) -> None:
-        """Look whose failure it is: of several the halves are tried, one alone is refused."""
+    def _fail(self, counting: Counting, vids: tuple[int, ...], error: Exception) -> None:
+        """Look whose failure it is: of several the halves are tried, one alone is refused.
+
+        One plan a round, unlike `at_fault`: what others define and fill goes on meanwhile.
+        """
         base = tuple(one for one in counting.versions if one.version.vid not in vids)
-        self._prove(counting._replace(versions=base), error)
+        prove(self.plans, counting._replace(versions=base), error)
         if len(vids) > 1:
-            half = len(vids) // 2
-            halves = (tuple(vids[:half]), tuple(vids[half:]))
-            self.proven.groups = (*halves, *self.proven.groups)
+            self.proven.groups = (*halves(vids), *self.proven.groups)
+            return
+        why = still_fails(self.plans, counting, base, error)
+        if why is None:
+            self.proven.groups = (vids, *self.proven.groups)
             return
         (vid,) = vids
-        why = first_words(error)
-        for _ in range(1, TRIES):
-            try:
-                self.plans.plan_of(counting)
-            except Exception as again:  # noqa: BLE001  whatever a definition brings about
-                self._prove(counting._replace(versions=base), again)
-                why = first_words(again)
-            else:
-                self.proven.groups = ((vid,), *self.proven.groups)
-                return
         if vid not in self.proven.refused:
             LOG.error("version_set_aside", vid=vid, why=why)
         self.proven.refused = {**self.proven.refused, vid: Refused(why, self._among)}
-
-    def _prove(self, base: Counting, error: Exception) -> None:
-        """Do nothing if Spark makes the plan without the versions in doubt.
-
-        Raises:
-            Exception: The error, if it does not: nobody's definition is to blame then.
-        """
-        try:
-            self.plans.prove()
-            self.plans.plan_of(base)
-        except Exception as other:
-            raise error from other
 
     def _tell(self, cycle: Cycle, waiting: dict[int, Definition]) -> None:
         """Append what readers do not know yet: who was set aside, and who is no more.
