@@ -7,7 +7,7 @@ crash between two shards left a hole in 1,615 of 2,000 runs of a model).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from weir.definitions.fold import Definitions
@@ -168,21 +168,28 @@ def counted(
             every pane before its cut is too old to be kept.
         start: Where the range begins, with the cuts that apply there; None: at the present.
     """
+    return [
+        one
+        for activation, one in _not_over(definitions, topic_id, through_s, start)
+        if activation.finish is None or activation.is_of(topic_id)
+        if not definitions.is_left_out(activation.vid)
+    ]
+
+
+def _not_over(
+    definitions: Definitions, topic_id: str, through_s: int, start: Offsets | None = None
+) -> Iterator[tuple[Activation, Counted]]:
+    """Yield the versions that have panes which may change or be read, in order; see `counted`."""
     followed = _followed(definitions)
-    found: list[Counted] = []
     for vid, activation in sorted(definitions.activations.items()):
         definition = definitions.by_vid(vid)
-        metric = definition.metric if definition is not None else None
-        over = activation.finish is not None and not activation.is_of(topic_id)
-        if metric is None or over or definitions.is_left_out(vid):
+        if definition is None or definition.metric is None:
             continue
-        version = version_of(activation, metric, topic_id, followed.get(vid))
+        version = version_of(activation, definition.metric, topic_id, followed.get(vid))
         if start is not None:
             version = version.at(start)
-        if version.cut_until and is_over(version, through_s):
-            continue
-        found.append(Counted(version, metric))
-    return found
+        if not (version.cut_until and is_over(version, through_s)):
+            yield activation, Counted(version, definition.metric)
 
 
 def rebuilt(definitions: Definitions, topic_id: str, through_s: int, at: Offsets) -> list[Counted]:
@@ -207,27 +214,19 @@ def ended(definitions: Definitions, topic_id: str, through_s: int) -> list[int]:
     One that this release cannot read may be counted by the next, and is none of them. Nor is
     one that is left out, as long as it is read.
     """
-    on = _read_still(definitions, topic_id, through_s) | {
-        one.version.vid
-        for one in counted(definitions, topic_id, through_s)
-        if definitions.activations[one.version.vid].finish is None
+    on = {
+        one.vid
+        for one, _ in _not_over(definitions, topic_id, through_s)
+        if one.finish is None or _is_read(definitions, one)
     }
     known = (definitions.by_vid(vid) for vid in definitions.activations)
     return sorted(one.vid for one in known if one and one.metric and one.vid not in on)
 
 
-def _read_still(definitions: Definitions, topic_id: str, through_s: int) -> set[int]:
-    """Return the versions that are left out and serve some pane."""
-    followed = _followed(definitions)
-    found: set[int] = set()
-    for vid, one in definitions.activations.items():
-        life = life_of(definitions, one.tenant, one.name)
-        metric = life[vid].metric if vid in life else None
-        if one.serves and metric is not None and definitions.is_left_out(vid):
-            version = version_of(one, metric, topic_id, followed.get(vid))
-            if not (version.cut_until and is_over(version, through_s)):
-                found.add(vid)
-    return found
+def _is_read(definitions: Definitions, one: Activation) -> bool:
+    """Tell whether a version that is left out serves all the same."""
+    is_left_out = definitions.is_left_out(one.vid)
+    return is_left_out and one.serves and one.vid in life_of(definitions, one.tenant, one.name)
 
 
 def version_of(
