@@ -87,9 +87,9 @@ class Catalog:
             for found in change.versions:
                 changed.add(found.place)
                 self._take_definition(found)
-            if isinstance(change.what, Activation):
-                self.activated_ms.setdefault(change.what.vid, record.at_ms)
-                changed.add((change.what.tenant, "metric", change.what.name))
+            if (activation := change.activation) is not None:
+                self.activated_ms.setdefault(activation.vid, record.at_ms)
+                changed.add((activation.tenant, "metric", activation.name))
         self._tell(changed)
 
     def _take_definition(self, found: Definition) -> None:

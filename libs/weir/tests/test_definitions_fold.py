@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from weir.definitions.fold import READERS, Definitions
-from weir.definitions.history import Activation, Definition, Start
+from weir.definitions.history import Definition, Start
 from weir.definitions.outcomes import Change, Outcome
 from weir.definitions.records import (
     Counting,
@@ -72,7 +72,8 @@ class TestChanges:
         change = log.put(None)
         assert change.applied
         found = log.state.get("acme", "metric", "m")
-        assert found == change.what == log.state.by_vid(change.offset)
+        assert change.versions == (found,)
+        assert found == log.state.by_vid(change.offset)
         assert isinstance(found, Definition)
         assert (found.version, found.vid, found.by) == (1, change.offset, "key:a1b2c3d4")
         assert found.metric is not None
@@ -217,8 +218,8 @@ class TestDrivers:
         assert [one.definition.vid for one in log.state.metrics_to_stop()] == [old]
         after = counting(new, version=2, after=old, cut={10: 1_700, 60: 1_740})
         change = log.add(activation_record(after, op="start", fence=fence, at_ms=1))
-        assert isinstance(change.what, Activation)
-        assert (change.what.after, change.what.cut) == (old, {10: 1_700, 60: 1_740})
+        assert change.activation is not None
+        assert (change.activation.after, change.activation.cut) == (old, {10: 1_700, 60: 1_740})
         assert [one.definition.vid for one in log.state.metrics_active()] == [old, new]
 
     def test_a_fenced_driver_changes_nothing(self) -> None:

@@ -262,7 +262,7 @@ class Definitions:
         if why is not None:
             return Change(offset, Outcome.CONFLICT, note=why)
         self._take(definition)
-        return Change(offset, Outcome.APPLIED, definition)
+        return Change(offset, Outcome.APPLIED, (definition,))
 
     def _read_v2(self, offset: int, key: str, record: Mapping[str, Any]) -> Change:
         """Read a change of a bundle: nothing else is written in this version."""
@@ -300,7 +300,7 @@ class Definitions:
     def _read_start(self, offset: int, record: Mapping[str, Any]) -> Change:
         start = read_start(offset, record)
         self._starts[start.job] = start
-        return Change(offset, Outcome.APPLIED, start)
+        return Change(offset, Outcome.APPLIED)
 
     def _read_activation(self, offset: int, record: Mapping[str, Any]) -> Change:
         if record["op"] == "stop":
@@ -312,13 +312,13 @@ class Definitions:
         else:
             activation = read_activation(offset, record)
         self._activations[activation.vid] = activation
-        return Change(offset, Outcome.APPLIED, activation)
+        return Change(offset, Outcome.APPLIED, activation=activation)
 
     def _read_lane(self, offset: int, record: Mapping[str, Any]) -> Change:
         if record["kind"] not in ("backfill", "rebuild"):
             return Change(offset, Outcome.UNKNOWN, note=f"lane of kind {record['kind']!r}")
-        self._lanes[offset] = lane = read_lane(offset, record)
-        return Change(offset, Outcome.APPLIED, lane)
+        self._lanes[offset] = read_lane(offset, record)
+        return Change(offset, Outcome.APPLIED)
 
     def _read_job(self, offset: int, record: Mapping[str, Any]) -> Change:
         report = read_report(record)
@@ -344,7 +344,7 @@ class Definitions:
             note = "was never started" if begun is None else "has taken over before"
             return Change(offset, Outcome.UNREADABLE, note=f"{vid} {note}")
         self._activations[vid] = activation = read_takeover(begun, offset, record)
-        return Change(offset, Outcome.APPLIED, activation)
+        return Change(offset, Outcome.APPLIED, activation=activation)
 
 
 _Reader = Callable[[Definitions, int, str, Mapping[str, Any]], Change]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from weir.definitions.history import Activation, Definition, Lane, Start
+from weir.definitions.history import Activation, Definition
 
 
 class Outcome(Enum):
@@ -45,15 +45,17 @@ class Change:
     Attributes:
         offset: The record.
         outcome: What became of it.
-        what: The version, start, activation or lane that it made, of the last record of a
-            bundle all its versions; None if it made none.
+        versions: The versions that it made, in the order of the log: of the last record of a
+            bundle all of its changes'.
+        activation: What is known now of a version that it started, stopped or let take over.
         note: Why not, for a log.
         lost: What was held until this record and does not count; the record itself may.
     """
 
     offset: int
     outcome: Outcome
-    what: Definition | tuple[Definition, ...] | Start | Activation | Lane | None = None
+    versions: tuple[Definition, ...] = ()
+    activation: Activation | None = None
     note: str = ""
     lost: tuple[Lost, ...] = ()
 
@@ -61,9 +63,3 @@ class Change:
     def applied(self) -> bool:
         """Whether the record counts: to its writer, whether it won."""
         return self.outcome is Outcome.APPLIED
-
-    @property
-    def versions(self) -> tuple[Definition, ...]:
-        """The versions that it made, in the order of the log."""
-        what = (self.what,) if isinstance(self.what, Definition) else self.what
-        return what if isinstance(what, tuple) else ()
