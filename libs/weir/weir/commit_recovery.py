@@ -16,7 +16,7 @@ The cases, in the order in which they are asked:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from weir.commit import Mark, Offsets, Verdict, furthest, not_after, same_offsets
@@ -189,15 +189,13 @@ def _rebuild(found: Found, lost: _Lost) -> Recovery:
 
 def _given_up(found: Found) -> tuple[Gap, ...]:
     """Return what shards had counted that the adopted log does not hold, and never will."""
-    lost: dict[tuple[int, int, int], list[int]] = {}
-    for shard, mark in enumerate(found.marks):
-        if mark is None:
-            continue
-        left = found.log.end if mark.topic_id == found.log.topic_id else {}
-        for partition, end in mark.end.items():
-            if (first := left.get(partition, 0)) < end:
-                lost.setdefault((partition, first, end - 1), []).append(shard)
-    return tuple(Gap(p, a, b, tuple(shards)) for (p, a, b), shards in sorted(lost.items()))
+    return _gaps_of(
+        (shard, partition, left.get(partition, 0), end)
+        for shard, mark in enumerate(found.marks)
+        if mark is not None
+        for left in [found.log.end if mark.topic_id == found.log.topic_id else {}]
+        for partition, end in mark.end.items()
+    )
 
 
 def _goes_on_at(found: Found) -> dict[int, int]:
@@ -300,10 +298,17 @@ def _is_behind(target: Offsets, checkpoint: Planned) -> bool:
 
 def _gaps(levels: Sequence[Level], start: Offsets) -> tuple[Gap, ...]:
     """Return what levelling cannot read any more, by partition and first offset."""
+    return _gaps_of(
+        (level.shard, partition, level.from_offsets.get(partition, 0), first)
+        for level in levels
+        for partition, first in start.items()
+    )
+
+
+def _gaps_of(spans: Iterable[tuple[int, int, int, int]]) -> tuple[Gap, ...]:
+    """Return spans of the log as gaps, each with its shards: (shard, partition, from, to)."""
     lost: dict[tuple[int, int, int], list[int]] = {}
-    for level in levels:
-        for partition, first in start.items():
-            stood = level.from_offsets.get(partition, 0)
-            if stood < first:
-                lost.setdefault((partition, stood, first - 1), []).append(level.shard)
+    for shard, partition, first, end in spans:
+        if first < end:
+            lost.setdefault((partition, first, end - 1), []).append(shard)
     return tuple(Gap(p, a, b, tuple(shards)) for (p, a, b), shards in sorted(lost.items()))
