@@ -23,7 +23,7 @@ from weir_dashboard.api.definition_plan import Judged, check_once, judge
 from weir_dashboard.api.definitions import told
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
-from weir_dashboard.definitions.writer import Expected, Put
+from weir_dashboard.definitions.writer import Put
 
 router = APIRouter(tags=["definitions"])
 
@@ -42,7 +42,7 @@ async def apply(body: ApplyQuery, here: Here, caller: Who) -> Applied:
         Put(
             (caller.tenant, one.kind, one.name),
             one.text,
-            Expected(version=one.based_on, absent=one.based_on is None),
+            one.based_on,
             f"/definitions/{at}/based_on",
         )
         for at, (one, judged) in enumerate(zip(body.definitions, found, strict=True))

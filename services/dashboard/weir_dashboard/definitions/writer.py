@@ -46,13 +46,13 @@ class Put:
     Attributes:
         place: What it is a change of; each once.
         text: The new text, checked before.
-        expected: What its client says is there.
+        based_on: The version that it was made from; None: there was none.
         pointer: Where that stands in the request.
     """
 
     place: Place
     text: str
-    expected: Expected
+    based_on: int | None
     pointer: str
 
 
@@ -128,7 +128,7 @@ class Writer:
             {
                 "pointer": one.pointer,
                 "required": f"the current version: {self._standing(one)}",
-                "got": "none" if one.expected.absent else str(one.expected.version),
+                "got": "none" if one.based_on is None else str(one.based_on),
                 "mend": "take over the current text, then change it",
             }
             for one in stale
@@ -137,7 +137,7 @@ class Writer:
 
     def _holds(self, one: Put) -> bool:
         current = self._catalog.folded.get(*one.place)
-        return one.expected.version == (None if current is None else current.version)
+        return one.based_on == (None if current is None else current.version)
 
     def _standing(self, one: Put) -> str:
         current = self._catalog.folded.get(*one.place)
