@@ -15,6 +15,7 @@ from typing import Any
 
 import datasketches as ds
 import numpy as np
+from harness import percentile
 from weir.frequent import TOP_LG_K, Texts, merge_top, texts_of, texts_union, top_of
 from weir.sets import THETA_LG_K, Theta, merge_theta, only_left, opened, overlap, set_size
 from weir.sketches import (
@@ -136,8 +137,7 @@ class Tally:
 
     def worst_error(self, name: str) -> float:
         """Return how far an estimate is off at most, in 99 of 100 trials."""
-        errors = sorted(self.errors[name])
-        return errors[max(0, math.ceil(0.99 * len(errors)) - 1)]
+        return percentile(self.errors[name], 0.99)
 
     def to_dict(self) -> dict[str, Any]:
         """Return shares of the trials, and the largest sketch, by what was asked."""

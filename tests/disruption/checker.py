@@ -135,8 +135,9 @@ def assert_holds(
     records = read_log(rig.kafka_bootstrap)
     events = [event for event in account.counted if event["type"] == TYPE]
     # Not a test module, so pytest shows no values by itself.
-    wrong = stored([event["data"]["n"] for event in events], load.acknowledged, load.sent)
-    assert not wrong, f"{wrong[:3]}; {where_it_stopped(rig, records, wrong[0])}"
+    misplaced = stored([event["data"]["n"] for event in events], load.acknowledged, load.sent)
+    where = where_it_stopped(rig, records, misplaced[0].number) if misplaced else ""
+    assert not misplaced, f"{misplaced[:3]}; {where}"
     ids = (event["id"] for event in account.counted)
     wrong = refused(records, f"{load.seed}-bad-", load.refused(), ids)
     assert not wrong, f"what was refused must be kept and not count: {wrong[:3]}"
@@ -178,9 +179,8 @@ def await_counted(rig: Rig, began_s: float, timeout_s: float = RECOVERY_S) -> Ac
         time.sleep(0.5)
 
 
-def where_it_stopped(rig: Rig, records: list[LogRecord], wrong: str) -> str:
-    """Return how far the event has come that words of `stored` are about."""
-    number = wrong.removeprefix("event ").partition(":")[0].partition(" ")[0]
+def where_it_stopped(rig: Rig, records: list[LogRecord], number: int) -> str:
+    """Return how far an event of the load has come."""
     needle = f'"id":"{rig.seed}-{number}"'.encode()
     found = [one for one in records if one.value and needle in one.value.replace(b" ", b"")]
     if not found:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from account import LogRecord
 
@@ -74,15 +74,19 @@ def age_untold(fresh: Mapping[str, Any], asked_ms: int) -> list[str]:
     return [f"numbers whose age is {age} are called {status}, since {fresh['since_ms']}"]
 
 
-def stored(numbers: Sequence[int], acknowledged: int, sent: int) -> list[str]:
-    """Judge the numbers of the events that count: each acknowledged one once, no other (I1 to I3).
+class Misplaced(NamedTuple):
+    """An event that counts as it must not, or does not count; and that in words."""
 
-    The words of a missing event begin with `event <number>:`.
-    """
+    number: int
+    words: str
+
+
+def stored(numbers: Sequence[int], acknowledged: int, sent: int) -> list[Misplaced]:
+    """Judge the events that count: each acknowledged one once, and no other (I1 to I3)."""
     times = Counter(numbers)
-    wrong = [f"event {n} counts {count} times" for n, count in sorted(times.items()) if count > 1]
-    wrong += [f"event {n}: it does not count" for n in range(acknowledged) if n not in times]
-    wrong += [f"event {n} counts and was not sent" for n in sorted(times) if not 0 <= n < sent]
+    wrong = [Misplaced(n, f"counts {many} times") for n, many in sorted(times.items()) if many > 1]
+    wrong += [Misplaced(n, "does not count") for n in range(acknowledged) if n not in times]
+    wrong += [Misplaced(n, "was not sent") for n in sorted(times) if not 0 <= n < sent]
     return wrong
 
 

@@ -35,6 +35,7 @@ from disruption.soak_summary import (
     as_json,
     passes,
     quantile,
+    rounded,
     rows,
 )
 from disruption.soak_watch import (
@@ -47,7 +48,6 @@ from disruption.soak_watch import (
     lag,
     messages_of,
     sample,
-    told_s,
     verdict_lines,
     verdicts,
 )
@@ -221,12 +221,12 @@ class Soak:
             "sent": load.items,
             "accepted": load.accepted,
             "refused": len(load.refusals),
-            "revision_p50_s": told_s(quantile([a for _, a in self.revisions.ages], 0.5)),
-            "revision_p99_s": told_s(quantile([a for _, a in self.revisions.ages], 0.99)),
-            "frame_p50_s": told_s(quantile([a for _, a in self.frames.ages], 0.5)),
-            "frame_p99_s": told_s(quantile([a for _, a in self.frames.ages], 0.99)),
+            "revision_p50_s": rounded(quantile([a for _, a in self.revisions.ages], 0.5)),
+            "revision_p99_s": rounded(quantile([a for _, a in self.revisions.ages], 0.99)),
+            "frame_p50_s": rounded(quantile([a for _, a in self.frames.ages], 0.5)),
+            "frame_p99_s": rounded(quantile([a for _, a in self.frames.ages], 0.99)),
             "frame_gap_s": round(self.frames.gap_s(), 2),
-            "batch_p99_ms": told_s(quantile(batch_ms(here.rig), 0.99)),
+            "batch_p99_ms": rounded(quantile(batch_ms(here.rig), 0.99)),
             "verdicts": verdicts(here.rig),
             "lag": lag(here.rig),
             "rss_mb": {k: round(v / 1e6) for k, v in seen.samples[-1].rss.items()},

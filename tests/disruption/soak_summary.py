@@ -185,7 +185,11 @@ def _freshness(seen: Seen) -> Row:
     is_right = seen.frame_gap_s < FRAME_GAP_S * seen.pace
     for name, ages in (("revision", seen.fresh_s), ("frame", seen.frame_s)):
         p50, p99 = quantile(ages, 0.5), quantile(ages, 0.99)
-        value |= {f"{name}_p50_s": _told(p50), f"{name}_p99_s": _told(p99), f"{name}_n": len(ages)}
+        value |= {
+            f"{name}_p50_s": rounded(p50),
+            f"{name}_p99_s": rounded(p99),
+            f"{name}_n": len(ages),
+        }
         is_right &= p50 < FRESH_P50_S * seen.pace and p99 < FRESH_P99_S * seen.pace
     return Row("freshness while nothing is broken, frame gap", is_right, value)
 
@@ -193,7 +197,7 @@ def _freshness(seen: Seen) -> Row:
 def _engine(seen: Seen) -> Row:
     value = {
         "batches": len(seen.batch_ms),
-        "batch_p99_ms": _told(quantile(seen.batch_ms, 0.99)),
+        "batch_p99_ms": rounded(quantile(seen.batch_ms, 0.99)),
         "verdicts": seen.verdicts,
         "without_a_fault": seen.unexpected[:3],
         "errors": seen.errors[:3],
@@ -377,7 +381,8 @@ def quantile(values: Sequence[float], q: float) -> float:
     return ordered[min(len(ordered) - 1, math.ceil(q * len(ordered)) - 1)]
 
 
-def _told(value: float) -> float | None:
+def rounded(value: float) -> float | None:
+    """Return a quantile as it is told, to three digits; None where nothing was seen."""
     return None if math.isinf(value) else round(value, 3)
 
 

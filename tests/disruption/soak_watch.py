@@ -326,8 +326,3 @@ def due_messages(bootstrap: str, channel: str) -> dict[str, int]:
 def instant_ms(text: str) -> float:
     """Return the time of a log line, ms since the epoch."""
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000
-
-
-def told_s(value: float) -> float | None:
-    """Return seconds as they are told; None where nothing was seen."""
-    return None if value == float("inf") else round(value, 2)
