@@ -65,7 +65,7 @@ def settled(stack: TestStack, api: Api) -> Account | None:
     return account if done else None
 
 
-def is_filled(stack: TestStack) -> bool:
-    """Tell whether the metric holds the log: after a loss it is filled once more."""
-    told = stack.api("GET", "/definitions/metric/load/progress").body
+def is_filled(stack: TestStack, metric: str = "load") -> bool:
+    """Tell whether a metric holds the log: after a loss it is filled once more."""
+    told = stack.api("GET", f"/definitions/metric/{metric}/progress").body
     return bool(told["serving"]) and not told["lanes"]

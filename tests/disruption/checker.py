@@ -19,6 +19,7 @@ from typing import Any
 from account import Account, LogRecord, account_for, epoch_ms, read_log
 from disruption.judge import Watch, age_untold, refused, stored, uncounted, unlisted
 from disruption.rig import PACE, Rig
+from disruption.sketched import assert_sketches
 from equality import AGGREGATES, PANE_MS, SPEC, is_filled
 from load import GROUPS, TYPE, Load
 from recount import Api, compare, compare_ledger, pane_query, panes_of
@@ -120,6 +121,7 @@ def assert_holds(
     errors: Iterable[str],
     before: Counter[tuple[str, str]],
     recovery_s: float = RECOVERY_S,
+    sketched: bool = False,
 ) -> None:
     """Assert I1 to I6, I10, I16, and that nothing was logged as an error but what is listed.
 
@@ -130,6 +132,7 @@ def assert_holds(
         errors: Events that this fault may log as errors.
         before: What `Rig.errors` held before the fault.
         recovery_s: How long the numbers may take to be right.
+        sketched: Whether the metric with all that can be counted is there.
     """
     account = await_counted(rig, time.monotonic(), recovery_s)
     records = read_log(rig.kafka_bootstrap)
@@ -145,6 +148,8 @@ def assert_holds(
     result = compare(api, panes_of(events, SPEC, PANE_MS), SPEC, AGGREGATES, PANE_MS)
     assert result.mismatches == [], f"panes must equal the recount: {result.mismatches[:3]}"
     assert result.points >= GROUPS
+    if sketched:
+        assert_sketches(rig, api, events)
     if reader is not None:
         assert reader.wrong == [], f"what was served during the fault: {reader.wrong[:3]}"
         assert reader.looks > 0, "the numbers could not be read during the fault"

@@ -39,9 +39,12 @@ resolution: 1m
 keep: {{1m: 7d}}
 max_series: 20
 """
-# Of a hundred lines.
-BAD, AGAIN, LATE = 3, 5, 10
+# Of a hundred lines: what ingest refuses, what is too old to count, what the metric cannot use,
+# what was sent before, what is late.
+BAD, OLD, WRONG, AGAIN, LATE = 3, 1, 1, 5, 10
+OLD_MS = 401 * 86_400_000
 LINES = 4_000
+USES = ("used", "not_matched", "value_quarantined", "pane_not_kept")
 # What the API gives at once: 200,000 values.
 PANES_AT_ONCE = 4_500
 # From how many lines before it a line is sent once more.
@@ -58,6 +61,7 @@ class MixedLoad:
         lines: How many are sent in all, repetitions and bad ones among them.
         urls: Replicas of ingest, taken in turn when one does not answer; `url` by default.
         batch: Lines of a request.
+        at_ms: The present of all lines; None: that of each request.
         upto: Part of the lines that may be sent now; those beyond wait until it is raised.
         sent: Lines that were answered 2xx.
         events: Events with a number of their own; each of them counts.
@@ -74,6 +78,7 @@ class MixedLoad:
     urls: tuple[str, ...] = ()
     batch: int = LINES
     upto: float = 1.0
+    at_ms: int | None = None
     sent: int = 0
     events: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
@@ -129,17 +134,21 @@ class MixedLoad:
             self._close()
 
     def _lines(self, count: int) -> list[bytes]:
-        now_ms = SystemClock().now_ms()
+        now_ms = SystemClock().now_ms() if self.at_ms is None else self.at_ms
         chance, batch = self._chance, []
         for _ in range(count):
             drawn = chance.randrange(100)
             if drawn < BAD:
                 batch.append(self._bad(now_ms))
-            elif drawn < BAD + AGAIN and self._recent:
+            elif drawn < BAD + OLD:
+                batch.append(self._other("old", now_ms - OLD_MS, self.kinds["old"]))
+            elif drawn < BAD + OLD + WRONG:
+                batch.append(self._other("wrong", now_ms, '"seven"'))
+            elif drawn < BAD + OLD + WRONG + AGAIN and self._recent:
                 self.kinds["again"] += 1
                 batch.append(chance.choice(self._recent))
             else:
-                is_late = drawn < BAD + AGAIN + LATE
+                is_late = drawn < BAD + OLD + WRONG + AGAIN + LATE
                 self.kinds["late" if is_late else "good"] += 1
                 line = self._line(now_ms - (chance.randrange(LATEST_MS) if is_late else 0))
                 self._remember(line)
@@ -154,9 +163,17 @@ class MixedLoad:
 
     def _line(self, time_ms: int) -> bytes:
         n, self.events = self.events, self.events + 1
+        return self._event(str(n), time_ms, n, n % GROUPS)
+
+    def _other(self, kind: str, time_ms: int, value: object) -> bytes:
+        """Return an event that ingest takes and that is in no pane."""
+        self.kinds[kind] += 1
+        return self._event(f"{kind}-{self.kinds[kind]}", time_ms, value, 0)
+
+    def _event(self, name: str, time_ms: int, value: object, group: int) -> bytes:
         return (
-            f'{{"specversion":"1.0","id":"{self.seed}-{n}","source":"/mixed","type":"{TYPE}",'
-            f'"time":"{weblog.iso(time_ms)}","data":{{"n":{n},"group":"g{n % GROUPS}"}}}}'
+            f'{{"specversion":"1.0","id":"{self.seed}-{name}","source":"/mixed","type":"{TYPE}",'
+            f'"time":"{weblog.iso(time_ms)}","data":{{"n":{value},"group":"g{group}"}}}}'
         ).encode()
 
     def _bad(self, now_ms: int) -> bytes:
@@ -227,12 +244,14 @@ class Recount:
         account: Its ledger; no events.
         panes: By start and group.
         seen: By number, how often an event counted.
+        uses: By received minute, what the metric did with the events that count.
         log_records: Records of the log, ticks not among them.
     """
 
     account: Account = field(default_factory=Account)
     panes: dict[tuple[int, str], Totals] = field(default_factory=lambda: defaultdict(Totals))
     seen: bytearray = field(default_factory=bytearray)
+    uses: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     log_records: int = 0
 
     def add(self, record: LogRecord, disposition: str, event: dict[str, Any] | None) -> None:
@@ -240,13 +259,36 @@ class Recount:
         self.log_records += 1
         minute = record.received_ms - record.received_ms % MINUTE_MS
         self.account.minutes[minute][disposition] += 1
-        if event is None or disposition != "counted" or event["type"] != TYPE:
+        if event is None or disposition != "counted":
+            return
+        use = self._use(event)
+        self.uses[minute][use] += 1
+        if use != "used":
             return
         n, at_ms = event["data"]["n"], event["_time_ms"]
         self.panes[at_ms - at_ms % PANE_MS, event["data"]["group"]].add(n)
         if n >= len(self.seen):
             self.seen.extend(bytes(n + 100_000 - len(self.seen)))
         self.seen[n] += 1
+
+    def _use(self, event: dict[str, Any]) -> str:
+        """Return what the metric does with an event that counts; of none is a pane not kept."""
+        if event["type"] != TYPE:
+            return "not_matched"
+        return "used" if isinstance(event["data"]["n"], int) else "value_quarantined"
+
+
+def compare_uses(api: Api, uses: dict[int, Counter[str]]) -> Comparison:
+    """Compare what a metric did with the events of each received minute (I4), both ways round."""
+    result = Comparison()
+    rows = api.call("GET", "/metrics/mixed/ledger?minutes=1440")["items"]
+    served = {row["minute_ms"]: Counter({name: row[name] or 0 for name in USES}) for row in rows}
+    for minute, tally in uses.items():
+        got = served.pop(minute, Counter[str]())
+        result.note(+got == +tally, f"minute {minute} of the metric: {dict(got)}, is {dict(tally)}")
+    for minute, got in served.items():
+        result.note(not +got, f"minute {minute} of the metric: {dict(got)}, nothing there")
+    return result
 
 
 def recount(records: Iterable[LogRecord]) -> dict[str, Recount]:

@@ -11,6 +11,7 @@ import redis
 from alerts_job import SECRET, Receiver
 from disruption.checker import RECOVERY_S, Reader, assert_holds
 from disruption.rig import PACE, Rig
+from disruption.sketched import define_sketched
 from equality import await_load, begin
 from load import TYPE, Load
 from weir.clock import SystemClock
@@ -44,11 +45,16 @@ route: {channels: [alarm]}
 
 @dataclass
 class Scene:
-    """A rig, its load, and the receiver of the rule's messages."""
+    """A rig, its load, and the receiver of the rule's messages.
+
+    Attributes:
+        sketched: Whether the metric with all that can be counted is there, to be compared.
+    """
 
     rig: Rig
     load: Load
     receiver: Receiver
+    sketched: bool = False
 
     def define_alarm(self) -> None:
         """Define the rule that fires while the load flows, its metric and its channel."""
@@ -60,6 +66,12 @@ class Scene:
             "channel", "alarm", f"kind: channel\nname: alarm\nwebhook: {hook}\nfollow: all\n"
         )
         rig.define("rule", "alarm", RULE)
+
+    def define_sketched(self) -> None:
+        """Define the metric with all that can be counted, unless it is there."""
+        if not self.sketched:
+            define_sketched(self.rig)
+            self.sketched = True
 
     @contextmanager
     def watched(
@@ -90,6 +102,7 @@ class Scene:
                 errors={*errors, *OF_ANY_FAULT},
                 before=logged,
                 recovery_s=recovery_s,
+                sketched=self.sketched,
             )
         finally:
             self.load.resume()  # the next test begins with a load, whatever this one found

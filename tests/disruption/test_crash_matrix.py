@@ -47,6 +47,7 @@ def test_every_crash_point(here: Scene, seed: int, action: str, turn: int) -> No
     """C1 to C12: whatever happens there, the numbers equal the recount."""
     chance = random.Random(f"{seed}-{action}-{turn}")  # noqa: S311
     errors = OF_RAISE if action == "raise" else ()
+    here.define_sketched()
     # What is counted again hides what was wrong: so all is compared before that.
     with here.watched(errors):
         for part, points in (("ingest", INGEST), ("panes", ENGINE), ("alerts", ALERTS)):

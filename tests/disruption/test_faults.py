@@ -42,6 +42,7 @@ PARTS = ("ingest", "panes", "alerts", "dashboard", "redis", "kafka")
 def test_nothing_is_broken(tmp_path: Path, seed: int) -> None:
     """The baseline, without a fault, at 500 events/s: what is wrong here is no fault's doing."""
     with broken(tmp_path, seed, "", load={"batch": 50}) as here:
+        here.define_sketched()
         here.more(10_000)
 
 
@@ -158,6 +159,8 @@ def test_redis_is_emptied(tmp_path: Path, seed: int, mutant: str) -> None:
     """D5: everything is counted again, unasked, and meanwhile said to be incomplete."""
     with broken(tmp_path, seed, mutant, redis_goes_back=True, errors=(INTERRUPTED,)) as here:
         rig = here.rig
+        if not mutant:
+            here.define_sketched()
         here.load.batch, usual = 500, here.load.batch
         here.more(10_000)
         here.load.batch = usual

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import redis
 from account import records_of
+from confluent_kafka import Producer
 from disruption.faults import bites
 from disruption.mixed import (
     LATEST_MS,
@@ -22,6 +23,7 @@ from disruption.mixed import (
     Recount,
     await_end,
     compare_totals,
+    compare_uses,
     recount,
 )
 from disruption.rig import PACE, Rig
@@ -37,6 +39,7 @@ TENANTS = ("default", "acme")
 # Parts of the load after which something happens. What a kill has done is compared before the
 # wipe, after which all is counted anew; and the driver dies once more after that.
 FAULTS = ((0.2, "panes"), (0.4, "wipe"), (0.6, "kafka"), (0.7, "panes"), (0.8, "ingest"))
+FOREIGN = 100
 FEW = 100_000  # lines; below it there are fewer panes than the soak asks for
 
 pytestmark = [
@@ -47,7 +50,11 @@ pytestmark = [
 
 
 def test_a_mixed_log_with_kills_and_a_wipe_has_no_difference(tmp_path: Path, seed: int) -> None:
-    """Good, late, repeated and bad lines of two tenants: ledger and every pane are exact."""
+    """Good, late, repeated and bad lines of two tenants: ledger and every pane are exact.
+
+    Among the bad: what ingest refuses, what is older than anything counts, values that the metric
+    cannot use, and bytes that another producer put into the log.
+    """
     rig = Rig(
         tmp_path,
         seed,
@@ -64,10 +71,24 @@ def test_a_mixed_log_with_kills_and_a_wipe_has_no_difference(tmp_path: Path, see
         loads = [
             MixedLoad(rig.ingest_url, keys[tenant], seed, tenant, EVENTS // 2) for tenant in TENANTS
         ]
+        put_foreign_bytes(rig)
         break_under(rig, loads)
         assert_no_difference(rig, loads)
     finally:
         rig.stop()
+
+
+def put_foreign_bytes(rig: Rig) -> None:
+    """Have another producer write what is no event."""
+    producer = Producer({"bootstrap.servers": rig.kafka_bootstrap})
+    for n in range(FOREIGN):
+        producer.produce("weir.events", (b"\xff\xfe", b"{", b"[1,2]", b'{"n":1}')[n % 4], str(n))
+    assert producer.flush(30) == 0
+
+
+def foreign(load: MixedLoad) -> int:
+    """Return how many records of a tenant's account another producer wrote."""
+    return FOREIGN if load.tenant == "default" else 0
 
 
 def break_under(rig: Rig, loads: list[MixedLoad]) -> None:
@@ -147,9 +168,11 @@ def compare_served(rig: Rig, load: MixedLoad, counted: Recount) -> int:
             break
         time.sleep(1)
     assert ledger.mismatches == []
+    uses = compare_uses(api, counted.uses)
+    assert uses.mismatches == []
     panes = compare_totals(api, counted.panes, SPEC, PANE_MS)
     assert panes.mismatches == []
-    return panes.points
+    return panes.points + uses.points
 
 
 def assert_log_holds(load: MixedLoad, counted: Recount) -> None:
@@ -160,7 +183,10 @@ def assert_log_holds(load: MixedLoad, counted: Recount) -> None:
     totals = counted.account.totals
     assert totals["counted"] >= load.events
     assert totals["duplicate"] >= load.kinds["again"]
-    assert totals["quarantined"] >= load.kinds["bad"]
+    assert totals["quarantined"] >= load.kinds["bad"] + foreign(load)
+    assert totals["beyond_horizon"] == load.kinds["old"]
+    wrong = sum(tally["value_quarantined"] for tally in counted.uses.values())
+    assert wrong == load.kinds["wrong"]
     oldest = min(start for start, _group in counted.panes)
     newest = max(start for start, _group in counted.panes)
     assert newest - oldest > LATEST_MS - 10 * PANE_MS

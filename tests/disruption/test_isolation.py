@@ -1,0 +1,82 @@
+"""I8: what a tenant sees is the same with and without another's bad input; two runs compared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from disruption.faults import bites
+from disruption.mixed import AGGREGATES, LATEST_MS, OLD_MS, PANE_MS, SPEC, MixedLoad
+from disruption.scene import PATIENCE_S, await_new_result, scene
+from disruption.tenants import define_mixed, key_for
+from recount import DISPOSITIONS, Api, ledger_rows
+from weir.clock import SystemClock
+
+pytestmark = [pytest.mark.stack, pytest.mark.disruption, pytest.mark.timeout(1800)]
+
+LINES = 40_000
+SPAN_MS = LATEST_MS + 10 * PANE_MS
+
+
+class Junk(MixedLoad):
+    """A load of what cannot be used: by ingest, by the metric, or for its age."""
+
+    def _lines(self, count: int) -> list[bytes]:
+        now_ms = SystemClock().now_ms()
+        return [
+            (
+                self._bad(now_ms),
+                self._other("wrong", now_ms, '{"n": 1}'),
+                self._other("old", now_ms - OLD_MS, 7),
+            )[n % 3]
+            for n in range(count)
+        ]
+
+
+def test_anothers_bad_input_changes_nothing(tmp_path: Path, seed: int) -> None:
+    """Every pane, and the account: the same lines of the one, alone and beside the other's."""
+    at_ms = SystemClock().now_ms() // PANE_MS * PANE_MS
+    alone = run(tmp_path / "alone", seed, at_ms, beside=False)
+    beside = run(tmp_path / "beside", seed, at_ms, beside=True)
+
+    panes, account = alone
+    assert len(panes) > 1_000
+    assert account["counted"] >= 0.8 * LINES
+    keys = panes.keys() | beside[0].keys()
+    different = [key for key in keys if panes.get(key) != beside[0].get(key)]
+    assert different == []
+    assert beside[1] == account
+
+
+def run(
+    folder: Path, seed: int, at_ms: int, *, beside: bool
+) -> tuple[dict[Any, tuple[Any, ...]], Counter[str]]:
+    """Return what the first tenant is served of its lines: panes, and events by disposition."""
+    folder.mkdir()
+    with scene(folder, seed) as here:
+        here.load.pause()
+        rig = here.rig
+        keys = {tenant: key_for(rig, tenant) for tenant in ("first", "acme")}
+        for key in keys.values():
+            define_mixed(rig, key)
+        first = MixedLoad(rig.ingest_url, keys["first"], seed, "first", LINES, at_ms=at_ms)
+        other = Junk(rig.ingest_url, keys["acme"], seed, "acme", LINES, batch=500)
+        loads = [first, other] if beside else [first]
+        for load in loads:
+            load.start()
+        rig.wait_until(lambda: all(load.is_done for load in loads), "all lines", PATIENCE_S)
+        await_new_result(rig, PATIENCE_S)
+        bites(not beside or sum(other.kinds.values()) >= LINES, "bad input")
+        api, span = Api(rig.dashboard_url, first.key), (at_ms - SPAN_MS, at_ms + PANE_MS)
+        panes = {
+            (aggregate, *key): (point["value"], point["count"])
+            for aggregate in AGGREGATES
+            for key, point in api.panes(SPEC, aggregate, PANE_MS, span)
+            if point["count"]
+        }
+        account: Counter[str] = Counter()
+        for row in ledger_rows(api, at_ms - SPAN_MS):
+            account.update({name: row[name] for name in DISPOSITIONS if row[name]})
+        return panes, account
