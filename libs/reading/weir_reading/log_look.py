@@ -77,19 +77,31 @@ class LogLook:
         """
         return {p: found.offset for p, found in self._places(EARLIEST, partitions).items()}
 
-    def left(self, counted: Mapping[int, int], received_ms: Mapping[int, int]) -> LogLeft:
+    def left(self, places: Mapping[int, LogPlace]) -> LogLeft:
         """Return how long the log still holds what is not counted.
 
+        That is what live counting would lose first, or a lane that retention is about to
+        overtake, whichever is sooner.
+
         Args:
-            counted: By partition, the first uncounted offset.
-            received_ms: By partition, R of what was counted last.
+            places: By partition, how far counting is.
 
         Raises:
             KafkaException: If a broker did not answer, or refused.
             TimeoutError: If none answered in time.
         """
+        live = self._left({p: (one.counted, one.received_ms) for p, one in places.items()})
+        lanes = {p: (one.lane, one.lane_ms) for p, one in places.items() if one.lane is not None}
+        found = self._left(lanes) if lanes else LogLeft()
+        ms = self._race.overtaken_ms(found.ms, self._clock.now_ms())
+        if ms is None or (live.ms is not None and live.ms <= ms):
+            return live
+        return replace(live, ms=ms, partition=found.partition)
+
+    def _left(self, positions: Mapping[int, tuple[int, int | None]]) -> LogLeft:
+        """Return what a reader loses first: by partition (first uncounted offset, since when)."""
         now_ms = self._clock.now_ms()
-        partitions = sorted(counted)
+        partitions = sorted(positions)
         ends = self._places(LATEST, partitions)
         oldest = self._places(OffsetSpec.for_timestamp(0), partitions)
         of_today = self._places(OffsetSpec.for_timestamp(now_ms - DAY_MS), partitions)
@@ -97,38 +109,19 @@ class LogLook:
         for p in partitions:
             end, first = ends[p].offset, oldest[p]
             there = first.offset >= 0
+            position, position_ms = positions[p]
             logs.append(
                 PartitionLog(
                     partition=p,
                     oldest=first.offset if there else end,
                     oldest_ms=first.timestamp if there else None,
                     end=end,
-                    position=counted[p],
-                    position_ms=received_ms.get(p),
+                    position=position,
+                    position_ms=position_ms,
                     per_s=_per_s(of_today[p], end, now_ms),
                 )
             )
         return log_left(logs, self._retention(), now_ms)
-
-    def with_lanes(
-        self, live: LogLeft, lanes: Mapping[int, int], received_ms: Mapping[int, int]
-    ) -> LogLeft:
-        """Return what is lost first, with the lanes that retention is about to overtake.
-
-        Args:
-            live: What live counting would lose.
-            lanes: By partition, the first offset that a lane has still to count.
-            received_ms: By partition, when that record was appended, where it is still there.
-
-        Raises:
-            KafkaException: If a broker did not answer, or refused.
-            TimeoutError: If none answered in time.
-        """
-        found = self.left(lanes, received_ms) if lanes else LogLeft()
-        ms = self._race.overtaken_ms(found.ms, self._clock.now_ms())
-        if ms is None or (live.ms is not None and live.ms <= ms):
-            return live
-        return replace(live, ms=ms, partition=found.partition)
 
     def _places(
         self, spec: OffsetSpec, partitions: Iterable[int]

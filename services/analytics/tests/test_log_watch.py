@@ -153,24 +153,27 @@ class TestLogWatch:
         """By R of what was counted last; records deleted before they were counted: nothing left."""
         look = LogLook(Kafka(kafka), SystemClock(), hour_log)
         now_ms = time.time_ns() // 1_000_000
-        found = look.left({0: 10, 1: 20}, {0: now_ms, 1: now_ms - 600_000})
+        found = look.left({0: LogPlace(10, now_ms), 1: LogPlace(20, now_ms - 600_000)})
         assert found.partition == 1
         assert found.ms == pytest.approx(3_000_000, abs=20_000)
         assert found.oldest_ms == pytest.approx(now_ms, abs=60_000)
 
         # A lane that stands at the log's start, looked at for a minute; then overtaken.
-        live, clock = look.left({0: 10, 1: 30}, {}), ManualClock(now_ms)
+        vitals, clock = Vitals(), ManualClock(now_ms)
+        vitals.take({0: 10, 1: 30}, {})
         watch = LogWatch(Kafka(kafka), clock, hour_log)
-        assert watch.with_lanes(live, {}) == live
+        live = watch.look(vitals)
+        assert live == look.left({0: LogPlace(10), 1: LogPlace(30)})
+        vitals.lanes = {0: 2}
         for _ in range(5):
-            told = watch.with_lanes(live, {0: 2})
+            told = watch.look(vitals)
             clock.advance(15_000)
         assert (told.partition, told.kept_ms) == (0, HOUR_MS)
         assert told.ms == pytest.approx(HOUR_MS - 60_000, abs=20_000)
         admin = AdminClient({"bootstrap.servers": kafka})
         (deleted,) = admin.delete_records([TopicPartition(hour_log, 1, 25)]).values()
         deleted.result(10)
-        assert look.left({0: 10, 1: 20}, {0: now_ms, 1: now_ms}) == LogLeft(
-            1, 0, HOUR_MS, found.oldest_ms
-        )
-        assert watch.with_lanes(live, {0: 2, 1: 20}) == LogLeft(1, 0, HOUR_MS, found.oldest_ms)
+        gone = LogLeft(1, 0, HOUR_MS, found.oldest_ms)
+        assert look.left({0: LogPlace(10, now_ms), 1: LogPlace(20, now_ms)}) == gone
+        vitals.lanes = {0: 2, 1: 20}
+        assert watch.look(vitals) == gone

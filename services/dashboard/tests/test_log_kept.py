@@ -79,10 +79,6 @@ class Look:
             raise said
         return LogLeft(0, said, HOUR_MS, None)
 
-    def with_lanes(self, live: LogLeft, *_: object) -> LogLeft:
-        """Return what live counting would lose."""
-        return live
-
 
 def kept(look: Look, redis: Redis | None = None) -> LogKept:
     """Return what looks at such a log."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
+from dataclasses import replace
 from typing import Final, Protocol
 
 import structlog
@@ -88,18 +89,13 @@ class LogKept:
         places = self._places.read()
         if places is None:
             return None
-        live = self._look.left(
-            {p: place.counted for p, place in places.items()},
-            {p: place.received_ms for p, place in places.items() if place.received_ms is not None},
-        )
-        lanes = {p: place.lane for p, place in places.items() if place.lane is not None}
-        lanes_ms = {p: place.lane_ms for p, place in places.items() if place.lane_ms is not None}
         # A driver that is there finds an empty store within a second or two, and opens lanes.
         emptied = self._store.is_emptied
         if emptied and self._was_emptied:
-            lanes, lanes_ms = self._look.start(places), {}
+            start = self._look.start(places)
+            places = {p: replace(one, lane=start[p], lane_ms=None) for p, one in places.items()}
         self._was_emptied = emptied
-        return self._look.with_lanes(live, lanes, lanes_ms)
+        return self._look.left(places)
 
     def _left(self) -> LogLeft | None:
         if self._seen is not None and not self._is_blind:

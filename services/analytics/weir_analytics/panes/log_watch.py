@@ -81,9 +81,8 @@ class LogWatch:
         self._kafka, self._clock, self._topic = kafka, clock, topic
         self._log = LogOffsets(kafka, topic, timeout_s=TIMEOUT_S)
         self._look = LogLook(kafka, clock, topic)
-        # By partition: what lanes have still to count, as of the last look, and since when.
-        self._lanes: Mapping[int, int] = {}
-        self._lanes_ms: Mapping[int, int] = {}
+        # By partition: what lanes have still to count, and since when, as of the last look.
+        self._lanes: Mapping[int, tuple[int, int | None]] = {}
 
     def run(self, vitals: Vitals, stop: threading.Event) -> None:
         """Tell and look until told to stop; an absent broker is waited for."""
@@ -94,33 +93,29 @@ class LogWatch:
                 group.tell(self.places(vitals))
                 if self._clock.monotonic_s() >= look_at_s and vitals.counted:
                     look_at_s = self._clock.monotonic_s() + LOOK_S
-                    live = self._look.left(vitals.counted, vitals.received_ms)
-                    vitals.log_left = self.with_lanes(live, vitals.lanes)
+                    vitals.log_left = self.look(vitals)
             except (KafkaException, TimeoutError) as error:
                 LOG.warning("log_not_watched", error=str(error) or type(error).__name__)
         group.close()
 
     def places(self, vitals: Vitals) -> dict[int, LogPlace]:
         """Return what is told of each partition: live as it is now, lanes as of the last look."""
-        received_ms, lanes, lanes_ms = vitals.received_ms, self._lanes, self._lanes_ms
+        received_ms, lanes = vitals.received_ms, self._lanes
         return {
-            p: LogPlace(n, received_ms.get(p), lanes.get(p), lanes_ms.get(p))
+            p: LogPlace(n, received_ms.get(p), *lanes.get(p, (None, None)))
             for p, n in vitals.counted.items()
         }
 
-    def with_lanes(self, live: LogLeft, lanes: Mapping[int, int]) -> LogLeft:
-        """Return what is lost first, with the lanes that retention is about to overtake.
-
-        Args:
-            live: What live counting would lose.
-            lanes: By partition, the first offset that a lane has still to count.
+    def look(self, vitals: Vitals) -> LogLeft:
+        """Return what is lost first; see `LogLook.left`.
 
         Raises:
             KafkaException: If a broker did not answer, or refused.
             TimeoutError: If the log did not answer.
         """
+        lanes = vitals.lanes
         first = self._look.start(lanes)
-        there = {p: n for p, n in lanes.items() if n >= first[p]}
-        self._lanes_ms = {p: self._log.received_ms(p, n) for p, n in there.items()}
-        self._lanes = dict(lanes)
-        return self._look.with_lanes(live, self._lanes, self._lanes_ms)
+        self._lanes = {
+            p: (n, self._log.received_ms(p, n) if n >= first[p] else None) for p, n in lanes.items()
+        }
+        return self._look.left(self.places(vitals))
