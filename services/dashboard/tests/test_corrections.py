@@ -69,6 +69,20 @@ class TestKept:
         assert [one.seq for one in kept.newest("default")] == [33, 32, 31, 30, 0]
         assert len(kept._keys) == 8
 
+    def test_those_of_a_metric_are_made_once_and_anew_when_they_change(self) -> None:
+        """Also when the oldest goes for another metric's; the newest first."""
+        kept = Corrections(Kafka("127.0.0.1:1"), SystemClock())
+        assert kept.of_metric("default", "m") == ()
+        one, two = correction(), correction()
+        kept.take([told(0, one), told(1, correction(("other", 2)))])
+        first = kept.of_metric("default", "m")
+        assert first == (one,)
+        assert kept.of_metric("default", "m") is first
+        kept.take([told(2, two)])
+        assert kept.of_metric("default", "m") == (two, one)
+        kept._drop(kept._kept["default", "m"])
+        assert kept.of_metric("default", "m") == (two,)
+
     def test_what_cannot_be_read_is_passed_over(self) -> None:
         """One bad record hides no other."""
         kept = Corrections(Kafka("127.0.0.1:1"), SystemClock())

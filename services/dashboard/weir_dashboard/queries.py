@@ -179,9 +179,9 @@ class Question:
         """Return what late events changed in the windows of an answer."""
         late, name = self._queries.late, _metric_of(made)
         self._late_seq = late.newest_seq(self._tenant, name)
-        if self._late_seq is None:
+        records = late.of_metric(self._tenant, name)
+        if not records:
             return []
-        records = [one.record for one in late.newest(self._tenant, name)]
         return await in_thread(self._pool, corrected, made, found.series, records)
 
     def _begin_again(self) -> None:

@@ -55,6 +55,7 @@ class Corrections:
         self.newer = Newer()
         self._kept: dict[Place, deque[Kept]] = {}
         self._keys: set[str] = set()
+        self._made: dict[Place, tuple[tuple[int, int], tuple[CorrectionRecord, ...]]] = {}
         self._listeners: list[Callable[[set[str]], None]] = []
 
     @property
@@ -87,6 +88,19 @@ class Corrections:
         """Return the place of a metric's newest correction; None if none is known."""
         kept = self._kept.get((tenant, metric))
         return kept[-1].seq if kept else None
+
+    def of_metric(self, tenant: str, metric: str) -> Sequence[CorrectionRecord]:
+        """Return what `newest` does of one metric, made once: every answer of it asks."""
+        place = (tenant, metric)
+        kept = self._kept.get(place)
+        if not kept:
+            return ()
+        stand = (kept[-1].seq, len(kept))
+        made = self._made.get(place)
+        if made is None or made[0] != stand:
+            made = (stand, tuple(one.record for one in self.newest(tenant, metric)))
+            self._made[place] = made
+        return made[1]
 
     def take(self, records: list[Record]) -> None:
         """Take the next records of the topic; of copies the first is kept."""
