@@ -500,11 +500,27 @@ def test_a_link_swallows_what_is_sent(tmp_path: Path, seed: int, mutant: str) ->
             rig.links[name].heal()
             rig.links[name].reset()
         await_new_result(rig, recovers_s)
-        rig.wait_until(
-            lambda: all(abs(sockets(rig)[p] - before[p]) <= SOCKETS for p in SERVICES),
-            f"as many sockets as before: {before}",
-            RECOVERY_S,
-        )
+        await_sockets(rig, before)
+
+
+def await_sockets(rig: Rig, before: dict[str, int]) -> None:
+    """Return once no service has more connections than before the fault, but for a few.
+
+    Fewer are no leak: in a quarter of an hour what is idle is closed, by Kafka after nine minutes.
+    """
+    now = sockets(rig)
+
+    def are_back() -> bool:
+        nonlocal now
+        now = sockets(rig)
+        return all(0 < now[part] <= before[part] + SOCKETS for part in SERVICES)
+
+    try:
+        rig.wait_until(are_back, "as many sockets as before", RECOVERY_S)
+    except TimeoutError as error:
+        msg = f"sockets must come back to {before}, are {now}"
+        raise AssertionError(msg) from error
+    print(f"sockets before {before}, after {now}")  # noqa: T201
 
 
 def swallow(here: Scene, name: str, ways: frozenset[str], silence_s: float) -> None:
