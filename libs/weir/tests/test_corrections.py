@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from weir.corrections import CorrectionRecord, Figures, added, decode, encode
+from weir.further import Last
 
 WRITTEN = (
     b'{"v":1,"epoch":7,"batch":88,"tenant":"shop","metric":"orders","version":3,"vid":41,'
@@ -44,6 +45,19 @@ def test_what_was_written_is_read() -> None:
     assert (found.events, found.late_ms) == (56, 1_320_000)
 
 
+def test_what_few_metrics_keep_is_told_of_them_alone() -> None:
+    """A deviation and the newest value come back; of a count nothing is written."""
+    last = Last(1_800_000_001_000, bytes(range(16)), -4.5)
+    told = record(was=Figures(2), now=Figures(4, 12.0, 1.0, 5.0, 9.0, last))
+
+    assert decode(encode(told)) == told
+    assert b'"was":{"n":2},' in encode(told)
+    assert told.now is not None
+    assert told.now.stddev == 1.5
+    assert told.was is not None
+    assert told.was.stddev is None
+
+
 def test_members_of_a_later_release_are_passed_over() -> None:
     """Readers of two releases live together."""
     assert decode(WRITTEN[:-1] + b',"later":[1]}') == decode(WRITTEN)
@@ -78,6 +92,11 @@ def test_events_are_what_the_row_gained(case: Case) -> None:
     [
         (Figures(2, 3.0, 1.0, 2.0), Figures(1, -4.0, -4.0, -4.0), Figures(3, -1.0, -4.0, 2.0)),
         (Figures(2), Figures(1), Figures(3)),
+        (
+            Figures(1, 1.0, 1.0, 1.0, 0.0, Last(5, b"a", 1.0)),
+            Figures(1, 3.0, 3.0, 3.0, 0.0, Last(5, b"b", 3.0)),
+            Figures(2, 4.0, 1.0, 3.0, 2.0, Last(5, b"b", 3.0)),
+        ),
         (Figures(2), None, Figures(2)),
         (None, None, None),
     ],

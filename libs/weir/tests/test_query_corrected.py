@@ -30,7 +30,9 @@ events = st.builds(
 )
 queries = st.fixed_dictionaries(
     {
-        "aggregate": st.sampled_from(["count", "rate", "sum", "avg", "min", "max", "p50", "last"]),
+        "aggregate": st.sampled_from(
+            ["count", "rate", "sum", "avg", "min", "max", "stddev", "last", "p50"]
+        ),
         "by": st.sampled_from([[], ["region"], ["region", "route"]]),
         "where": st.sampled_from([[], [["route", "=", "/a"]]]),
         "window": st.sampled_from(
@@ -118,7 +120,7 @@ def test_before_and_now_are_what_the_answers_say(
             assert one["was"] == pytest.approx(value_before or 0)
         elif query["aggregate"] == "avg":
             assert one["was"] == (None if not n_before else pytest.approx(value_before))
-        elif query["aggregate"] in ("min", "max"):
+        elif query["aggregate"] in ("min", "max", "stddev", "last"):
             # Of one pane of one series it is known, else not.
             is_pane = query["window"]["length"] == "10s"
             is_series = query["by"] == ["region", "route"]

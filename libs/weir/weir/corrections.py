@@ -17,43 +17,67 @@ later have defaults, so that readers of two releases live together.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import msgspec
 
 from weir.formats import checked
+from weir.further import Further, Last
 from weir.rows import Row, merge
 from weir.series import OTHER
 
 VERSION: Final = 1
 
 
-class Figures(msgspec.Struct, frozen=True):
+class Figures(msgspec.Struct, frozen=True, omit_defaults=True):
     """The exact members of a row.
 
     Attributes:
         n: How many events.
         sum, min, max: Of their values; None where a metric has none.
+        spread: Sum of the squared distances of the values from their mean; None where the
+            metric has no `stddev`.
+        last: The newest value; None where the metric has no `last`.
     """
 
     n: int
     sum: float | None = None
     min: float | None = None
     max: float | None = None
+    spread: float | None = None
+    last: Last | None = None
 
     @classmethod
     def of(cls, row: Row) -> Figures:
         """Return the exact members of a row."""
-        return cls(row.n, row.sum, row.min, row.max)
+        further = row.further or Further()
+        return cls(row.n, row.sum, row.min, row.max, further.spread, further.last)
+
+    def row(self) -> Row:
+        """Return the row that has these members and no other."""
+        further = Further(self.spread, self.last)
+        return Row(
+            self.n,
+            self.sum,
+            self.min,
+            self.max,
+            further=None if further == Further() else further,
+        )
+
+    @property
+    def stddev(self) -> float | None:
+        """The standard deviation, of a population; None where it is not known."""
+        if self.spread is None or not self.n:
+            return None
+        return math.sqrt(self.spread / self.n)
 
 
 def added(one: Figures | None, other: Figures | None) -> Figures | None:
     """Return the members of two rows taken as one; None is a row that does not exist."""
     if one is None or other is None:
         return one or other
-    return Figures.of(
-        merge(Row(*msgspec.structs.astuple(one)), Row(*msgspec.structs.astuple(other)))
-    )
+    return Figures.of(merge(one.row(), other.row()))
 
 
 class CorrectionRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +96,8 @@ class CorrectionRecord(msgspec.Struct, frozen=True, kw_only=True):
         series: Series text; `*` is the row of all series beyond `max_series`.
         was: The row before; None if there was none.
         now: The row after; None if it was merged into the row `*`.
-        received_ms: The newest R of the batch: when the last of the late events had come.
+        received_ms: When the last of the late events had come: the newest R of the batch, or
+            the end of the last received minute that has one of them, if that is earlier.
         final_ms: When the pane was final: its end plus the allowed lateness.
         sources: (source, events): who sent late events of the metric's types that belong
             into this span of time, in this batch. Not which of them matched its `where`

@@ -33,15 +33,17 @@ METRIC = {
     "allowed_lateness": "30s",
 }
 START_S = 1_800_000_000
+MINUTE_S = START_S + 300
 LATE: list[LateGroup] = [
-    ("acme", "web", "order", START_S, 2),
-    ("acme", "app", "shop.basket", START_S, 3),
-    ("acme", "web", "order", START_S + 10, 5),
+    ("acme", "web", "order", START_S, START_S + 120, 1),
+    ("acme", "web", "order", START_S, MINUTE_S - 60, 1),
+    ("acme", "app", "shop.basket", START_S, START_S + 60, 3),
+    ("acme", "web", "order", START_S + 10, MINUTE_S, 5),
     # None of these is of the metric, or of the pane.
-    ("acme", "other", "order", START_S, 100),
-    ("acme", "web", "refund", START_S, 100),
-    ("rival", "web", "order", START_S, 100),
-    ("acme", "web", "order", START_S + 60, 100),
+    ("acme", "other", "order", START_S, MINUTE_S, 100),
+    ("acme", "web", "refund", START_S, MINUTE_S, 100),
+    ("rival", "web", "order", START_S, MINUTE_S, 100),
+    ("acme", "web", "order", START_S + 60, MINUTE_S, 100),
 ]
 
 
@@ -77,8 +79,9 @@ def outbox(
 
 def arrival(**changes: Any) -> Arrival:
     """Return what batch 9 of epoch 4 told."""
-    members: dict[str, Any] = {"epoch": 4, "batch": 9, "late": LATE}
-    return Arrival(received_ms=(START_S + 300) * 1000, **members | changes)
+    received_ms = (START_S + 300) * 1000
+    members: dict[str, Any] = {"epoch": 4, "batch": 9, "received_ms": received_ms, "late": LATE}
+    return Arrival(**members | changes)
 
 
 class TestRecords:
@@ -89,7 +92,26 @@ class TestRecords:
         assert (found.tenant, found.metric, found.version, found.vid) == ("acme", "orders", 1, 0)
         assert (found.was, found.now) == (Figures(1), Figures(3))
         assert found.final_ms == (START_S + 40) * 1000
-        assert found.late_ms == 290_000
+        assert found.late_ms == 289_999
+
+    def test_how_late_is_of_the_pane_and_not_of_the_batch(self) -> None:
+        """Of a batch of hours, the last received minute that has an event of the pane."""
+        caught_up = (START_S + 7200) * 1000
+        ten_s = (correction(), correction(start_s=START_S + 10))
+        found = records_of(definitions(), outbox(*ten_s), arrival(received_ms=caught_up))
+        assert [one.received_ms for one in found] == [
+            MINUTE_S * 1000 - 1,
+            (MINUTE_S + 60) * 1000 - 1,
+        ]
+        # Not where some of its events are not known, nor later than the batch itself.
+        cut = arrival(received_ms=caught_up, late_cut={"acme"})
+        for box, arrived, received_ms in (
+            (outbox(correction()), cut, caught_up),
+            (outbox(correction(), batch=8), arrival(received_ms=caught_up), caught_up),
+            (outbox(correction()), arrival(received_ms=MINUTE_S * 1000 - 9), MINUTE_S * 1000 - 9),
+        ):
+            (one,) = records_of(definitions(), box, arrived)
+            assert one.received_ms == received_ms
 
     @pytest.mark.parametrize(
         ("res_s", "start_s", "sources"),

@@ -55,18 +55,18 @@ class TestCopies:
 
 def test_what_a_task_tells_is_bounded() -> None:
     """Of each tenant by order, in whatever order they come; who sends little is told whole."""
-    groups = [("a", "b", "c", start_s, 1) for start_s in range(9)]
+    groups = [("a", "b", "c", start_s, 60, 1) for start_s in range(9)]
     for order in (groups, groups[::-1]):
         found = Late(most=2)
-        for group in (*order, ("z", "b", "c", 0, 1)):
+        for group in (*order, ("z", "b", "c", 0, 60, 1)):
             found.add(group)
 
-        assert found.kept() == [*groups[:2], ("z", "b", "c", 0, 1)]
+        assert found.kept() == [*groups[:2], ("z", "b", "c", 0, 60, 1)]
         assert found.left_out == {"a": 7}
 
 
 def test_a_type_may_hold_the_sign_that_divides() -> None:
     """Tenant and source hold none, so what is behind them is the type."""
     found = Inbox({})
-    found._note_late("a\x01b\x01c\x01d", 5, 1)
-    assert found.late.kept() == [("a", "b", "c\x01d", 5, 1)]
+    found._note_late("a\x01b\x01c\x01d", 5, 60, 1)
+    assert found.late.kept() == [("a", "b", "c\x01d", 5, 60, 1)]

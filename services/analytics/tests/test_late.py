@@ -87,8 +87,8 @@ class TestSenders:
 
         day_s = (NOW_MS - DAY) // 1000
         assert set(outcome.late) == {
-            ("acme", "web", "other", start_s, 1),
-            ("acme", "web", "t", day_s, 2),
+            ("acme", "web", "other", start_s, start_s // 60 * 60, 1),
+            ("acme", "web", "t", day_s, NOW_MS // 60_000 * 60, 2),
         }
 
     def test_without_late_events_nothing_is_told(

@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 from weir import names
 from weir.clock import SystemClock
 from weir.corrections import CorrectionRecord, Figures, encode
+from weir.further import Last
 from weir.kafka import Kafka
 from weir.rows import Row
 from weir_dashboard.store import corrections as store
@@ -160,7 +161,8 @@ class TestOverHttp:
         self, running: Running, panes: Panes, metric: tuple[str, int]
     ) -> None:
         """Pane, dimensions, before, after, how late, and who sent what came late."""
-        was, now = Figures(2, 3.0, 1.0, 2.0), Figures(5, 9.0, 1.0, 4.0)
+        was = Figures(2, 3.0, 1.0, 2.0)
+        now = Figures(4, 12.0, 1.0, 5.0, 9.0, Last(0, b"", 5.0))
         panes.publish(correction(metric, was=was, now=now))
         with running.client() as http:
             (found,) = http.get("/corrections", params={"metric": metric[0]}).json()["items"]
@@ -173,9 +175,9 @@ class TestOverHttp:
             "resolution_ms": 10_000,
             "by": {"region": "eu"},
             "other": False,
-            "was": {"count": 2, "sum": 3.0, "min": 1.0, "max": 2.0},
-            "now": {"count": 5, "sum": 9.0, "min": 1.0, "max": 4.0},
-            "events": 3,
+            "was": {"count": 2, "sum": 3.0, "min": 1.0, "max": 2.0, "stddev": None, "last": None},
+            "now": {"count": 4, "sum": 12.0, "min": 1.0, "max": 5.0, "stddev": 1.5, "last": 5.0},
+            "events": 2,
             "late_ms": 120_000,
             "received_ms": (START_S + 130) * 1000,
             "final_ms": (START_S + 70) * 1000,

@@ -2,9 +2,9 @@
 
 A correction record is of one series in one pane. An answer tells it of each of its windows that
 the pane lies in and that was final when the late events came: what was shown before, and what is
-now. Counts and sums are told exactly, backwards from what is now; a least or greatest value only
-where the window is that one pane. What no record says (a percentile, a distinct count) has no
-value from before: `was` is None, as it is where there was nothing.
+now. Counts and sums are told exactly, backwards from what is now; a least, greatest or last value
+and a deviation only where the window is that one pane. What no record says (a percentile, a
+distinct count) has no value from before: `was` is None, as it is where there was nothing.
 """
 
 from __future__ import annotations
@@ -164,6 +164,18 @@ def _greatest(cell: Cell, change: _Change, reading: Reading) -> float | None:
     return None if was is None else was.max
 
 
+def _deviation(cell: Cell, change: _Change, reading: Reading) -> float | None:
+    del cell
+    was = _only_pane(change, reading)
+    return None if was is None else was.stddev
+
+
+def _newest(cell: Cell, change: _Change, reading: Reading) -> float | None:
+    del cell
+    was = _only_pane(change, reading)
+    return None if was is None or was.last is None else was.last.value
+
+
 def _only_pane(change: _Change, reading: Reading) -> Figures | None:
     """Return what a window was that is one pane of one series; None if it is more."""
     version = next(v for v in reading.served.versions if v.vid == change.first.vid)
@@ -179,6 +191,8 @@ _BEFORE: Final[dict[str, _Before]] = {
     "avg": _mean,
     "min": _least,
     "max": _greatest,
+    "stddev": _deviation,
+    "last": _newest,
 }
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 from weir import names
@@ -29,8 +29,8 @@ from weir_analytics.panes.stored import StoredWriter
 
 FLUSH_S = 15.0
 
-LateGroup = tuple[str, str, str, int, int]
-"""Tenant, source, type, start of the finest pane, events; see `Outcome.late`."""
+LateGroup = tuple[str, str, str, int, int, int]
+"""Tenant, source, type, start of the finest pane, received minute, events; see `Outcome.late`."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +84,13 @@ def records_of(
     senders = Senders(arrival.late)
     found: list[CorrectionRecord] = []
     for shard, entry, one in _rows(outboxes):
-        own = (entry.epoch, entry.batch) == (arrival.epoch, arrival.batch)
         definition = definitions.by_vid(one.vid)
         metric = definition.metric if definition is not None else None
         if definition is None or metric is None:
             continue
+        own = (entry.epoch, entry.batch) == (arrival.epoch, arrival.batch)
+        known = own and definition.tenant not in arrival.late_cut
+        sent = senders.of(definition.tenant, metric, one) if own else Sent()
         record = CorrectionRecord(
             epoch=entry.epoch,
             batch=entry.batch,
@@ -101,10 +103,10 @@ def records_of(
             series=one.series,
             was=one.was,
             now=one.now,
-            received_ms=arrival.received_ms,
+            received_ms=sent.until_ms(arrival.received_ms) if known else arrival.received_ms,
             final_ms=(one.start_s + one.res_s) * 1000 + metric.lateness_ms,
-            sources=senders.of(definition.tenant, metric, one) if own else [],
-            sources_known=own and definition.tenant not in arrival.late_cut,
+            sources=sent.sources(),
+            sources_known=known,
             shard=shard,
         )
         found.append(record)
@@ -120,31 +122,60 @@ def _rows(
                 yield shard, entry, one
 
 
+@dataclass
+class Sent:
+    """What late events came into one pane.
+
+    Attributes:
+        events: How many, by source.
+        minute_s: The received minute of the last of them; None of none.
+    """
+
+    events: Counter[str] = field(default_factory=Counter)
+    minute_s: int | None = None
+
+    def take(self, source: str, minute_s: int, n: int) -> None:
+        """Take in events of a source and a received minute."""
+        self.events[source] += n
+        self.minute_s = minute_s if self.minute_s is None else max(self.minute_s, minute_s)
+
+    def sources(self) -> list[tuple[str, int]]:
+        """Return (source, events), the most events first."""
+        return sorted(self.events.items(), key=lambda item: (-item[1], item[0]))
+
+    def until_ms(self, newest_ms: int) -> int:
+        """Return by when the last of them had come, if that of the batch came at `newest_ms`.
+
+        A batch of seconds lies in one minute, or in two. One that catches up may be of hours:
+        nothing in a pane came later than in the last minute that has an event of it.
+        """
+        return newest_ms if self.minute_s is None else min(newest_ms, self.minute_s * 1000 + 59_999)
+
+
 class Senders:
     """Who sent late events, by the span that they belong into."""
 
     def __init__(self, late: Iterable[LateGroup]) -> None:
         self._late = list(late)
-        self._found: dict[tuple[int, int], dict[int, Counter[str]]] = {}
+        self._found: dict[tuple[int, int], dict[int, Sent]] = {}
 
-    def of(self, tenant: str, metric: Metric, one: Correction) -> list[tuple[str, int]]:
-        """Return (source, events) of a pane, the most events first."""
+    def of(self, tenant: str, metric: Metric, one: Correction) -> Sent:
+        """Return what came into a pane."""
         key = (one.vid, one.res_s)
         if key not in self._found:
             self._found[key] = self._by_pane(tenant, metric, one.res_s)
-        counts = self._found[key].get(one.start_s, Counter())
-        return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        return self._found[key].get(one.start_s, Sent())
 
-    def _by_pane(self, tenant: str, metric: Metric, res_s: int) -> dict[int, Counter[str]]:
-        panes: dict[int, Counter[str]] = defaultdict(Counter)
+    def _by_pane(self, tenant: str, metric: Metric, res_s: int) -> dict[int, Sent]:
+        panes: dict[int, Sent] = defaultdict(Sent)
         chosen = metric.events
-        for owner, source, event_type, start_s, n in self._late:
+        for owner, source, event_type, start_s, minute_s, n in self._late:
             if (
                 owner == tenant
                 and chosen.matches_type(event_type)
                 and (not chosen.source or source in chosen.source)
             ):
-                panes[start_s - start_s % res_s][source] += n
+                panes[start_s - start_s % res_s].take(source, minute_s, n)
         return panes
 
 

@@ -22,7 +22,8 @@ from weir_analytics.panes.measures import RowReader
 from weir_analytics.panes.versions import Version
 
 Series = tuple[int, int, int, str]  # version, length, start, series text
-LateGroup = tuple[str, str, str, int, int]
+LateGroup = tuple[str, str, str, int, int, int]
+"""Tenant, source, type, start of the finest pane, received minute (s), events."""
 # Most groups of one tenant's late events that a task tells of; a load of old events has any
 # number.
 MAX_LATE = 10_000
@@ -82,7 +83,7 @@ class Copies:
 
 @dataclass
 class Late:
-    """Groups of events that may be late: (tenant, source, type, start of the pane, events).
+    """Groups of events that may be late.
 
     Of each tenant the first in order, and not the first to come: a batch that runs again tells
     the same, and what one tenant sends takes no other's place.
@@ -155,7 +156,7 @@ class Inbox:
         )
         for at, (vid, series, start_s, minute_s, use) in enumerate(keys):
             if vid == LATE:
-                self._note_late(series, start_s, columns["n"][at])
+                self._note_late(series, start_s, minute_s, columns["n"][at])
                 continue
             if vid == REASONS:
                 self.reasons[series] += columns["n"][at]
@@ -174,9 +175,9 @@ class Inbox:
             for key, found in self._groups.items()
         ]
 
-    def _note_late(self, series: str, start_s: int, n: int) -> None:
+    def _note_late(self, series: str, start_s: int, minute_s: int, n: int) -> None:
         tenant, source, event_type = series.split(GAP, 2)
-        self.late.add((tenant, source, event_type, start_s, n))
+        self.late.add((tenant, source, event_type, start_s, minute_s, n))
 
     def _note(self, vid: int, series: str, at: int, extra: int | None) -> None:
         words = series.split(GAP)

@@ -39,8 +39,8 @@ class Outcome:
         seen: Records read, ticks included.
         received_ms: By partition, R at the end of the range.
         events: Events by disposition.
-        late: (tenant, source, type, start of the finest pane, events) of events that may
-            be late.
+        late: (tenant, source, type, start of the finest pane, received minute in epoch
+            seconds, events) of events that may be late.
         late_cut: Tenants of whose groups some are left out.
         bounds: (shard, bound) of panes that are full.
         reasons: By reason, how many records nobody could use.
@@ -54,7 +54,7 @@ class Outcome:
     fates: tuple[Fate, ...]
     events: Mapping[str, int]
     work: Mapping[str, float] = field(default_factory=dict)
-    late: tuple[tuple[str, str, str, int, int], ...] = ()
+    late: tuple[tuple[str, str, str, int, int, int], ...] = ()
     late_cut: frozenset[str] = frozenset()
     bounds: tuple[tuple[int, Bound], ...] = ()
     reasons: Mapping[str, int] = field(default_factory=dict)

@@ -51,8 +51,8 @@ class Report:
         fates: [partition, offset, disposition, reason] of sampled events.
         codes: [partition, offset, version, code]: sampled events that a version could
             not use.
-        late: (tenant, source, type, start of the finest pane, events) of events that may
-            be late.
+        late: (tenant, source, type, start of the finest pane, received minute in epoch
+            seconds, events) of events that may be late.
         late_cut: Tenants of whose groups some are left out.
         bounds: (shard, version, start of the finest pane, digest) of panes that are full.
         reasons: By reason, how many records nobody could use.
@@ -67,7 +67,7 @@ class Report:
     progress: list[tuple[int, int, int]] = field(default_factory=list)
     fates: list[tuple[int, int, str, str | None]] = field(default_factory=list)
     codes: list[tuple[int, int, int, str]] = field(default_factory=list)
-    late: list[tuple[str, str, str, int, int]] = field(default_factory=list)
+    late: list[tuple[str, str, str, int, int, int]] = field(default_factory=list)
     late_cut: list[str] = field(default_factory=list)
     bounds: list[tuple[int, int, int, str]] = field(default_factory=list)
     reasons: dict[str, int] = field(default_factory=dict)

@@ -91,4 +91,9 @@ def _dimensions(series: str, model: Metric | None) -> dict[str, str | None]:
 
 
 def _figures(row: Figures | None) -> RowFigures | None:
-    return None if row is None else RowFigures(count=row.n, sum=row.sum, min=row.min, max=row.max)
+    if row is None:
+        return None
+    last = None if row.last is None else row.last.value
+    return RowFigures(
+        count=row.n, sum=row.sum, min=row.min, max=row.max, stddev=row.stddev, last=last
+    )

@@ -158,12 +158,17 @@ class Board(Told):
 
 
 class RowFigures(Told):
-    """The exact figures of one pane of one series; sum, min and max only with a value."""
+    """The exact figures of one pane of one series; sum, min and max only with a value.
+
+    `stddev` and `last` only where the metric asks for them.
+    """
 
     count: int
     sum: float | None
     min: float | None
     max: float | None
+    stddev: float | None
+    last: float | None
 
 
 class CorrectionSource(Told):
@@ -178,10 +183,10 @@ class Correction(Told):
 
     `t_ms` is the end of the pane. `was` is null where there was no row, `now` where it was
     merged into the series of all beyond `max_series`, which is told with `other`.
-    `received_ms`: when the last of these events had come; `late_ms`: how long that was after
-    the pane's end; `final_ms`: when the pane was final. `sources` are those who sent late
-    events of the metric's types into the pane's time, whatever the metric's `where` and this
-    series; `sources_known`: none is missing.
+    `received_ms`: when the last of these events had come, to the minute where the batch was
+    longer than that; `late_ms`: how long that was after the pane's end; `final_ms`: when the
+    pane was final. `sources` are those who sent late events of the metric's types into the
+    pane's time, whatever the metric's `where` and this series; `sources_known`: none is missing.
     """
 
     seq: int
