@@ -11,19 +11,21 @@ from hypothesis import strategies as st
 from weir.clock import ManualClock
 from weir.definitions.budget import estimate
 from weir.definitions.fold import Definitions
-from weir.definitions.history import Definition
+from weir.definitions.history import Definition, Horizons
 from weir.definitions.metric import Metric
 from weir.definitions.records import (
     DriverStart,
     Edit,
     NewRecord,
     aside_record,
+    horizons_record,
     put_record,
     start_record,
 )
 from weir_analytics.panes.changes import Changes
 from weir_dashboard.waiting import PLANNED, waits_for
 
+HORIZONS = Horizons({}, 1_000, 90_000, "events")
 HOURS = (1, 2, 4)
 MEMBERS = [{"events": {"type": "t"}, "keep": {"10s": f"{hours}h"}} for hours in HOURS]
 LEAST = estimate(Metric.model_validate({"name": "m", **MEMBERS[0]})).memory_bytes
@@ -36,6 +38,7 @@ class Log:
         """Begin with the start of a driver that goes by some budget."""
         self.fold = Definitions()
         self.take(start_record(DriverStart("a", 1, "start", tenant_bytes=tenant_bytes), at_ms=0))
+        self.take(horizons_record(HORIZONS, fence=0, at_ms=0))
 
     def take(self, record: NewRecord) -> int:
         """Append a record; return its offset."""
@@ -74,7 +77,11 @@ def test_the_api_refuses_what_the_engine_refuses(
     assert start is not None
     assert start.tenant_bytes == tenant_bytes
     stores: Any = SimpleNamespace(definitions=log)
-    settings: Any = SimpleNamespace(tenant_bytes=tenant_bytes)
+    settings: Any = SimpleNamespace(
+        tenant_bytes=tenant_bytes,
+        horizon_ms=HORIZONS.horizon_ms,
+        beyond_ms=HORIZONS.beyond_ms,
+    )
     footing: Any = SimpleNamespace(fence=SimpleNamespace(fence=0), events_id="events")
     book: Any = SimpleNamespace(filled=lambda _fold: [])
     told: list[str | None] = []
