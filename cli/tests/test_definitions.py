@@ -177,6 +177,27 @@ class TestGet:
         assert "metric/" not in weir.do("get", "board")[0]
         assert "to_list" in {one["name"] for one in objects(weir.do("get", "--json")[0])}
 
+    def test_files_say_which(self, weir: Command) -> None:
+        """By kind and name, whatever else they say; what is written is a file of its own."""
+        store(weir, "x", metric("first_of_files"), metric("second_of_files"))
+        first = weir.write("first.yaml", metric("first_of_files", "h"))
+        second = weir.write("second.yaml", metric("second_of_files", "h"))
+        written, errors = weir.do("get", "-f", first, second)
+        assert written == f"{metric('first_of_files')}---\n{metric('second_of_files')}"
+        assert errors.startswith("weir: metric/first_of_files: version 1 does not serve yet: ")
+        first.unlink()
+        second.write_text(written)
+        assert [line.split()[0] for line in weir.run().splitlines()] == ["unchanged"] * 2
+
+        lost = weir.write("lost.yaml", metric("lost_of_files"))
+        written, errors = weir.do("get", "-f", second, lost, code=1)
+        assert written.count("kind: metric") == 2
+        assert f"weir: metric/lost_of_files ({lost}): there is no such definition\n" in errors
+        *found, missing = objects(weir.do("get", "-f", second, lost, "--json", code=1)[0])
+        assert [one["name"] for one in found] == ["first_of_files", "second_of_files"]
+        assert (missing["name"], missing["outcome"]) == ("lost_of_files", "refused")
+        assert missing["error"]["code"] == "not_found"
+
     def test_a_terminal_is_not_steered(self, weir: Command) -> None:
         """Signs that a terminal obeys are written to a file as they are, to a terminal not."""
         path = weir.write("raw.json", '{"kind": "source", "name": "raw", "title": "a\u009b2J"}')
@@ -225,6 +246,23 @@ class TestHistory:
         assert newest.startswith("metric/among_all")
         assert all(one["text"] is None for one in objects(weir.do("history", "--json")[0])
                    if one["kind"] == "key")  # fmt: skip
+
+    def test_files_say_whose(self, weir: Command) -> None:
+        """The edits of all that they name in one list, the newest first."""
+        store(weir, "x", metric("mine"), metric("yours"), metric("mine", "s"), metric("other"))
+        path = weir.write("both.yaml", f"{metric('mine', 'h')}---\n{metric('yours', 'h')}")
+        told = [line.split()[:3] for line in weir.do("history", "-f", path)[0].splitlines()]
+        assert told == [
+            ["metric/mine", "version", "2"],
+            ["metric/yours", "version", "1"],
+            ["metric/mine", "version", "1"],
+        ]
+        found = objects(weir.do("history", "-f", path, "--json", "-n", "2")[0])
+        assert [(one["name"], one["version"]) for one in found] == [("mine", 2), ("yours", 1)]
+        assert weir.do("history", "-f", path, "--refused") == ("", "")
+        lost = weir.write("lost.yaml", metric("lost_history"))
+        written, errors = weir.do("history", "-f", path, lost, code=1)
+        assert (len(written.splitlines()), "metric/lost_history" in errors) == (3, True)
 
     def test_what_was_passed_over(self, installation: TestStack, weir: Command) -> None:
         """A version that somebody wrote past the API is told with its reason."""
@@ -288,6 +326,9 @@ class TestRollback:
         (("get", "metric/"), "must be written as kind/name, such as metric/orders"),
         (("rollback", "metric"), "must be written as kind/name"),
         (("rollback", "--to", "1"), "must have one KIND/NAME or a file (-f), got neither or both"),
+        (("get", "metric/a", "-f", "a.yaml"), "KIND/NAME or by files (-f), got both"),
+        (("history", "metric/a", "-f", "a.yaml"), "KIND/NAME or by files (-f), got both"),
+        (("get", "-f", "none.yaml"), "none.yaml must be a readable file of definitions"),
         (("diff",), "must have files (-f) or one KIND/NAME, got neither or both"),
         (("diff", "metric/a"), "--version must say which version"),
         (("history", "-n", "0"), "--limit must be between 1 and 500, got 0"),

@@ -89,6 +89,17 @@ def add_files(command: Any, *, required: bool = True) -> None:
     )
 
 
+def check_one_way(asked: argparse.Namespace) -> None:
+    """Check that definitions are named by themselves or by files, if they are.
+
+    Raises:
+        UsageError: If both ways are taken.
+    """
+    if asked.file is not None and asked.definition is not None:
+        msg = "definitions must be named as KIND/NAME or by files (-f), got both"
+        raise exits.UsageError(msg)
+
+
 def reached(asked: argparse.Namespace) -> Api:
     """Return the dashboard that the options name; nothing is sent yet.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from weir_cli.api import Answer
 from weir_cli.files import Written
-from weir_cli.telling import say, say_json, size
+from weir_cli.telling import complain, say, say_json, size
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,14 @@ def tell(one: Written, outcome: Outcome, *, as_json: bool = False) -> None:
     cost = f": {cost_of(outcome.estimate)}" if outcome.estimate else ""
     line = f"{outcome.word:<9} {one.title}{version}{origin}{why}{cost}"
     say("\n".join([line, *(f"    {m}" for m in more)]))
+
+
+def tell_missing(one: Written, answer: Answer, *, as_json: bool = False) -> None:
+    """Write why nothing can be told of a definition; not among what is told of the others."""
+    if as_json:
+        tell(one, Outcome.refused(answer), as_json=True)
+    else:
+        complain(f"{one.title} ({one.origin}): {answer.told()[0]}")
 
 
 def cost_of(estimate: Mapping[str, Any]) -> str:

@@ -1,5 +1,7 @@
 """`weir get [KIND[/NAME]]`: the definitions in force, or the text of one.
 
+Files (`-f`) say whose texts are meant, by kind and name: what is written can be put into one
+file and applied again. One of them that is not there is told beside the others; exit code 1.
 Of a metric that does not serve yet standard error says what it waits for.
 """
 
@@ -7,11 +9,21 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from weir_cli import exits
-from weir_cli.api import Answer, Api, quoted
-from weir_cli.options import Place, add_command, kind_or_place, reached
+from weir_cli.api import Api, quoted
+from weir_cli.files import Written, read_all
+from weir_cli.options import (
+    Place,
+    add_command,
+    add_files,
+    check_one_way,
+    kind_or_place,
+    reached,
+)
+from weir_cli.outcomes import tell_missing
 from weir_cli.telling import complain, instant, printable, refuse, say_json, say_list
 
 
@@ -22,6 +34,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "definition", nargs="?", type=kind_or_place, metavar="KIND[/NAME]", help="by default all"
     )
+    add_files(command, required=False)
     command.set_defaults(run=run)
 
 
@@ -29,10 +42,14 @@ def run(asked: argparse.Namespace) -> int:
     """Print one definition, or a list of them; return the exit code.
 
     Raises:
-        UsageError: If address or key cannot be used.
+        UsageError: If file, address or key cannot be used; nothing was sent.
         UnreachedError: If the dashboard did not answer in time.
     """
+    check_one_way(asked)
+    written = read_all(asked.file) if asked.file else []
     api = reached(asked)
+    if written:
+        return _several(api, written, as_json=asked.json)
     wanted: Place | None = asked.definition
     if wanted is not None and wanted.name:
         return _one(api, wanted, as_json=asked.json)
@@ -40,27 +57,54 @@ def run(asked: argparse.Namespace) -> int:
 
 
 def _one(api: Api, wanted: Place, *, as_json: bool) -> int:
-    where = f"/definitions{quoted(wanted.kind, wanted.name)}"
-    answer = api.call("GET", where)
+    answer = api.call("GET", _where(wanted))
     if not answer.is_ok:
         refuse(answer, as_json=as_json)
         return exits.REFUSED
-    if as_json:
-        say_json(answer.body)
-    else:
-        # As it stands in the log, so that it can be written to a file and applied again.
-        text = str(answer.body["text"]).removesuffix("\n") + "\n"
-        sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
-    if answer.body["state"] == "starting":
-        _tell_why(api.call("GET", f"{where}/progress"))
+    _write(answer.body, as_json=as_json)
+    _tell_why(api, wanted, answer.body)
     return exits.DONE
 
 
-def _tell_why(answer: Answer) -> None:
+def _several(api: Api, written: Sequence[Written], *, as_json: bool) -> int:
+    """Print what is in force of the definitions that files name."""
+    code, first = exits.DONE, True
+    for one in written:
+        wanted = Place(one.kind, one.name)
+        answer = api.call("GET", _where(wanted))
+        if not answer.is_ok:
+            tell_missing(one, answer, as_json=as_json)
+            code = exits.REFUSED
+            continue
+        if not (first or as_json):
+            sys.stdout.write("---\n")
+        first = False
+        _write(answer.body, as_json=as_json)
+        _tell_why(api, wanted, answer.body, of=f"{one.title}: ")
+    return code
+
+
+def _where(wanted: Place) -> str:
+    return f"/definitions{quoted(wanted.kind, wanted.name)}"
+
+
+def _write(stored: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        say_json(stored)
+        return
+    # As it stands in the log, so that it can be written to a file and applied again.
+    text = str(stored["text"]).removesuffix("\n") + "\n"
+    sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
+
+
+def _tell_why(api: Api, wanted: Place, stored: dict[str, Any], *, of: str = "") -> None:
     """Say what a metric waits for; an older dashboard does not know."""
+    if stored["state"] != "starting":
+        return
+    answer = api.call("GET", f"{_where(wanted)}/progress")
     why = answer.body.get("waits_for") if answer.is_ok else None
     if why:
-        complain(f"version {answer.body['version']} does not serve yet: {why}")
+        complain(f"{of}version {answer.body['version']} does not serve yet: {why}")
 
 
 def _list(api: Api, kind: str | None, *, as_json: bool) -> int:
