@@ -124,6 +124,20 @@ def test_changed_horizons_hold_from_where_counting_has_come_to() -> None:
     ]
 
 
+def test_partitions_that_are_added_are_recorded_and_told() -> None:
+    """By whichever driver counts them first: what another one has met is in the log."""
+    log = Log()
+    with capture_logs() as told:
+        changes(log, COST).record({0: 4, 1: 6}, had_events=True, through_s=0)
+        grown = dict.fromkeys(range(4), 9)
+        for _ in range(2):
+            changes(log, COST).record(grown, had_events=True, through_s=0)
+
+    assert [one.partitions for one in log.fold.spreads] == [2, 4]
+    added = [line for line in told if line["event"] == "partitions_added"]
+    assert [(one["partitions"], one["dedup_gap_ms"]) for one in added] == [([2, 3], 1_000)]
+
+
 @pytest.mark.parametrize("had_events", [False, True])
 def test_what_was_set_aside_does_not_begin(
     monkeypatch: pytest.MonkeyPatch, had_events: bool

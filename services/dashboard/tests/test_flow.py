@@ -10,6 +10,8 @@ import httpx
 import pytest
 from weir import names
 from weir.batches import BatchRecord, LedgerRow
+from weir.definitions.history import Horizons, Spread
+from weir.definitions.records import DriverStart, horizons_record, spread_record, start_record
 from weir.rows import Row
 from weir.series import OTHER, encode_series
 from weir_dashboard.api.ledger import check
@@ -136,6 +138,26 @@ class TestFlow:
             part = told[name]
             assert (part["running"], part["rss_bytes"], part["busy"]) == (True, None, None)
             assert 0 <= body["now_ms"] - part["at_ms"] < 6_000
+
+    def test_status_tells_of_partitions_that_were_added(self, running: Any) -> None:
+        """Until when an event that is sent again may count once more; then no longer."""
+        log, now_ms = f"log-{time.monotonic_ns()}", int(time.time() * 1000)
+        with running.client() as http:
+            assert http.get("/status").json()["dedup_gap"] is None
+            fence = running.record(start_record(DriverStart("a", 1, "start"), at_ms=0))
+            horizons = Horizons({}, 60_000, 90_000, log)
+            running.record(horizons_record(horizons, fence=fence, at_ms=0))
+            for count, at_ms in ((4, 0), (8, now_ms)):
+                running.record(spread_record(Spread(count, log, at_ms), fence=fence))
+            told = http.get("/status").json()["dedup_gap"]
+            running.record(spread_record(Spread(9, log, now_ms - 60_000), fence=fence))
+            assert http.get("/status").json()["dedup_gap"] is None
+        assert told == {
+            "partitions_before": 4,
+            "partitions": 8,
+            "since_ms": now_ms,
+            "until_ms": now_ms + 60_000,
+        }
 
     def test_preview_says_what_a_draft_makes_of_each_event(self, running: Any) -> None:
         """Matched or not, value, series, or the reason: by the reference evaluator."""

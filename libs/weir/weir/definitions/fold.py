@@ -29,6 +29,7 @@ from weir.definitions.history import (
     Definition,
     Horizons,
     Lane,
+    Spread,
     Start,
 )
 from weir.definitions.in_force import in_force
@@ -41,6 +42,7 @@ from weir.definitions.reading import (
     read_change,
     read_horizons,
     read_lane,
+    read_spread,
     read_start,
     read_takeover,
     text,
@@ -68,6 +70,7 @@ class Definitions:
         self._jobs: dict[int, JobReport] = {}
         self._aside: dict[int, str] = {}
         self._horizons: list[Horizons] = []
+        self._spreads: list[Spread] = []
         self._held = Held()
         self._next_offset = 0
 
@@ -97,6 +100,11 @@ class Definitions:
     def horizons(self) -> Sequence[Horizons]:
         """By what logs are counted, in the order of the records; see `weir.horizons`."""
         return self._horizons
+
+    @property
+    def spreads(self) -> Sequence[Spread]:
+        """Over how many partitions logs are spread, in the order of the records."""
+        return self._spreads
 
     def set_aside(self, vid: int) -> str | None:
         """Return why the engine does not count a version: no plan can be made; None if it may."""
@@ -337,6 +345,10 @@ class Definitions:
         self._horizons.append(read_horizons(record))
         return Change(offset, Outcome.APPLIED)
 
+    def _read_spread(self, offset: int, record: Mapping[str, Any]) -> Change:
+        self._spreads.append(read_spread(record))
+        return Change(offset, Outcome.APPLIED)
+
     def _read_takeover(self, offset: int, record: Mapping[str, Any]) -> Change:
         vid = number(record["vid"])
         begun = self._activations.get(vid)
@@ -358,6 +370,7 @@ _DRIVER_READERS: Final[dict[str, Callable[[Definitions, int, Mapping[str, Any]],
     "takeover": Definitions._read_takeover,
     "aside": Definitions._read_aside,
     "horizons": Definitions._read_horizons,
+    "spread": Definitions._read_spread,
 }
 
 

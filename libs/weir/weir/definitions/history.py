@@ -114,6 +114,21 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """Over how many partitions a log is spread, from when on.
+
+    Attributes:
+        partitions: How many; their numbers begin at 0.
+        topic_id: Kafka's id of the log.
+        at_ms: When a driver met them, by its clock.
+    """
+
+    partitions: int
+    topic_id: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Horizons:
     """By what records of the log are counted, from recorded offsets on.
 

@@ -10,7 +10,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from weir.definitions.history import Activation, Definition, Horizons, Lane, Start, TakenOver
+from weir.definitions.history import (
+    Activation,
+    Definition,
+    Horizons,
+    Lane,
+    Spread,
+    Start,
+    TakenOver,
+)
 
 Record = Mapping[str, Any]
 
@@ -120,6 +128,15 @@ def read_horizons(record: Record) -> Horizons:
         horizon_ms=number(record["horizon_ms"]),
         beyond_ms=number(record["beyond_ms"]),
         topic_id=text(record["topic_id"]),
+    )
+
+
+def read_spread(record: Record) -> Spread:
+    """Return over how many partitions a log is spread; raises as `read_change` does."""
+    return Spread(
+        partitions=number(record["partitions"]),
+        topic_id=text(record["topic_id"]),
+        at_ms=number(record["at_ms"]),
     )
 
 

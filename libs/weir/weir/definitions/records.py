@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
-from weir.definitions.history import Horizons
+from weir.definitions.history import Horizons, Spread
 
 FORMAT: Final = 1
 """The version of the format that is written now, but of what stands in a bundle."""
@@ -305,6 +305,12 @@ def horizons_record(horizons: Horizons, *, fence: int, at_ms: int, job: str = "p
         "beyond_ms": horizons.beyond_ms,
     }
     return _driver("horizons", job, fence, at_ms, fields)
+
+
+def spread_record(spread: Spread, *, fence: int, job: str = "panes") -> NewRecord:
+    """Return the record by which a driver says that it has met partitions of a log."""
+    fields = {"topic_id": spread.topic_id, "partitions": spread.partitions}
+    return _driver("spread", job, fence, spread.at_ms, fields)
 
 
 def _offsets(numbers: Mapping[int, int]) -> dict[str, int]:

@@ -14,9 +14,10 @@ import structlog
 from weir import names
 from weir.clock import Clock
 from weir.commit import not_after
+from weir.dedup_gap import spread_of
 from weir.definitions.fold import Definitions
 from weir.definitions.fold_memo import FoldMemo
-from weir.definitions.history import Definition, Horizons, Lane
+from weir.definitions.history import Definition, Horizons, Lane, Spread
 from weir.definitions.jobs import JobAsked, JobReport, JobState, job_record
 from weir.definitions.quota import quota_refusal
 from weir.definitions.records import (
@@ -26,6 +27,7 @@ from weir.definitions.records import (
     aside_record,
     horizons_record,
     lane_record,
+    spread_record,
     takeover_record,
 )
 from weir.horizons import horizons_of, longest_ms
@@ -106,6 +108,7 @@ class Changes:
         self._set_horizons(end)
         # First: a version that is made after an erasure begins at or after its offsets.
         self._erase(end)
+        self._meet(end)
         useless = {one.vid: one for one in self._to_stop.of(fold)}
         over = (one.vid for one in self._left_over.of(fold) if is_over(one, through_s))
         useless |= {vid: one for vid in over if (one := fold.by_vid(vid)) is not None}
@@ -206,6 +209,19 @@ class Changes:
     def _horizons(self) -> tuple[Horizons, ...]:
         """Return by what the log is counted; the driver has said so before its first batch."""
         return horizons_of(self.stores.definitions.fold, self.footing.events_id)
+
+    def _meet(self, end: Offsets) -> None:
+        """Record over how many partitions the log is spread, and tell of those that were added."""
+        topic_id = self.footing.events_id
+        known = spread_of(self.stores.definitions.fold, topic_id)
+        if known is not None and len(end) <= known.partitions:
+            return
+        found = Spread(len(end), topic_id, self.clock.now_ms())
+        self._append(spread_record(found, fence=self.footing.fence.fence))
+        if known is not None:
+            added = sorted(end)[known.partitions :]
+            horizon_ms = self._horizons()[-1].horizon_ms
+            LOG.warning("partitions_added", partitions=added, dedup_gap_ms=horizon_ms)
 
     def _erase(self, end: Offsets) -> None:
         """Record from where erasures hold that were asked for; the job goes on from there."""

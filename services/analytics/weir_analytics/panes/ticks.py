@@ -3,7 +3,8 @@
 Processed-through is the minimum of R over all partitions, so one quiet partition
 would hold it for ever. A tick is an ordinary record with a header and no value:
 it makes an ordinary batch, and every batch verifies marks and fences. It is no
-event: not in received, not in dedup, not in lag.
+event: not in received, not in dedup, not in lag. It also tells the time of the broker
+that stores it, so that one that is never quiet gets one now and then.
 
 `Quiet` decides which partitions are due and `BrokerClocks` whether a broker's clock has
 stepped, without I/O; `Ticker` is the thread that looks at the log and writes.
@@ -31,6 +32,8 @@ QUIET_S = 0.5
 # Once nothing but ticks has come for a minute, every second one is left out.
 IDLE_AFTER_S = 60.0
 IDLE_FACTOR = 2
+# Within this long a step of a broker's clock is seen, however busy its partitions are.
+CLOCK_S = 10.0
 TIMEOUT_S = 5.0
 
 
@@ -52,6 +55,8 @@ class Quiet:
 
     def observe(self, ends: Mapping[int, int], now_s: float) -> list[int]:
         """Take the log's ends; return the partitions to be ticked now.
+
+        One that is busy is ticked too, when its broker's clock was not told for a while.
 
         Args:
             ends: The offset that the next record of each partition will get.
@@ -81,7 +86,7 @@ class Quiet:
 
     def _is_due(self, partition: int, now_s: float, wait_s: float) -> bool:
         if now_s - self._changed_s[partition] < QUIET_S:
-            return False
+            return now_s - self._ticked_s.setdefault(partition, now_s) >= CLOCK_S
         # A thread wakes a little early or late; half a step decides.
         return now_s - self._ticked_s.get(partition, -wait_s) >= wait_s - QUIET_S / 2
 
@@ -127,7 +132,8 @@ class LogEnds:
             answers for, as it was known last.
         news: The same, but for the ticks at the end: up to there somebody waits for counting.
         leaderless: Partitions that nobody answers for; they hold processed-through.
-        clock_ahead_ms: Append time of the last tick minus the time of sending.
+        clock_ahead_ms: Append time minus the time of sending, of the last ticks; of the broker
+            that is furthest off.
     """
 
     ends: Mapping[int, int] = field(default_factory=dict)
@@ -152,7 +158,7 @@ class Ticker:
         )
         self._clock, self._topic = clock, topic
         self._quiet, self._clocks = Quiet(tick_s), BrokerClocks()
-        self._partitions: set[int] = set()
+        self._ahead_ms: dict[int, int] = {}
         self.seen = LogEnds()
 
     def run(self, stop: threading.Event, tell: Callable[[LogEnds], None]) -> None:
@@ -174,20 +180,13 @@ class Ticker:
     def step(self) -> list[int]:
         """Look once; return the partitions that were ticked, acknowledged."""
         ends, leaderless = self._ends()
-        self._meet({*ends, *leaderless})
         due = self._quiet.observe(ends, self._clock.monotonic_s())
         sent = [partition for partition in due if self._send(partition)]
         self._producer.flush(TIMEOUT_S)
         known = {**self.seen.ends, **ends}
-        self.seen = LogEnds(known, dict(self._quiet.news), leaderless, self.seen.clock_ahead_ms)
+        ahead_ms = max((self._ahead_ms[p] for p in ends if p in self._ahead_ms), key=abs, default=0)
+        self.seen = LogEnds(known, dict(self._quiet.news), leaderless, ahead_ms)
         return sent
-
-    def _meet(self, partitions: set[int]) -> None:
-        """Tell of partitions that were added."""
-        added = partitions - self._partitions if self._partitions else set[int]()
-        self._partitions |= partitions
-        if added:
-            LOG.warning("partitions_added", partitions=sorted(added))
 
     def _send(self, partition: int) -> bool:
         """Send a tick; return False where the producer does not know the partition yet."""
@@ -213,7 +212,7 @@ class Ticker:
             return
         self._quiet.ticked(partition, offset, self._clock.monotonic_s())
         _, appended_ms = message.timestamp()
-        self.seen.clock_ahead_ms = appended_ms - self._clock.now_ms()
+        self._ahead_ms[partition] = appended_ms - self._clock.now_ms()
         now_s = self._clock.monotonic_s()
         by_ms = self._clocks.stepped_ms(partition, appended_ms, sent_s, now_s)
         if by_ms:

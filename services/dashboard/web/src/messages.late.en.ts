@@ -64,6 +64,8 @@ export const lateWords = {
     lag: (records: string, age: string) => `${records} events wait; numbers are ${age} old.`,
     log: (left: string, kept: string) =>
       `The log holds what is not counted for ${left} more; it keeps an event for ${kept}.`,
+    dedupGap: (before: number, now: number, left: string) =>
+      `The log has ${now} partitions and had ${before}: for ${left} more, an event that is sent again may count twice.`,
     forEver: "The log deletes nothing that is not counted.",
   },
 } as const;

@@ -121,6 +121,15 @@ class LogHeld(Told):
     warning: str | None
 
 
+class DedupGap(Told):
+    """Partitions were added: until then an event that is sent again may count once more."""
+
+    partitions_before: int
+    partitions: int
+    since_ms: int
+    until_ms: int
+
+
 class Status(Told):
     """All parts, how fresh the numbers are, and what holds them back."""
 
@@ -131,6 +140,7 @@ class Status(Told):
     holding: Holding | None
     lag: Lag
     log: LogHeld
+    dedup_gap: DedupGap | None
     parts: list[Part]
 
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from fastapi import APIRouter
+from weir.dedup_gap import dedup_gap
 from weir_reading import parts
 
-from weir_dashboard.api.flow_models import Holding, Lag, LogHeld, Part, Pipeline, Status
+from weir_dashboard.api.flow_models import DedupGap, Holding, Lag, LogHeld, Part, Pipeline, Status
 from weir_dashboard.api.models import Fresh
 from weir_dashboard.context import Context, Here
 from weir_dashboard.freshness import STALE_MS
@@ -32,6 +33,7 @@ async def status(here: Here) -> Status:
     detail = panes.detail if panes is not None else None
     why = held(here, now_ms, fresh)
     through_ms = fresh.processed_through_ms
+    gap = dedup_gap(here.catalog.folded, now_ms)
     return Status(
         now_ms=now_ms,
         epoch=here.batches.epoch,
@@ -43,6 +45,7 @@ async def status(here: Here) -> Status:
             ms=max(0, now_ms - through_ms) if through_ms is not None else None,
         ),
         log=LogHeld.model_validate(asdict(here.log.held())),
+        dedup_gap=DedupGap.model_validate(asdict(gap)) if gap is not None else None,
         parts=_parts(here, here.observer.servers()),
     )
 

@@ -1663,6 +1663,20 @@ export interface components {
             source: string;
         };
         /**
+         * DedupGap
+         * @description Partitions were added: until then an event that is sent again may count once more.
+         */
+        DedupGap: {
+            /** Partitions */
+            partitions: number;
+            /** Partitions Before */
+            partitions_before: number;
+            /** Since Ms */
+            since_ms: number;
+            /** Until Ms */
+            until_ms: number;
+        };
+        /**
          * DefinitionDiff
          * @description How two texts of a definition differ.
          *
@@ -3013,6 +3027,7 @@ export interface components {
          * @description All parts, how fresh the numbers are, and what holds them back.
          */
         Status: {
+            dedup_gap: components["schemas"]["DedupGap"] | null;
             /** Epoch */
             epoch: number;
             fresh: components["schemas"]["Fresh"];
@@ -3206,6 +3221,7 @@ export type ChannelTest = components['schemas']['ChannelTest'];
 export type Compared = components['schemas']['Compared'];
 export type Correction = components['schemas']['Correction'];
 export type CorrectionSource = components['schemas']['CorrectionSource'];
+export type DedupGap = components['schemas']['DedupGap'];
 export type DefinitionDiff = components['schemas']['DefinitionDiff'];
 export type DefinitionText = components['schemas']['DefinitionText'];
 export type DiffQuery = components['schemas']['DiffQuery'];

@@ -12,13 +12,24 @@ const words = lateWords.status;
 
 /** The reason in words, and how long the log still holds. */
 export function Holding({ status }: { status: Status }) {
-  const { holding, lag, log } = status;
+  const { dedup_gap: gap, holding, lag, log } = status;
   const calm = holding === null || holding.code === "quiet";
   return (
     <>
       {log.warning !== null && (
         <Note tone="bad" icon="alert">
           <span data-testid="log-warning">{log.warning}</span>
+        </Note>
+      )}
+      {gap !== null && (
+        <Note tone="warn" icon="alert">
+          <span data-testid="dedup-gap">
+            {words.dedupGap(
+              gap.partitions_before,
+              gap.partitions,
+              span(gap.until_ms - status.now_ms),
+            )}
+          </span>
         </Note>
       )}
       <section class="panel" data-testid="holding" data-code={holding?.code ?? ""}>
