@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from disruption.checker import RECOVERY_S
 from disruption.rig import PACE, Rig
-from disruption.scene import Scene, scene
+from disruption.scene import PATIENCE_S, Scene, scene
 from weir_local import ports
 from weir_local.process import Part
 
@@ -34,6 +34,7 @@ RED = {
     "lost_log_ignored": r"the driver must stop and name what is gone",
     "missing_mark_starts_here": _COUNTS,
     "new_partitions_start_late": rf"could not see a new result|{_COUNTS}",
+    "newest_time_serves": r"no alert may change with the clock of a broker|old numbers",
     "no_bound_of_a_batch": r"a batch must be bounded",
     "no_fence_no_token": r"must end, fenced",
     "older_mark_accepted": rf"could not see a new result|{_COUNTS}",
@@ -149,6 +150,18 @@ def second_driver(rig: Rig) -> Iterator[Part]:
     finally:
         second.kill()
         del rig.stack.parts["panes2"]
+
+
+def await_batches(rig: Rig, part: str, count: int) -> None:
+    """Wait until a driver has recorded so many more batches."""
+    before = len(rig.lines(part, "batch")) if rig.part(part).log_path.exists() else 0
+    rig.wait_until(
+        lambda: (
+            rig.part(part).log_path.exists() and len(rig.lines(part, "batch")) >= before + count
+        ),
+        f"{count} batches of {part}",
+        PATIENCE_S,
+    )
 
 
 def needs(**tools: Callable[[], object]) -> None:

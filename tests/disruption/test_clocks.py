@@ -3,8 +3,8 @@
 A library of our own (`clock.c`) stands before the C library's clock in a part's process; a file
 says by how much. libfaketime 0.9.10 cannot do this: with the steady clock left alone, Python's
 `time.sleep` fails (EINVAL) and the timed waits of a JVM and of librdkafka end at once, or an
-hour late. A broker's clock is not among them: with the one broker of this stack it is the time
-of the log itself; how far it is ahead of the driver's stands in the heartbeat (`clock_ahead_ms`).
+hour late. Of the brokers one of two is wrong: the clock of an only one is the time of the log
+itself, which nothing can be held against.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from typing import Any
 
 import pytest
 import redis
+from disruption.brokers import SecondBroker, grow, log_ends, second_broker
 from disruption.checker import RECOVERY_S
-from disruption.faults import judged, needs, recovery_s, with_mutant
+from disruption.faults import await_batches, bites, judged, needs, recovery_s, with_mutant
 from disruption.rig import INTERRUPTED, Rig
 from disruption.scene import PATIENCE_S, Scene, await_new_result, scene
 from weir import names
@@ -34,6 +35,9 @@ HERE = Path(__file__).parent
 SHIFTS_S = (3_600, -3_600, 600)
 NEAR_S = 60
 TOLD = ["firing", "confirmed"]
+# Of a broker: what is appended at a later time never gets an earlier one again, so that is first.
+BROKER_SHIFTS_S = (-3_600, 600, 3_600)
+OLD = ("behind", "stale")
 # It holds through the seconds in which a part is started again.
 STEADY = """
 kind: rule
@@ -62,6 +66,11 @@ def made_library(folder: Path) -> Path:
     return path
 
 
+def moved_by(library: Path, told: Path) -> dict[str, str]:
+    """Return the environment of a process whose clock is off by what a file says, in seconds."""
+    return {"LD_PRELOAD": str(library), "WEIR_CLOCK_FILE": str(told)}
+
+
 @with_mutant("alerts_by_the_wall_clock")
 def test_clocks_are_wrong(tmp_path: Path, seed: int, mutant: str) -> None:
     """D16: the log and its panes are what they would be, and no alert changes for it."""
@@ -88,6 +97,70 @@ def test_clocks_are_wrong(tmp_path: Path, seed: int, mutant: str) -> None:
                     assert found == TOLD, f"no alert may change with the clock of {part}: {found}"
 
 
+@with_mutant("newest_time_serves")
+def test_the_clock_of_one_broker_is_wrong(tmp_path: Path, seed: int, mutant: str) -> None:
+    """D16: each step is named; behind, it holds up the numbers; no alert changes for it."""
+    needs(a_C_compiler=compiler)
+    library = made_library(tmp_path)
+    first, second = tmp_path / "clock", tmp_path / "clock2"
+    for told in (first, second):
+        told.write_text("0")
+    with (
+        scene(
+            tmp_path,
+            seed,
+            mutants={"panes": mutant},
+            settings={"kafka": moved_by(library, first)},
+        ) as here,
+        second_broker(here.rig, moved_by(library, second)),
+        judged(mutant),
+        here.watched([INTERRUPTED], recovery_s=recovery_s(mutant, RECOVERY_S)),
+    ):
+        spread_over_two_brokers(here)
+        by_s = 0
+        for to_s in BROKER_SHIFTS_S:
+            second.write_text(str(to_s))
+            await_step_told(here.rig, to_s - by_s)
+            by_s = to_s
+            if to_s < 0:
+                here.rig.wait_until(lambda: here.rig.fresh()["status"] in OLD, "old numbers")
+                await_batches(here.rig, "panes", 5)
+            else:
+                here.more(100)
+                await_new_result(here.rig, RECOVERY_S)
+                await_evaluated(here.rig, SystemClock().now_ms())
+            found = events_of(here)
+            assert found == TOLD, f"no alert may change with the clock of a broker: {found}"
+        # The ledger is served up to the time that is counted, so all of the log gets there.
+        first.write_text(str(by_s))
+        await_step_told(here.rig, by_s)
+
+
+def spread_over_two_brokers(here: Scene) -> None:
+    """Have half of the log's partitions on the second broker, and the rule fire for good."""
+    rig = here.rig
+    here.define_alarm()
+    rig.define("rule", "steady", STEADY)
+    here.load.pause()
+    grow(rig, 8, on=SecondBroker.NODE)
+    rig.kill("ingest")  # its producer looks for new partitions every five minutes
+    rig.restart("ingest")
+    here.load.resume()
+    here.more(200)
+    bites(sum(log_ends(rig).get(p, 0) for p in range(4, 8)), "events of the second broker")
+    rig.wait_until(lambda: events_of(here) == TOLD, "firing, confirmed", PATIENCE_S)
+
+
+def await_step_told(rig: Rig, by_s: int) -> None:
+    """Return once the driver has named a step of a broker's clock, and its amount."""
+
+    def is_told() -> bool:
+        steps = [line["by_ms"] / 1000 for line in rig.lines("panes", "broker_clock_stepped")]
+        return any(abs(one - by_s) < NEAR_S for one in steps)
+
+    rig.wait_until(is_told, f"a step of {by_s} s, told")
+
+
 def events_of(here: Scene) -> list[str]:
     """Return what was told of the rule, in order."""
     return [body["kind"] for body in here.receiver.bodies if body.get("rule") == "steady"]
@@ -99,7 +172,7 @@ def clock_of(here: Scene, part: str, library: Path) -> Iterator[Callable[[int], 
     told = here.rig.faults / f"clock_of_{part}"
     told.write_text("0")
     here.rig.kill(part)
-    here.rig.arm(part, LD_PRELOAD=str(library), WEIR_CLOCK_FILE=str(told))
+    here.rig.arm(part, **moved_by(library, told))
     here.rig.restart(part)
     try:
         yield lambda by_s: told.write_text(str(by_s))

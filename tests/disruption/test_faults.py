@@ -16,6 +16,7 @@ from account import records_of
 from disruption.faults import (
     MutantLivesError,
     NotBittenError,
+    await_batches,
     bites,
     broken,
     judged,
@@ -140,18 +141,6 @@ def await_fenced(rig: Rig, part: str) -> None:
         msg = f"{part} must end, fenced, got verdicts {told}"
         raise AssertionError(msg) from error
     assert rig.lines(part, "verdict")[-1]["verdict"] == "fenced"
-
-
-def await_batches(rig: Rig, part: str, count: int) -> None:
-    """Wait until a driver has recorded so many more batches."""
-    before = len(rig.lines(part, "batch")) if rig.part(part).log_path.exists() else 0
-    rig.wait_until(
-        lambda: (
-            rig.part(part).log_path.exists() and len(rig.lines(part, "batch")) >= before + count
-        ),
-        f"{count} batches of {part}",
-        PATIENCE_S,
-    )
 
 
 @with_mutant("missing_mark_starts_here")

@@ -13,16 +13,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import redis
 from account import records_of
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewPartitions
+from disruption.brokers import grow, log_ends
 from disruption.checker import RECOVERY_S, pane_counts
 from disruption.faults import RED_S, bites, broken, judged, needs, recovery_s, root, with_mutant
 from disruption.mixed import PANE_MS, SPEC, MixedLoad, Recount, compare_totals, recount
+from disruption.network import await_sockets, sockets
 from disruption.proxy import Conditions, Proxy
 from disruption.rig import INTERRUPTED, PACE, SERVICES, Rig
 from disruption.scene import PATIENCE_S, Scene, await_new_result, scene
@@ -40,7 +40,6 @@ pytestmark = [pytest.mark.stack, pytest.mark.disruption, pytest.mark.timeout(360
 # RELIABILITY 3: longer than any call of Weir waits; a mutant has shown itself long before.
 SILENCE_S = 90.0
 OF_A_MUTANT_S = 12.0
-SOCKETS = 5
 # I10, from when the fault was named on.
 STALE_S = 10.0 * PACE
 TENANTS = ("default", "acme")
@@ -346,25 +345,6 @@ def recount_load(rig: Rig, from_ms: int) -> int:
     )
 
 
-def log_ends(rig: Rig) -> dict[int, int]:
-    """Return the end of each partition of the log, once each has a leader."""
-    consumer = Consumer({"bootstrap.servers": rig.kafka_bootstrap, "group.id": "ends"})
-
-    def ends() -> dict[int, int] | None:
-        known = consumer.list_topics(names.EVENTS, timeout=10).topics[names.EVENTS].partitions
-        places = {p: TopicPartition(names.EVENTS, p) for p in known}
-        try:
-            return {
-                p: consumer.get_watermark_offsets(at, timeout=10)[1] for p, at in places.items()
-            }
-        except KafkaException:
-            return None
-
-    found = rig.wait_until(ends, "the ends of the log")
-    consumer.close()
-    return found
-
-
 def cut_log(rig: Rig, upto: dict[int, int]) -> None:
     """Delete the log up to offsets, as retention does."""
     admin = AdminClient({"bootstrap.servers": rig.kafka_bootstrap})
@@ -407,14 +387,6 @@ def test_partitions_are_added_beside_a_driver(tmp_path: Path, seed: int) -> None
         bites(sum(log_ends(rig).get(p, 0) for p in range(4, 8)), "events in new partitions")
         told = [line["partitions"] for line in rig.lines("panes", "partitions_added")]
         assert sorted(p for some in told for p in some) == [4, 5, 6, 7]
-
-
-def grow(rig: Rig, partitions: int) -> None:
-    """Add partitions to the log."""
-    admin = AdminClient({"bootstrap.servers": rig.kafka_bootstrap})
-    for done in admin.create_partitions([NewPartitions(names.EVENTS, partitions)]).values():
-        done.result(30)
-    rig.wait_until(lambda: len(log_ends(rig)) == partitions, "the partitions")
 
 
 def test_the_topic_is_created_anew(tmp_path: Path, seed: int) -> None:
@@ -503,26 +475,6 @@ def test_a_link_swallows_what_is_sent(tmp_path: Path, seed: int, mutant: str) ->
         await_sockets(rig, before)
 
 
-def await_sockets(rig: Rig, before: dict[str, int]) -> None:
-    """Return once no service has more connections than before the fault, but for a few.
-
-    Fewer are no leak: in a quarter of an hour what is idle is closed, by Kafka after nine minutes.
-    """
-    now = sockets(rig)
-
-    def are_back() -> bool:
-        nonlocal now
-        now = sockets(rig)
-        return all(0 < now[part] <= before[part] + SOCKETS for part in SERVICES)
-
-    try:
-        rig.wait_until(are_back, "as many sockets as before", RECOVERY_S)
-    except TimeoutError as error:
-        msg = f"sockets must come back to {before}, are {now}"
-        raise AssertionError(msg) from error
-    print(f"sockets before {before}, after {now}")  # noqa: T201
-
-
 def swallow(here: Scene, name: str, ways: frozenset[str], silence_s: float) -> None:
     """Have a link lose all that is sent for some time; assert that something was."""
     link, clock = here.rig.links[name], SystemClock()
@@ -533,18 +485,6 @@ def swallow(here: Scene, name: str, ways: frozenset[str], silence_s: float) -> N
     )
     link.heal()
     bites(link.swallowed > lost, f"bytes lost on {name}")
-
-
-def sockets(rig: Rig) -> dict[str, int]:
-    """Return how many connections each service has open."""
-    found = dict.fromkeys(SERVICES, 0)
-    for name in SERVICES:
-        pid = rig.part(name).pid()
-        with contextlib.suppress(psutil.Error):
-            if pid is not None:
-                family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-                found[name] = sum(len(one.net_connections("tcp")) for one in family)
-    return found
 
 
 def test_every_part_is_restarted_with_grace(tmp_path: Path, seed: int) -> None:

@@ -110,13 +110,16 @@ class Broker(Server):
         """Return what stands in `server.properties`."""
         return _server_settings(self._log_dir, self.port, self._controller_port)
 
-    def _format(self) -> None:
+    def _cluster_id(self) -> str:
+        """Return the id of the cluster that the log is formatted for: one of its own."""
         # One of Kafka's own ids: 16 random bytes as base64url without padding.
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+    def _format(self) -> None:
         tool = [
             "kafka.tools.StorageTool",
             "format",
-            f"--cluster-id={cluster}",
+            f"--cluster-id={self._cluster_id()}",
             "-c",
             str(self._settings),
         ]
