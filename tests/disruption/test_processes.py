@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 import urllib.request
 
 import psutil
 import pytest
+from disruption.rig import PACE
 from equality import assert_equal_to_recount, await_load, begin
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
 
-FIRST_RESULT_S = 60.0
+FIRST_RESULT_S = 60.0 * PACE
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(1500)]
-
-
-@pytest.fixture
-def seed() -> int:
-    """Return `WEIR_SEED`, else a new seed; printed so that a failure can be repeated."""
-    value = int(os.environ.get("WEIR_SEED") or SystemClock().now_ms() % 1_000_000)
-    print(f"WEIR_SEED={value}")  # noqa: T201
-    return value
 
 
 def processed_through_ms(stack: TestStack) -> int:
@@ -109,5 +101,5 @@ def watch_outage(stack: TestStack, ingest: psutil.Process, *, until_s: float) ->
             seen.stale_since_ms = fresh["since_ms"]
         return time.monotonic() > until_s
 
-    stack.wait_until(look, "the end of the outage", 90)
+    stack.wait_until(look, "the end of the outage", 90 * PACE)
     return seen
