@@ -71,19 +71,26 @@ def second_broker(rig: Rig, env: Mapping[str, str]) -> Iterator[Broker]:
 
 def log_ends(rig: Rig) -> dict[int, int]:
     """Return the end of each partition of the log, once each has a leader."""
+    return {p: end for p, (_first, end) in _bounds(rig).items()}
+
+
+def log_begins(rig: Rig) -> dict[int, int]:
+    """Return the first offset that each partition of the log still has."""
+    return {p: first for p, (first, _end) in _bounds(rig).items()}
+
+
+def _bounds(rig: Rig) -> dict[int, tuple[int, int]]:
     consumer = Consumer({"bootstrap.servers": rig.kafka_bootstrap, "group.id": "ends"})
 
-    def ends() -> dict[int, int] | None:
+    def bounds() -> dict[int, tuple[int, int]] | None:
         known = consumer.list_topics(names.EVENTS, timeout=10).topics[names.EVENTS].partitions
         places = {p: TopicPartition(names.EVENTS, p) for p in known}
         try:
-            return {
-                p: consumer.get_watermark_offsets(at, timeout=10)[1] for p, at in places.items()
-            }
+            return {p: consumer.get_watermark_offsets(at, timeout=10) for p, at in places.items()}
         except KafkaException:
             return None
 
-    found = rig.wait_until(ends, "the ends of the log")
+    found = rig.wait_until(bounds, "the bounds of the log")
     consumer.close()
     return found
 

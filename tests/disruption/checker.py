@@ -150,6 +150,24 @@ def assert_holds(
     assert result.points >= GROUPS
     if sketched:
         assert_sketches(rig, api, events)
+    assert_read(rig, reader, errors=errors, before=before)
+
+
+def assert_read(
+    rig: Rig,
+    reader: Reader | None,
+    *,
+    errors: Iterable[str],
+    before: Counter[tuple[str, str]],
+) -> None:
+    """Assert I6 and I10 of what was read, and that nothing was logged as an error but what may.
+
+    Args:
+        rig: The stack.
+        reader: What was read during the fault; None: nobody has read.
+        errors: Events that this fault may log as errors.
+        before: What `Rig.errors` held before the fault.
+    """
     if reader is not None:
         assert reader.wrong == [], f"what was served during the fault: {reader.wrong[:3]}"
         assert reader.looks > 0, "the numbers could not be read during the fault"

@@ -12,7 +12,7 @@ from weir_local.seeds import repetition, seed_of_run
 
 SEED = seed_of_run()
 # What else a run can be told.
-KNOBS = ("WEIR_PACE", "WEIR_KILLS", "WEIR_STARTS", "WEIR_EVENTS")
+KNOBS = ("WEIR_PACE", "WEIR_KILLS", "WEIR_STARTS", "WEIR_EVENTS", "WEIR_OLD_S", "WEIR_AWAY_S")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -55,6 +55,8 @@ def own_chance(request: pytest.FixtureRequest) -> None:
 @pytest.fixture(scope="session")
 def here(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Scene]:
     """Return one stack under load for all short tests: each leaves every part running."""
-    with scene(tmp_path_factory.mktemp("short"), seed, links=("panes-redis",)) as found:
+    folder = tmp_path_factory.mktemp("short")
+    slow = {"batch": 20}
+    with scene(folder, seed, links=("panes-redis",), load=slow, lasting=False) as found:
         found.define_alarm()
         yield found

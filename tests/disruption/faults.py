@@ -164,6 +164,18 @@ def await_batches(rig: Rig, part: str, count: int) -> None:
     )
 
 
+def assert_stops_as_foreign(rig: Rig, words: str) -> None:
+    """Assert that a driver ends, naming what it must not decide by itself."""
+    try:
+        rig.wait_until(lambda: rig.part("panes").pid() is None, "the end of panes", PATIENCE_S / 3)
+    except TimeoutError as error:
+        msg = "the driver must stop and name what is gone, and went on"
+        raise AssertionError(msg) from error
+    last = rig.lines("panes", "verdict")[-1]
+    assert last["verdict"] == "foreign"
+    assert words in last["reason"]
+
+
 def needs(**tools: Callable[[], object]) -> None:
     """Skip a test where the machine lacks something, and say what.
 

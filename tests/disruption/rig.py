@@ -36,10 +36,17 @@ class LinkedBroker(Broker):
 
     Attributes:
         links: By link, where the broker listens and where its proxy does.
+        more: What its settings say besides.
     """
 
-    def __init__(self, folder: Path, links: dict[str, tuple[int, int]], **where: int) -> None:
-        self.links = links
+    def __init__(
+        self,
+        folder: Path,
+        links: dict[str, tuple[int, int]],
+        more: Mapping[str, str],
+        **where: int,
+    ) -> None:
+        self.links, self.more = links, more
         super().__init__(folder, **where)
 
     def _server_settings(self) -> dict[str, str]:
@@ -53,6 +60,7 @@ class LinkedBroker(Broker):
             "advertised.listeners": told["advertised.listeners"] + shown,
             "listener.security.protocol.map": told["listener.security.protocol.map"] + protocols,
             "inter.broker.listener.name": "PLAINTEXT",
+            **self.more,
         }
 
 
@@ -77,6 +85,7 @@ class Rig(TestStack):
         links: Iterable[str] = (),
         settings: dict[str, dict[str, str]] | None = None,
         mutants: Mapping[str, str] | None = None,
+        kafka: Mapping[str, str] | None = None,
     ) -> None:
         """Prepare a stack; nothing is started yet.
 
@@ -86,6 +95,7 @@ class Rig(TestStack):
             links: The links that get a proxy: a service, "-", "kafka" or "redis".
             settings: By service, environment that its process gets besides.
             mutants: By service, a mutant; it stays one when it is started again.
+            kafka: What the broker's `server.properties` says besides.
         """
         super().__init__(folder)
         self.seed, self.chance = seed, random.Random(seed)  # noqa: S311
@@ -97,9 +107,9 @@ class Rig(TestStack):
         self.mutants = {part: name for part, name in (mutants or {}).items() if name}
         for part in self.mutants:
             self.arm(part)
-        self._link(tuple(links))
+        self._link(tuple(links), kafka or {})
 
-    def _link(self, links: tuple[str, ...]) -> None:
+    def _link(self, links: tuple[str, ...], kafka: Mapping[str, str]) -> None:
         of_kafka: dict[str, tuple[int, int]] = {}
         for link in links:
             part, _, store = link.partition("-")
@@ -111,11 +121,12 @@ class Rig(TestStack):
                 self._tell(part, {f"{PREFIX[part]}KAFKA_BOOTSTRAP": via})
             else:
                 self._tell(part, {f"{PREFIX[part]}REDIS_URL": f"redis://{via}/0"})
-        if of_kafka:
+        if of_kafka or kafka:
             known = self.home.ports
             broker = LinkedBroker(
                 self.home.folder / "kafka",
                 of_kafka,
+                kafka,
                 port=known["kafka"],
                 controller_port=known["kafka controller"],
             )

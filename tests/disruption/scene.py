@@ -9,7 +9,7 @@ from pathlib import Path
 
 import redis
 from alerts_job import SECRET, Receiver
-from disruption.checker import RECOVERY_S, Reader, assert_holds
+from disruption.checker import RECOVERY_S, Reader, assert_holds, assert_read
 from disruption.rig import PACE, Rig
 from disruption.sketched import define_sketched
 from equality import await_load, begin
@@ -19,6 +19,8 @@ from weir.clock import SystemClock
 FIRST_RESULT_S = 60.0 * PACE
 # A driver is up within ten seconds where nothing else runs; CI has two busy cores.
 PATIENCE_S = 300.0 * PACE
+# RELIABILITY 3: what a fault meets is warm, and it lasts at least so long.
+WARM_S, IMPACT_S = 15.0, 20.0
 # A keeper would bring a part back: its way down, and what others say of it, is no news.
 OF_ANY_FAULT = frozenset({"verdict"})
 ALARM = f"""
@@ -49,12 +51,14 @@ class Scene:
 
     Attributes:
         sketched: Whether the metric with all that can be counted is there, to be compared.
+        impact_s: How long what is watched lasts at least, before it is healed.
     """
 
     rig: Rig
     load: Load
     receiver: Receiver
     sketched: bool = False
+    impact_s: float = 0.0
 
     def define_alarm(self) -> None:
         """Define the rule that fires while the load flows, its metric and its channel."""
@@ -88,9 +92,10 @@ class Scene:
             redis_goes_back: Whether the fault takes Redis back in time.
             recovery_s: How long a new result, and then equal numbers, may take.
         """
-        logged = self.rig.errors()
+        logged, until_s = self.rig.errors(), SystemClock().monotonic_s() + self.impact_s
         with Reader(self.rig, self.load, redis_goes_back) as reader:
             yield reader
+            self.pass_time(until_s)
             self.heal()
             await_new_result(self.rig, recovery_s)
         self.load.pause()
@@ -106,6 +111,27 @@ class Scene:
             )
         finally:
             self.load.resume()  # the next test begins with a load, whatever this one found
+
+    @contextmanager
+    def read(self, errors: Iterable[str] = ()) -> Iterator[Reader]:
+        """Read during a fault after which the log is another one; check what was read and said.
+
+        Args:
+            errors: Events that this fault may log as errors.
+        """
+        logged = self.rig.errors()
+        with Reader(self.rig, self.load, may_fall=True) as reader:
+            yield reader
+        assert_read(self.rig, reader, errors={*errors, *OF_ANY_FAULT}, before=logged)
+
+    def pass_time(self, until_s: float) -> None:
+        """Return at a moment of the monotonic clock; the load flows."""
+        clock = SystemClock()
+        left_s = until_s - clock.monotonic_s()
+        if left_s > 0:
+            self.rig.wait_until(
+                lambda: clock.monotonic_s() >= until_s, "the time to pass", left_s + 30
+            )
 
     def heal(self) -> None:
         """Disarm everything, let everything pass, and start what has ended."""
@@ -148,11 +174,13 @@ def scene(
     *,
     links: Iterable[str] = (),
     settings: dict[str, dict[str, str]] | None = None,
-    load: dict[str, float] | None = None,
+    load: Mapping[str, float] | None = None,
     kind: type[Load] = Load,
     mutants: Mapping[str, str] | None = None,
+    kafka: Mapping[str, str] | None = None,
+    lasting: bool = True,
 ) -> Iterator[Scene]:
-    """Yield a running stack under load; all of it ends with the block.
+    """Yield a running stack under load, 500 events/s; all of it ends with the block.
 
     Args:
         folder: Where everything of it is kept.
@@ -162,6 +190,8 @@ def scene(
         load: What differs from the usual load, by attribute.
         kind: The load's class.
         mutants: By service, a mutant; "" for none.
+        kafka: What the broker's `server.properties` says besides.
+        lasting: Whether it is warm before anything is broken, and faults last; see `IMPACT_S`.
     """
     quiet = {"WEIR_ALERTS_OWN_RULES": "false"}
     shards = {"WEIR_ANALYTICS_SHARDS": "2"}
@@ -171,16 +201,18 @@ def scene(
         "panes": shards | given.get("panes", {}),
         "alerts": quiet | given.get("alerts", {}),
     }
-    rig = Rig(folder, seed, links=links, settings=settings, mutants=mutants)
+    rig = Rig(folder, seed, links=links, settings=settings, mutants=mutants, kafka=kafka)
     receiver = Receiver()
     try:
         rig.start()
         begin(rig, seed)
         running = kind(rig.ingest_url, rig.key, str(seed))
-        for name, value in {"batch": 20, "bad": 1, **(load or {})}.items():
+        for name, value in {"batch": 50, "bad": 1, **(load or {})}.items():
             setattr(running, name, value)
         with running:
-            yield Scene(rig, running, receiver)
+            here = Scene(rig, running, receiver, impact_s=IMPACT_S if lasting else 0.0)
+            here.pass_time(SystemClock().monotonic_s() + (WARM_S if lasting else 0.0))
+            yield here
     finally:
         rig.stop()
         receiver.close()

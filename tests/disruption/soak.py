@@ -379,6 +379,7 @@ def main(arguments: list[str]) -> int:
         settings={"panes": {"WEIR_ANALYTICS_HORIZON_MS": str(HORIZON_MS)}},
         load={"batch": int(RATE * EVERY_S)},
         kind=SoakLoad,
+        lasting=False,
     ) as here:
         here.define_alarm()
         found = Soak(here, minutes, seed).run()

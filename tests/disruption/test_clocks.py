@@ -10,22 +10,19 @@ itself, which nothing can be held against.
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import redis
+from disruption.alarm import await_evaluated, beats_of
 from disruption.brokers import SecondBroker, grow, log_ends, second_broker
 from disruption.checker import RECOVERY_S
 from disruption.faults import await_batches, bites, judged, needs, recovery_s, with_mutant
 from disruption.rig import INTERRUPTED, Rig
 from disruption.scene import PATIENCE_S, Scene, await_new_result, scene
-from weir import names
 from weir.clock import SystemClock
 
 pytestmark = [pytest.mark.stack, pytest.mark.disruption, pytest.mark.timeout(3600)]
@@ -191,21 +188,3 @@ def is_off(rig: Rig, part: str, by_s: int) -> bool:
     """Return whether the heartbeat of a part was written by such a clock."""
     at_s = [beat["at_ms"] / 1000 for beat in beats_of(rig, part)]
     return any(abs(one - time.time() - by_s) < NEAR_S for one in at_s)
-
-
-def await_evaluated(rig: Rig, through_ms: int) -> None:
-    """Return once rules were evaluated up to a time of the log."""
-
-    def is_evaluated() -> bool:
-        told = [beat["detail"].get("evaluated_ms") for beat in beats_of(rig, "alerts")]
-        return any(one is not None and one > through_ms for one in told)
-
-    rig.wait_until(is_evaluated, "rules evaluated after the step", RECOVERY_S)
-
-
-def beats_of(rig: Rig, part: str) -> list[dict[str, Any]]:
-    """Return the heartbeats of a part."""
-    client: Any = redis.Redis.from_url(rig.redis_url)
-    beats = [client.get(key) for key in client.keys(names.part_key(part, "*"))]
-    client.close()
-    return [json.loads(beat) for beat in beats if beat]

@@ -17,6 +17,7 @@ from disruption.scene import (
     await_new_result,
     processed_through_ms,
 )
+from disruption.test_crash_points import die_and_lose_the_tail_of_redis
 from equality import edit_load
 from weir.clock import SystemClock
 
@@ -48,6 +49,7 @@ def test_every_crash_point(here: Scene, seed: int, action: str, turn: int) -> No
     chance = random.Random(f"{seed}-{action}-{turn}")  # noqa: S311
     errors = OF_RAISE if action == "raise" else ()
     here.define_sketched()
+    here.load.batch = 50  # 500 events/s
     # What is counted again hides what was wrong: so all is compared before that.
     with here.watched(errors):
         for part, points in (("ingest", INGEST), ("panes", ENGINE), ("alerts", ALERTS)):
@@ -58,6 +60,9 @@ def test_every_crash_point(here: Scene, seed: int, action: str, turn: int) -> No
             await_recovery(here)
         here.more(100)
     with here.watched(errors, redis_goes_back=True):
+        if action == "kill":
+            die_and_lose_the_tail_of_redis(here)
+            await_recovery(here)
         here.rig.kill("panes")
         here.wipe()
         strike(here, "panes", f"C11:{action}@1")
@@ -72,6 +77,7 @@ def strike(here: Scene, part: str, fail: str) -> None:
     rig.forget(fail)
     if part == "alerts":
         await_end_of_alarm(here)
+    told = len(here.receiver.bodies)
     rig.kill(part)
     if fail.startswith("C11"):
         edit_load(rig)
@@ -81,11 +87,23 @@ def strike(here: Scene, part: str, fail: str) -> None:
     rig.wait_until(lambda: rig.has_bitten(fail), f"{part} at {fail}", PATIENCE_S)
     if ":kill@" in fail:
         rig.await_end(part, PATIENCE_S)
+    if part == "alerts":
+        await_message(here, told)
+    if ":kill@" in fail:
         return
     # Nobody starts it with the order again, where an error has ended it.
     rig.arm(part)
     if part == "panes":
         await_recovery(here)
+
+
+def await_message(here: Scene, told: int) -> None:
+    """C12: what was due is sent by whoever starts next, and what is sent again has one key."""
+    here.heal()
+    here.rig.wait_until(lambda: here.receiver.bodies[told:], "the message", FIRST_RESULT_S)
+    firing = [body for body in here.receiver.bodies[told:] if body["kind"] == "firing"]
+    assert firing, f"that it fires must be sent, got {here.receiver.bodies[told:]}"
+    assert len({body["dedup_key"] for body in firing}) == 1
 
 
 def await_end_of_alarm(here: Scene) -> None:

@@ -5,11 +5,11 @@ They share a stack with the crash points; each asserts that its fault has bitten
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from disruption.alarm import settle_alarm
+from disruption.checkpoints import cut_newest, put_back
 from disruption.proxy import Conditions
 from disruption.rig import INTERRUPTED
 from disruption.scene import FIRST_RESULT_S, PATIENCE_S, Scene, await_new_result
@@ -84,36 +84,6 @@ def test_the_checkpoint_is_lost_truncated_or_old(here: Scene) -> None:
             await_new_result(here.rig)
 
 
-def settle_alarm(here: Scene) -> int:
-    """Wait until the alarm fires for good; return how many messages there were until then."""
-    here.load.resume()
-    here.rig.wait_until(lambda: is_firing(here), "the alarm", FIRST_RESULT_S)
-    return len(here.receiver.bodies)
-
-
-def is_firing(here: Scene) -> bool:
-    """Return whether the last word on the alarm is that it fires, for good."""
-    last = here.receiver.bodies[-1:]
-    return (
-        bool(last)
-        and last[0]["kind"] in ("firing", "confirmed")
-        and (last[0]["verdict"] == "confirmed")
-    )
-
-
 def verdicts_from(here: Scene, count: int) -> list[str]:
     """Return the verdicts of the starts after the first `count`."""
     return [line["verdict"] for line in here.rig.lines("panes", "reconciled")[count:]]
-
-
-def cut_newest(folder: Path) -> None:
-    """Cut the newest file of a folder in half, as a full disk or a power cut leaves it."""
-    newest = max((p for p in folder.iterdir() if p.name.isdigit()), key=lambda p: int(p.name))
-    text = newest.read_bytes()
-    newest.write_bytes(text[: len(text) // 2])
-
-
-def put_back(folder: Path, kept: Path) -> None:
-    """Put an old copy in a folder's place."""
-    shutil.rmtree(folder)
-    shutil.copytree(kept, folder)

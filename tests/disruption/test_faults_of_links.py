@@ -1,0 +1,95 @@
+"""D17 of RELIABILITY 3: a link that is silent or resets, a network that loses packets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from disruption.faults import RED_S, bites, broken, needs, root, with_mutant
+from disruption.network import await_sockets, ip_tool, iptables, losing, own_network, sockets
+from disruption.proxy import Conditions
+from disruption.rig import INTERRUPTED
+from disruption.scene import PATIENCE_S, Scene, await_new_result
+from weir.clock import SystemClock
+
+pytestmark = [pytest.mark.stack, pytest.mark.disruption, pytest.mark.timeout(3600)]
+
+# RELIABILITY 3: longer than any call of Weir waits; a mutant has shown itself long before.
+SILENCE_S = 90.0
+OF_A_MUTANT_S = 12.0
+# `spark.python.worker.idleTimeoutSeconds` of the engine's session.
+KILLED_AFTER_S = 60.0
+LINKS = (
+    *("panes-redis", "dashboard-redis", "alerts-redis"),
+    *("ingest-kafka", "panes-kafka", "dashboard-kafka", "alerts-kafka"),
+)
+
+
+@with_mutant("call_without_timeout")
+def test_a_link_swallows_what_is_sent(tmp_path: Path, seed: int, mutant: str) -> None:
+    """D17: both ways, one way, resets: every call times out, and sockets come back.
+
+    A worker that waits without end is killed by Spark after a minute: what goes on only by
+    that has not timed out itself, so Weir has no longer than its mutant, at any pace.
+    """
+    recovers_s = min(RED_S, KILLED_AFTER_S - 5)
+    links = ("panes-redis",) if mutant else LINKS
+    with broken(tmp_path, seed, mutant, links=links, errors=(INTERRUPTED,)) as here:
+        rig = here.rig
+        here.more(200)
+        await_new_result(rig)
+        silence_s = OF_A_MUTANT_S if mutant else SILENCE_S
+        swallow(here, "panes-redis", frozenset({"down"}), silence_s)
+        await_new_result(rig, recovers_s)
+        # What waits after a silence is counted by more of Spark's workers than a quiet start
+        # has, each with its connections; whoever leaves some open does so at each of seven.
+        before = sockets(rig)
+        for name in links:
+            swallow(here, name, frozenset({"up", "down"}), silence_s)
+            rig.revive()  # the alerts job ends where Kafka answers nothing, and is started again
+            await_new_result(rig, recovers_s)
+        for name in () if mutant else links:
+            rig.links[name].now = Conditions(lose_share=0.2)
+            here.more(50)
+            rig.links[name].heal()
+            rig.links[name].reset()
+        await_new_result(rig, recovers_s)
+        await_sockets(rig, before)
+
+
+def swallow(here: Scene, name: str, ways: frozenset[str], silence_s: float) -> None:
+    """Have a link lose all that is sent for some time; assert that something was."""
+    link, clock = here.rig.links[name], SystemClock()
+    lost, until_s = link.swallowed, clock.monotonic_s() + silence_s
+    link.now = Conditions(swallowed=ways)
+    here.rig.wait_until(
+        lambda: clock.monotonic_s() > until_s, f"the end of the silence of {name}", 2 * silence_s
+    )
+    link.heal()
+    bites(link.swallowed > lost, f"bytes lost on {name}")
+
+
+SHARE, IMPACT_S = 0.2, 60.0
+# TCP sends again what was lost: fewer were not a lossy network.
+LEAST_LOST = 500
+
+
+def test_every_fifth_packet_is_lost(tmp_path: Path, seed: int) -> None:
+    """D17: events are taken and counted meanwhile, if slowly; afterwards all is as before."""
+    needs(root_to_make_a_network=root, iptables=iptables, ip=ip_tool)
+    with own_network(), broken(tmp_path, seed, "", errors=(INTERRUPTED,)) as here:
+        rig, clock = here.rig, SystemClock()
+        here.more(200)
+        await_new_result(rig)
+        before, until_s = sockets(rig), clock.monotonic_s() + IMPACT_S
+        acknowledged = here.load.acknowledged
+        with losing(SHARE) as dropped:
+            rig.wait_until(lambda: clock.monotonic_s() > until_s, "the loss", 2 * IMPACT_S)
+            bites(here.load.acknowledged > acknowledged, "events that were taken meanwhile")
+            await_new_result(rig, PATIENCE_S)
+            lost = dropped()
+        bites(lost > LEAST_LOST, "lost packets")
+        print(f"{lost} packets were lost")  # noqa: T201
+        rig.revive()
+        await_new_result(rig)
+        await_sockets(rig, before)
