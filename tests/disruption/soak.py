@@ -243,7 +243,7 @@ class Soak:
             "edits": self.edits,
             "restarts": self.restarts,
             "comparisons": self.comparisons,
-            "values_compared": seen.compared,
+            "panes_compared": seen.compared,
             "mismatches": len(seen.mismatches),
         }
         say(told)
@@ -316,7 +316,7 @@ class Soak:
                 break
             time.sleep(1)
         seen.difference += ledger
-        seen.compared += compared.points + whole.points
+        seen.compared = max(seen.compared, len(kept) + len(groups))
         seen.mismatches += wrong
 
     def _judge_engine(self) -> None:

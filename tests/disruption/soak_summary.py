@@ -136,6 +136,7 @@ def rows(seen: Seen) -> list[Row]:
         _memory(seen),
         _pieces(seen),
         _dedup(seen),
+        _redis_keys(seen),
         _redis(seen),
         _alerts(seen),
     ]
@@ -268,8 +269,19 @@ def _dedup(seen: Seen) -> Row:
     )
 
 
+def _redis_keys(seen: Seen) -> Row:
+    """Judge what a key holds: a pane that never stops growing shows long before `keep` is full."""
+    return _level(
+        seen,
+        "Redis bytes a key are flat",
+        ("bytes_per_key",),
+        (WARM_MIN, "parts are warm"),
+        (PIECES_SHARE, 0.0),
+    )
+
+
 def _redis(seen: Seen) -> Row:
-    figure, names = "Redis memory and keys are flat", ("redis_bytes", "redis_keys", "bytes_per_key")
+    figure, names = "Redis memory and keys are flat", ("redis_bytes", "redis_keys")
     what = "keep is full, and the day for which Redis holds a pane beyond it,"
     return _level(seen, figure, names, (seen.keep_min, what), (FLAT_SHARE, 1.0))
 

@@ -58,10 +58,10 @@ def failed(seen: Seen) -> list[str]:
 
 
 def test_a_good_run_passes_in_every_row() -> None:
-    """All ten rows are told, and judged."""
+    """All eleven rows are told, and judged."""
     found = rows(good())
-    assert len(found) == 10
-    assert [row.passes for row in found] == [True] * 10
+    assert len(found) == 11
+    assert [row.passes for row in found] == [True] * 11
     assert passes(found)
 
 
@@ -119,6 +119,7 @@ def test_memory_may_grow_by_a_hundredth_an_hour(share: float, is_right: bool) ->
     [
         *((name, "sockets, threads", 0.05, 0.5) for name in PIECES_OF),
         ("dedup_bytes", "dedup is flat", 0.1, 0.5),
+        ("bytes_per_key", "Redis bytes a key", 0.01, 0.2),
         ("redis_bytes", "Redis memory", 0.01, 0.2),
         ("redis_keys", "Redis memory", 0.01, 0.2),
     ],
@@ -172,7 +173,7 @@ def test_a_short_run_says_what_it_cannot_tell() -> None:
     """Neither growth nor levels are judged within five minutes; each says why."""
     found = {row.figure: row for row in rows(good(minutes=5, keep_min=31 * HOUR))}
     silent = [row for row in found.values() if row.passes is None]
-    assert len(silent) == 4
+    assert len(silent) == 5
     assert all(row.value["why"] for row in silent)
     assert silent[-1].value["why"] == (
         "judged from 3720 minutes on: keep is full, and the day for which Redis holds a pane "
