@@ -14,6 +14,7 @@ import growth
 import marks
 import phases
 import pytest
+from bars import Reached, judge
 from weir.event import placed
 from weir.sketches import HLL_LG_K
 from workload import Drawn, Truth, check, draw, record_of, recount, wanted
@@ -153,6 +154,19 @@ class TestProfile:
         assert sum(found.values()) == pytest.approx(130 / 1e6)
         assert found["parse, match, aggregate"] == pytest.approx(20 / 1e6)
         assert phases.phases_of(batch, steps[:-1]) is None
+        known = {*found, *phases.AROUND.values()}
+        assert known == phases.BUDGET_MS.keys(), "each phase has a budget, and no other"
+
+    def test_a_phase_beyond_its_budget_misses_its_bar(self) -> None:
+        """And only that; the budgets leave two fifths of P3's median to all other parts."""
+        assert 1.5 * sum(phases.BUDGET_MS.values()) <= 0.65 * 800
+        ms = {phase: {"p50": float(budget)} for phase, budget in phases.BUDGET_MS.items()}
+        ms["commit to Redis"] = {"p50": 25.1}
+        told = phases.bars({"ms": ms, "all of foreachBatch": {"p99": 500.0}})
+        verdicts = {one["what"]: judge(one["reach"], one["got"]).reached for one in told}
+        missed = [what for what, reached in verdicts.items() if reached is Reached.MISSED]
+        assert missed == ["commit to Redis"]
+        assert set(verdicts.values()) == {Reached.MISSED, Reached.YES}
 
 
 PER_CPU_S = {
