@@ -14,7 +14,7 @@ from weir.definitions.kinds import KINDS
 from weir_cli.__main__ import main, parser
 from weir_cli.commands import COMMANDS
 from weir_cli.commands.jobs import ended_with
-from weir_cli.commands.query import condition, lines_of
+from weir_cli.commands.query import condition, how_old, lines_of
 from weir_cli.completing import SHELLS, WRITTEN, words_of
 from weir_cli.exits import MEANINGS, UsageError
 from weir_cli.following import line_of
@@ -128,6 +128,27 @@ def test_an_answer_as_a_table() -> None:
     assert lines_of({"series": [], "t_ms": []}) == [
         "no series: no event of this metric in that time"
     ]
+
+
+@pytest.mark.parametrize(
+    ("fresh", "words"),
+    [
+        ({"status": "live", "since_ms": None, "part": None}, None),
+        ({}, None),
+        (
+            {"status": "stale", "since_ms": 1_800_000_000_000, "part": "panes"},
+            "the numbers are stale since 2027-01-15 08:00:00Z, because of panes",
+        ),
+        ({"status": "behind", "since_ms": None, "part": None}, "the numbers are behind"),
+        (
+            {"status": "rebuilding", "since_ms": None, "part": None, "progress": 0.625},
+            "the numbers are being counted again, 62% done; some are missing until then",
+        ),
+    ],
+)
+def test_since_when_numbers_are_old(fresh: dict[str, object], words: str | None) -> None:
+    """Told where they are; of live ones, and where nobody says, nothing is."""
+    assert how_old(fresh) == words
 
 
 def test_how_far_a_job_is() -> None:

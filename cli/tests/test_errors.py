@@ -13,6 +13,8 @@ from .conftest import Command
 from .serving import serving
 
 NOT_COUNTED = {"code": "not_counted_yet", "message": "events up to 7 are not counted yet"}
+STALE = {"status": "stale", "since_ms": 1_800_000_000_000, "part": "panes"}
+OLD = "weir: the numbers are stale since 2027-01-15 08:00:00Z, because of panes\n"
 NEWER = {"code": "not_available", "message": "a newer release has written weir.alerts"}
 
 
@@ -142,3 +144,22 @@ class TestJson:
         told = json.loads(written)["error"]
         assert (told["code"], told["errors"]) == ("usage", [])
         assert errors.endswith(f"weir: {told['message']}\n")
+
+
+class TestOldNumbers:
+    def test_a_table_is_followed_by_how_old_it_is(self, tmp_path: Path) -> None:
+        """On standard error: what reads the table is not disturbed."""
+        answer = {"series": [], "t_ms": [], "notes": [], "fresh": STALE}
+        with serving((200, answer, {})) as answers:
+            said, errors = command(tmp_path, answers.url).do("query", "orders", "rate")
+        assert said.startswith("no series")
+        assert errors == OLD
+
+    def test_so_is_what_comes_as_csv(self, tmp_path: Path) -> None:
+        """The lines have no place for it; the dashboard tells it beside them."""
+        notes = [{"code": "capped", "message": "more series than the metric keeps"}]
+        beside = {"Weir-Fresh": json.dumps(STALE), "Weir-Notes": json.dumps(notes)}
+        with serving((200, "time,value\n", beside)) as answers:
+            said, errors = command(tmp_path, answers.url).do("query", "orders", "rate", "--csv")
+        assert said == "time,value\n"
+        assert errors == f"weir: more series than the metric keeps\n{OLD}"

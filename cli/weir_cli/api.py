@@ -15,7 +15,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
@@ -53,11 +53,13 @@ class Answer:
         status: HTTP status.
         body: The decoded JSON; text if it was none.
         retry_after_s: When it asks to come again; None if it does not say.
+        beside: What an answer as lines tells of all of it: `fresh` and `notes`, where it does.
     """
 
     status: int
     body: Any
     retry_after_s: float | None = None
+    beside: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_ok(self) -> bool:
@@ -181,7 +183,8 @@ class Api:
         """Return what is answered, also a refusal, once all of it has come."""
         try:
             with self._opener.open(request, timeout=TIMEOUT_S) as response:
-                return Answer(response.status, _decoded(response.read())), "answered"
+                told = _beside(response.headers)
+                return Answer(response.status, _decoded(response.read()), beside=told), "answered"
         except urllib.error.HTTPError as error:
             with error:
                 again_s = _seconds(error.headers.get("Retry-After"))
@@ -203,6 +206,12 @@ def _pause_s(own_s: float, answer: Answer | None) -> float:
 def _seconds(text: str | None) -> float | None:
     """Return a `Retry-After` in seconds; a date, as proxies may send it, is passed over."""
     return float(text) if text and text.isascii() and text.isdigit() else None
+
+
+def _beside(headers: Mapping[str, str]) -> dict[str, Any]:
+    """Return what header fields tell of an answer as lines; those that are not there are left."""
+    told = {name: headers.get(f"Weir-{name.title()}") for name in ("fresh", "notes")}
+    return {name: _decoded(text.encode()) for name, text in told.items() if text is not None}
 
 
 def _decoded(text: bytes) -> Any:

@@ -134,15 +134,33 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _tell(asked: argparse.Namespace, answer: Answer) -> None:
+    if asked.json:
+        say_json(answer.body)
+        return
     if asked.csv:
         sys.stdout.write(answer.body)
-    elif asked.json:
-        say_json(answer.body)
     else:
         for line in lines_of(answer.body):
             say(line)
-        for note in answer.body.get("notes") or []:
-            complain(note["message"])
+    about = answer.beside if asked.csv else answer.body
+    for note in about.get("notes") or []:
+        complain(note["message"])
+    if (old := how_old(about.get("fresh") or {})) is not None:
+        complain(old)
+
+
+def how_old(fresh: dict[str, Any]) -> str | None:
+    """Return since when numbers are old, in words; None if they are not, or nobody says."""
+    status, since_ms = fresh.get("status", "live"), fresh.get("since_ms")
+    if status == "live":
+        return None
+    if status == "rebuilding":
+        done = fresh.get("progress")
+        share = f", {done:.0%} done" if done is not None else ""
+        return f"the numbers are being counted again{share}; some are missing until then"
+    since = f" since {instant(since_ms)}" if since_ms is not None else ""
+    part = f", because of {fresh['part']}" if fresh.get("part") else ""
+    return f"the numbers are {status}{since}{part}"
 
 
 def lines_of(answer: dict[str, Any]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from weir_dashboard.api.exports import as_csv, as_ndjson
+from weir_dashboard.api.exports import as_csv, as_ndjson, beside
 
 
 def answer(**columns: Any) -> dict[str, Any]:
@@ -32,7 +32,19 @@ def test_a_list_has_a_line_a_text() -> None:
         "1970-01-01T00:00:10+00:00,'=eu,'=1+1,5,4,6,9,f",
         "1970-01-01T00:00:10+00:00,'=eu,b,4,4,4,9,f",
         "1970-01-01T00:00:10+00:00,'=eu,,,0,2,9,f",
+        "1970-01-01T00:00:20+00:00,'=eu,,,,,,p",
     ]
     first, second = map(json.loads, as_ndjson(found).splitlines())
     assert first["items"][0] == ["=1+1", 5, 4, 6]
     assert second["items"] is None
+
+
+def test_what_is_about_all_of_it_stands_beside() -> None:
+    """How fresh, what is to be known, and how much was corrected, in what a header may hold."""
+    found = answer(value=[1.0, 1.0])
+    found |= {"fresh": {"status": "stale"}, "notes": [{"message": "é"}], "corrections": [{}, {}]}
+    assert beside(found) == {
+        "Weir-Fresh": '{"status":"stale"}',
+        "Weir-Notes": '[{"message":"\\u00e9"}]',
+        "Weir-Corrections": "2",
+    }

@@ -65,6 +65,8 @@ class TestQuery:
             answer = http.post("/query", json=asked(name), headers={"accept": "text/csv"})
         assert answer.headers["content-type"].startswith("text/csv")
         assert ",'=SUM(A1),1.0,1.0,1.0,1,p" in answer.text
+        assert json.loads(answer.headers["weir-fresh"])["status"] in ("live", "stale")
+        assert json.loads(answer.headers["weir-notes"]) == []
 
     def test_ndjson_has_a_line_a_point(
         self, running: Any, engine: Any, metric: tuple[str, int]

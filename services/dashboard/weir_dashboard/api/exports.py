@@ -13,6 +13,20 @@ from weir.live import Answer
 
 # A spreadsheet takes text that begins so for a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# What of an answer is about all of it, and so on no line.
+BESIDE = {"Weir-Fresh": "fresh", "Weir-Notes": "notes", "Weir-Corrections": "corrections"}
+
+
+def beside(answer: Answer) -> dict[str, str]:
+    """Return the header fields of an answer as lines: how fresh it is, and what is to be known.
+
+    Each is the member of the answer as JSON, in ASCII, as a header must be; of corrections only
+    how many there are, since there may be hundreds.
+    """
+    told: dict[str, Any] = {field: answer[name] for field, name in BESIDE.items() if name in answer}
+    if "Weir-Corrections" in told:
+        told["Weir-Corrections"] = len(told["Weir-Corrections"])
+    return {field: json.dumps(value, separators=(",", ":")) for field, value in told.items()}
 
 
 def as_csv(answer: Answer) -> bytes:
@@ -37,8 +51,10 @@ def _cells(point: Mapping[str, Any]) -> Iterator[list[Any]]:
     """Return the value with its ends; of a list each text with those of its own."""
     if "items" not in point:
         yield [point.get(name) for name in ("value", "low", "high")]
-    for text, *cells in point.get("items") or ():
-        yield [_safe(text), *cells]
+    elif point["items"] is None:
+        yield [""] * 4  # not known, which is another thing than an empty list
+    else:
+        yield from ([_safe(text), *cells] for text, *cells in point["items"])
 
 
 def as_ndjson(answer: Answer) -> bytes:

@@ -13,7 +13,7 @@ from weir.position import parse_position
 from weir.problems import ProblemError, Reason
 from weir.query.model import Query
 
-from weir_dashboard.api.exports import as_csv, as_ndjson
+from weir_dashboard.api.exports import as_csv, as_ndjson, beside
 from weir_dashboard.api.read_models import Answer
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
@@ -44,12 +44,16 @@ class Asked(Query):
 async def query(
     request: Request, body: Asked, here: Here, caller: Who, accept: Annotated[str, Header()] = "*/*"
 ) -> Any:
-    """Answer a query; with `after`, once those events are counted (at most 10 s)."""
+    """Answer a query; with `after`, once those events are counted (at most 10 s).
+
+    As lines, what is about all of it stands in the header fields `Weir-Fresh`, `Weir-Notes` (as
+    in JSON) and `Weir-Corrections` (how many).
+    """
     answer = await while_there(request, _answered(here, caller, body))
     wanted = next((kind for kind in EXPORTS if kind in accept), None)
     if wanted is None:
         return answer
-    return Response(EXPORTS[wanted](answer), media_type=wanted)
+    return Response(EXPORTS[wanted](answer), media_type=wanted, headers=beside(answer))
 
 
 async def _answered(here: Context, caller: Caller, body: Asked) -> dict[str, Any]:
