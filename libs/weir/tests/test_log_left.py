@@ -34,7 +34,8 @@ class TestLogLeft:
     def test_by_age_a_record_lives_as_long_as_it_is_kept(self) -> None:
         """What has waited four hours of a day is there for twenty more."""
         found = log_left([log()], DAY, NOW_MS)
-        assert found == LogLeft(3, 20 * HOUR_MS, 24 * HOUR_MS, NOW_MS - 10 * HOUR_MS)
+        oldest_ms, waiting = NOW_MS - 10 * HOUR_MS, 40_000
+        assert found == LogLeft(3, 20 * HOUR_MS, 24 * HOUR_MS, oldest_ms, waiting)
 
     def test_by_size_it_lives_until_so_many_have_come(self) -> None:
         """60,000 older ones go first, at 10,000 an hour, if the partition is full."""
@@ -43,6 +44,15 @@ class TestLogLeft:
         assert log_left([log()], size, NOW_MS).kept_ms == pytest.approx(10 * HOUR_MS, abs=1)
         # Nothing has been deleted yet, so how much fits is not known.
         assert log_left([log(oldest=0)], size, NOW_MS).ms == 20 * HOUR_MS
+
+    @pytest.mark.parametrize(
+        ("position", "waiting"),
+        [(1_100_000, 0), (1_099_999, 1), (999_000, 100_000), (1_100_001, 100_000)],
+    )
+    def test_how_many_wait(self, position: int, waiting: int) -> None:
+        """None at the end; of what is gone nothing; of a log that was made anew all."""
+        both = [log(position=position), log(partition=4)]
+        assert log_left(both, DAY, NOW_MS).waiting == waiting + 40_000
 
     @pytest.mark.parametrize(
         ("changes", "left"),
@@ -63,7 +73,7 @@ class TestLogLeft:
         """Without a retention there is nothing to be told, but for what is gone already."""
         assert log_left([log()], Retention(None, None), NOW_MS).ms is None
         assert log_left([log(position=0)], Retention(None, None), NOW_MS).ms == 0
-        assert log_left([], DAY, NOW_MS) == LogLeft()
+        assert log_left([], DAY, NOW_MS) == LogLeft(waiting=0)
 
     @given(st.lists(st.integers(0, 24 * HOUR_MS), min_size=1, max_size=6))
     def test_the_partition_that_is_nearest_to_a_loss_is_told(self, waits: list[int]) -> None:

@@ -65,12 +65,14 @@ class LogLeft:
         ms: For how long its first uncounted record is kept; 0 if some are gone; None: for ever.
         kept_ms: How long a record is kept that is appended now; None: for ever.
         oldest_ms: When the oldest record of the log was appended; None if it is empty.
+        waiting: How many records that are there the reader has not counted; None: not known.
     """
 
     partition: int | None = None
     ms: int | None = None
     kept_ms: int | None = None
     oldest_ms: int | None = None
+    waiting: int | None = None
 
 
 def log_left(partitions: Iterable[PartitionLog], retention: Retention, now_ms: int) -> LogLeft:
@@ -85,7 +87,14 @@ def log_left(partitions: Iterable[PartitionLog], retention: Retention, now_ms: i
         ms=first_ms,
         kept_ms=min((ms for ms in kept if ms is not None), default=None),
         oldest_ms=min((ms for ms in ages if ms is not None), default=None),
+        waiting=sum(map(_waiting, logs)),
     )
+
+
+def _waiting(log: PartitionLog) -> int:
+    """Return how many records of a partition are not counted; of one that was made anew, all."""
+    first = log.oldest if log.position > log.end else max(log.position, log.oldest)
+    return log.end - first
 
 
 def left_ms(log: PartitionLog, retention: Retention, now_ms: int) -> int | None:

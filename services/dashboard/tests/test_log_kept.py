@@ -166,6 +166,7 @@ class TestWithoutDriver:
         assert log.held().left_ms == 3_000_000
         assert log.held().kept_ms == HOUR_MS
         assert log.held().warning is None
+        assert log.waiting() == 10
         clock.advance(2_400_000)
         log.look()
         assert log.held().left_ms == 600_000

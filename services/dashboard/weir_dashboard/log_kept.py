@@ -61,6 +61,10 @@ class LogKept:
         """Return for how long the log holds what is not counted, and the warning if it is soon."""
         return log_held(self._left())
 
+    def waiting(self) -> int | None:
+        """Return how many records were not counted when last looked at; None: not known."""
+        return self._seen.waiting if self._seen is not None and not self._is_blind else None
+
     def start(self) -> None:
         """Begin to look."""
         threading.Thread(target=self._run, name="log-kept", daemon=True).start()

@@ -41,7 +41,8 @@ async def status(here: Here) -> Status:
         fresh=Fresh.model_validate(fresh.body()),
         holding=Holding.model_validate(asdict(why)) if why is not None else None,
         lag=Lag(
-            records=detail.get("lag_records") if detail else None,
+            # Without a driver what lies behind where the last one was, ticks among it.
+            records=detail.get("lag_records") if detail else here.log.waiting(),
             ms=max(0, now_ms - through_ms) if through_ms is not None else None,
         ),
         log=LogHeld.model_validate(asdict(here.log.held())),
