@@ -28,6 +28,7 @@ from .conftest import settings_for
 
 AUDIT: dict[str, Any] = {"job": "audit"}
 ERASE: dict[str, Any] = {"job": "erase", "subject_hash": "a" * 64}
+DAY_MS = 24 * 3_600_000
 HELD = {"topic_id": "events", "offsets": {"0": 10}}
 
 
@@ -189,6 +190,23 @@ def test_an_erasure_that_was_deleted_on_the_way_ends_as_done(world: World) -> No
     (report,) = world.log.fold.jobs.values()
     assert report.state is JobState.DONE
     assert report.facts == HELD
+
+
+def test_an_audit_nobody_asks_for_has_its_turn_once_a_day(world: World) -> None:
+    """Not before there is a metric; then after a day, and no sooner than a day later again."""
+    world.clock.advance(DAY_MS)
+    assert world.slices(3) == []
+    metric = {"kind": "metric", "name": "amount", "events": {"type": "t"}, "aggregates": ["count"]}
+    world.log.add(put_record(Edit("acme", "metric", "amount", None, "t", 0), json.dumps(metric)))
+    world.clock.advance(60_000)
+    first = world.slices(6)
+    assert (len(first), len(set(first))) == (3, 1), "one audit, of three slices"
+    first = [*first]
+    world.clock.advance(DAY_MS - 60_000)
+    assert world.slices(6) == []
+    world.clock.advance(120_000)
+    again = world.slices(6)
+    assert (len(again), len({*again, *first})) == (3, 2)
 
 
 class TestAttempts:
