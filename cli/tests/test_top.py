@@ -87,6 +87,18 @@ class TestWhatIsShown:
             "orders rate  5      provisional  ▂█",
         ]
 
+    def test_an_estimate_has_its_ends(self) -> None:
+        """Between which the exact value lies; an exact one has none to tell."""
+        series = ANSWER["series"][0]
+        for low, high, shown in ((4.5, 6.0, "5 (4.5 to 6)"), (5.0, 5.0, "5")):
+            ends = {"low": [1.0, low, 2.0], "high": [1.0, high, 2.0]}
+            answer = {**ANSWER, "series": [{**series, **ends}]}
+            state = folded([*FRAMES, {**FRAMES[3], "answer": answer}])
+            line = lines_of(state, width=120, height=40)[-1]
+            assert line.split("  ")[1].strip() == shown
+            (metric,) = told(state)["metrics"]
+            assert (metric["value"], metric["low"], metric["high"]) == (5.0, low, high)
+
     def test_what_the_log_is_about_to_lose_comes_first(self) -> None:
         """As long as the dashboard says so; one of an older release says nothing of it."""
         said: dict[str, Any] = {"op": "pipeline", "key": "p1", "bottleneck": None, "parts": []}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from weir_cli.telling import columns, instant, printable, table
-from weir_cli.watched import ALERTS, PIPELINE, Watched, newest, values
+from weir_cli.watched import ALERTS, PIPELINE, Newest, Watched, newest, values
 
 SPARKS: Final = "▁▂▃▄▅▆▇█"
 STATE: Final = {"p": "provisional", "i": "incomplete", "r": "rebuilding", "n": "not kept"}
@@ -51,12 +51,14 @@ def told(state: Watched) -> dict[str, Any]:
 
 def _told(state: Watched, number: int) -> dict[str, Any]:
     asked, answer = state.asked[number], state.answer(number)
-    value, letter = (None, "") if answer is None else newest(answer)
+    found = Newest() if answer is None else newest(answer)
     return {
         "metric": asked["metric"],
         "aggregate": asked["aggregate"],
-        "value": value,
-        "state": letter,
+        "value": found.value,
+        "low": found.low,
+        "high": found.high,
+        "state": found.state,
         "refused": state.refused.get(number),
     }
 
@@ -123,11 +125,11 @@ def _metrics(state: Watched) -> list[str]:
         if answer is None:
             refused.append(f"{what}: unknown, {state.refused[number]}")
             continue
-        value, letter = newest(answer)
+        found = newest(answer)
         unit = f" {answer['metric'].get('unit') or ''}".rstrip()
-        rows.append(
-            [what, _number(value) + unit, STATE.get(letter, ""), spark(values(answer)[:-1])]
-        )
+        ends = f" ({_number([found.low, found.high])})" if found.is_estimate else ""
+        shown = _number(found.value) + unit + ends
+        rows.append([what, shown, STATE.get(found.state, ""), spark(values(answer)[:-1])])
     return [*(table(rows) if len(rows) > 1 else []), *refused]
 
 

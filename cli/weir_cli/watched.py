@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from weir.definitions.durations import format_duration
 from weir.live import apply
@@ -154,16 +154,37 @@ def _answer(state: Watched, frame: Mapping[str, Any]) -> Any:
     return {**before, "series": [*before["series"], *frame["answer"]["series"]]}
 
 
-def newest(answer: Mapping[str, Any]) -> tuple[float | None, str]:
-    """Return the newest value of an answer's first series, and its state as a letter.
+class Newest(NamedTuple):
+    """The newest value that is told of a metric.
+
+    Attributes:
+        value: None: not known.
+        low, high: The ends that hold the exact one; of an exact value they are the value.
+        state: As a letter; "" without a series.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    state: str = ""
+
+    @property
+    def is_estimate(self) -> bool:
+        """Whether the exact value may be another one."""
+        return self.low != self.high
+
+
+def newest(answer: Mapping[str, Any]) -> Newest:
+    """Return the newest value of an answer's first series.
 
     The last window of a live answer is still being filled: the one before it is told.
     """
     if not answer["series"]:
-        return None, ""
+        return Newest()
     series = answer["series"][0]
     at = max(0, len(series["value"]) - 2)
-    return series["value"][at], series["state"][at]
+    low, high = (series[name][at] if name in series else None for name in ("low", "high"))
+    return Newest(series["value"][at], low, high, series["state"][at])
 
 
 def values(answer: Mapping[str, Any]) -> list[float | None]:
