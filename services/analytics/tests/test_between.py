@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from weir.clock import SystemClock
-from weir_analytics.panes.between import Between, Pace, pause_s
+from weir.clock import ManualClock, SystemClock
+from weir_analytics.panes.between import IDLE_S, Between, Pace, pace_of, pause_s
+from weir_analytics.panes.lanes import next_size
 from weir_analytics.panes.turns import GivenUpError, Turns
 
 DEADLINE_S = 10.0
@@ -117,7 +118,52 @@ class TestBetween:
         thread.end()
 
 
+class Pauses(threading.Event):
+    """An event that is waited for so many times, for no time; then it is set."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.told: list[float] = []
+        self._count = count
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Note how long somebody would have waited."""
+        self.told.append(timeout or 0.0)
+        if len(self.told) >= self._count:
+            self.set()
+        return self.is_set()
+
+
 class TestPause:
+    @pytest.mark.parametrize(
+        ("per_s", "is_behind", "pace"),
+        [
+            (0.0, False, Pace.QUIET),
+            (0.9, False, Pace.QUIET),
+            (1.0, False, Pace.BUSY),
+            (9_000.0, False, Pace.BUSY),
+            (0.0, True, Pace.BEHIND),
+            (9_000.0, True, Pace.BEHIND),
+        ],
+    )
+    def test_how_much_slices_may_take(self, per_s: float, is_behind: bool, pace: Pace) -> None:
+        """All where only ticks come, half beside events, a tenth where numbers are old."""
+        assert pace_of(per_s, is_behind=is_behind) is pace
+
+    def test_live_counting_has_the_rest_after_each_round(self) -> None:
+        """As long as the slices of the round took, by half of the time; and where none was done."""
+        clock, turns = ManualClock(), Turns()
+        works = [Slices(lambda: clock.advance(200)), Slices(lambda: clock.advance(100))]
+        one = Between(cast("Any", None), works, turns, clock, lambda: Pace.BUSY)
+        one._stop = pauses = Pauses(3)
+        one._run()
+        assert pauses.told == pytest.approx([0.3] * 3)
+        assert [work.done for work in works] == [3, 3]
+        nothing = Between(cast("Any", None), (), turns, clock, lambda: Pace.BUSY)
+        nothing._stop = pauses = Pauses(1)
+        nothing._run()
+        assert pauses.told == [IDLE_S]
+
     @pytest.mark.parametrize(("pace", "pause"), [(Pace.BUSY, 0.4), (Pace.BEHIND, 3.6)])
     def test_slices_take_their_share_of_the_time(self, pace: Pace, pause: float) -> None:
         """Half of it, a tenth while counting is behind; but they always go on."""
@@ -130,6 +176,25 @@ class TestPause:
     def test_a_slice_that_took_very_long_does_not_stop_the_next_one(self) -> None:
         """The first of a plan may take half a minute on a busy machine."""
         assert pause_s(30.0, Pace.BEHIND) == pytest.approx(5.0)
+
+
+class TestSize:
+    @pytest.mark.parametrize(
+        ("before", "done", "took_s", "size"),
+        [
+            (20_000, 20_000, 0.8, 10_000),  # twice as long as it may
+            (20_000, 20_000, 0.4, 20_000),
+            (20_000, 20_000, 0.1, 40_000),  # four times as fast: at most twice as many
+            (60_000, 60_000, 0.2, 100_000),  # the most
+            (20_000, 20_000, 60.0, 5_000),  # the least: who takes nothing never ends
+            (20_000, 0, 0.0, 5_000),
+        ],
+    )
+    def test_a_slice_takes_as_long_as_it_may(
+        self, before: int, done: int, took_s: float, size: int
+    ) -> None:
+        """By how fast the last one was, with bounds: a live batch waits for it."""
+        assert next_size(before, done, took_s, 0.4, 100_000) == size
 
 
 def until(true: Callable[[], bool]) -> None:

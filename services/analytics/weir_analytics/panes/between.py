@@ -20,6 +20,8 @@ from weir_analytics.panes.turns import GivenUpError, Turns
 
 # How long to wait until asking again, when there was nothing to do.
 IDLE_S: Final = 0.25
+# Below so many events a second nobody notices that a batch waits for a longer slice.
+QUIET_PER_S: Final = 1.0
 # After a slice that took very long, such as the first of a plan on a busy machine.
 LONGEST_PAUSE_S: Final = 5.0
 
@@ -113,6 +115,18 @@ class Between:
                     done = True
                     took_s += self.clock.monotonic_s() - began_s
         return took_s if done else None
+
+
+def pace_of(received_per_s: float, *, is_behind: bool) -> Pace:
+    """Return how much slices may take now.
+
+    Args:
+        received_per_s: Events that come in a second.
+        is_behind: Whether live numbers are older than they are when all is well.
+    """
+    if is_behind:
+        return Pace.BEHIND
+    return Pace.BUSY if received_per_s >= QUIET_PER_S else Pace.QUIET
 
 
 def pause_s(took_s: float | None, pace: Pace) -> float:

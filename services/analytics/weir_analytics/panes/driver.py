@@ -31,7 +31,7 @@ from weir_analytics.jobs.runner import Jobs
 from weir_analytics.panes import checkpoint
 from weir_analytics.panes.ahead import Ahead, Proven
 from weir_analytics.panes.batch import Batch, Offsets
-from weir_analytics.panes.between import Between, Pace, Work
+from weir_analytics.panes.between import Between, Pace, Work, pace_of
 from weir_analytics.panes.cycle import Cycle, Done
 from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_analytics.panes.holes import Met
@@ -61,8 +61,6 @@ EXIT_FENCED = 3
 EXIT_FOREIGN = 4
 EXIT_BROKEN = 70
 
-# Fewer events a second do not notice a slice.
-QUIET_PER_S = 1.0
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 5.0
 # Failures one after the other without a batch between them; then a fresh process tries.
@@ -235,9 +233,8 @@ class Driver:
                 raise
 
     def _pace(self) -> Pace:
-        if self.vitals.is_behind(self.clock.now_ms()):
-            return Pace.BEHIND
-        return Pace.BUSY if self.vitals.received_per_s >= QUIET_PER_S else Pace.QUIET
+        is_behind = self.vitals.is_behind(self.clock.now_ms())
+        return pace_of(self.vitals.received_per_s, is_behind=is_behind)
 
     def _follow(self, query: StreamingQuery, between: Between) -> None:
         """Wait until the stream ends, or must begin anew, or the driver is told to stop."""

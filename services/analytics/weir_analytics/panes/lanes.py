@@ -222,9 +222,24 @@ class Filler:
             records=done.records,
             ms=round(took_s * 1000),
         )
-        wanted = round(done.records / max(took_s, 0.001) * self.pace().slice_s)
-        most = min(self.most, 2 * self._records)
-        self._records = max(LEAST_RECORDS, min(most, wanted))
+        self._records = next_size(
+            self._records, done.records, took_s, self.pace().slice_s, self.most
+        )
+
+
+def next_size(before: int, done: int, took_s: float, slice_s: float, most: int) -> int:
+    """Return how many records the next slice has: as many as take as long as it may.
+
+    Args:
+        before: The size of the last one; the next is at most twice as large, since a first
+            measurement of a fast machine may be of a few records.
+        done: How many records it had: the last of a lane has fewer.
+        took_s: How long it took.
+        slice_s: How long the next one may take.
+        most: The size that none exceeds.
+    """
+    wanted = round(done / max(took_s, 0.001) * slice_s)
+    return max(LEAST_RECORDS, min(most, 2 * before, wanted))
 
 
 def _is_served(definitions: Definitions, lane: Lane) -> bool:
