@@ -21,7 +21,7 @@ from weir.definitions.base import DefinitionModel, as_tuple, is_written
 from weir.definitions.durations import DurationMs, format_duration
 from weir.definitions.faults import expression_fault, fault
 from weir.definitions.selection import Selection
-from weir.definitions.sketch_sizes import USUAL_SIZES, SketchSizes
+from weir.definitions.sketch_sizes import MAX_KLL_K, USUAL_SIZES, SketchSizes
 from weir.expressions import (
     ExpressionError,
     Node,
@@ -32,7 +32,7 @@ from weir.expressions import (
 )
 from weir.expressions.tree import paths_of
 from weir.problems import Reason
-from weir.sketches import kll_k
+from weir.sketches import kll_k, least_kll_k
 
 RESOLUTIONS_MS: Final = (1_000, 10_000, 60_000, 3_600_000)
 MAX_KEEP_MS: Final = 400 * 86_400_000
@@ -198,9 +198,9 @@ class Metric(DefinitionModel):
         percentiles = {a.percentile / 100: a.name for a in asked if a.percentile is not None}
         if sizes.kll_k is None or not percentiles or not is_written(info):
             return sizes
-        least = kll_k(percentiles)
+        tail, worst = min((min(q, 1 - q), name) for q, name in percentiles.items())
+        least = least_kll_k(tail) or MAX_KLL_K  # more extreme ones are no aggregates
         if sizes.kll_k < least:
-            worst = percentiles[min(percentiles, key=lambda q: min(q, 1 - q))]
             raise fault(
                 required=f"a kll_k of at least {least}, which {worst} takes",
                 mend=f"write kll_k: {least}, leave kll_k out, or do not ask for {worst}",
