@@ -39,7 +39,8 @@ PARTITIONS, SHARDS, MAX_SERIES = 3, 2, 4
 BASE_MS = NOW_MS - NOW_MS % 3_600_000
 REFUSED = [("weir-reason", b"invalid_json"), ("weir-tenant", b"acme"), ("weir-source", b"web")]
 BAD = ("7", None, True, 1e200, {"a": 1})
-KEEP_S = {10: 86_400, 60: 7 * 86_400}
+# The last one keeps events of a month ago, which no other does.
+KEEP_S = {1: 86_400, 10: 2 * 86_400, 60: 7 * 86_400, 3_600: 40 * 86_400}
 
 Place = tuple[int, int, int]
 Offsets = dict[int, int]
@@ -54,7 +55,8 @@ METRIC = metric(
     ],
     # The least: so that rows of some hundred events estimate.
     sketches={"kll_k": 20, "hll_lg_k": 8, "theta_lg_k": 8, "top_lg_k": 6},
-    keep={"10s": "1d", "1m": "7d"},
+    resolution="1s",
+    keep={"1s": "1d", "10s": "2d", "1m": "7d", "1h": "40d"},
     max_series=MAX_SERIES,
 )
 
@@ -79,6 +81,20 @@ def draw(rng: random.Random, events: int = 400) -> Log:
             sent.append((n % PARTITIONS, _event(rng, n, now_ms)))
             log[n % PARTITIONS].append((sent[-1][1], EVENT, now_ms))
     return log
+
+
+def shuffled(rng: random.Random, log: Log) -> Log:
+    """Return each event of a log once, in a drawn order, all received at the log's last moment.
+
+    So what becomes of one depends on no other: not on a repetition, nor on when it came.
+    """
+    last_ms = max(at_ms for of in log for _value, _headers, at_ms in of)
+    found: Log = []
+    for of in log:
+        values = list(dict.fromkeys(value for value, headers, _at_ms in of if headers == EVENT))
+        rng.shuffle(values)
+        found.append([(value, EVENT, last_ms) for value in values])
+    return found
 
 
 def _event(rng: random.Random, n: int, now_ms: int) -> bytes:

@@ -7,6 +7,7 @@ import os
 import random
 import statistics
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from weir.sketches import distinct_in, hll_union, kll_quantile
 
 from . import drawn_log
 from .log_frames import NOW_MS, batch_of, counted, log_of, open_shards, run_batch
-from .test_plan import ledger, metric, panes_in, plan_of
+from .test_plan import Panes, ledger, metric, panes_in, plan_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -175,7 +176,7 @@ def check_top(stored: Texts | None, texts: list[str | None], items: int) -> None
 def test_a_drawn_log_gives_the_same_panes(
     spark: SparkSession, redis_url: str, tmp_path: Path, seed: int, number: int
 ) -> None:
-    """Any order, split and replay of a log: equal panes, each sketch within its bound.
+    """Any split and replay of a log: equal panes, each sketch within its bound.
 
     A seeded log goes through plan and commit at once, and in drawn batches that all come again,
     some after one shard alone was set back; both are held against a recount that knows neither.
@@ -193,14 +194,43 @@ def test_a_drawn_log_gives_the_same_panes(
     assert min(account.totals[one] for one in ("duplicate", "quarantined")) > 0
     expected = drawn_log.panes_of(account.counted, "acme", "t")
     for panes in (whole, parts):
-        of_metric = {place: rows for place, rows in panes.items() if place[0] == 1}
-        assert of_metric.keys() == expected.keys()
-        for place, rows in of_metric.items():
-            assert rows.keys() == expected[place].keys(), place
-            for series, row in rows.items():
-                check(row, expected[place][series])
+        check_panes(panes, expected)
     drawn_log.assert_alike(whole, parts)
     assert any(start_s < drawn_log.BASE_MS // 1000 - 3_600 for _vid, _res_s, start_s in expected)
+
+
+@pytest.mark.parametrize("number", range(LOGS))
+def test_any_order_gives_the_same_panes(
+    spark: SparkSession, redis_url: str, tmp_path: Path, seed: int, number: int
+) -> None:
+    """The same events in two drawn orders, at once and in parts: held against one recount."""
+    rng = random.Random(f"{seed}-order-{number}")  # noqa: S311  drawn by a seed
+    drawn = drawn_log.draw(rng)
+    one, other = (drawn_log.shuffled(rng, drawn) for _ in range(2))
+    assert one != other
+    plan = plan_of(
+        drawn_log.METRIC, metric(name="n", events={"type": ["t", "u"]}), shards=drawn_log.SHARDS
+    )
+    whole = drawn_log.Counting(spark, redis_url, tmp_path / "whole", plan, one).at_once()
+    parts = drawn_log.Counting(spark, redis_url, tmp_path / "parts", plan, other).in_parts(rng)
+
+    account = drawn_log.account_of(one)
+    assert ledger(whole) == ledger(parts) == account.totals
+    assert account.totals["duplicate"] == 0
+    expected = drawn_log.panes_of(account.counted, "acme", "t")
+    for panes in (whole, parts):
+        check_panes(panes, expected)
+    drawn_log.assert_alike(whole, parts)
+
+
+def check_panes(panes: Panes, expected: Mapping[drawn_log.Place, Mapping[str, Any]]) -> None:
+    """Compare all panes of the drawn metric with what the recount has for each row."""
+    of_metric = {place: rows for place, rows in panes.items() if place[0] == 1}
+    assert of_metric.keys() == expected.keys()
+    for place, rows in of_metric.items():
+        assert rows.keys() == expected[place].keys(), place
+        for series, row in rows.items():
+            check(row, expected[place][series])
 
 
 class TestColumns:

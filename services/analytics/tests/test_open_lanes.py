@@ -1,0 +1,76 @@
+"""Where a backfill begins: at the log's start, or above it where retention has taken some."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from weir.commit import Offsets
+from weir.definitions.records import OpenLane
+from weir.kafka import Kafka
+from weir_analytics.panes.log_offsets import LogOffsets
+from weir_analytics.panes.open_lanes import ABOVE_START_MS, backfill
+
+pytestmark = pytest.mark.kafka
+
+MINUTE_MS = 60_000
+ENDS = {0: 30, 1: 20, 2: 0}
+ABOVE = ABOVE_START_MS // MINUTE_MS
+
+
+class Log:
+    """A log of three partitions, a record a minute; the second one begins five minutes later."""
+
+    def __init__(self, kafka: str, name: str) -> None:
+        self._kafka, self._name = kafka, name
+        self.now_ms = time.time_ns() // 1_000_000
+        first_ms = self.now_ms - 40 * MINUTE_MS
+        producer = Producer({"bootstrap.servers": kafka})
+        for partition, (later, count) in enumerate(((0, 30), (5, 20))):
+            for n in range(count):
+                at_ms = first_ms + (later + n) * MINUTE_MS
+                producer.produce(name, b"x", partition=partition, timestamp=at_ms)
+        assert producer.flush(10) == 0
+
+    def take(self, before: int) -> None:
+        """Take the first records of the first partition away, as retention does."""
+        admin = AdminClient({"bootstrap.servers": self._kafka})
+        (taken,) = admin.delete_records([TopicPartition(self._name, 0, before)]).values()
+        taken.result(10)
+
+    def backfill(self, begin: Offsets) -> OpenLane:
+        """Return the lane for a version that was activated at some offsets."""
+        log = LogOffsets(Kafka(self._kafka), self._name)
+        bounds = log.bounds("events")
+        return backfill(log, bounds, begin, [7], horizon_ms=1_000, now_ms=self.now_ms)
+
+
+@pytest.fixture
+def log(kafka: str, new_topic: Callable[..., str]) -> Log:
+    """Return a log of this test's own, whole."""
+    return Log(kafka, new_topic("log", 3, {"message.timestamp.type": "CreateTime"}))
+
+
+def test_of_a_whole_log_it_counts_all(log: Log) -> None:
+    """Nothing of it is going to be deleted before it is read."""
+    lane = log.backfill(ENDS)
+    assert (lane.start, lane.end) == (dict.fromkeys(ENDS, 0), ENDS)
+    assert lane.complete_from_ms == 0
+
+
+def test_it_begins_above_the_end_that_is_deleted(log: Log) -> None:
+    """Ten minutes of log, in the partitions that lose records; the others are whole."""
+    log.take(5)
+    lane = log.backfill(ENDS)
+    assert lane.start == {0: 5 + ABOVE, 1: 0, 2: 0}
+    assert lane.complete_from_ms > log.now_ms - 25 * MINUTE_MS
+
+
+def test_it_never_begins_behind_the_activation(log: Log) -> None:
+    """What comes from there on is counted live."""
+    log.take(5)
+    lane = log.backfill({0: 12, 1: 3, 2: 0})
+    assert (lane.start, lane.end) == ({0: 12, 1: 0, 2: 0}, {0: 12, 1: 3, 2: 0})
