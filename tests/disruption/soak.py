@@ -22,7 +22,7 @@ from typing import Any
 
 import equality
 from account import MINUTE_MS, Account, dispositions, records_of
-from disruption.checker import Reader
+from disruption.checker import RECOUNTED_PER_S, Reader
 from disruption.mixed import Totals, compare_totals
 from disruption.proxy import Conditions
 from disruption.rig import PACE, SERVICES
@@ -306,6 +306,7 @@ class Soak:
         oldest_ms = SystemClock().now_ms() - KEEP_MS + 300_000
         kept = {key: totals for key, totals in panes.items() if key[0] >= oldest_ms}
         api = Api(rig.dashboard_url, rig.key)
+        self._await_filled(RECOVERY_S + seen.in_log / RECOUNTED_PER_S * PACE)
         deadline_s = time.monotonic() + RECOVERY_S
         while True:
             ledger = compare_ledger(api, account).mismatches
@@ -318,6 +319,20 @@ class Soak:
         seen.difference += ledger
         seen.compared = max(seen.compared, len(kept) + len(groups))
         seen.mismatches += wrong
+
+    def _await_filled(self, timeout_s: float) -> None:
+        """Wait until nothing is counted again: to ask for every pane meanwhile takes a core of it.
+
+        What is not there in time is found missing by the comparison.
+        """
+        rig = self.here.rig
+
+        def is_whole() -> bool:
+            is_filled = all(equality.is_filled(rig, metric) for metric in ("load", SPEC.name))
+            return is_filled and rig.fresh()["status"] != "rebuilding"
+
+        with contextlib.suppress(TimeoutError):
+            rig.wait_until(lambda: asked(is_whole), "nothing that is counted again", timeout_s)
 
     def _judge_engine(self) -> None:
         seen, rig = self.seen, self.here.rig
