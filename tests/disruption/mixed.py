@@ -1,8 +1,7 @@
-"""A log of mixed events of two tenants: how it is sent, and how it is counted again.
+"""A log of mixed events of two tenants: how it is sent (`mixed_recount.py` counts it again).
 
 Event n of a tenant has id `<seed>-n` and value n. Both tenants use the same ids: an event
-of the one is no duplicate of the other's. The recount keeps sums and no events, so that a
-log of millions fits into memory.
+of the one is no duplicate of the other's.
 """
 
 from __future__ import annotations
@@ -11,23 +10,17 @@ import http.client
 import random
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 
 import weblog
-from account import MINUTE_MS, Account, LogRecord, dispositions, tenant_of
+from disruption.mixed_recount import TYPE
 from load import GROUPS
-from recount import Api, Comparison, MetricSpec
 from weir.clock import SystemClock
 
-TYPE = "mixed.event"
-PANE_MS = 60_000
 LATEST_MS = 3 * 86_400_000
-SPEC = MetricSpec("mixed", TYPE, ("group",), value=lambda event: float(event["data"]["n"]))
-AGGREGATES = ("count", "sum", "min", "max")
 DEFINITION = f"""
 kind: metric
 name: mixed
@@ -44,9 +37,6 @@ max_series: 20
 BAD, OLD, WRONG, AGAIN, LATE = 3, 1, 1, 5, 10
 OLD_MS = 401 * 86_400_000
 LINES = 4_000
-USES = ("used", "not_matched", "value_quarantined", "pane_not_kept")
-# What the API gives at once: 200,000 values.
-PANES_AT_ONCE = 4_500
 # From how many lines before it a line is sent once more.
 MEMORY = 20_000
 
@@ -214,130 +204,6 @@ class MixedLoad:
             self._connection.close()
             self._connection = None
         self._addresses.append(self._addresses.pop(0))
-
-
-# ── counted again ────────────────────────────────────────────────────────────
-
-
-@dataclass
-class Totals:
-    """The sums of one pane of one series; the values are whole numbers."""
-
-    count: int = 0
-    sum: int = 0
-    min: int = 0
-    max: int = 0
-
-    def add(self, n: int) -> None:
-        """Add a value."""
-        self.min = min(self.min, n) if self.count else n
-        self.max = max(self.max, n) if self.count else n
-        self.count += 1
-        self.sum += n
-
-
-@dataclass
-class Recount:
-    """What a log holds of one tenant.
-
-    Attributes:
-        account: Its ledger; no events.
-        panes: By start and group.
-        seen: By number, how often an event counted.
-        uses: By received minute, what the metric did with the events that count.
-        log_records: Records of the log, ticks not among them.
-    """
-
-    account: Account = field(default_factory=Account)
-    panes: dict[tuple[int, str], Totals] = field(default_factory=lambda: defaultdict(Totals))
-    seen: bytearray = field(default_factory=bytearray)
-    uses: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    log_records: int = 0
-
-    def add(self, record: LogRecord, disposition: str, event: dict[str, Any] | None) -> None:
-        """Add a record of the log."""
-        self.log_records += 1
-        minute = record.received_ms - record.received_ms % MINUTE_MS
-        self.account.minutes[minute][disposition] += 1
-        if event is None or disposition != "counted":
-            return
-        use = self._use(event)
-        self.uses[minute][use] += 1
-        if use != "used":
-            return
-        n, at_ms = event["data"]["n"], event["_time_ms"]
-        self.panes[at_ms - at_ms % PANE_MS, event["data"]["group"]].add(n)
-        if n >= len(self.seen):
-            self.seen.extend(bytes(n + 100_000 - len(self.seen)))
-        self.seen[n] += 1
-
-    def _use(self, event: dict[str, Any]) -> str:
-        """Return what the metric does with an event that counts; of none is a pane not kept."""
-        if event["type"] != TYPE:
-            return "not_matched"
-        return "used" if isinstance(event["data"]["n"], int) else "value_quarantined"
-
-
-def compare_uses(api: Api, uses: dict[int, Counter[str]]) -> Comparison:
-    """Compare what a metric did with the events of each received minute (I4), both ways round."""
-    result = Comparison()
-    rows = api.call("GET", "/metrics/mixed/ledger?minutes=1440")["items"]
-    served = {row["minute_ms"]: Counter({name: row[name] or 0 for name in USES}) for row in rows}
-    for minute, tally in uses.items():
-        got = served.pop(minute, Counter[str]())
-        result.note(+got == +tally, f"minute {minute} of the metric: {dict(got)}, is {dict(tally)}")
-    for minute, got in served.items():
-        result.note(not +got, f"minute {minute} of the metric: {dict(got)}, nothing there")
-    return result
-
-
-def recount(records: Iterable[LogRecord]) -> dict[str, Recount]:
-    """Count a log again, by tenant."""
-    found: dict[str, Recount] = defaultdict(Recount)
-    for record, disposition, event in dispositions(records):
-        found[tenant_of(record, event)].add(record, disposition, event)
-    return found
-
-
-def compare_totals(
-    api: Api, panes: dict[tuple[int, str], Totals], spec: MetricSpec, pane_ms: int
-) -> Comparison:
-    """Compare every served pane of a metric with the recount, both ways round; exactly.
-
-    Args:
-        api: Who serves.
-        panes: By start and group: all there are from the oldest to the newest of them.
-        spec: The metric, by one dimension.
-        pane_ms: Length of its panes.
-    """
-    result = Comparison()
-    starts = [start for start, _group in panes]
-    step_ms = PANES_AT_ONCE * pane_ms
-    for first_ms in range(min(starts), max(starts) + pane_ms, step_ms):
-        span = first_ms, min(first_ms + step_ms, max(starts) + pane_ms)
-        part = {key: totals for key, totals in panes.items() if span[0] <= key[0] < span[1]}
-        for aggregate in AGGREGATES:
-            served = dict(api.panes(spec, aggregate, pane_ms, span))
-            _compare_served(served, part, aggregate, result)
-    return result
-
-
-def _compare_served(
-    served: dict[tuple[int, tuple[str, ...]], dict[str, Any]],
-    panes: dict[tuple[int, str], Totals],
-    aggregate: str,
-    result: Comparison,
-) -> None:
-    for (start, group), totals in panes.items():
-        point = served.pop((start, (group,)), None)
-        is_equal = (
-            point is not None
-            and point["count"] == totals.count
-            and point["value"] == getattr(totals, aggregate)
-        )
-        result.note(is_equal, f"{aggregate} {start} {group}: {point}, is {totals}")
-    for key, point in served.items():
-        result.note(not point["count"], f"{aggregate} {key}: {point}, nothing there")
 
 
 def await_end(loads: Iterable[MixedLoad], fraction: float, timeout_s: float) -> None:

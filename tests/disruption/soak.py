@@ -23,7 +23,7 @@ from typing import Any
 import equality
 from account import MINUTE_MS, Account, dispositions, records_of
 from disruption.checker import RECOUNTED_PER_S, Reader
-from disruption.mixed import Totals, compare_totals
+from disruption.mixed_recount import Totals, compare_totals
 from disruption.proxy import Conditions
 from disruption.rig import PACE, SERVICES
 from disruption.scene import Scene, await_new_result, scene

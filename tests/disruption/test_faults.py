@@ -25,7 +25,8 @@ from disruption.faults import (
     second_driver,
     with_mutant,
 )
-from disruption.mixed import MixedLoad, recount
+from disruption.mixed import MixedLoad
+from disruption.mixed_recount import recount
 from disruption.proxy import Conditions
 from disruption.rig import INTERRUPTED, PACE, Rig
 from disruption.scene import FIRST_RESULT_S, PATIENCE_S, Scene, await_new_result

@@ -26,7 +26,8 @@ from disruption.faults import (
     root,
     with_mutant,
 )
-from disruption.mixed import PANE_MS, SPEC, MixedLoad, Recount, compare_totals, recount
+from disruption.mixed import MixedLoad
+from disruption.mixed_recount import PANE_MS, SPEC, Recount, compare_totals, recount
 from disruption.proxy import Proxy
 from disruption.rig import INTERRUPTED, PACE, SERVICES, Rig
 from disruption.scene import PATIENCE_S, Scene, await_new_result, scene

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from disruption.faults import bites
-from disruption.mixed import AGGREGATES, LATEST_MS, OLD_MS, PANE_MS, SPEC, MixedLoad
+from disruption.mixed import LATEST_MS, OLD_MS, MixedLoad
+from disruption.mixed_recount import AGGREGATES, PANE_MS, SPEC
 from disruption.scene import PATIENCE_S, await_new_result, scene
 from disruption.tenants import define_mixed, key_for
 from recount import DISPOSITIONS, Api, ledger_rows

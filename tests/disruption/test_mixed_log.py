@@ -15,13 +15,11 @@ import redis
 from account import records_of
 from confluent_kafka import Producer
 from disruption.faults import bites
-from disruption.mixed import (
-    LATEST_MS,
+from disruption.mixed import LATEST_MS, MixedLoad, await_end
+from disruption.mixed_recount import (
     PANE_MS,
     SPEC,
-    MixedLoad,
     Recount,
-    await_end,
     compare_totals,
     compare_uses,
     recount,
