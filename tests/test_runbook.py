@@ -23,6 +23,9 @@ SOURCES = (
 )
 ERRORS = frozenset({"error", "critical", "exception"})
 WARNINGS = frozenset({"warning", "warn"})
+# Which argument of these says why, as the log line has it.
+WHY = {"VerdictError": 1, "Recovery": 1, "NewerFormatError": 0, "_Lost": 0}
+LIVE = "services/dashboard"
 
 
 def events(levels: frozenset[str]) -> set[str]:
@@ -48,10 +51,77 @@ def _logged(node: ast.AST, levels: frozenset[str]) -> list[str]:
     return [str(first.value)] if is_log and isinstance(first, ast.Constant) else []
 
 
+def reasons() -> set[str]:
+    """Return why the panes job stops or begins anew, with "…" for what is filled in."""
+    found: set[str] = set()
+    for source in ("libs/weir/weir", "services/analytics/weir_analytics"):
+        for path in (ROOT / source).rglob("*.py"):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            functions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
+            by_name = {one.name: one for one in functions}
+            found |= {
+                text
+                for function in functions
+                for call in ast.walk(function)
+                if isinstance(call, ast.Call) and _is_stop(call)
+                for text in _said(call.args[WHY[ast.unparse(call.func)]], function, by_name)
+            }
+    return found
+
+
+def _is_stop(call: ast.Call) -> bool:
+    """Leave out what a recovery says that goes on: its reason is that of `_Lost`, or none."""
+    name = ast.unparse(call.func)
+    goes_on = name == "Recovery" and ast.unparse(call.args[0]) != "Verdict.FOREIGN"
+    return name in WHY and not goes_on
+
+
+def _said(
+    node: ast.AST, function: ast.FunctionDef, functions: dict[str, ast.FunctionDef]
+) -> set[str]:
+    """Return the texts that an expression may be, whichever way it is made in its file."""
+    if isinstance(node, ast.Constant):
+        return {node.value} if isinstance(node.value, str) else set()
+    if isinstance(node, ast.JoinedStr):
+        parts = (str(one.value) if isinstance(one, ast.Constant) else "…" for one in node.values)
+        return {"".join(parts)}
+    if isinstance(node, ast.Name):
+        values = [
+            one.value
+            for one in ast.walk(function)
+            if isinstance(one, ast.Assign | ast.NamedExpr)
+            and node.id in [ast.unparse(to) for to in getattr(one, "targets", None) or [one.target]]  # type: ignore[union-attr]
+        ]
+        return {text for one in values for text in _said(one, function, functions)}
+    if not isinstance(node, ast.Call):
+        return set()
+    called = functions.get(ast.unparse(node.func))
+    if called is None:
+        return {text for one in node.args for text in _said(one, function, functions)}
+    ends = [one.value for one in ast.walk(called) if isinstance(one, ast.Return) and one.value]
+    return {text for one in ends for text in _said(one, called, functions) if text}
+
+
+def closes() -> set[str]:
+    """Return the codes that close a live socket, also those that only the page tells of.
+
+    What the protocol itself asks for, as of a frame that is too large, is no line of ours.
+    """
+    page = (ROOT / LIVE / "web/src/live/link.ts").read_text(encoding="utf-8")
+    found = set(re.findall(r"\d{4}", page.partition("BUGS = new Set([")[2].partition("]")[0]))
+    for path in (ROOT / LIVE / "weir_dashboard/live").rglob("*.py"):
+        calls = [one for one in ast.walk(ast.parse(path.read_text())) if isinstance(one, ast.Call)]
+        for call in calls:
+            if ast.unparse(call.func).endswith((".close", ".fail", "._say_goodbye")):
+                words = " ".join(map(ast.unparse, call.args))
+                found |= set(re.findall(r"\b\d{4}\b", words))
+    return found
+
+
 def listed(heading: str) -> list[str]:
     """Return what stands in the first column of a section's table."""
     section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    return re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+    return re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)
 
 
 def test_every_verdict() -> None:
@@ -78,9 +148,35 @@ def test_every_refusal() -> None:
     assert sorted(listed("Refusals")) == sorted(Reason)
 
 
+def test_every_reason_of_a_verdict() -> None:
+    """Each reason has its line, by how it begins, and each line its reason."""
+    found, begins = reasons(), listed("Reasons of a verdict")
+    assert len(found) > 15
+    lines = {reason: [one for one in begins if reason.startswith(one)] for reason in found}
+    assert not {reason: of for reason, of in lines.items() if len(of) != 1}
+    assert sorted(begins) == sorted(one for of in lines.values() for one in of)
+
+
+def test_every_close_of_the_live_socket() -> None:
+    """Each code with which a live socket is closed has its line, here and in docs/api.md."""
+    found = closes()
+    assert len(found) >= 9
+    assert sorted(listed("Closes of the live socket")) == sorted(found)
+    table = (ROOT / "docs" / "api.md").read_text(encoding="utf-8").partition("\n| close | when ")[2]
+    firsts = [line.split("|")[1] for line in table.partition("\n\n")[0].splitlines()[2:]]
+    assert sorted(re.findall(r"\d+", " ".join(firsts))) == sorted(found)
+
+
 @pytest.mark.parametrize(
     ("heading", "columns"),
-    [("Verdicts", 3), ("Errors in the log", 4), ("Warnings in the log", 4), ("Refusals", None)],
+    [
+        ("Verdicts", 3),
+        ("Reasons of a verdict", 4),
+        ("Errors in the log", 4),
+        ("Warnings in the log", 4),
+        ("Closes of the live socket", 4),
+        ("Refusals", None),
+    ],
 )
 def test_every_line_says_what_to_do(heading: str, columns: int | None) -> None:
     """No cell is empty; a refusal of an event or a value is in no answer of its own."""
