@@ -120,6 +120,21 @@ def session_config(settings: Settings) -> Mapping[str, str]:
         "spark.sql.streaming.minBatchesToRetain": "20",
         "spark.sql.streaming.numRecentProgressUpdates": "5",
         "spark.cleaner.periodicGC.interval": "10min",
+        **_idle_consumers(),
+    }
+
+
+def _idle_consumers() -> Mapping[str, str]:
+    """Return how soon Spark closes a consumer that nothing uses, and drops what it had fetched.
+
+    The log read in slices takes a new group for each, whose consumers nothing uses again: held
+    for the five minutes of the default, a rebuild leaves dozens of them open.
+    """
+    pools = ("spark.kafka.consumer.cache", "spark.kafka.consumer.fetchedData.cache")
+    return {
+        f"{pool}.{name}": wait
+        for pool in pools
+        for name, wait in (("timeout", "30s"), ("evictorThreadRunInterval", "15s"))
     }
 
 
