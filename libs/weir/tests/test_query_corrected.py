@@ -10,15 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from weir.corrections import CorrectionRecord, Figures
-from weir.query import Answer, answer, parse_query, plan
+from weir.query import Answer, Served, Version, answer, parse_query, plan
 from weir.query.corrected import MOST, corrected
 
-from .query_world import NOW_MS, PANE_MS, Event, Panes, facts, served
+from .query_world import NOW_MS, PANE_MS, Event, Panes, facts, metric, served
 
 LATENESS_MS = 60_000
 # All windows up to there are final.
 TO_MS = (NOW_MS - 2 * LATENESS_MS) // 60_000 * 60_000
 FROM_MS = TO_MS - 12 * PANE_MS
+
+SKETCHED = ("p50", "p95", "distinct", "theta")
 
 events = st.builds(
     Event,
@@ -31,7 +33,7 @@ events = st.builds(
 queries = st.fixed_dictionaries(
     {
         "aggregate": st.sampled_from(
-            ["count", "rate", "sum", "avg", "min", "max", "stddev", "last", "p50"]
+            ["count", "rate", "sum", "avg", "min", "max", "stddev", "last", *SKETCHED, "top"]
         ),
         "by": st.sampled_from([[], ["region"], ["region", "route"]]),
         "where": st.sampled_from([[], [["route", "=", "/a"]]]),
@@ -75,8 +77,8 @@ def late(panes: Panes, batch: list[Event], number: int) -> list[CorrectionRecord
                         res_s=res_s,
                         start_s=start_s,
                         series=series,
-                        was=None if was is None else Figures.of(was),
-                        now=Figures.of(row),
+                        was=None if was is None else Figures.of(was, SKETCHED),
+                        now=Figures.of(row, SKETCHED),
                         received_ms=NOW_MS,
                         final_ms=(start_s + res_s) * 1000 + LATENESS_MS,
                     )
@@ -84,11 +86,12 @@ def late(panes: Panes, batch: list[Event], number: int) -> list[CorrectionRecord
     return found
 
 
-def cells(found: Answer) -> dict[tuple[int, int], tuple[int | None, float | None]]:
-    """Return count and value by window and series of an answer."""
+def cells(found: Answer) -> dict[tuple[int, int], tuple[Any, ...]]:
+    """Return count, value and its ends by window and series of an answer; of a list the count."""
     told = found.to_dict()
+    numbers = ("value", "low", "high")
     return {
-        (t, one["k"]): (one["count"][at], one["value"][at])
+        (t, one["k"]): (one["count"][at], *(one[n][at] if n in one else None for n in numbers))
         for one in told["series"]
         for at, t in enumerate(told["t_ms"])
     }
@@ -113,20 +116,24 @@ def test_before_and_now_are_what_the_answers_say(
     changed = {place for place in now if now[place][0] != before.get(place, (0, None))[0]}
     assert set(told) == changed
     for place, one in told.items():
-        (n, value), (n_before, value_before) = now[place], before.get(place, (0, None))
+        n, value, *_ends = now[place]
+        n_before, value_before, *ends_before = before.get(place, (0, None, None, None))
         assert one["events"] == (n or 0) - (n_before or 0)
         assert one["is"] == value
+        if query["aggregate"] not in SKETCHED:
+            assert one["was_low"] == one["was"] == one["was_high"]
         if query["aggregate"] in ("count", "rate", "sum"):
             assert one["was"] == pytest.approx(value_before or 0)
         elif query["aggregate"] == "avg":
             assert one["was"] == (None if not n_before else pytest.approx(value_before))
-        elif query["aggregate"] in ("min", "max", "stddev", "last"):
+        elif query["aggregate"] != "top":
             # Of one pane of one series it is known, else not.
             is_pane = query["window"]["length"] == "10s"
-            is_series = query["by"] == ["region", "route"]
-            assert one["was"] == (value_before if is_pane and is_series else None)
+            is_known = is_pane and query["by"] == ["region", "route"] and n_before
+            assert one["was"] == (value_before if is_known else None)
+            assert [one["was_low"], one["was_high"]] == (ends_before if is_known else [None] * 2)
         else:
-            assert one["was"] is None
+            assert one["was"] is one["is"] is None
 
 
 class TestTold:
@@ -188,15 +195,21 @@ class TestTold:
         assert len(told) == MOST
         assert min(one["t_ms"] for one in told) > TO_MS - 9 * PANE_MS
 
-    def test_nothing_is_told_of_two_metrics_and_of_texts(self) -> None:
-        """No number of theirs is a count of events."""
-        side = {"metric": "latency", "aggregate": "count"}
-        batch = [Event(FROM_MS, "eu", "/a", 1.0)]
+    def test_of_an_expression_the_events_are_told(self) -> None:
+        """Of both sides, once where they read the same panes; not what it was before."""
         window = {"window": self.QUERY["window"], "step": "10s"}
-        ratio = {"expr": {"op": "ratio", "left": side, "right": side}, "by": [], **window}
+        left, right = ({"metric": name, "aggregate": "count"} for name in ("latency", "other"))
+        both = Served((Version(vid=8, number=1, metric=metric(name="other")),))
+        known = {**served(), "other": both}
         panes = Panes()
-        records = late(panes, batch, 0)
-        for query in (ratio, {"metric": "latency", "aggregate": "top", "by": [], **window}):
+        records = late(panes, [Event(FROM_MS, "eu", "/a", 1.0)] * 2, 0)
+        others = Panes(vid=8)
+        records += late(others, [Event(FROM_MS, "eu", "/a", 1.0)] * 3, 0)
+        held = {**panes.held, **others.held}
+        asked_for = (((left, left), 2, 1), ((left, right), 5, 2 / 3), ((right, left), 5, 3 / 2))
+        for sides, events, ratio in asked_for:
+            expr = {"op": "ratio", "left": sides[0], "right": sides[1]}
             span = {"range": {"from": FROM_MS, "to": TO_MS}}
-            made = plan(parse_query({**query, **span}), served(), facts())
-            assert corrected(made, answer(made, panes.held, facts()).series, records) == []
+            made = plan(parse_query({"expr": expr, "by": [], **window, **span}), known, facts())
+            (one,) = corrected(made, answer(made, held, facts()).series, records)
+            assert (one["events"], one["was"], one["is"]) == (events, None, ratio)

@@ -18,20 +18,23 @@ later have defaults, so that readers of two releases live together.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
 from weir.formats import checked
 from weir.further import Further, Last
+from weir.query.estimates import estimates_of
 from weir.rows import Row, merge
 from weir.series import OTHER
+from weir.sketches import Bounded
 
 VERSION: Final = 1
 
 
 class Figures(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The exact members of a row.
+    """What a record tells of a row: its exact members, and what its sketches say.
 
     Attributes:
         n: How many events.
@@ -39,6 +42,8 @@ class Figures(msgspec.Struct, frozen=True, omit_defaults=True):
         spread: Sum of the squared distances of the values from their mean; None where the
             metric has no `stddev`.
         last: The newest value; None where the metric has no `last`.
+        estimates: What its sketches say, by aggregate (`p99`, `distinct`, `theta`), with the
+            ends of each; None where the metric has none, and of rows of two shards together.
     """
 
     n: int
@@ -47,15 +52,17 @@ class Figures(msgspec.Struct, frozen=True, omit_defaults=True):
     max: float | None = None
     spread: float | None = None
     last: Last | None = None
+    estimates: dict[str, Bounded] | None = None
 
     @classmethod
-    def of(cls, row: Row) -> Figures:
-        """Return the exact members of a row."""
+    def of(cls, row: Row, sketched: Iterable[str] = ()) -> Figures:
+        """Return the exact members of a row, and what its sketches say of some aggregates."""
         further = row.further or Further()
-        return cls(row.n, row.sum, row.min, row.max, further.spread, further.last)
+        estimates = estimates_of(row, sketched) or None
+        return cls(row.n, row.sum, row.min, row.max, further.spread, further.last, estimates)
 
     def row(self) -> Row:
-        """Return the row that has these members and no other."""
+        """Return the row that has the exact members and no other."""
         further = Further(self.spread, self.last)
         return Row(
             self.n,

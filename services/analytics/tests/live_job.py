@@ -195,15 +195,20 @@ class World:
         return vid
 
     def send(
-        self, event_id: str, at_ms: int | None = None, subject: str | None = None, **data: Any
+        self,
+        event_id: str,
+        at_ms: int | None = None,
+        subject: str | None = None,
+        source: str = "web",
+        **data: Any,
     ) -> None:
-        """Produce an event as ingest does."""
+        """Produce an event as ingest does for a source."""
         at_ms = at_ms if at_ms is not None else time.time_ns() // 1_000_000
         moment = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()
         item = {"specversion": "1.0", "id": event_id, "source": "s", "type": "t", "time": moment}
         item |= {} if subject is None else {"subject": subject}
         found = admit(
-            json.dumps(item | {"data": data}).encode(), 0, Terms("default", "web", at_ms, "test")
+            json.dumps(item | {"data": data}).encode(), 0, Terms("default", source, at_ms, "test")
         )
         assert isinstance(found, Admitted)
         self.producer.produce(names.EVENTS, found.value, found.key, headers=EVENT)
@@ -274,15 +279,22 @@ class World:
     def panes(self, vid: int, res_s: int) -> Panes:
         """Return (start, series) -> (count, sum) as Redis holds them; each shard may have a `*`."""
         found: Panes = {}
+        for (_shard, start_s, series), row in self.rows(vid, res_s).items():
+            place = (start_s, 0, series)
+            n, total = found.get(place, (0, 0.0))
+            found[place] = (n + row.n, total + (row.sum or 0.0))
+        return found
+
+    def rows(self, vid: int, res_s: int) -> dict[tuple[int, int, str], rows.Row]:
+        """Return (shard, start, series) -> row as Redis holds them."""
+        found = {}
         for shard in range(self.shards):
             texts = self.redis.hgetall(names.names_key(shard, vid))
             for key in self.redis.keys(f"{names.shard_prefix(shard)}p:{vid}:{res_s}:*"):
                 start_s = int(key.decode().rpartition(":")[2])
                 for short, packed in self.redis.hgetall(key).items():
-                    row = rows.decode(packed)
-                    place = (start_s, 0, texts.get(short, OTHER.encode()).decode())
-                    n, total = found.get(place, (0, 0.0))
-                    found[place] = (n + row.n, total + (row.sum or 0.0))
+                    series = texts.get(short, OTHER.encode()).decode()
+                    found[shard, start_s, series] = rows.decode(packed)
         return found
 
     def add_partition(self) -> None:

@@ -13,6 +13,7 @@ from weir.corrections import CorrectionRecord, Figures, encode
 from weir.further import Last
 from weir.kafka import Kafka
 from weir.rows import Row
+from weir.sketches import Bounded
 from weir_dashboard.store import corrections as store
 from weir_dashboard.store.corrections import Corrections, Kept, finest
 from weir_local.waiting import wait_until
@@ -161,7 +162,7 @@ class TestOverHttp:
         self, running: Running, panes: Panes, metric: tuple[str, int]
     ) -> None:
         """Pane, dimensions, before, after, how late, and who sent what came late."""
-        was = Figures(2, 3.0, 1.0, 2.0)
+        was = Figures(2, 3.0, 1.0, 2.0, estimates={"distinct": Bounded(2.0, 1.0, 3.0)})
         now = Figures(4, 12.0, 1.0, 5.0, 9.0, Last(0, b"", 5.0))
         panes.publish(correction(metric, was=was, now=now))
         with running.client() as http:
@@ -175,8 +176,14 @@ class TestOverHttp:
             "resolution_ms": 10_000,
             "by": {"region": "eu"},
             "other": False,
-            "was": {"count": 2, "sum": 3.0, "min": 1.0, "max": 2.0, "stddev": None, "last": None},
-            "now": {"count": 4, "sum": 12.0, "min": 1.0, "max": 5.0, "stddev": 1.5, "last": 5.0},
+            "was": {
+                **{"count": 2, "sum": 3.0, "min": 1.0, "max": 2.0, "stddev": None, "last": None},
+                "estimates": {"distinct": {"value": 2.0, "low": 1.0, "high": 3.0}},
+            },
+            "now": {
+                **{"count": 4, "sum": 12.0, "min": 1.0, "max": 5.0, "stddev": 1.5, "last": 5.0},
+                "estimates": {},
+            },
             "events": 2,
             "late_ms": 120_000,
             "received_ms": (START_S + 130) * 1000,
@@ -279,6 +286,8 @@ class TestInAnswers:
             "t_ms": (start_s + 10) * 1000,
             "k": watcher.answer["series"][0]["k"],
             "was": 2.0,
+            "was_low": 2.0,
+            "was_high": 2.0,
             "is": 5.0,
             "events": 3,
             "late_ms": 180_000,

@@ -106,7 +106,7 @@ class Queries:
 
     async def slots(self, tenant: str, made: Plan, texts: list[str]) -> dict[str, int]:
         """Return the color slot of each series, new ones given out by first appearance."""
-        return await self._slots.of(tenant, _metric_of(made), tuple(made.query.by), texts)
+        return await self._slots.of(tenant, _metrics_of(made)[0], tuple(made.query.by), texts)
 
 
 class Question:
@@ -125,7 +125,7 @@ class Question:
         self._life = 0
         self._changed: set[PaneKey] = set()
         self._edges: tuple[int, ...] = ()
-        self._late_seq: int | None = None
+        self._late_seqs: list[int | None] = []
 
     def plan(self) -> Plan:
         """Return how the query would be answered now.
@@ -147,7 +147,7 @@ class Question:
             self._begin_again()
         if self._plan is None or self._evaluator is None:
             return True
-        if self._queries.late.newest_seq(self._tenant, _metric_of(self._plan)) != self._late_seq:
+        if self._late_seqs_of(self._plan) != self._late_seqs:
             return True  # the record of a batch may be read before its corrections are
         return not changed.isdisjoint(self._plan.keys) or self._time_moves(self._plan)
 
@@ -177,12 +177,16 @@ class Question:
 
     async def _corrected(self, made: Plan, found: Answer) -> list[dict[str, Any]]:
         """Return what late events changed in the windows of an answer."""
-        late, name = self._queries.late, _metric_of(made)
-        self._late_seq = late.newest_seq(self._tenant, name)
-        records = late.of_metric(self._tenant, name)
+        late = self._queries.late
+        self._late_seqs = self._late_seqs_of(made)
+        records = [one for name in _metrics_of(made) for one in late.of_metric(self._tenant, name)]
         if not records:
             return []
         return await in_thread(self._pool, corrected, made, found.series, records)
+
+    def _late_seqs_of(self, made: Plan) -> list[int | None]:
+        late = self._queries.late
+        return [late.newest_seq(self._tenant, name) for name in _metrics_of(made)]
 
     def _begin_again(self) -> None:
         """Forget what was read: a record was missed, or too much has changed."""
@@ -197,8 +201,9 @@ class Question:
         return _edges(made, self._queries.facts()) != self._edges
 
 
-def _metric_of(made: Plan) -> str:
-    return made.readings[0].served.newest.metric.name
+def _metrics_of(made: Plan) -> list[str]:
+    names = (reading.served.newest.metric.name for reading in made.readings)
+    return list(dict.fromkeys(names))
 
 
 def _prepared(

@@ -2,9 +2,10 @@
 
 A correction record is of one series in one pane. An answer tells it of each of its windows that
 the pane lies in and that was final when the late events came: what was shown before, and what is
-now. Counts and sums are told exactly, backwards from what is now; a least, greatest or last value
-and a deviation only where the window is that one pane. What no record says (a percentile, a
-distinct count) has no value from before: `was` is None, as it is where there was nothing.
+now. Counts and sums are told exactly, backwards from what is now; everything else (a least,
+greatest or last value, a deviation, a percentile, a distinct count) only where the window is that
+one pane, as its record says it. Of an expression and of a list of texts the events are told. What
+is not known has no value from before: `was` is None, as it is where there was nothing.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from weir.corrections import CorrectionRecord, Figures
+from weir.query.aggregates import exactly
 from weir.query.answer import AnsweredSeries
 from weir.query.cells import Cell
 from weir.query.grouping import REST, Group, Grouping, k_of
 from weir.query.named import short_name
 from weir.query.reading import Plan, Reading
+from weir.sketches import Bounded
 
 MOST: Final = 200
 """How many windows of all series are told, the newest."""
@@ -34,6 +37,7 @@ class _Change:
         late_ms: How long after the end of their pane the last of the latest came.
         first: The oldest record.
         rows: Of how many rows of panes they are.
+        taken: Their keys: both sides of an expression may read one pane.
     """
 
     events: int
@@ -41,9 +45,13 @@ class _Change:
     late_ms: int
     first: CorrectionRecord
     rows: set[tuple[int, int, str]]
+    taken: set[str]
 
     def take(self, older: CorrectionRecord) -> None:
-        """Take in one record more, older than those before."""
+        """Take in one record more, older than those before; none twice."""
+        if older.key in self.taken:
+            return
+        self.taken.add(older.key)
         self.events += older.events
         self.sum += _sum(older.now) - _sum(older.was)
         self.late_ms = max(self.late_ms, older.late_ms)
@@ -57,25 +65,30 @@ def corrected(
     """Return what late events changed, as an answer tells it, the newest windows first.
 
     Args:
-        plan: What was asked; nothing is told of an expression and of a `top`.
+        plan: What was asked.
         series: The series of the answer.
-        records: Corrections of the metric, the newest first; those of panes that the plan does
-            not read are passed over.
+        records: Corrections of the plan's metrics, the newest of each first; those of panes that
+            the plan does not read are passed over.
     """
-    reading = plan.lines[0].readings[0]
-    before = _BEFORE.get(short_name(reading.name), _unknown)
-    if plan.query.expr is not None or any(one.listed for one in series):
-        return []
+    records, readings = list(records), plan.lines[0].readings
+    reading = readings[0]
+    before = _unknown if len(readings) > 1 else _BEFORE.get(short_name(reading.name), _estimated)
     shown = {one.group: one for one in series}
+    changes: dict[tuple[int, Group], _Change] = {}
+    for one in readings:
+        _take_changes(changes, one, set(shown), records)
     found: list[dict[str, Any]] = []
-    for (at, group), change in _changes(reading, shown, records).items():
+    for (at, group), change in changes.items():
         cell = shown[group].cells[at]
         if cell.events is not None and change.events:
+            was = before(cell, change, reading)
             found.append(
                 {
                     "t_ms": reading.windows.ends_ms[at],
                     "k": k_of(group),
-                    "was": before(cell, change, reading),
+                    "was": None if was is None else was.value,
+                    "was_low": None if was is None else was.low,
+                    "was_high": None if was is None else was.high,
                     "is": None if cell.value is None else cell.value.value,
                     "events": change.events,
                     "late_ms": change.late_ms,
@@ -84,13 +97,15 @@ def corrected(
     return sorted(found, key=lambda one: (-one["t_ms"], one["k"]))[:MOST]
 
 
-def _changes(
-    reading: Reading, shown: Iterable[Group], records: Iterable[CorrectionRecord]
-) -> dict[tuple[int, Group], _Change]:
-    """Return what was changed in which window of which of the series that are shown."""
-    groups, groupings = set(shown), dict[int, Grouping]()
+def _take_changes(
+    found: dict[tuple[int, Group], _Change],
+    reading: Reading,
+    groups: set[Group],
+    records: Sequence[CorrectionRecord],
+) -> None:
+    """Add what was changed in which window of which of the series that are shown."""
+    groupings = dict[int, Grouping]()
     versions = {version.vid: version for version in reading.served.versions}
-    found: dict[tuple[int, Group], _Change] = {}
     for record in records:
         start_ms = record.start_s * 1000
         if reading.keys.get(start_ms) != (record.vid, record.res_s, record.start_s):
@@ -104,10 +119,8 @@ def _changes(
         for at in _windows(reading, record):
             change = found.get((at, group))
             if change is None:
-                found[at, group] = _Change(0, 0.0, 0, record, set())
-                change = found[at, group]
+                change = found[at, group] = _Change(0, 0.0, 0, record, set(), set())
             change.take(record)
-    return found
 
 
 def _windows(reading: Reading, record: CorrectionRecord) -> range:
@@ -122,58 +135,65 @@ def _windows(reading: Reading, record: CorrectionRecord) -> range:
 
 # ── what a window was before ────────────────────────────────────────────────
 
-_Before = Callable[[Cell, _Change, Reading], float | None]
+_Before = Callable[[Cell, _Change, Reading], Bounded | None]
 
 
-def _unknown(cell: Cell, change: _Change, reading: Reading) -> float | None:
+def _unknown(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
     del cell, change, reading
     return None
 
 
-def _count(cell: Cell, change: _Change, reading: Reading) -> float | None:
+def _count(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
     del reading
-    return None if cell.events is None else float(cell.events - change.events)
+    return None if cell.events is None else exactly(float(cell.events - change.events))
 
 
-def _rate(cell: Cell, change: _Change, reading: Reading) -> float | None:
-    count = _count(cell, change, reading)
-    return None if count is None else count * 1000 / reading.windows.length_ms
+def _rate(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
+    if cell.events is None:
+        return None
+    return exactly((cell.events - change.events) * 1000 / reading.windows.length_ms)
 
 
-def _total(cell: Cell, change: _Change, reading: Reading) -> float | None:
+def _total(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
     del reading
-    return None if cell.value is None else cell.value.value - change.sum
+    return None if cell.value is None else exactly(cell.value.value - change.sum)
 
 
-def _mean(cell: Cell, change: _Change, reading: Reading) -> float | None:
+def _mean(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
     del reading
     if cell.value is None or cell.events is None or cell.events <= change.events:
         return None
-    return (cell.value.value * cell.events - change.sum) / (cell.events - change.events)
+    return exactly((cell.value.value * cell.events - change.sum) / (cell.events - change.events))
 
 
-def _least(cell: Cell, change: _Change, reading: Reading) -> float | None:
+def _least(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
     del cell
     was = _only_pane(change, reading)
-    return None if was is None else was.min
+    return None if was is None or was.min is None else exactly(was.min)
 
 
-def _greatest(cell: Cell, change: _Change, reading: Reading) -> float | None:
+def _greatest(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
     del cell
     was = _only_pane(change, reading)
-    return None if was is None else was.max
+    return None if was is None or was.max is None else exactly(was.max)
 
 
-def _deviation(cell: Cell, change: _Change, reading: Reading) -> float | None:
+def _deviation(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
     del cell
     was = _only_pane(change, reading)
-    return None if was is None else was.stddev
+    return None if was is None or was.stddev is None else exactly(was.stddev)
 
 
-def _newest(cell: Cell, change: _Change, reading: Reading) -> float | None:
+def _newest(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
     del cell
     was = _only_pane(change, reading)
-    return None if was is None or was.last is None else was.last.value
+    return None if was is None or was.last is None else exactly(was.last.value)
+
+
+def _estimated(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
+    del cell
+    was = _only_pane(change, reading)
+    return None if was is None else (was.estimates or {}).get(short_name(reading.name))
 
 
 def _only_pane(change: _Change, reading: Reading) -> Figures | None:

@@ -16,6 +16,7 @@ from weir.definitions.metric import Metric
 from weir.definitions.records import Counting, TakeOver
 from weir.definitions.serving import life_of
 from weir.lanes import takeover_cut
+from weir.query.estimates import estimated
 
 from weir_analytics.panes.batch import Offsets
 from weir_analytics.panes.plan import Counted
@@ -263,6 +264,7 @@ def _unbound(named: Activation | Definition, metric: Metric) -> Version:
         keeps=keeps_of(metric),
         max_series=metric.max_series,
         lateness_s=metric.lateness_ms // 1000,
+        sketched=estimated(metric.aggregates),
     )
 
 

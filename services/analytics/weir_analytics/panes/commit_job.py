@@ -85,6 +85,8 @@ class Limits:
             batch's processed-through. Parts of older panes are left out.
         lateness_s: Allowed lateness: a pane is final that long after its end.
         by_owner: Whether `max_series` is of each tenant, the first value of a series.
+        sketched: Aggregates that sketches answer, by the names they are asked by: a
+            correction tells what they said.
     """
 
     keep_s: Mapping[int, int]
@@ -92,6 +94,7 @@ class Limits:
     not_before_s: Mapping[int, int] = field(default_factory=dict)
     lateness_s: int = 0
     by_owner: bool = False
+    sketched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

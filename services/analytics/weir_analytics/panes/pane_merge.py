@@ -195,19 +195,28 @@ def _was_final(pane: Pane, job: CommitJob) -> bool:
     return end_s * 1000 <= job.final_through_ms
 
 
-def corrections_of(pane: Pane, read: PaneRead, change: PaneChange) -> list[Correction]:
-    """Return what a change to a final pane corrects, row by row."""
+def corrections_of(
+    pane: Pane, read: PaneRead, change: PaneChange, sketched: Sequence[str] = ()
+) -> list[Correction]:
+    """Return what a change to a final pane corrects, row by row.
+
+    Args:
+        pane: The pane.
+        read: What it held.
+        change: What is done to it.
+        sketched: Aggregates of which it is told what the rows' sketches said, and say now.
+    """
     stored = read.stored if read.other is None else {**read.stored, OTHER: read.other}
+
+    def told(packed: bytes | None) -> Figures | None:
+        return None if packed is None else Figures.of(rows.decode(packed), sketched)
+
     done = [
-        Correction(*pane, series, _figures(stored.get(series)), _figures(packed))
+        Correction(*pane, series, told(stored.get(series)), told(packed))
         for series, packed in sorted(change.rows.items())
     ]
-    gone = [Correction(*pane, series, _figures(stored[series]), None) for series in change.evicted]
+    gone = [Correction(*pane, series, told(stored[series]), None) for series in change.evicted]
     return done + gone
-
-
-def _figures(packed: bytes | None) -> Figures | None:
-    return None if packed is None else Figures.of(rows.decode(packed))
 
 
 def series_by_version(grouped: Mapping[Pane, Mapping[str, Row]]) -> dict[int, Sequence[str]]:

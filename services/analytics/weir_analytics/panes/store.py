@@ -170,7 +170,9 @@ class ShardStore:
             cap = cap_of(job.limits[pane.vid], job.shards)
             change = changes[pane] = merge_pane(reads[pane], arriving, cap)
             if is_corrected(pane, job):
-                change.corrections = corrections_of(pane, reads[pane], change)
+                change.corrections = corrections_of(
+                    pane, reads[pane], change, job.limits[pane.vid].sketched
+                )
         merged_at = self._clock.monotonic_s()
         done = self._write(job, changes, head)
         tally.read_s += read_at - began

@@ -45,6 +45,7 @@ class Version:
         max_series: Most series of a pane with rows of their own.
         lateness_s: Allowed lateness: a pane is final that long after its end.
         by_owner: Whether `max_series` is of each tenant, the first value of a series.
+        sketched: Aggregates that sketches answer, by the names they are asked by.
     """
 
     vid: int
@@ -60,6 +61,7 @@ class Version:
     max_series: int = 1_000
     lateness_s: int = 0
     by_owner: bool = False
+    sketched: tuple[str, ...] = ()
 
     @property
     def finest_s(self) -> int:
@@ -153,4 +155,5 @@ def _version(fields: dict[str, Any]) -> Version:
         if fields[name] is not None:
             fields[name] = {int(k): v for k, v in fields[name].items()}
     fields["keeps"] = tuple((int(r), int(k)) for r, k in fields["keeps"])
+    fields["sketched"] = tuple(fields["sketched"])
     return Version(**fields)

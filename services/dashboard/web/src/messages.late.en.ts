@@ -23,7 +23,9 @@ export const lateWords = {
   unknown: "not known",
   upTo: "who sent late events of these types into this time; an upper bound for one series",
   lateWhy: (received: string, final: string) => `came until ${received}; final at ${final}`,
-  figures: (count: string, sum: string | null) => (sum === null ? count : `${count}, sum ${sum}`),
+  figure: (name: string, value: string) => `${name} ${value}`,
+  between: (name: string, value: string, low: string, high: string) =>
+    low === high ? `${name} ${value}` : `${name} ${value}, between ${low} and ${high}`,
   would: (share: string, length: string) =>
     `In the last day at most ${share} of all events came more than ${length} after they happened.`,
   sources: {

@@ -11,7 +11,7 @@ from weir.definitions.metric import Metric
 from weir.series import OTHER, decode_series, fit
 
 from weir_dashboard.api.models import Page
-from weir_dashboard.api.read_models import Correction, CorrectionSource, RowFigures
+from weir_dashboard.api.read_models import Correction, CorrectionSource, Estimate, RowFigures
 from weir_dashboard.context import Context, Here, Who
 from weir_dashboard.store.corrections import Kept, finest
 
@@ -95,5 +95,14 @@ def _figures(row: Figures | None) -> RowFigures | None:
         return None
     last = None if row.last is None else row.last.value
     return RowFigures(
-        count=row.n, sum=row.sum, min=row.min, max=row.max, stddev=row.stddev, last=last
+        count=row.n,
+        sum=row.sum,
+        min=row.min,
+        max=row.max,
+        stddev=row.stddev,
+        last=last,
+        estimates={
+            name: Estimate(value=one.value, low=one.low, high=one.high)
+            for name, one in (row.estimates or {}).items()
+        },
     )

@@ -157,6 +157,14 @@ class Board(Told):
     tiles: list[dict[str, Any]]
 
 
+class Estimate(Told):
+    """What a sketch said, and between what the exact answer lay."""
+
+    value: float
+    low: float
+    high: float
+
+
 class RowFigures(Told):
     """The exact figures of one pane of one series; sum, min and max only with a value.
 
@@ -169,6 +177,7 @@ class RowFigures(Told):
     max: float | None
     stddev: float | None
     last: float | None
+    estimates: dict[str, Estimate]
 
 
 class CorrectionSource(Told):

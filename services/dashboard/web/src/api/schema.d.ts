@@ -1752,6 +1752,18 @@ export interface components {
             subject: string;
         };
         /**
+         * Estimate
+         * @description What a sketch said, and between what the exact answer lay.
+         */
+        Estimate: {
+            /** High */
+            high: number;
+            /** Low */
+            low: number;
+            /** Value */
+            value: number;
+        };
+        /**
          * Expr
          * @description Two aggregates combined by arithmetic, window by window.
          *
@@ -2670,6 +2682,10 @@ export interface components {
         RowFigures: {
             /** Count */
             count: number;
+            /** Estimates */
+            estimates: {
+                [key: string]: components["schemas"]["Estimate"];
+            };
             /** Last */
             last: number | null;
             /** Max */
@@ -3230,6 +3246,7 @@ export type DefinitionText = components['schemas']['DefinitionText'];
 export type DiffQuery = components['schemas']['DiffQuery'];
 export type Draft = components['schemas']['Draft'];
 export type EraseAsked = components['schemas']['EraseAsked'];
+export type Estimate = components['schemas']['Estimate'];
 export type Expr = components['schemas']['Expr'];
 export type Filling = components['schemas']['Filling'];
 export type Fresh = components['schemas']['Fresh'];

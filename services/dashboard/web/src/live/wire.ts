@@ -63,11 +63,13 @@ export interface WireNote {
   readonly message: string;
 }
 
-/** What late events changed in one window of one series. */
+/** What late events changed in one window of one series; `was` with its ends, where known. */
 export interface Correction {
   readonly t_ms: number;
   readonly k: number;
   readonly was: Cell;
+  readonly was_low: Cell;
+  readonly was_high: Cell;
   readonly is: Cell;
   readonly events: number;
   readonly late_ms: number;

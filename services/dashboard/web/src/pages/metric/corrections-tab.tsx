@@ -3,7 +3,7 @@ import { useLoad } from "../../api/load";
 import type { Correction, LatenessTold, MetricDetail, Page } from "../../api/shapes";
 import { Empty, Refused } from "../../components/notes";
 import { VirtualTable } from "../../components/virtual-table";
-import { exact, integer, NONE, percent } from "../../lib/numbers";
+import { exact, integer, NONE, percent, short } from "../../lib/numbers";
 import { clockOn, lengthWords, span } from "../../lib/time";
 import { zone } from "../../lib/view";
 import { nowMs } from "../../live/live";
@@ -81,8 +81,12 @@ function Row({ one }: { one: Correction }) {
     <tr data-testid="correction-row">
       <td title={lengthWords(one.resolution_ms)}>{from}</td>
       <td class="mono s">{nameOf(one)}</td>
-      <td class="num t3">{one.was === null ? NONE : figures(one.was)}</td>
-      <td class="num b">{one.now === null ? lateWords.gone : figures(one.now)}</td>
+      <td class="num t3" title={one.was === null ? undefined : ends(one.was)}>
+        {one.was === null ? NONE : figures(one.was)}
+      </td>
+      <td class="num b" title={one.now === null ? undefined : ends(one.now)}>
+        {one.now === null ? lateWords.gone : figures(one.now)}
+      </td>
       <td class="num">{`${one.events > 0 ? "+" : ""}${integer(one.events)}`}</td>
       <td class="num" title={lateWords.lateWhy(when(one.received_ms), when(one.final_ms))}>
         {span(one.late_ms)}
@@ -96,6 +100,20 @@ function Row({ one }: { one: Correction }) {
   );
 }
 
-function figures(row: { readonly count: number; readonly sum: number | null }): string {
-  return lateWords.figures(integer(row.count), row.sum === null ? null : exact(row.sum));
+type Figures = NonNullable<Correction["now"]>;
+
+function figures(row: Figures): string {
+  const sum = row.sum === null ? [] : [lateWords.figure("sum", exact(row.sum))];
+  const told = Object.entries(row.estimates).map(([name, { value }]) =>
+    lateWords.figure(name, short(value)),
+  );
+  return [integer(row.count), ...sum, ...told].join(", ");
+}
+
+/** Says between what each estimate lies. */
+function ends(row: Figures): string {
+  const told = Object.entries(row.estimates).map(([name, { value, low, high }]) =>
+    lateWords.between(name, exact(value), exact(low), exact(high)),
+  );
+  return told.join("\n");
 }
