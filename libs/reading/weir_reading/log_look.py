@@ -6,7 +6,7 @@ far counting is stands in the consumer group `weir-panes`, where the driver leav
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -62,14 +62,15 @@ class GroupPlaces:
 
 
 class LogLook:
-    """One topic. Of what was asked before only the pace of lanes is remembered."""
+    """One topic. Remembered are the pace of lanes and which partitions there are."""
 
     def __init__(self, kafka: Kafka, clock: Clock, topic: str = names.EVENTS) -> None:
         self._topic, self._clock = topic, clock
         self._admin = AdminClient({**kafka.client_options(), "log_level": 0})
         self._race = Race()
+        self._known: set[int] = set()
 
-    def start(self, partitions: Iterable[int]) -> dict[int, int]:
+    def start(self, partitions: Collection[int]) -> dict[int, int]:
         """Return the first offset of each partition that is still there.
 
         Raises:
@@ -124,8 +125,13 @@ class LogLook:
         return log_left(logs, self._retention(), now_ms)
 
     def _places(
-        self, spec: OffsetSpec, partitions: Iterable[int]
+        self, spec: OffsetSpec, partitions: Collection[int]
     ) -> dict[int, ListOffsetsResultInfo]:
+        if not self._known.issuperset(partitions):
+            # The client looks a partition up in what it has heard of the topic: one that was
+            # added since is unknown to it for up to a quarter of an hour.
+            topics = self._admin.list_topics(self._topic, timeout=TIMEOUT_S).topics
+            self._known = set(topics[self._topic].partitions)
         return offsets_of(self._admin, self._topic, spec, partitions, timeout_s=TIMEOUT_S)
 
     def _retention(self) -> Retention:

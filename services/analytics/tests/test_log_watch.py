@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 from structlog.testing import capture_logs
 from weir import names
 from weir.clock import ManualClock, SystemClock
@@ -178,3 +179,24 @@ class TestLogWatch:
         assert look.left({0: LogPlace(10, now_ms), 1: LogPlace(20, now_ms)}) == gone
         vitals.lanes = {0: 2, 1: 20}
         assert watch.look(vitals) == replace(gone, waiting=0)  # live counting lacks nothing
+
+    def test_partitions_that_are_added_are_looked_at(self, kafka: str, hour_log: str) -> None:
+        """At once, by a client that has asked about the topic before."""
+        look = LogLook(Kafka(kafka), SystemClock(), hour_log)
+        now_ms = time.time_ns() // 1_000_000
+        look.left({0: LogPlace(10, now_ms), 1: LogPlace(30, now_ms)})
+        admin = AdminClient({"bootstrap.servers": kafka})
+        (grown,) = admin.create_partitions([NewPartitions(hour_log, 4)]).values()
+        grown.result(10)
+        places = {p: LogPlace(0, now_ms) for p in range(4)}
+
+        def looks() -> LogLeft | None:
+            try:
+                return look.left(places)
+            except KafkaException:  # until the broker has elected a leader
+                return None
+
+        wait_until(lambda: looks() is not None, timeout_s=10, what="a look at four partitions")
+        found = looks()
+        assert found is not None
+        assert found.waiting == 40
