@@ -9,7 +9,9 @@ from typing import Any
 
 import httpx
 import pytest
+from weir.problems import ProblemError, Reason
 from weir_dashboard.auth.scopes import TABLE, Scope, find
+from weir_dashboard.definitions.writer import Expected
 from weir_dashboard.openapi import described
 
 pytestmark = [pytest.mark.kafka, pytest.mark.redis]
@@ -120,6 +122,21 @@ class TestDefinitions:
         assert sorted(results) in ([200, 409], [200, 412])
         with running.client() as http:
             assert len(http.get("/definitions/metric/raced/history").json()["items"]) == 2
+
+    def test_who_lost_in_the_log_gets_409(self, running: Any) -> None:
+        """Two edits that both found version 1 in force; what they are told is in the problem."""
+        with running.client() as http:
+            put(http, "lost")
+        writer, place = running.dashboard.context.writer, ("default", "metric", "lost")
+
+        async def both() -> list[Any]:
+            texts = [METRIC.format(name="lost", rest=f"unit: {u}") for u in ("ms", "s")]
+            works = [writer.put(place, t, by="x", expected=Expected(version=1)) for t in texts]
+            return await asyncio.gather(*works, return_exceptions=True)
+
+        (problem,) = [one for one in running.run(both()) if isinstance(one, ProblemError)]
+        assert (problem.status, problem.reason) == (409, Reason.VERSION_CONFLICT)
+        assert "is at version 2" in problem.message
 
     async def _race(self, running: Any) -> list[int]:
         headers = {"authorization": f"Bearer {running.key}", "if-match": '"1"'}

@@ -6,8 +6,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from weir.definitions.records import Counting, DriverStart, activation_record, start_record
 from weir.rows import Row
 from weir.series import encode_series
+
+from .watching import METRIC
 
 if TYPE_CHECKING:
     from .conftest import Engine, Running
@@ -60,6 +63,14 @@ class TestLateness:
         assert found["all"]["p50_ms"] is None
 
 
+def stop_counting(running: Running, name: str, vid: int) -> None:
+    """Say, as a driver does, that a version was counted and is not any more."""
+    fence = running.record(start_record(DriverStart("a", 1, "start"), at_ms=0))
+    counting = Counting(vid, "default", name, 1, {0: 0}, from_start=True)
+    for op in ("start", "stop"):
+        running.record(activation_record(counting, op=op, fence=fence, at_ms=0))
+
+
 class TestMetricLedger:
     def test_counted_is_used_not_matched_refused_and_too_old(
         self, running: Running, engine: Engine, metric: tuple[str, int]
@@ -88,6 +99,14 @@ class TestMetricLedger:
         with running.client() as http:
             found = http.get(f"/metrics/{name}/ledger").json()
             unknown = http.get("/metrics/nowhere/ledger")
+            text = METRIC.format(name=name) + "unit: ms\n"
+            path, based = f"/definitions/metric/{name}", {"if-match": '"1"'}
+            http.put(path, json={"text": text}, headers=based).raise_for_status()
+            stop_counting(running, name, vid)
+            former, newest = (
+                http.get(f"/metrics/{name}/ledger", params={"version": n}).json() for n in (1, 2)
+            )
+            missing = http.get(f"/metrics/{name}/ledger", params={"version": 3})
         told = {item["minute_ms"]: item for item in found["items"]}
         minute, before = told[minute_s * 1000], told[(minute_s - 60) * 1000]
 
@@ -96,3 +115,12 @@ class TestMetricLedger:
         assert (minute["counted"], minute["not_matched"], minute["open"]) == (100, 30, False)
         assert (before["used"], before["not_matched"]) == (60, None)
         assert unknown.json()["code"] == "metric_unknown"
+        assert [one["version"] for one in (former, newest)] == [1, 2]
+        of_minute = [
+            next(item for item in one["items"] if item["minute_ms"] == minute_s * 1000)
+            for one in (former, newest)
+        ]
+        assert [one["used"] for one in of_minute] == [60, 0]
+        assert [one["not_matched"] for one in of_minute] == [None, None]
+        assert missing.status_code == 404
+        assert "has versions up to 2, got 3" in missing.json()["detail"]

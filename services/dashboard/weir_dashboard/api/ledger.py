@@ -8,6 +8,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 from weir.batches import BatchRecord
+from weir.definitions.history import Definition
 from weir.problems import ProblemError, Reason, echo
 from weir_reading.accounts import MINUTE_S
 from weir_reading.ledger import MINUTE_MS, Minute, batch_sum, read_minutes
@@ -44,18 +45,40 @@ async def metric_ledger(
     caller: Who,
     minutes: Annotated[int, Query(ge=1, le=1440)] = 60,
     to_ms: Annotated[int | None, Query(ge=0)] = None,
+    version: Annotated[int | None, Query(ge=1)] = None,
 ) -> MetricLedger:
-    """Return what the newest version of a metric did with all counted events, newest first."""
-    version = here.catalog.folded.get(caller.tenant, "metric", name)
-    if version is None:
-        msg = f'there is no metric "{echo(name)}"; see /api/v1/metrics for those there are'
-        raise ProblemError(404, Reason.METRIC_UNKNOWN, msg)
+    """Return what a version of a metric did with all counted events, newest minute first.
+
+    `version`: which; without it the newest. Of one that is not counted any more `not_matched`
+    is not told: it was not there for all of the last minutes.
+    """
+    asked = _version(here, caller.tenant, name, version)
     panes, shards = here.queries.panes, here.catalog.shards
     starts = _starts(here, minutes, to_ms)
-    found = await read_use(panes, starts, shards, caller.tenant, version.vid)
-    whole_ms = here.catalog.activated_ms.get(version.vid)
+    found = await read_use(panes, starts, shards, caller.tenant, asked.vid)
+    activation = here.catalog.folded.activations.get(asked.vid)
+    is_over = activation is not None and activation.finish is not None
+    whole_ms = None if is_over else here.catalog.activated_ms.get(asked.vid)
     items = [_use_told(one, here.batches.processed_through_ms, whole_ms) for one in found]
-    return MetricLedger(name=name, version=version.version, items=items)
+    return MetricLedger(name=name, version=asked.version, items=items)
+
+
+def _version(here: Context, tenant: str, name: str, number: int | None) -> Definition:
+    folded = here.catalog.folded
+    newest = folded.get(tenant, "metric", name)
+    if newest is None:
+        msg = f'there is no metric "{echo(name)}"; see /api/v1/metrics for those there are'
+        raise ProblemError(404, Reason.METRIC_UNKNOWN, msg)
+    if number is None:
+        return newest
+    for one in folded.history(tenant, "metric", name):
+        if one.version == number and not one.deleted:
+            return one
+    msg = (
+        f'metric "{echo(name)}" has versions up to {newest.version}, got {number}; '
+        f"see /api/v1/definitions/metric/{echo(name)}/history"
+    )
+    raise ProblemError(404, Reason.METRIC_UNKNOWN, msg)
 
 
 def _starts(here: Context, minutes: int, to_ms: int | None) -> range:

@@ -658,7 +658,10 @@ export interface paths {
         };
         /**
          * Metric Ledger
-         * @description Return what the newest version of a metric did with all counted events, newest first.
+         * @description Return what a version of a metric did with all counted events, newest minute first.
+         *
+         *     `version`: which; without it the newest. Of one that is not counted any more `not_matched`
+         *     is not told: it was not there for all of the last minutes.
          */
         get: operations["metric_ledger_api_v1_metrics__name__ledger_get"];
         put?: never;
@@ -4527,6 +4530,7 @@ export interface operations {
             query?: {
                 minutes?: number;
                 to_ms?: number | null;
+                version?: number | null;
             };
             header?: never;
             path: {
