@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from weir import names
 from weir.batches import BatchRecord, Opening
 
@@ -47,6 +48,27 @@ def send_some(world: World, seed: str, count: int) -> None:
         for _ in range(2 if i % 10 == 0 else 1):
             world.send(f"{seed}-{i}", x=i, k=f"k{i % 7}", u=f"u{i % 50}")
     world.producer.flush(30)
+
+
+def of_words(world: World, vid: int) -> dict[str, tuple[int, float]]:
+    """Return count and sum of the series whose name begins with `words`, over all panes."""
+    found: dict[str, tuple[int, float]] = {}
+    for (_start_s, _zero, series), (n, total) in world.panes(vid, 60).items():
+        if series.startswith("=words"):
+            before = found.get(series, (0, 0.0))
+            found[series] = (before[0] + n, before[1] + total)
+    return found
+
+
+def told_to_kafka(world: World, partitions: Iterable[int]) -> dict[int, int]:
+    """Return the offsets of the driver's consumer group, as Kafka's tools ask for them."""
+    told = {"bootstrap.servers": world.bootstrap, "group.id": names.PANES_GROUP}
+    group = Consumer(told)
+    try:
+        places = [TopicPartition(names.EVENTS, p) for p in partitions]
+        return {one.partition: one.offset for one in group.committed(places, timeout=10)}
+    finally:
+        group.close()
 
 
 class TestJob:
@@ -89,6 +111,42 @@ class TestJob:
         missing = sum(int(headers.get("weir-left-out", 0)) for headers in own)
         assert len(own) + missing == 10_000
         assert {line["small"] for line in job.lines("batch")} == {True, False}
+
+    def test_what_a_version_could_not_use_the_next_one_counts(self, world: World, job: Job) -> None:
+        """Numbers that were sent as texts: the metric is mended, and has them from the log."""
+        del job
+        text = METRIC.replace("name: amount", "name: words")
+        world.define("words", text)
+        old = world.wait_active("words")
+        for i in range(200):
+            world.send(f"words-{i}", x=str(i), k=f"words-{i % 3}", u="u")
+        world.producer.flush(30)
+        world.wait_counted()
+        assert not of_words(world, old)
+        copies = [dict(m.headers()) for m in world.log(names.QUARANTINE) if b'"words-' in m.value()]
+        own = [headers for headers in copies if headers.get("weir-version") == b"%d" % old]
+        assert {headers["weir-reason"] for headers in own} == {b"value_invalid"}
+        assert len(own) + sum(int(headers.get("weir-left-out", 0)) for headers in own) == 200
+
+        world.define("words", text.replace("data.x", "to_number(data.x)"), based_on=1)
+        new = world.wait_serving("words")
+        assert new != old
+        assert of_words(world, new) == {
+            f"=words-{k}": (len(range(k, 200, 3)), float(sum(range(k, 200, 3)))) for k in range(3)
+        }
+        world.delete("words", based_on=2)
+
+    def test_kafkas_own_tools_see_how_far_it_is(self, world: World, job: Job) -> None:
+        """The offsets of its consumer group are those of its marks."""
+        del job
+        send_some(world, "grouped", 20)
+        world.wait_counted()
+
+        def are_told() -> bool:
+            counted = world.counted_to()
+            return counted == told_to_kafka(world, counted)
+
+        wait_for(are_told, "the offsets of the group", 30)
 
     def test_records_follow_each_other_and_add_up(self, world: World, job: Job) -> None:
         """Each batch begins where the last ended, and its account is what it read."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 from structlog.testing import capture_logs
@@ -200,3 +201,27 @@ class TestLogWatch:
         found = looks()
         assert found is not None
         assert found.waiting == 40
+
+    def test_what_is_deleted_by_size_goes_at_todays_rate(
+        self, kafka: str, new_topic: Callable[..., str]
+    ) -> None:
+        """Once something was deleted the log is full: what comes pushes out what waits."""
+        settings = {"retention.ms": "-1", "retention.bytes": "100000"}
+        topic = new_topic("sized", 1, settings | {"message.timestamp.type": "CreateTime"})
+        began_ms = time.time_ns() // 1_000_000
+        producer = Producer({"bootstrap.servers": kafka})
+        for n in range(40):  # four records a second, for ten
+            producer.produce(topic, b"x", timestamp=began_ms - 10_000 + n * 250)
+        producer.flush(10)
+        look = LogLook(Kafka(kafka), SystemClock(), topic)
+        assert look.left({0: LogPlace(30, began_ms)}).ms is None  # there is room
+        admin = AdminClient({"bootstrap.servers": kafka})
+        (deleted,) = admin.delete_records([TopicPartition(topic, 0, 20)]).values()
+        deleted.result(10)
+
+        found = look.left({0: LogPlace(30, began_ms)})
+        seconds = (time.time_ns() // 1_000_000 - began_ms + 5_000) / 1000
+        # Of the 20 that are left the first came five seconds ago; ten come before what waits.
+        assert found.ms == pytest.approx(10 / (20 / seconds) * 1000, rel=0.1)
+        assert found.kept_ms == pytest.approx(20 / (20 / seconds) * 1000, rel=0.1)
+        assert found.waiting == 10
