@@ -85,3 +85,49 @@ def compare_top(
         seen.add(end_ms - pane_ms)
     result.note(seen >= exact.keys(), f"{spec.name} top: panes {exact.keys() - seen} are missing")
     return result
+
+
+SETS: dict[str, Callable[[set[str], set[str]], set[str]]] = {
+    "overlap": lambda left, right: left & right,
+    "only_left": lambda left, right: left - right,
+    "union": lambda left, right: left | right,
+}
+
+
+def compare_sets(
+    api: Api, left: Panes, right: Panes, specs: tuple[MetricSpec, MetricSpec], pane_ms: int
+) -> Comparison:
+    """Compare what two metrics' sets have in common, pane by pane, with the sets themselves.
+
+    And, of the first alone, who of a pane came back of the ten panes before it, and who is new.
+    """
+    result = Comparison()
+    starts = sorted({start for start, _series in (*left, *right)})
+    span = (starts[0], starts[-1] + pane_ms)
+    sides = [{"metric": spec.name, "aggregate": "theta"} for spec in specs]
+    earlier = {**sides[0], "before": f"{10 * pane_ms // 1000}s"}
+
+    def members(panes: Panes, *of: int) -> set[str]:
+        return set().union(*(panes[at, ()].members for at in of if (at, ()) in panes))
+
+    for op, of in SETS.items():
+        asked = (
+            (sides[1], lambda at: members(right, at)),
+            (earlier, lambda at: members(left, *range(at - 10 * pane_ms, at, pane_ms))),
+        )
+        for other, others in asked:
+            query = pane_query(specs[0], "theta", pane_ms, span)
+            del query["metric"], query["aggregate"]
+            answer = api.call(
+                "POST", "/query", {**query, "expr": {"op": op, "left": sides[0], "right": other}}
+            )
+            (series,) = answer["series"]
+            for at, end_ms in enumerate(answer["t_ms"]):
+                exact = len(of(members(left, end_ms - pane_ms), others(end_ms - pane_ms)))
+                value, low, high = (series[name][at] for name in ("value", "low", "high"))
+                most = max(high - value, value - low) if value is not None else 0.0
+                result.note(
+                    value is not None and abs(value - exact) <= WIDER * most,
+                    f"{op} {other} {end_ms - pane_ms}: {value} in {low}..{high}, is {exact}",
+                )
+    return result

@@ -11,6 +11,7 @@ import pytest
 import weblog
 from account import Account, account_for, epoch_ms, read_log
 from recount import Api, MetricSpec, compare, compare_ledger, panes_of
+from recount_sketches import compare_sets
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
 
@@ -30,6 +31,9 @@ DEFINITIONS = {
         "aggregates: [count, sum, avg, min, max, stddev, last, p50, p95, p99]"
     ),
     "recount_visitors": "aggregates: [count, distinct(data.client), theta(data.client)]",
+    "recount_missed": (
+        "where: data.status_class != '2xx'\naggregates: [count, theta(data.client)]"
+    ),
 }
 SPECS = (
     (MetricSpec("recount_requests", TYPE, ("method", "status_class")), ("count", "rate")),
@@ -46,6 +50,15 @@ SPECS = (
     (
         MetricSpec("recount_visitors", TYPE, distinct=lambda event: event["data"]["client"]),
         ("count", "distinct", "theta"),
+    ),
+    (
+        MetricSpec(
+            "recount_missed",
+            TYPE,
+            matches=lambda event: event["data"]["status_class"] != "2xx",
+            distinct=lambda event: event["data"]["client"],
+        ),
+        ("count", "theta"),
     ),
 )
 
@@ -91,6 +104,11 @@ def test_ten_thousand_requests_equal_the_recount(stack: TestStack) -> None:
         result = compare(api, from_log, spec, aggregates, PANE_MS)
         assert result.mismatches == []
         assert result.points >= 100
+    visitors, missed = SPECS[2][0], SPECS[3][0]
+    sets = (panes_of(of_type, visitors, PANE_MS), panes_of(of_type, missed, PANE_MS))
+    result = compare_sets(api, *sets, (visitors, missed), PANE_MS)
+    assert result.mismatches == []
+    assert result.points >= 600
 
 
 def settled(stack: TestStack, api: Api) -> Account | None:

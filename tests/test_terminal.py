@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -14,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
+from confluent_kafka import Producer
+from weir import names, rows
 from weir_local.testing import TestStack
 
 METRIC = (
@@ -76,3 +80,106 @@ def test_define_send_ask_watch_audit(stack: TestStack, tmp_path: Path) -> None:
     assert code == 0, written + errors
     assert "would replay: 0" in written
     assert time.monotonic() - time_s < 300
+
+
+@pytest.mark.stack
+def test_replay_audit_mend_erase(own_stack: TestStack, tmp_path: Path) -> None:
+    """Each job through the engine to its end: what it tells, its exit code, and the numbers."""
+    stack = own_stack
+    (tmp_path / "typed.yaml").write_text(METRIC)
+    assert weir(stack, "apply", "-f", tmp_path)[0] == 0
+    stack.await_whole("typed", "10s")
+    stack.post([event(f"typed-{n}", subject=f"user-{n % 4}") for n in range(40)])
+    refuse_formerly(stack, [event(f"mended-{n}", subject="user-0") for n in range(20)])
+    await_count(stack, 40)
+
+    replay = ("replay", "--reason", "time_invalid")
+    for words, told in (
+        ((*replay, "--dry-run"), ["would replay: 20", "already: 0", "dry run: true"]),
+        (replay, ["replayed: 20", "already: 0", "dry run: false"]),
+        (replay, ["replayed: 0", "already: 20", "dry run: false"]),
+    ):
+        code, written, errors = weir(stack, *words)
+        assert code == 0, errors
+        assert re.match(r"replay k_\w+ done\n", written)
+        assert set(told) <= {line.strip() for line in written.splitlines()}, written
+    await_count(stack, 60)
+
+    start_s = spoil(stack)
+    audit = ("audit", "typed", "--last", "10m", "--sample", "200")
+    code, written, errors = weir(stack, *audit)
+    assert code == 4, written + errors
+    assert "verified: false" in written
+    assert f'"start_s": {start_s}' in written
+    code, written, errors = weir(stack, *audit, "--mend", "--json")
+    assert (code, json.loads(written)["outcome"]["mended"]) == (4, ["typed"]), errors
+    await_serving(stack, version=2)
+    await_count(stack, 60)
+    code, written, errors = weir(stack, *audit)
+    assert (code, "verified: true" in written) == (0, True), written + errors
+
+    code, written, errors = weir(stack, "erase", "user-0")
+    assert code == 0, written + errors
+    assert re.match(r"erase k_\w+: .*\n", errors)
+    await_count(stack, 30)
+    code, written, _ = weir(stack, "jobs", "--json")
+    assert "user-0" not in written
+    # Nothing is foreign here, so there is nothing to go on from.
+    code, written, errors = weir(stack, "adopt", "--reason", "a test")
+    assert (code, "failed" in written) == (1, True), written + errors
+
+
+def event(identity: str, subject: str) -> dict[str, Any]:
+    """Return an event that the metric counts."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    fixed = {"specversion": "1.0", "type": "dev.typed", "source": "t", "time": now}
+    return {**fixed, "id": identity, "subject": subject, "data": {"country": "NZ"}}
+
+
+def refuse_formerly(stack: TestStack, events: list[dict[str, Any]]) -> None:
+    """Put into the log what an older release refused and this one can read."""
+    producer = Producer({"bootstrap.servers": stack.kafka_bootstrap})
+    told = {
+        names.HEADER_REASON: b"time_invalid",
+        names.HEADER_TENANT: b"default",
+        names.HEADER_SOURCE: b"http",
+    }
+    for one in events:
+        producer.produce(names.EVENTS, json.dumps(one).encode(), headers=list(told.items()))
+    assert producer.flush(10) == 0
+
+
+def spoil(stack: TestStack) -> int:
+    """Count one event too many in the newest pane of the finest resolution; return its start."""
+    client: Any = redis.Redis.from_url(stack.redis_url)
+    panes = [key for key in client.keys("*:p:*:1:*") if b":p:-" not in key]
+    key = max(panes, key=lambda one: int(one.rpartition(b":")[2]))
+    short, packed = next(iter(client.hgetall(key).items()))
+    row = rows.decode(packed)
+    row.n += 1
+    client.hset(key, short, rows.encode(row))
+    client.close()
+    return int(key.rpartition(b":")[2])
+
+
+def await_serving(stack: TestStack, version: int) -> None:
+    """Return once a version of the metric is counted from the log, and has taken over."""
+    path = "/definitions/metric/typed/progress"
+
+    def serves() -> bool:
+        told = stack.api("GET", path).body
+        return bool(told["version"] == version and told["serving"])
+
+    stack.wait_until(serves, f"version {version} serving", 120)
+
+
+def await_count(stack: TestStack, wanted: int) -> None:
+    """Return once the command answers with so many events."""
+
+    def answered() -> bool:
+        words = ("query", "typed", "count", "--last", "10m", "--step", "10m", "--csv")
+        _, written, _ = weir(stack, *words)
+        found = csv.DictReader(io.StringIO(written))
+        return sum(int(float(row["value"] or 0)) for row in found) == wanted
+
+    stack.wait_until(answered, f"{wanted} events counted", 120)
