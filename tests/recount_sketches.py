@@ -87,10 +87,11 @@ def compare_top(
     return result
 
 
-SETS: dict[str, Callable[[set[str], set[str]], set[str]]] = {
-    "overlap": lambda left, right: left & right,
-    "only_left": lambda left, right: left - right,
-    "union": lambda left, right: left | right,
+Texts = set[str]
+SETS: dict[str, Callable[[Texts, Texts], Texts]] = {
+    "overlap": Texts.intersection,
+    "only_left": Texts.difference,
+    "union": Texts.union,
 }
 
 
@@ -107,11 +108,12 @@ def compare_sets(
     sides = [{"metric": spec.name, "aggregate": "theta"} for spec in specs]
     earlier = {**sides[0], "before": f"{10 * pane_ms // 1000}s"}
 
-    def members(panes: Panes, *of: int) -> set[str]:
-        return set().union(*(panes[at, ()].members for at in of if (at, ()) in panes))
+    def members(panes: Panes, *of: int) -> Texts:
+        found = (panes[at, ()].members for at in of if (at, ()) in panes)
+        return Texts().union(*found)
 
     for op, of in SETS.items():
-        asked = (
+        asked: tuple[tuple[dict[str, str], Callable[[int], Texts]], ...] = (
             (sides[1], lambda at: members(right, at)),
             (earlier, lambda at: members(left, *range(at - 10 * pane_ms, at, pane_ms))),
         )
