@@ -10,6 +10,7 @@ from disruption.checker import RECOVERY_S
 from disruption.rig import PACE, Rig
 from disruption.scene import FIRST_RESULT_S, Scene
 from weir import names
+from weir.clock import SystemClock
 
 ENDS_S = 90.0 * PACE
 
@@ -39,6 +40,20 @@ def end_alarm(here: Scene) -> int:
         lambda: here.receiver.bodies[-1]["kind"] == "resolved", "the end of the alarm", ENDS_S
     )
     return len(here.receiver.bodies)
+
+
+def await_recorded(rig: Rig) -> None:
+    """Return once the outcome of every message is in the log.
+
+    A receiver has a message before that: who is killed in between sends it again.
+    """
+    now_ms = SystemClock().now_ms()
+
+    def is_recorded() -> bool:
+        beats = [beat for beat in beats_of(rig, "alerts") if beat["at_ms"] > now_ms]
+        return any(beat["detail"].get("due") == 0 for beat in beats)
+
+    rig.wait_until(is_recorded, "nothing that is due", RECOVERY_S)
 
 
 def await_evaluated(rig: Rig, through_ms: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from disruption.alarm import await_recorded
 from disruption.rig import INTERRUPTED
 from disruption.scene import (
     FIRST_RESULT_S,
@@ -119,6 +120,7 @@ def await_end_of_alarm(here: Scene) -> None:
     here.rig.wait_until(
         lambda: here.receiver.bodies[-1]["kind"] == "resolved", "the end of the alarm", 90
     )
+    await_recorded(here.rig)
 
 
 def await_recovery(here: Scene) -> None:

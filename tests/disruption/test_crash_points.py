@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from disruption.alarm import await_recorded
 from disruption.scene import PATIENCE_S, Scene
 from equality import edit_load, is_filled
 
@@ -107,6 +108,7 @@ def test_alerts_die_around_a_message(here: Scene) -> None:
     here.rig.wait_until(
         lambda: here.receiver.bodies[-1]["kind"] == "resolved", "the end of the alarm", 90
     )
+    await_recorded(here.rig)
     told = len(here.receiver.bodies)
     here.rig.kill("alerts")
     here.rig.arm("alerts", "C12-stored:kill@1")
