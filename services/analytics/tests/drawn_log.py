@@ -84,16 +84,18 @@ def draw(rng: random.Random, events: int = 400) -> Log:
 
 
 def shuffled(rng: random.Random, log: Log) -> Log:
-    """Return each event of a log once, in a drawn order, all received at the log's last moment.
+    """Return each event of a log once, in a drawn order and each in a drawn partition.
 
-    So what becomes of one depends on no other: not on a repetition, nor on when it came.
+    All are received at the log's last moment: so what becomes of one depends on no other, not on
+    a repetition, nor on when it came.
     """
     last_ms = max(at_ms for of in log for _value, _headers, at_ms in of)
-    found: Log = []
-    for of in log:
-        values = list(dict.fromkeys(value for value, headers, _at_ms in of if headers == EVENT))
-        rng.shuffle(values)
-        found.append([(value, EVENT, last_ms) for value in values])
+    sent = (value for of in log for value, headers, _at_ms in of if headers == EVENT)
+    values = list(dict.fromkeys(sent))
+    rng.shuffle(values)
+    found: Log = [[] for _ in log]
+    for value in values:
+        rng.choice(found).append((value, EVENT, last_ms))
     return found
 
 
