@@ -37,6 +37,7 @@ RED = {
     "newest_time_serves": r"no alert may change with the clock of a broker|old numbers",
     "no_bound_of_a_batch": r"a batch must be bounded",
     "no_fence_no_token": r"must end, fenced",
+    "one_quota_for_all": r"no other tenant may be refused",
     "older_mark_accepted": rf"could not see a new result|{_COUNTS}",
     "sent_again_unread": _COUNTS,
     "skips_known_batches": _COUNTS,
