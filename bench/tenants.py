@@ -33,6 +33,7 @@ from typing import Any
 import harness
 from confluent_kafka import Producer
 from paced import Paced
+from rest import by_process
 from tenant_loads import (
     NOISY_BODY,
     PANE_MS,
@@ -102,6 +103,32 @@ class Looks:
         )
         self._stop.set()
         self._thread.join(10)
+
+
+class Work:
+    """What every process and every batch costs, from now on."""
+
+    def __init__(self, stack: TestStack) -> None:
+        self._stack, self._began_s = stack, CLOCK.monotonic_s()
+        self._before, self._lines = by_process(stack), len(stack.log("panes").splitlines())
+
+    def until_now(self) -> dict[str, Any]:
+        """Return cores by kind of process, and how long batches took, of how many events."""
+        took_s = CLOCK.monotonic_s() - self._began_s
+        cores: dict[str, float] = {}
+        for (kind, pid), (cpu_s, _memory) in by_process(self._stack).items():
+            used_s = cpu_s - self._before.get((kind, pid), (0.0, 0.0))[0]
+            cores[kind] = cores.get(kind, 0.0) + used_s / took_s
+        lines = self._stack.log("panes").splitlines()[self._lines :]
+        found = [json.loads(line) for line in lines if line.startswith('{"rev"')]
+        batches = [one for one in found if one["event"] == "batch"]
+        return {
+            "cores": {kind: round(used, 3) for kind, used in sorted(cores.items()) if used > 0},
+            "batch_ms": harness.spread([one["ms"] for one in batches]),
+            "batch_events": harness.spread([one["received"] for one in batches]),
+            "batches": len(batches),
+            "large_batches": sum(not one["small"] for one in batches),
+        }
 
 
 def key_of(stack: TestStack, tenant: str) -> str:
@@ -242,16 +269,18 @@ def run(quiet: Quiet, options: argparse.Namespace, *, beside: bool) -> tuple[dic
         warm = round(options.warm_s / QUIET_EVERY_S)
         load.start()
         stack.wait_until(lambda: load.accepted >= warm, "warm", WITHIN_S)
-        looks = Looks(stack)
+        looks, work = Looks(stack), Work(stack)
         if noisy is not None:
             noisy.load.start()
         load.join()
+        cost = work.until_now()
         looks.stop()
         pairs = list(zip(load.due_ms, load.answered_ms, strict=True))[warm + 1 :]
         found: dict[str, Any] = {
             "fresh_ms": harness.spread([looks.seen_ms(at) - at for _due, at in pairs]),
             "from_due_ms": harness.spread([looks.seen_ms(at) - due for due, at in pairs]),
             "answers": len(pairs),
+            **cost,
         }
         if noisy is not None:
             noisy.load.join()

@@ -118,6 +118,19 @@ def closes() -> set[str]:
     return found
 
 
+def of_laptops() -> set[str]:
+    """Return what the commands for a stack on a laptop refuse with, "…" for what is filled in."""
+    found: set[str] = set()
+    for name in ("home", "kafka", "redis", "stack", "readiness", "lock", "logs", "__main__"):
+        path = ROOT / "infra/local/weir_local" / f"{name}.py"
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for function in (one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "msg":
+                    found |= _said(node.value, function, {})
+    return found
+
+
 def listed(heading: str) -> list[str]:
     """Return what stands in the first column of a section's table."""
     section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
@@ -157,6 +170,18 @@ def test_every_reason_of_a_verdict() -> None:
     assert sorted(begins) == sorted(one for of in lines.values() for one in of)
 
 
+def test_every_refusal_of_a_laptops_stack() -> None:
+    """Each message has its line, once, as it is printed."""
+    section = PAGE.partition("\n## What `make` says of a laptop's stack\n")[2].partition("\n## ")[0]
+    lines = [line.split(" | ")[0].removeprefix("| ") for line in section.splitlines()[4:]]
+    # What has a backtick in it stands between two of them.
+    cells = [line for line in lines if line.startswith("`")]
+    told = [one[3:-3] if one.startswith("`` ") else one[1:-1] for one in cells]
+    found = of_laptops()
+    assert len(found) > 15
+    assert sorted(told) == sorted(found)
+
+
 def test_every_close_of_the_live_socket() -> None:
     """Each code with which a live socket is closed has its line, here and in docs/api.md."""
     found = closes()
@@ -171,6 +196,7 @@ def test_every_close_of_the_live_socket() -> None:
     ("heading", "columns"),
     [
         ("Verdicts", 3),
+        ("What `make` says of a laptop's stack", 3),
         ("Reasons of a verdict", 4),
         ("Errors in the log", 4),
         ("Warnings in the log", 4),
