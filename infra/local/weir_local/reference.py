@@ -43,7 +43,7 @@ where: "data.total > 0"
 value: data.total
 unit: €
 by: [data.country]
-aggregates: [count, sum, avg, p95]
+aggregates: [count, sum, avg, p50, p95]
 resolution: 10s
 keep: {10s: 24h, 1m: 7d, 1h: 90d}
 allowed_lateness: 2m
@@ -80,7 +80,7 @@ reason: new release
 name: shop
 title: Shop
 tiles:
-  - {type: number, title: Orders a minute, size: S, metric: orders, aggregate: rate, window: 1m}
+  - {type: number, title: Orders, size: S, metric: order_value, aggregate: rate, window: 1m}
   - {type: chart, size: L, metric: order_value, aggregates: [p50, p95], by: [country]}
   - {type: note, text: The checkout team is in channel 7.}
 """,
