@@ -36,7 +36,11 @@ class Settings(ServiceSettings):
         default="local[2,4]",
         description="Spark master; the 4 is tries of a task: with one, a killed worker stops all.",
     )
-    driver_memory: str = Field(default="1g", description="Heap of the JVM.")
+    driver_memory: str = Field(
+        default="1g",
+        pattern=r"^[1-9][0-9]*[kKmMgG]$",
+        description="Heap of the JVM, such as 1g or 1536m.",
+    )
     driver_address: str = Field(
         default="127.0.0.1", description="Address at which the driver waits for executors."
     )
