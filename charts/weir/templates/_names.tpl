@@ -69,14 +69,12 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name ($root.Chart.Version | replace
 {{- end -}}
 {{- end -}}
 
-{{/* An amount of memory in MiB, rounded up: "512Mi", "2Gi", "1500M", "1000m" and "1g" of a JVM. */}}
+{{/* An amount of memory in MiB, rounded up: "512Mi", "2Gi", "1500M", and "1000m" or "1g" of a JVM, in
+lower case, since a JVM's M is MiB. The values' schema refuses every other unit. */}}
 {{- define "weir.mebi" -}}
 {{- $text := toString . -}}
 {{- $number := regexFind "^[0-9.]+" $text | float64 -}}
 {{- $unit := regexReplaceAll "^[0-9.]+" $text "" -}}
-{{- $sizes := dict "" 0.00000095367431640625 "k" 0.0009765625 "K" 0.00095367431640625 "Ki" 0.0009765625 "m" 1.0 "M" 0.95367431640625 "Mi" 1.0 "g" 1024.0 "G" 953.67431640625 "Gi" 1024.0 "t" 1048576.0 "Ti" 1048576.0 -}}
-{{- if not (hasKey $sizes $unit) -}}
-{{- fail (printf "an amount of memory must be a number with k, m, g, Ki, Mi, Gi, M or G, got %q; write it as 512Mi" $text) -}}
-{{- end -}}
+{{- $sizes := dict "" 0.00000095367431640625 "k" 0.0009765625 "K" 0.00095367431640625 "Ki" 0.0009765625 "m" 1.0 "M" 0.95367431640625 "Mi" 1.0 "g" 1024.0 "G" 953.67431640625 "Gi" 1024.0 "t" 1048576.0 "T" 953674.31640625 "Ti" 1048576.0 -}}
 {{- mulf $number (get $sizes $unit) | ceil | int64 -}}
 {{- end -}}

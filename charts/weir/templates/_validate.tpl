@@ -98,7 +98,7 @@ with the value and the mend.
 {{- define "weir.validate.memory" -}}
 {{- $faults := list -}}
 {{- $config := .Values.analytics.config -}}
-{{- $heap := include "weir.mebi" (default "1g" $config.driver_memory) | int -}}
+{{- $heap := include "weir.mebi" (default "1g" $config.driver_memory | lower) | int -}}
 {{- $cores := regexFind "[0-9]+" (default "local[2,4]" $config.master) | default "1" | int -}}
 {{- $parts := "the heap, 400 Mi beside it, 200 Mi a core" -}}
 {{- if eq .Values.analytics.mode "kubernetes" -}}
