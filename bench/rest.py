@@ -48,6 +48,9 @@ COUNTED_S = 300.0
 
 # ── what is used ────────────────────────────────────────────────────────────
 
+Processes = dict[tuple[str, int], tuple[float, float]]
+"""By kind and pid: CPU seconds so far, resident gigabytes."""
+
 
 def kind_of(process: psutil.Process, part: str, first: int) -> str:
     """Return what a process is: the part itself, its JVM, or Python workers."""
@@ -56,7 +59,7 @@ def kind_of(process: psutil.Process, part: str, first: int) -> str:
     return f"{part}: {'itself' if process.pid == first else 'workers'}"
 
 
-def by_process(stack: TestStack) -> dict[tuple[str, int], tuple[float, float]]:
+def by_process(stack: TestStack) -> Processes:
     """Return CPU seconds so far and resident gigabytes of each process, by kind and pid."""
     found = {}
     for part, one in stack.stack.parts.items():
@@ -74,6 +77,15 @@ def by_process(stack: TestStack) -> dict[tuple[str, int], tuple[float, float]]:
     return found
 
 
+def cores_between(before: Processes, after: Processes, took_s: float) -> dict[str, float]:
+    """Return the cores used between two looks by kind of process, of those that there still are."""
+    cores: dict[str, float] = {}
+    for (kind, pid), (cpu_s, _gigabytes) in after.items():
+        used_s = cpu_s - before.get((kind, pid), (0.0, 0.0))[0]
+        cores[kind] = cores.get(kind, 0.0) + used_s / took_s
+    return cores
+
+
 def use_over(stack: TestStack, seconds: float) -> dict[str, Any]:
     """Return cores used over a span and memory at its end, in all and by kind of process.
 
@@ -84,12 +96,10 @@ def use_over(stack: TestStack, seconds: float) -> dict[str, Any]:
     began = time.monotonic()
     time.sleep(seconds)
     after, after_s, took = by_process(stack), harness.tree_cpu_s(pids), time.monotonic() - began
-    cores: dict[str, float] = {}
+    cores = cores_between(before, after, took)
     memory: dict[str, float] = {}
-    for key, (cpu_s, gigabytes) in after.items():
-        used = (cpu_s - before.get(key, (0.0, 0.0))[0]) / took
-        cores[key[0]] = cores.get(key[0], 0.0) + used
-        memory[key[0]] = memory.get(key[0], 0.0) + gigabytes
+    for (kind, _pid), (_cpu_s, gigabytes) in after.items():
+        memory[kind] = memory.get(kind, 0.0) + gigabytes
     return {
         "cores": (after_s - before_s) / took,
         "memory_gb": sum(memory.values()),

@@ -33,7 +33,7 @@ from typing import Any
 import harness
 from confluent_kafka import Producer
 from paced import Paced
-from rest import by_process
+from rest import by_process, cores_between
 from tenant_loads import (
     NOISY_BODY,
     PANE_MS,
@@ -115,10 +115,7 @@ class Work:
     def until_now(self) -> dict[str, Any]:
         """Return cores by kind of process, and how long batches took, of how many events."""
         took_s = CLOCK.monotonic_s() - self._began_s
-        cores: dict[str, float] = {}
-        for (kind, pid), (cpu_s, _memory) in by_process(self._stack).items():
-            used_s = cpu_s - self._before.get((kind, pid), (0.0, 0.0))[0]
-            cores[kind] = cores.get(kind, 0.0) + used_s / took_s
+        cores = cores_between(self._before, by_process(self._stack), took_s)
         lines = self._stack.log("panes").splitlines()[self._lines :]
         found = [json.loads(line) for line in lines if line.startswith('{"rev"')]
         batches = [one for one in found if one["event"] == "batch"]

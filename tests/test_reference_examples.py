@@ -6,12 +6,12 @@ import math
 import time
 from collections import defaultdict
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from test_terminal import weir
+from weblog import iso
 from weir.definitions.text import parse_text
 from weir_local.client import ApiClient
 from weir_local.reference import EXAMPLES
@@ -38,7 +38,7 @@ def test_the_examples_are_counted(own_stack: TestStack, tmp_path: Path) -> None:
     stack.wait_until(lambda: stack.api("GET", progress).body["serving"], "the metric counted", 60)
     web = stack.api("POST", "/keys", {"label": "web", "scopes": ["ingest"], "source": "web"})
     sent: dict[str, list[float]] = defaultdict(list)
-    at = datetime.now(UTC).isoformat()
+    at = iso(time.time_ns() // 1_000_000)
     items: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
     for n, (country, total, by_other) in enumerate(ORDERS):
         items[by_other].append(
@@ -85,11 +85,6 @@ def asked(stack: TestStack, aggregate: str, metric: str = "order_value") -> dict
     query = {"metric": metric, "aggregate": aggregate, "by": ["country"], "range": span, **window}
     series = stack.query(query)["series"]
     return {one["by"]["country"]: one["value"][0] for one in series if one["value"][0] is not None}
-
-
-def iso(at_ms: int) -> str:
-    """Return an instant as queries take it."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()
 
 
 def nearest_rank(values: list[float], q: float) -> float:

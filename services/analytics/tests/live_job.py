@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import redis
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 from weir import names, rows
@@ -402,3 +402,15 @@ def assert_equal_to_the_log(world: World, name: str = "amount") -> None:
         panes, tally = recount(log, res_s)
         assert world.panes(vid, res_s) == panes
     assert world.ledger() == tally
+
+
+def group_offsets(bootstrap: str, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+    """Return what Kafka's own tools see of the driver; nothing while a broker finds its groups."""
+    group = Consumer({"bootstrap.servers": bootstrap, "group.id": names.PANES_GROUP})
+    try:
+        found = group.committed([TopicPartition(topic, p) for p in partitions], timeout=10)
+    except KafkaException:
+        return {}
+    finally:
+        group.close()
+    return {one.partition: one.offset for one in found if one.offset >= 0}

@@ -5,16 +5,24 @@ from __future__ import annotations
 import random
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from weir import names
 from weir.batches import BatchRecord, Opening
 
-from .live_job import METRIC, Job, World, assert_equal_to_the_log, recount, running_world, wait_for
+from .live_job import (
+    METRIC,
+    Job,
+    World,
+    assert_equal_to_the_log,
+    group_offsets,
+    recount,
+    running_world,
+    wait_for,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
 
@@ -58,17 +66,6 @@ def of_words(world: World, vid: int) -> dict[str, tuple[int, float]]:
             before = found.get(series, (0, 0.0))
             found[series] = (before[0] + n, before[1] + total)
     return found
-
-
-def told_to_kafka(world: World, partitions: Iterable[int]) -> dict[int, int]:
-    """Return the offsets of the driver's consumer group, as Kafka's tools ask for them."""
-    told = {"bootstrap.servers": world.bootstrap, "group.id": names.PANES_GROUP}
-    group = Consumer(told)
-    try:
-        places = [TopicPartition(names.EVENTS, p) for p in partitions]
-        return {one.partition: one.offset for one in group.committed(places, timeout=10)}
-    finally:
-        group.close()
 
 
 class TestJob:
@@ -144,7 +141,7 @@ class TestJob:
 
         def are_told() -> bool:
             counted = world.counted_to()
-            return counted == told_to_kafka(world, counted)
+            return counted == group_offsets(world.bootstrap, names.EVENTS, counted)
 
         wait_for(are_told, "the offsets of the group", 30)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 from structlog.testing import capture_logs
@@ -27,6 +27,8 @@ from weir_analytics.panes.ops import Figures, answer
 from weir_analytics.panes.vitals import Vitals
 from weir_local.waiting import wait_until
 from weir_reading.log_look import GroupPlaces, LogLook
+
+from .live_job import group_offsets
 
 NOW_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -55,18 +57,6 @@ class TestFigures:
         text = answer("/metrics", vitals, figures)[2]
         assert b"weir_panes_log_left_seconds 90.0" in text
         assert b"weir_panes_log_kept_seconds 180.0" in text
-
-
-def group_offsets(kafka: str, topic: str) -> dict[int, int]:
-    """Return what Kafka's own tools see of the driver; nothing while a broker finds its groups."""
-    group = Consumer({"bootstrap.servers": kafka, "group.id": names.PANES_GROUP})
-    try:
-        found = group.committed([TopicPartition(topic, p) for p in range(2)], timeout=10)
-    except KafkaException:
-        return {}
-    finally:
-        group.close()
-    return {one.partition: one.offset for one in found if one.offset >= 0}
 
 
 def test_a_link_that_swallows_everything_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +100,7 @@ class TestLogWatch:
                 received_ms = dict.fromkeys(ends, time.time_ns() // 1_000_000)
                 vitals.take(ends, received_ms)
                 wait_until(
-                    lambda ends=ends: group_offsets(kafka, hour_log) == ends,  # type: ignore[misc]
+                    lambda ends=ends: group_offsets(kafka, hour_log, range(2)) == ends,  # type: ignore[misc]
                     timeout_s=20,
                     what="the offsets of the group",
                 )

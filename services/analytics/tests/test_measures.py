@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from account import Account
 from row_events import check
 from weir.event import identity_digest
 from weir.frequent import Texts, texts_union, top_of
@@ -183,19 +184,8 @@ def test_a_drawn_log_gives_the_same_panes(
     """
     rng = random.Random(f"{seed}-{number}")  # noqa: S311  drawn by a seed
     log = drawn_log.draw(rng)
-    plan = plan_of(
-        drawn_log.METRIC, metric(name="n", events={"type": ["t", "u"]}), shards=drawn_log.SHARDS
-    )
-    whole = drawn_log.Counting(spark, redis_url, tmp_path / "whole", plan, log).at_once()
-    parts = drawn_log.Counting(spark, redis_url, tmp_path / "parts", plan, log).in_parts(rng)
-
-    account = drawn_log.account_of(log)
-    assert ledger(whole) == ledger(parts) == account.totals
+    account, expected = counted_alike(spark, redis_url, tmp_path, (log, log), rng)
     assert min(account.totals[one] for one in ("duplicate", "quarantined")) > 0
-    expected = drawn_log.panes_of(account.counted, "acme", "t")
-    for panes in (whole, parts):
-        check_panes(panes, expected)
-    drawn_log.assert_alike(whole, parts)
     assert any(start_s < drawn_log.BASE_MS // 1000 - 3_600 for _vid, _res_s, start_s in expected)
 
 
@@ -208,19 +198,36 @@ def test_any_order_gives_the_same_panes(
     drawn = drawn_log.draw(rng)
     one, other = (drawn_log.shuffled(rng, drawn) for _ in range(2))
     assert one != other
+    account, _expected = counted_alike(spark, redis_url, tmp_path, (one, other), rng)
+    assert account.totals["duplicate"] == 0
+
+
+def counted_alike(
+    spark: SparkSession,
+    redis_url: str,
+    folder: Path,
+    logs: tuple[drawn_log.Log, drawn_log.Log],
+    rng: random.Random,
+) -> tuple[Account, Mapping[drawn_log.Place, Mapping[str, Any]]]:
+    """Count one log at once and the other in drawn parts; both must be what a recount says of one.
+
+    Returns:
+        The recount: what became of each record, and the rows of every pane.
+    """
+    one, other = logs
     plan = plan_of(
         drawn_log.METRIC, metric(name="n", events={"type": ["t", "u"]}), shards=drawn_log.SHARDS
     )
-    whole = drawn_log.Counting(spark, redis_url, tmp_path / "whole", plan, one).at_once()
-    parts = drawn_log.Counting(spark, redis_url, tmp_path / "parts", plan, other).in_parts(rng)
+    whole = drawn_log.Counting(spark, redis_url, folder / "whole", plan, one).at_once()
+    parts = drawn_log.Counting(spark, redis_url, folder / "parts", plan, other).in_parts(rng)
 
     account = drawn_log.account_of(one)
     assert ledger(whole) == ledger(parts) == account.totals
-    assert account.totals["duplicate"] == 0
     expected = drawn_log.panes_of(account.counted, "acme", "t")
     for panes in (whole, parts):
         check_panes(panes, expected)
     drawn_log.assert_alike(whole, parts)
+    return account, expected
 
 
 def check_panes(panes: Panes, expected: Mapping[drawn_log.Place, Mapping[str, Any]]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 from weir.corrections import CorrectionRecord, Figures
@@ -72,7 +73,7 @@ def corrected(
     """
     records, readings = list(records), plan.lines[0].readings
     reading = readings[0]
-    before = _unknown if len(readings) > 1 else _BEFORE.get(short_name(reading.name), _estimated)
+    before = _unknown if len(readings) > 1 else _BEFORE.get(short_name(reading.name), _as_recorded)
     shown = {one.group: one for one in series}
     changes: dict[tuple[int, Group], _Change] = {}
     for one in readings:
@@ -166,34 +167,15 @@ def _mean(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
     return exactly((cell.value.value * cell.events - change.sum) / (cell.events - change.events))
 
 
-def _least(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
+def _as_recorded(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
     del cell
-    was = _only_pane(change, reading)
-    return None if was is None or was.min is None else exactly(was.min)
-
-
-def _greatest(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
-    del cell
-    was = _only_pane(change, reading)
-    return None if was is None or was.max is None else exactly(was.max)
-
-
-def _deviation(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
-    del cell
-    was = _only_pane(change, reading)
-    return None if was is None or was.stddev is None else exactly(was.stddev)
-
-
-def _newest(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
-    del cell
-    was = _only_pane(change, reading)
-    return None if was is None or was.last is None else exactly(was.last.value)
-
-
-def _estimated(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
-    del cell
-    was = _only_pane(change, reading)
-    return None if was is None else (was.estimates or {}).get(short_name(reading.name))
+    was, name = _only_pane(change, reading), short_name(reading.name)
+    if was is None:
+        return None
+    if name not in _FIGURES:
+        return (was.estimates or {}).get(name)
+    value = _FIGURES[name](was)
+    return None if value is None else exactly(value)
 
 
 def _only_pane(change: _Change, reading: Reading) -> Figures | None:
@@ -209,10 +191,14 @@ _BEFORE: Final[dict[str, _Before]] = {
     "rate": _rate,
     "sum": _total,
     "avg": _mean,
-    "min": _least,
-    "max": _greatest,
-    "stddev": _deviation,
-    "last": _newest,
+}
+
+# What a record has as a figure; all else that it has is an estimate.
+_FIGURES: Final[dict[str, Callable[[Figures], float | None]]] = {
+    "min": attrgetter("min"),
+    "max": attrgetter("max"),
+    "stddev": attrgetter("stddev"),
+    "last": lambda was: None if was.last is None else was.last.value,
 }
 
 
