@@ -35,16 +35,32 @@ hypothesis.settings.register_profile("desk", deadline=None)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Turn SIGTERM into Ctrl-C, so that a run that is cut short stops its servers too.
 
     A shell starts what runs in the background with SIGINT ignored, and children inherit that.
     """
+    if config.getoption("verbose") > 0:
+        config.pluginmanager.register(AtOnce(config))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # A JVM that lives for seconds: what the second compiler costs it does not get back. A
     # driver's start takes 13 CPU-seconds so, 25 without.
     os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+
+
+class AtOnce:
+    """Says why a test failed when it does, not at the end: some runs take hours."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        """Write where the run writes."""
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Write the reason of a failure; of the processes of xdist, the one that tells."""
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and reporter:
+            reporter.write_line(f"\n{report.nodeid}, {report.when}:\n{report.longreprtext}")
 
 
 class Apart(LoadScopeScheduling):  # type: ignore[misc]
