@@ -72,9 +72,10 @@ def commands(tmp_path: Path) -> Iterator[Commands]:
 
 
 def test_up_status_down(commands: Commands) -> None:
-    """`up` ends with all ready and told, a second one joins, a third mends what has ended.
+    """`up` ends with all ready and told, a second one joins; what is killed comes back.
 
-    `down` leaves no process and no port.
+    The keeper starts a part again; a third `up` mends what ended with the keeper. `down` leaves
+    no process and no port.
     """
     home = commands.home
     up = commands.run("up", "--detach")
@@ -102,6 +103,7 @@ def test_up_status_down(commands: Commands) -> None:
     assert (second.returncode, "left running" in rest) == (0, True)
     assert running(commands) == before
 
+    assert_kept(commands)
     assert_mended(commands)
 
     assert commands.run("down").returncode == 0
@@ -109,6 +111,22 @@ def test_up_status_down(commands: Commands) -> None:
     assert [port for port in home.ports.by_use.values() if not ports.is_free(port)] == []
     link = commands.run("link")
     assert (link.returncode, "run `make up`" in link.stderr) == (1, True)
+
+
+def assert_kept(commands: Commands) -> None:
+    """End a part: the keeper starts it again, and says so."""
+    ingest = commands.parts["ingest"]
+    first = ingest.pid()
+    ingest.send(signal.SIGKILL)
+    ops = commands.home.ports["ingest ops"]
+    wait_until(
+        lambda: ingest.pid() not in (None, first) and probe(ops, "/readyz") == 200,
+        timeout_s=30,
+        what="a new ingest",
+    )
+    notes = notes_path(commands.home).read_text()
+    assert "ingest has ended" in notes
+    assert "ingest was started again" in notes
 
 
 def assert_mended(commands: Commands) -> None:
@@ -126,7 +144,7 @@ def assert_mended(commands: Commands) -> None:
 
 @pytest.mark.timeout(900)
 def test_no_end_changes_a_number(commands: Commands) -> None:
-    """Ctrl-C, kill -9 of all, and `down`, each under load: `up` goes on, equal to the recount."""
+    """Ctrl-C and kill -9 of all, each under load: `up` goes on, equal to the recount."""
     with foreground(commands) as up:
         client = TestStack(commands.home.folder, commands.home.port_base)
         load = begin(client, seed=1)
@@ -134,10 +152,9 @@ def test_no_end_changes_a_number(commands: Commands) -> None:
             await_load(client, load, 500)
             assert ctrl_c(up).endswith(f"state is kept in {commands.home.folder}\n")
             assert running(commands) == []
-            for end in (kill_all, stop_all):
-                assert commands.run("up", "--detach").returncode == 0
-                await_load(client, load, load.acknowledged + 500)
-                end(commands)
+            assert commands.run("up", "--detach").returncode == 0
+            await_load(client, load, load.acknowledged + 500)
+            kill_all(commands)
             again = commands.run("up", "--detach")
             assert again.returncode == 0, again.stderr
             await_load(client, load, load.acknowledged + 500)
@@ -241,23 +258,6 @@ def drawn(client: TestStack, tile: dict[str, Any], last: str) -> int:
     }
     counts = zip(*(series["count"] for series in client.query(query)["series"]), strict=True)
     return sum(any(of_minute) for of_minute in counts)
-
-
-def test_a_part_that_ends_comes_back(commands: Commands) -> None:
-    """The keeper starts a part again that was killed, and says so."""
-    assert commands.run("up", "--detach").returncode == 0
-    ingest = commands.parts["ingest"]
-    first = ingest.pid()
-    ingest.send(signal.SIGKILL)
-    ops = commands.home.ports["ingest ops"]
-    wait_until(
-        lambda: ingest.pid() not in (None, first) and probe(ops, "/readyz") == 200,
-        timeout_s=30,
-        what="a new ingest",
-    )
-    notes = notes_path(commands.home).read_text()
-    assert "ingest has ended" in notes
-    assert "ingest was started again" in notes
 
 
 def test_a_taken_port_is_told(commands: Commands) -> None:

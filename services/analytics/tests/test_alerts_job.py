@@ -126,8 +126,15 @@ def happen(job: AlertsJob, bootstrap: str, run: Run, moment: Moment) -> None:
         wait_until(lambda: test in run.ids(), timeout_s=20, what="the test of a channel")
 
 
+KILL = pytest.mark.parametrize(
+    "kill",
+    [False, pytest.param(True, marks=pytest.mark.disruption)],
+    ids=["", "killed after each step"],
+)
+
+
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("kill", [False, True], ids=["", "killed after each step"])
+@KILL
 def test_timelines(broker: Broker, redis_url: str, tmp_path: Path, kill: bool) -> None:
     """What receivers get, each message once or more under one id, and nothing else."""
     runs = [begun(broker.bootstrap, n, timeline) for n, timeline in enumerate(TOGETHER)]
@@ -230,11 +237,7 @@ def ends_ms(key: PaneKey) -> int:
     return (start_s + res_s) * 1000
 
 
-@pytest.mark.parametrize(
-    "kill",
-    [False, pytest.param(True, marks=pytest.mark.disruption)],
-    ids=["", "killed after each step"],
-)
+@KILL
 @pytest.mark.parametrize("timeline", LOST, ids=lambda one: one.name[:40])
 def test_a_timeline_of_what_is_lost(
     broker: Broker, redis_url: str, tmp_path: Path, timeline: Timeline, kill: bool

@@ -10,7 +10,10 @@ import pytest
 
 from .live_job import METRIC, Job, World, assert_equal_to_the_log, running_world, wait_for
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
+pytestmark = [
+    *(pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis),
+    pytest.mark.disruption,
+]
 
 # Python runs a module of this name at its start, in whatever process finds it on its path.
 OTHER_RELEASE = """
@@ -44,9 +47,7 @@ def send_some(world: World, seed: str) -> None:
     world.producer.flush(30)
 
 
-@pytest.mark.parametrize(
-    "wiped", [pytest.param(False, marks=pytest.mark.disruption), True], ids=["kept", "wiped"]
-)
+@pytest.mark.parametrize("wiped", [False, True], ids=["kept", "wiped"])
 def test_all_else_is_counted_and_the_metric_comes_back(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wiped: bool
 ) -> None:
