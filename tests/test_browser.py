@@ -56,6 +56,7 @@ PAGES = {
     "/metrics": "[data-testid=metric-row]",
     "/metrics/new": "[data-testid=metric-name]",
     "/m/browser_hits": "[data-testid=chart]",
+    "/m/browser_hits?tab=corrections": "[data-testid=corrections] header",
     "/m/browser_hits?put=board": "[data-testid=tile-board]",
     "/ledger": "[data-testid=ledger-row]",
     "/status": "[data-testid=part-row]",

@@ -11,8 +11,6 @@ export const lateWords = {
   head: {
     pane: "pane",
     series: "series",
-    before: "before",
-    after: "after",
     events: "events",
     late: "late by",
     sources: "from",
@@ -23,9 +21,8 @@ export const lateWords = {
   unknown: "not known",
   upTo: "who sent late events of these types into this time; an upper bound for one series",
   lateWhy: (received: string, final: string) => `came until ${received}; final at ${final}`,
-  figure: (name: string, value: string) => `${name} ${value}`,
-  between: (name: string, value: string, low: string, high: string) =>
-    low === high ? `${name} ${value}` : `${name} ${value}, between ${low} and ${high}`,
+  between: (value: string, low: string, high: string) => `${value}, between ${low} and ${high}`,
+  ends: (low: string, high: string) => `${low} – ${high}`,
   would: (share: string, length: string) =>
     `In the last day at most ${share} of all events came more than ${length} after they happened.`,
   sources: {

@@ -10,6 +10,7 @@ const SCALES = [
 
 const three = new Intl.NumberFormat(LOCALE, { maximumSignificantDigits: 3 });
 const whole = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 0 });
+const seven = new Intl.NumberFormat(LOCALE, { maximumSignificantDigits: 7 });
 const full = new Intl.NumberFormat(LOCALE, { maximumSignificantDigits: 17 });
 const signed = new Intl.NumberFormat(LOCALE, {
   maximumSignificantDigits: 3,
@@ -27,6 +28,13 @@ export function short(value: number | null | undefined): string {
   const rounded = size === 0 ? 0 : Number(size.toPrecision(3));
   const scale = SCALES.find((s) => rounded >= s.from);
   return scale ? `${three.format(value / scale.by)} ${scale.suffix}` : three.format(value);
+}
+
+/** Returns a value with seven digits: without the noise of a sum of fractions. */
+export function fine(value: number | null | undefined): string {
+  return value === null || value === undefined || !Number.isFinite(value)
+    ? NONE
+    : seven.format(value);
 }
 
 /** Returns a value with all its digits. */

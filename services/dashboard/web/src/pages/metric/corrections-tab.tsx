@@ -3,12 +3,12 @@ import { useLoad } from "../../api/load";
 import type { Correction, LatenessTold, MetricDetail, Page } from "../../api/shapes";
 import { Empty, Refused } from "../../components/notes";
 import { VirtualTable } from "../../components/virtual-table";
-import { exact, integer, NONE, percent, short } from "../../lib/numbers";
+import { exact, fine, integer, percent, short } from "../../lib/numbers";
 import { clockOn, lengthWords, span } from "../../lib/time";
 import { zone } from "../../lib/view";
 import { nowMs } from "../../live/live";
 import { lateWords } from "../../messages.late.en";
-import { nameOf, shareBeyond } from "./late";
+import { type Figure, figureNames, figureOf, nameOf, shareBeyond } from "./late";
 
 const RELOAD_MS = 4_000;
 const LATENESS_MS = 60_000;
@@ -18,7 +18,7 @@ export function CorrectionsTab({ metric }: { metric: MetricDetail }) {
   const path = `/corrections?metric=${encodeURIComponent(metric.name)}&limit=500`;
   const { body, problem, reload } = useLoad<Page<Correction>>(path, RELOAD_MS);
   return (
-    <section class="panel size-L">
+    <section class="panel size-L" data-testid="corrections">
       <header>
         <h2>{lateWords.title}</h2>
         <span class="sub">{lateWords.sub(lengthWords(metric.lateness_ms))}</span>
@@ -32,7 +32,7 @@ export function CorrectionsTab({ metric }: { metric: MetricDetail }) {
           <span class="t3">{lateWords.noneHint}</span>
         </Empty>
       )}
-      {body && body.items.length > 0 && <Rows items={body.items} />}
+      {body && body.items.length > 0 && <Rows metric={metric} items={body.items} />}
     </section>
   );
 }
@@ -49,8 +49,9 @@ function Allowed({ metric }: { metric: MetricDetail }) {
   );
 }
 
-function Rows({ items }: { items: readonly Correction[] }) {
+function Rows({ metric, items }: { metric: MetricDetail; items: readonly Correction[] }) {
   const head = lateWords.head;
+  const names = figureNames(metric.aggregates);
   return (
     <div class="body flush">
       <VirtualTable
@@ -61,36 +62,43 @@ function Rows({ items }: { items: readonly Correction[] }) {
           <tr>
             <th>{head.pane}</th>
             <th>{head.series}</th>
-            <th class="num">{head.before}</th>
-            <th class="num">{head.after}</th>
             <th class="num">{head.events}</th>
             <th class="num">{head.late}</th>
+            {names.map((name) => (
+              <th key={name} class="num">
+                {name}
+              </th>
+            ))}
             <th>{head.sources}</th>
           </tr>
         }
-        row={(one) => <Row key={`${one.seq}`} one={one} />}
+        row={(one) => <Row key={`${one.seq}`} one={one} names={names} />}
       />
     </div>
   );
 }
 
-function Row({ one }: { one: Correction }) {
+function Row({ one, names }: { one: Correction; names: readonly string[] }) {
   const when = (ms: number) => clockOn(ms, nowMs.value, zone.value, "second");
-  const from = when(one.t_ms - one.resolution_ms);
   return (
     <tr data-testid="correction-row">
-      <td title={lengthWords(one.resolution_ms)}>{from}</td>
+      <td>
+        {when(one.t_ms - one.resolution_ms)}{" "}
+        <span class="t3 s">{lengthWords(one.resolution_ms)}</span>
+      </td>
       <td class="mono s">{nameOf(one)}</td>
-      <td class="num t3" title={one.was === null ? undefined : ends(one.was)}>
-        {one.was === null ? NONE : figures(one.was)}
-      </td>
-      <td class="num b" title={one.now === null ? undefined : ends(one.now)}>
-        {one.now === null ? lateWords.gone : figures(one.now)}
-      </td>
       <td class="num">{`${one.events > 0 ? "+" : ""}${integer(one.events)}`}</td>
       <td class="num" title={lateWords.lateWhy(when(one.received_ms), when(one.final_ms))}>
         {span(one.late_ms)}
       </td>
+      {names.map((name) => (
+        <FigureCell
+          key={name}
+          was={figureOf(one.was, name)}
+          now={figureOf(one.now, name)}
+          gone={one.now === null}
+        />
+      ))}
       <td class="s" title={lateWords.upTo}>
         {one.sources.length === 0
           ? lateWords.unknown
@@ -100,20 +108,43 @@ function Row({ one }: { one: Correction }) {
   );
 }
 
-type Figures = NonNullable<Correction["now"]>;
-
-function figures(row: Figures): string {
-  const sum = row.sum === null ? [] : [lateWords.figure("sum", exact(row.sum))];
-  const told = Object.entries(row.estimates).map(([name, { value }]) =>
-    lateWords.figure(name, short(value)),
-  );
-  return [integer(row.count), ...sum, ...told].join(", ");
+interface FigureCellProps {
+  readonly was: Figure | null;
+  readonly now: Figure | null;
+  readonly gone: boolean;
 }
 
-/** Says between what each estimate lies. */
-function ends(row: Figures): string {
-  const told = Object.entries(row.estimates).map(([name, { value, low, high }]) =>
-    lateWords.between(name, exact(value), exact(low), exact(high)),
+/** Shows a figure before and after, and between what the later one lies; once if it is the same. */
+function FigureCell({ was, now, gone }: FigureCellProps) {
+  const before = told(was);
+  const after = gone ? lateWords.gone : told(now);
+  return (
+    <td class="num" title={`${inFull(was)} → ${gone ? lateWords.gone : inFull(now)}`}>
+      {before === after ? (
+        <span class="t3">{after}</span>
+      ) : (
+        <>
+          {was && <span class="t3">{`${before} → `}</span>}
+          <b>{after}</b>
+        </>
+      )}
+      {now && isEstimate(now) && (
+        <span class="t3 s">{` ${lateWords.ends(short(now.low), short(now.high))}`}</span>
+      )}
+    </td>
   );
-  return told.join("\n");
+}
+
+function isEstimate(one: Figure): boolean {
+  return one.low !== one.high;
+}
+
+function told(one: Figure | null): string {
+  return one && isEstimate(one) ? short(one.value) : fine(one?.value);
+}
+
+function inFull(one: Figure | null): string {
+  return one && isEstimate(one)
+    ? lateWords.between(exact(one.value), exact(one.low), exact(one.high))
+    : exact(one?.value);
 }

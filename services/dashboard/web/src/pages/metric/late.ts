@@ -26,3 +26,49 @@ export function shareBeyond(
     null,
   );
 }
+
+type RowFigures = NonNullable<Correction["now"]>;
+
+/** A figure and between what it lies; of what is exact all three are one. */
+export interface Figure {
+  readonly value: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+/** Returns what of a metric's panes is told before and after: how many first, and no lists. */
+export function figureNames(aggregates: readonly string[]): readonly string[] {
+  const names = aggregates.map(shortName).filter((name) => name !== "rate" && name !== "top");
+  return [...new Set(["count", ...names])];
+}
+
+/** Returns a figure of a row; null if there is none. */
+export function figureOf(row: RowFigures | null, name: string): Figure | null {
+  if (row === null) return null;
+  const value = exactOf(row, name);
+  if (value !== null) return { value, low: value, high: value };
+  return row.estimates[name] ?? null;
+}
+
+function exactOf(row: RowFigures, name: string): number | null {
+  switch (name) {
+    case "avg":
+      return row.sum === null || row.count === 0 ? null : row.sum / row.count;
+    case "count":
+    case "sum":
+    case "min":
+    case "max":
+    case "stddev":
+    case "last":
+      return row[name];
+    default:
+      return null;
+  }
+}
+
+/** Returns what a declared aggregate is asked by: of `distinct(subject)` that is `distinct`. */
+function shortName(declared: string): string {
+  const percentile = /^p(\d+(?:\.\d+)?)$/.exec(declared);
+  if (percentile) return `p${Number(percentile[1])}`;
+  return declared.replace(/\(.*$/, "");
+}
