@@ -14,7 +14,7 @@ const RELOAD_MS = 4_000;
 const LATENESS_MS = 60_000;
 
 /** The tab of a metric's page. */
-export function CorrectionsTab({ metric }: { metric: MetricDetail }) {
+export default function CorrectionsTab({ metric }: { metric: MetricDetail }) {
   const path = `/corrections?metric=${encodeURIComponent(metric.name)}&limit=500`;
   const { body, problem, reload } = useLoad<Page<Correction>>(path, RELOAD_MS);
   return (

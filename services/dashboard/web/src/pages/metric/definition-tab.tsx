@@ -12,7 +12,7 @@ interface DefinitionTabProps {
 }
 
 /** Definition and history side by side. */
-export function DefinitionTab({ metric, definition }: DefinitionTabProps) {
+export default function DefinitionTab({ metric, definition }: DefinitionTabProps) {
   const text = definition?.text ?? "";
   return (
     <div class="grid">

@@ -14,7 +14,7 @@ const COLUMNS = ["counted", "used", "not_matched", "value_quarantined", "pane_no
 const words = lateWords.ledger;
 
 /** The tab of a metric's page. */
-export function LedgerTab({ metric }: { metric: MetricDetail }) {
+export default function LedgerTab({ metric }: { metric: MetricDetail }) {
   const path = `/metrics/${encodeURIComponent(metric.name)}/ledger`;
   const { body, problem, reload } = useLoad<MetricLedger>(path, RELOAD_MS);
   const items = body?.items.filter(({ counted }) => counted > 0) ?? [];

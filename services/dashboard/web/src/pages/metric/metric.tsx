@@ -6,7 +6,7 @@ import { LiveChart, usePlot } from "../../charts/live-chart";
 import { shownOf } from "../../charts/watched";
 import { ParamNotes, TimeControls } from "../../components/controls";
 import { Icon } from "../../components/icon";
-import { type PageProps, useTitle } from "../../components/lazy";
+import { lazy, type PageProps, useTitle } from "../../components/lazy";
 import { Refused } from "../../components/notes";
 import { Seg } from "../../components/seg";
 import { isList } from "../../lib/numbers";
@@ -19,15 +19,16 @@ import { useQueries } from "../../live/use";
 import { lateWords } from "../../messages.late.en";
 import { metricWords } from "../../messages.metrics.en";
 import { chosenOf, windowsFor } from "./choice";
-import { CorrectionsTab } from "./corrections-tab";
-import { DefinitionTab } from "./definition-tab";
 import { Filling } from "./filling";
-import { LedgerTab } from "./ledger-tab";
 import { PutOnBoard } from "./put-on-board";
 import { SeriesPanel } from "./series-panel";
 import { TopTexts } from "./top-texts";
 import { Verified } from "./verified";
 import { Waiting } from "./waiting";
+
+const CorrectionsTab = lazy(() => import("./corrections-tab"));
+const LedgerTab = lazy(() => import("./ledger-tab"));
+const DefinitionTab = lazy(() => import("./definition-tab"));
 
 const CHART_PX = 330;
 const STARTING_MS = 2_000;
