@@ -146,7 +146,7 @@ function MetricRow({ metric }: { metric: Metric }) {
           />
         )}
       </td>
-      <td class="num" title={view ? exact(view.exact) : undefined}>
+      <td class="num" title={view ? `${exact(view.exact)}, ${view.detail}` : undefined}>
         <b>{view?.value || NONE}</b> <span class="t3">{view?.unit}</span>{" "}
         <span class="t3 s">{aggregate}</span>
       </td>
