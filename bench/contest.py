@@ -154,9 +154,8 @@ def bench(folder: Path, *, heap: str = "2g") -> Iterator[Bench]:
             jars_dir=SPARK_JARS,
             driver_memory=heap,
         )
-        spark = open_session(settings)
-        yield Bench(spark, settings, broker, server.part.pid() or 0)
-        spark.stop()
+        with open_session(settings) as spark:
+            yield Bench(spark, settings, broker, server.part.pid() or 0)
     finally:
         server.kill()
         broker.kill()

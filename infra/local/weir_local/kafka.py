@@ -95,12 +95,21 @@ class Broker(Server):
         return True
 
     def _part(self) -> Part:
-        command = [find_java(), *_jvm_options(), "kafka.Kafka", str(self._settings)]
+        tmp = f"-Djava.io.tmpdir={self._tmp}"
+        command = [find_java(), *_jvm_options(), tmp, "kafka.Kafka", str(self._settings)]
         return Part("kafka", command, self.folder)
+
+    @property
+    def _tmp(self) -> Path:
+        return self.folder / "tmp"
 
     def _prepare(self) -> None:
         """Write the settings, and format the log the first time."""
         _check_jars()
+        if self.part.pid() is None:
+            # What a broker that was killed had unpacked: each left it where nobody looked.
+            shutil.rmtree(self._tmp, ignore_errors=True)
+        self._tmp.mkdir(exist_ok=True)
         told = self._server_settings()
         self._settings.write_text("".join(f"{name}={value}\n" for name, value in told.items()))
         if not (self._log_dir / "meta.properties").exists():

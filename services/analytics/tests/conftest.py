@@ -56,9 +56,8 @@ def settings_for(folder: Path, kafka: str = "127.0.0.1:1", redis_url: str = "") 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Return a session with the settings of the job."""
-    session = open_session(settings_for(tmp_path_factory.mktemp("spark")))
-    yield session
-    session.stop()
+    with open_session(settings_for(tmp_path_factory.mktemp("spark"))) as session:
+        yield session
 
 
 @pytest.fixture

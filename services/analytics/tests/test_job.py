@@ -68,6 +68,11 @@ def of_words(world: World, vid: int) -> dict[str, tuple[int, float]]:
     return found
 
 
+def lives(job: Job) -> list[Path]:
+    """Return the folders in which a driver's JVM has put aside what it needs for a life."""
+    return list((job.folder / "state" / "spark").iterdir())
+
+
 class TestJob:
     def test_every_record_is_counted_or_accounted_for(self, world: World, job: Job) -> None:
         """Events, duplicates, junk and refused items end where the log says; ticks nowhere."""
@@ -286,7 +291,9 @@ class TestJob:
 
     def test_sigterm_ends_it_cleanly(self, world: World, job: Job) -> None:
         """Told to stop it ends with code 0, and goes on where it was."""
+        assert len(lives(job)) == 1, "of those that were killed nothing is left"
         assert job.stop() == 0
+        assert lives(job) == []
         assert not world.redis.keys(names.part_key("panes", job.name))
         epoch = world.fold().epoch()
         job.start()

@@ -64,17 +64,16 @@ def _run(settings: Settings) -> int:
     except FormerError as error:
         LOG.critical("former_executors_not_deleted", error=str(error))
         return EXIT_BROKEN
-    spark = open_session(settings)
-    driver = Driver(settings, spark, vitals, figures, ticker, clock, stop)
-    driver.warm_up()
-    threads.append(_thread("ticks", lambda: ticker.run(quiet, vitals.see), vitals))
-    watch = LogWatch(settings.kafka, clock)
-    threads.append(_thread("log_watch", lambda: watch.run(vitals, quiet), vitals))
-    code = driver.run()
-    LOG.info("stopped", code=code)
-    quiet.set()
-    ops.close()
-    spark.stop()
+    with open_session(settings) as spark:
+        driver = Driver(settings, spark, vitals, figures, ticker, clock, stop)
+        driver.warm_up()
+        threads.append(_thread("ticks", lambda: ticker.run(quiet, vitals.see), vitals))
+        watch = LogWatch(settings.kafka, clock)
+        threads.append(_thread("log_watch", lambda: watch.run(vitals, quiet), vitals))
+        code = driver.run()
+        LOG.info("stopped", code=code)
+        quiet.set()
+        ops.close()
     for thread in threads:
         thread.join(timeout=3)
     return code

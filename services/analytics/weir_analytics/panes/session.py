@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from weir_analytics.panes.compile import SETTINGS as EXPRESSION_SETTINGS
 from weir_analytics.panes.pods import LIFE_BYTES, pods_config
+from weir_analytics.panes.scratch import folder_of_jvm, scratch
 from weir_analytics.settings import Settings
 
 # The class moved in Spark 4: the path without `checkpointing` is gone.
@@ -103,7 +104,6 @@ def session_config(settings: Settings) -> Mapping[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
-        "spark.local.dir": str(settings.state_dir / "spark"),
         "spark.sql.warehouse.dir": str(settings.state_dir / "spark"),
         # TCP on loopback stalls a Python worker 40 ms a batch (delayed acknowledgements).
         "spark.python.unix.domain.socket.enabled": "true",
@@ -159,20 +159,25 @@ def _driver_jvm(settings: Settings) -> str:
     return f'{told} "-XX:SharedArchiveFile={archive}" {_QUIET}'
 
 
-def open_session(settings: Settings) -> SparkSession:
-    """Start the JVM with the settings above."""
+@contextmanager
+def open_session(settings: Settings) -> Iterator[SparkSession]:
+    """Start the JVM with the settings above; stop it afterwards, unless something failed."""
     # Unset, tasks take the `python3` on PATH, which has no pyarrow.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", settings.driver_address)
     config = dict(session_config(settings))
     if settings.in_pods:
         config |= pods_config(settings, token_hex(LIFE_BYTES))
-    builder: SparkSession.Builder = SparkSession.builder
-    for name, value in config.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    _let_compilers_wait(session)
-    return session
+    with scratch(settings.state_dir / "spark", "life-") as blocks:
+        config["spark.local.dir"] = str(blocks)
+        config["spark.driver.extraJavaOptions"] += f' "-Djava.io.tmpdir={folder_of_jvm()}"'
+        builder: SparkSession.Builder = SparkSession.builder
+        for name, value in config.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        _let_compilers_wait(session)
+        yield session
+        session.stop()
 
 
 def _let_compilers_wait(session: SparkSession) -> None:
