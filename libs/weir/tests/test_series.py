@@ -7,7 +7,16 @@ import hashlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from weir.series import MAX_BYTES, OTHER, decode_series, encode_series, fit, series_digest, shard_of
+from weir.series import (
+    MAX_BYTES,
+    OTHER,
+    cut_text,
+    decode_series,
+    encode_series,
+    fit,
+    series_digest,
+    shard_of,
+)
 
 short_values = st.lists(st.none() | st.text(max_size=10), min_size=1, max_size=4)
 
@@ -63,6 +72,18 @@ class TestEncodeSeries:
         """Different values have different texts, and none is that of `other`."""
         assert (encode_series(one) == encode_series(other)) == (one == other)
         assert encode_series(one) != OTHER
+
+
+class TestCutText:
+    @pytest.mark.parametrize("letter", ["a", "é", "…", "😀"])
+    def test_256_bytes_stay_whole_and_more_are_cut(self, letter: str) -> None:
+        """Whatever a character takes, 64 of them are left, and the MD5 of the whole."""
+        most = letter * (MAX_BYTES // len(letter.encode()))
+        most += "." * (MAX_BYTES - len(most.encode()))
+        digest = hashlib.md5(f"{most}.".encode(), usedforsecurity=False).hexdigest()
+
+        assert cut_text(most) == most
+        assert cut_text(most + ".") == most[:64] + "…" + digest
 
 
 class TestDecodeSeries:

@@ -29,7 +29,15 @@ def encode_series(values: Sequence[str | None]) -> str:
         values: The dimension values in the order of the metric's `by`; none for a
             metric without dimensions, whose one series has the empty text.
     """
-    text = "|".join(_NULL if value is None else "=" + _escaped(value) for value in values)
+    texts = (_NULL if value is None else "=" + _escaped(value) for value in values)
+    return cut_text("|".join(texts))
+
+
+def cut_text(text: str) -> str:
+    """Return a text as it is stored and shown: one over 256 bytes is cut and ends in its MD5.
+
+    So are series and the texts of a list of the most frequent; what a set counts stays whole.
+    """
     # Four bytes a character at most: the usual short text needs no encoding to be measured.
     if len(text) * 4 <= MAX_BYTES:
         return text

@@ -27,6 +27,7 @@ from weir.expressions.functions import FUNCTIONS as OF_THE_LANGUAGE
 from weir.expressions.numbers import number_text
 from weir.expressions.parse import parse_kind
 from weir.expressions.tree import Call, walk
+from weir.series import cut_text
 from weir_analytics.panes.compile import (
     EMPTY_MEMBER,
     EventSchema,
@@ -245,6 +246,19 @@ class TestAgainstTheReference:
         for event, found in zip(events, outcomes(spark, metrics, events), strict=True):
             decoded = json.loads(event)
             assert found == [use(metric, decoded) for metric in metrics], event
+
+    def test_long_texts_are_cut_alike(self, spark: SparkSession, seed: int) -> None:
+        """Drawn texts around 256 bytes, of characters of one byte to four, are cut as in Python."""
+        random = Random(seed)  # noqa: S311
+        texts = ["a" * 256, "a" * 257, "é" * 128, "é" * 128 + "a", "😀" * 64, "😀" * 65]
+        for _text in range(EVENTS):
+            drawn = "".join(random.choices("aé…😀\n", k=random.randint(50, 260)))
+            texts.append(drawn.encode()[: random.randint(250, 262)].decode(errors="ignore"))
+        frame = spark.createDataFrame([(text,) for text in texts], "text string")
+        found = [row[0] for row in frame.select(series_of(F.col("text"))).collect()]
+
+        assert found == [cut_text(text) for text in texts], seed
+        assert 0 < sum(map(str.__ne__, found, texts)) < len(texts)
 
     def test_extensions(self, spark: SparkSession) -> None:
         """Extensions are read with the JSON type that they have, attributes of text as text."""

@@ -251,9 +251,10 @@ class TestAudit:
 
 
 def send(world: World, what: str) -> None:
-    """Have 500 events counted."""
+    """Have 500 events counted, some with a text that is too long for a list."""
     for i in range(500):
-        world.send(f"{what}-{i}", x=i, k=f"k{i % 3}", u=f"u{i % 40}")
+        user = f"u{i % 40}" if i % 40 else "é" * 129
+        world.send(f"{what}-{i}", x=i, k=f"k{i % 3}", u=user)
     world.wait_counted()
 
 

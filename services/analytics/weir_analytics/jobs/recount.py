@@ -24,6 +24,7 @@ from weir.erasure import Erasure, subject_hash
 from weir.event import owner, placed
 from weir.expressions.numbers import scalar_text
 from weir.horizons import horizons_at
+from weir.series import cut_text
 
 from weir_analytics.jobs.digits import Near, near
 from weir_analytics.jobs.identities import Identities, Room
@@ -59,7 +60,7 @@ class Exact:
         values: Their values, as far as these are certain.
         members: What `distinct` sees.
         in_set: What `theta` sees.
-        texts: What `top` sees, each with how often it came.
+        texts: What `top` sees, long ones cut as in the list, each with how often it came.
         last: Event time, identity and value of the newest, and the end of its span; of two at
             one time that of the greater identity.
         spans: Between which the other values lie, both included (`digits.py`).
@@ -317,7 +318,7 @@ def exact_of(metric: Metric, it: Near, event: Mapping[str, Any], at: tuple[int, 
         one.in_set = set() if text is None else {text}
     if metric.top_path is not None:
         text = scalar_text(metric.top_path.read(event))
-        one.texts = Counter() if text is None else Counter({text: 1})
+        one.texts = Counter() if text is None else Counter({cut_text(text): 1})
     return one
 
 

@@ -224,9 +224,9 @@ def _text(dimensions: list[Column]) -> Column:
 
 
 def series_of(text: Column) -> Column:
-    """Return the series text of `weir.series`: a long one is cut and ends in its MD5."""
-    cut = F.concat(F.substring(text, 1, KEPT_CHARACTERS), F.lit("…"), F.md5(text.cast("binary")))
-    return F.when(F.octet_length(text) > MAX_BYTES, cut).otherwise(text)
+    """Return what `weir.series.cut_text` makes of a text: a long one is cut and ends in its MD5."""
+    short = F.concat(F.substring(text, 1, KEPT_CHARACTERS), F.lit("…"), F.md5(text.cast("binary")))
+    return F.when(F.octet_length(text) > MAX_BYTES, short).otherwise(text)
 
 
 def member_of(marked: Column) -> Column:
