@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from weir.commit import Offsets, not_after
@@ -66,6 +66,10 @@ class Erasure:
         counted with it. In another log it holds everywhere.
         """
         return self.topic_id != topic_id or not not_after(end, self.offsets)
+
+    def within(self, topic_id: str) -> Erasure:
+        """Return it with the offsets that it has in a log: in another one it holds everywhere."""
+        return self if self.topic_id == topic_id else replace(self, offsets={}, topic_id=topic_id)
 
 
 def erasures(definitions: Definitions) -> list[Erasure]:

@@ -332,6 +332,25 @@ class TestErase:
 
         assert outcome["verified"] is True
 
+    @pytest.mark.usefixtures("erased")
+    def test_a_loss_before_a_takeover_is_no_difference(self, world: World, jobs: Jobs) -> None:
+        """What still serves is counted again without who was erased since; the audit knows."""
+        epoch, vid = world.fold().epoch(), world.vid("amount")
+        name = jobs.ask(job="erase", subject_hash=subject_hash(KEY, "default", "user-2"))
+        wait_for(lambda: jobs.found(name).report is not None, "the erasure to hold")
+        outcome = jobs.run(job="audit", metrics=["amount"], last="1h", sample=50)
+        assert (outcome["verified"], count_of(world, "amount", "=about")) == (True, 36)
+        world.redis.flushall()
+        wait_for(lambda: (world.fold().epoch() or 0) > epoch, "a new epoch")
+        world.wait_counted()
+        assert count_of(world, "amount", "=about") == 24
+        outcome = jobs.run(job="audit", metrics=["amount"], last="1h", sample=50, mend=True)
+
+        assert (outcome["differences"], outcome["mended"]) == ([], [])
+        assert outcome["verified"] is True
+        assert outcome["metrics"][0]["unsure"] > 0
+        assert world.vid("amount") == vid, "for erasures it is counted again once a day"
+
 
 class TestEraseWhereTheLogIsGone:
     def test_older_panes_name_nobody(self, world: World, jobs: Jobs) -> None:

@@ -6,7 +6,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,8 +17,10 @@ from weir.batches import FIELD, BatchRecord, encode
 from weir.definitions.check import check
 from weir.definitions.history import Horizons
 from weir.definitions.metric import Metric
+from weir.erasure import Erasure, subject_hash
 from weir.event import placed
 from weir_analytics.jobs import was_served
+from weir_analytics.jobs.compare import compare
 from weir_analytics.jobs.identities import Identities, Room
 from weir_analytics.jobs.recount import Part, Recount, Terms
 from weir_analytics.jobs.sample import Audited, PaneAt
@@ -96,9 +98,11 @@ def part(*panes: PaneAt, text: str = TEXT, vid: int = 5) -> Part:
     return Part(version, frozenset(panes), {0: 10**9, 1: 10**9})
 
 
-def recounted(log: Sequence[Any], parts: Sequence[Part], most: int = 10**6) -> Recount:
+def recounted(
+    log: Sequence[Any], parts: Sequence[Part], most: int = 10**6, terms: Terms = TERMS
+) -> Recount:
     """Go through a log twice, as an audit does."""
-    again = Recount(parts, TERMS, most)
+    again = Recount(parts, terms, most)
     for message in log:
         again.look_for([message])
         assert again.held <= most
@@ -184,6 +188,51 @@ class TestRules:
         assert found == expected
         assert repeats > 500
         assert 0 < again.held < 900 * 2
+
+
+class TestErased:
+    def test_whether_an_older_version_has_them_is_not_known(self) -> None:
+        """Before the erasure they count, unless a loss had it counted again; after it they do not.
+
+        A version that is newer than the erasure never has them.
+        """
+        key, of_newer = b"key", PaneAt(8, 3_600, HOUR_S)
+        one = Erasure(7, "acme", subject_hash(key, "acme", "gone"), {0: 4}, "log")
+        about = ["gone", "stays", "gone", "stays", "gone", "stays"]
+        values = [
+            (event(f"m{i}", HOUR_MS + i, subject=who, x=1, k="k"), HOUR_MS)
+            for i, who in enumerate(about)
+        ]
+        terms = replace(TERMS, erasures=(one,), hash_key=key)
+        parts = [part(HOUR), part(of_newer, vid=8)]
+        panes = recounted(log_of(values), parts, terms=terms).panes
+
+        assert {pane: (e["=k"].n, e["=k"].unsure) for pane, e in panes.items()} == {
+            HOUR: (3, 2),
+            of_newer: (3, 0),
+        }
+        model = parts[0].version.metric
+        served = [[{"=k": rows.Row(n, n, 1.0, 1.0)}] for n in range(2, 7)]
+        wrong = [list(compare(model, 1, HOUR, of, panes[HOUR])) for of in served]
+        assert [bool(found) for found in wrong] == [True, False, False, False, True]
+
+    def test_in_another_log_they_do_not_count_at_all(self) -> None:
+        """As the engine counts a log that was made anew: its offsets say nothing of when."""
+        key = b"key"
+        one = Erasure(7, "acme", subject_hash(key, "acme", "gone"), {0: 4}, "log")
+        log = log_of([(event("m", HOUR_MS, subject="gone", x=1, k="k"), HOUR_MS)])
+        found = [
+            recounted(
+                log,
+                [part(HOUR)],
+                terms=replace(TERMS, erasures=(one.within(topic),), hash_key=key),
+            )
+            for topic in ("log", "anew")
+        ]
+
+        assert [again.panes[HOUR].keys() for again in found] == [{"=k"}, set()]
+        for topic in ("log", "anew"):
+            assert one.within(topic).holds({0: 1}, topic) is one.holds({0: 1}, topic)
 
 
 def everything(log: Sequence[Stored]) -> tuple[dict[PaneAt, Counter[str]], int]:

@@ -181,7 +181,8 @@ class AuditTask:
             for seen in self._seen
             for version in seen.chain
         ]
-        erased = tuple(erasures(cycle.stores.definitions.fold))
+        found, topic_id = erasures(cycle.stores.definitions.fold), cycle.footing.events_id
+        erased = tuple(one.within(topic_id) for one in found)
         terms = Terms(horizons, erased, settings.hash_key)
         self._recount = Recount([part for part in parts if part.panes], terms)
 
@@ -247,7 +248,8 @@ class AuditTask:
             "panes": len(compared),
             "series": series,
             "events": events,
-            # Whether these count hangs on last digits; of their series only n is compared.
+            # Whether these count hangs on last digits, or on whether they were counted again since
+            # somebody was erased; of their series only n is compared.
             "unsure": unsure,
             # Panes for which there was no room, when they were looked at or when recounted.
             "left_out": seen.left_out + len(seen.panes) - len(compared),

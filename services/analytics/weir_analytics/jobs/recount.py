@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import msgspec
@@ -125,7 +125,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Terms:
-    """By what the log is counted: the horizons, by place, and the erased."""
+    """By what the log is counted: the horizons, by place, and the erased, from where in it."""
 
     horizons: tuple[Horizons, ...]
     erasures: tuple[Erasure, ...] = ()
@@ -220,7 +220,8 @@ class Recount:
             panes = self._panes_of(part, event, found)
             it = near(version.metric, event) if panes else None
             if it is not None:
-                yield _Use(version.metric, event, it, panes)
+                # A version from before an erasure has them, but for what was counted again since.
+                yield _Use(version.metric, event, replace(it, sure=False) if gone else it, panes)
 
     def _read(self, found: _Event) -> dict[str, Any] | None:
         """Return an event that may be counted; most are none, and told so with little effort."""
