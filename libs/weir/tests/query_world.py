@@ -10,7 +10,7 @@ import hashlib
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from weir.frequent import Texts
 from weir.further import Further, Last
 from weir.query import Facts, PaneKey, Served, Span, Version
 from weir.rows import Row, merge, part
-from weir.series import encode_series
+from weir.series import OTHER, encode_series
 from weir.sets import Theta
 
 SECOND = 1000
@@ -88,9 +88,16 @@ class Event:
 
 @dataclass
 class Panes:
-    """The panes of one version, merged part by part as the writer does."""
+    """The panes of one version, merged part by part as the writer does.
+
+    Attributes:
+        vid: The version.
+        beyond: (region, route) of the series that have no row of their own.
+        held: What the panes hold.
+    """
 
     vid: int = 7
+    beyond: Collection[tuple[str | None, str | None]] = ()
     held: dict[PaneKey, dict[str, Row]] = field(default_factory=dict)
 
     def count(self, batch: Iterable[Event]) -> set[PaneKey]:
@@ -102,7 +109,8 @@ class Panes:
             kll.update(event.value)
             row = part(1, (event.value,) * 3, hll.serialize_updatable(), kll.serialize())
             row.further = further_of(event)
-            text = encode_series((event.region, event.route))
+            values = event.region, event.route
+            text = OTHER if values in self.beyond else encode_series(values)
             for pane_s in RESOLUTIONS_S:
                 start_s = event.at_ms // 1000 // pane_s * pane_s
                 key = (self.vid, pane_s, start_s)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -10,21 +12,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from weir.corrections import CorrectionRecord, Figures
-from weir.query import Answer, Served, Version, answer, parse_query, plan
+from weir.definitions.durations import parse_duration_ms
+from weir.query import Answer, PaneKey, Served, Version, answer, parse_query, plan
 from weir.query.corrected import MOST, corrected
+from weir.query.grouping import REST, Group, k_of
+from weir.rows import Row, merge
 
-from .query_world import NOW_MS, PANE_MS, Event, Panes, facts, metric, served
+from .query_world import NOW_MS, PANE_MS, Event, Panes, facts, matches, metric, served
 
 LATENESS_MS = 60_000
 # All windows up to there are final.
 TO_MS = (NOW_MS - 2 * LATENESS_MS) // 60_000 * 60_000
 FROM_MS = TO_MS - 12 * PANE_MS
 
+Place = tuple[int, Group]
 SKETCHED = ("p50", "p95", "distinct", "theta")
 
 events = st.builds(
     Event,
-    at_ms=st.integers(FROM_MS, TO_MS - 1),
+    # Few panes, so that what is drawn meets in them.
+    at_ms=st.integers(FROM_MS, FROM_MS + 4 * PANE_MS - 1),
     region=st.sampled_from(["eu", "us", None]),
     route=st.sampled_from(["/a", "/b"]),
     value=st.integers(-50, 50).map(float),
@@ -44,7 +51,11 @@ queries = st.fixed_dictionaries(
                 {"kind": "sliding", "length": "40s"},
             ]
         ),
+        "limit": st.sampled_from([None, *({"top": 1, "other": other} for other in (True, False))]),
     }
+)
+capped = st.frozensets(
+    st.sampled_from([(region, route) for region in ("eu", "us", None) for route in ("/a", "/b")])
 )
 
 
@@ -57,7 +68,9 @@ def asked(query: dict[str, Any]) -> Any:
     return plan(parse_query(whole), served(), facts())
 
 
-def late(panes: Panes, batch: list[Event], number: int) -> list[CorrectionRecord]:
+def late(
+    panes: Panes, batch: list[Event], number: int, *, shard: int = 0
+) -> list[CorrectionRecord]:
     """Count late events and return the records that the engine publishes of them."""
     before = {key: dict(rows) for key, rows in panes.held.items()}
     found = []
@@ -81,59 +94,159 @@ def late(panes: Panes, batch: list[Event], number: int) -> list[CorrectionRecord
                         now=Figures.of(row, SKETCHED),
                         received_ms=NOW_MS,
                         final_ms=(start_s + res_s) * 1000 + LATENESS_MS,
+                        shard=shard,
                     )
                 )
     return found
 
 
-def cells(found: Answer) -> dict[tuple[int, int], tuple[Any, ...]]:
+class Shards:
+    """Two shards, each with the series of one route and a row `*` of those beyond the cap."""
+
+    def __init__(self, beyond: Collection[tuple[str | None, str | None]]) -> None:
+        self._of = {route: Panes(beyond=beyond) for route in ("/a", "/b")}
+
+    def count(self, batch: list[Event], number: int) -> list[CorrectionRecord]:
+        """Count events and return what is published of them where they are late."""
+        return [
+            record
+            for shard, (route, panes) in enumerate(self._of.items())
+            for record in late(panes, [e for e in batch if e.route == route], number, shard=shard)
+        ]
+
+    def held(self) -> dict[PaneKey, dict[str, Row]]:
+        """Return the panes as they are read: shards together."""
+        found: dict[PaneKey, dict[str, Row]] = {}
+        for panes in self._of.values():
+            for key, of in panes.held.items():
+                rows = found.setdefault(key, {})
+                for text, row in of.items():
+                    rows[text] = merge(rows[text], row) if text in rows else row
+        return found
+
+
+def cells(found: Answer) -> dict[Place, tuple[Any, ...]]:
     """Return count, value and its ends by window and series of an answer; of a list the count."""
-    told = found.to_dict()
     numbers = ("value", "low", "high")
+    series = zip(found.series, found.to_dict()["series"], strict=True)
     return {
-        (t, one["k"]): (one["count"][at], *(one[n][at] if n in one else None for n in numbers))
-        for one in told["series"]
-        for at, t in enumerate(told["t_ms"])
+        (t, of.group): (one["count"][at], *(one[n][at] if n in one else None for n in numbers))
+        for of, one in series
+        for at, t in enumerate(found.plan.windows.ends_ms)
     }
 
 
-@given(queries, st.lists(events, max_size=30), st.lists(st.lists(events, max_size=5), max_size=3))
-@settings(max_examples=150, deadline=None)
+@dataclass
+class Plainly:
+    """Which events an answer tells of, by window and series: gone through one by one."""
+
+    query: dict[str, Any]
+    beyond: Collection[tuple[str | None, str | None]]
+    shown: set[Group]
+
+    def of(self, place: Place, events: list[Event]) -> list[Event]:
+        """Return those that are told there."""
+        return [e for e in self._within(place, events) if self._is_told(place[1], e)]
+
+    def unassigned(self, place: Place, events: list[Event]) -> list[Event]:
+        """Return those of `*` that may belong there, too, for all that is known."""
+        if place[1] is REST or not (self.query["by"] or self.query["where"]):
+            return []
+        return [e for e in self._within(place, events) if self._is_beyond(e)]
+
+    def belongs(self, group: Group, event: Event) -> bool:
+        """Tell whether an event is of a group, capped or not."""
+        return matches(event, self.query["where"]) and self._named(event) == group
+
+    def _within(self, place: Place, events: list[Event]) -> list[Event]:
+        begin_ms = place[0] - parse_duration_ms(self.query["window"]["length"])
+        return [e for e in events if begin_ms <= e.at_ms < place[0]]
+
+    def _is_told(self, group: Group, event: Event) -> bool:
+        if group is REST:
+            is_left_out = matches(event, self.query["where"])
+            is_left_out = is_left_out and self._named(event) not in self.shown
+            return self._is_beyond(event) or is_left_out
+        if self._is_beyond(event):
+            return not (self.query["by"] or self.query["where"])
+        return self.belongs(group, event)
+
+    def _is_beyond(self, event: Event) -> bool:
+        return (event.region, event.route) in self.beyond
+
+    def _named(self, event: Event) -> tuple[str | None, ...]:
+        return tuple(getattr(event, name) for name in self.query["by"])
+
+
+@given(
+    queries,
+    capped,
+    st.lists(events, max_size=30),
+    st.lists(st.lists(events, max_size=5), max_size=3),
+)
+@settings(max_examples=200, deadline=None)
 def test_before_and_now_are_what_the_answers_say(
-    query: dict[str, Any], early: list[Event], batches: list[list[Event]]
+    query: dict[str, Any],
+    beyond: frozenset[tuple[str | None, str]],
+    early: list[Event],
+    batches: list[list[Event]],
 ) -> None:
     """Of each window that changed, once; of none that did not."""
-    panes, made = Panes(), asked(query)
-    panes.count(early)
-    before = cells(answer(made, panes.held, facts()))
-    records = [late(panes, batch, number) for number, batch in enumerate(batches)]
-    found = answer(made, panes.held, facts())
-    now = cells(found)
+    shards, made = Shards(beyond), asked(query)
+    shards.count(early, 0)
+    before = cells(answer(asked({**query, "limit": None}), shards.held(), facts()))
+    records = [shards.count(batch, number) for number, batch in enumerate(batches)]
+    found = answer(made, shards.held(), facts())
+    now, groups = cells(found), {one.group for one in found.series}
+    plainly = Plainly(query, beyond, groups)
 
     newest_first = list(itertools.chain(*reversed(records)))
-    told = {(one["t_ms"], one["k"]): one for one in corrected(made, found.series, newest_first)}
+    k_to_group = {k_of(group): group for group in groups}
+    told = {
+        (one["t_ms"], k_to_group[one["k"]]): one
+        for one in corrected(made, found.series, newest_first)
+    }
 
-    changed = {place for place in now if now[place][0] != before.get(place, (0, None))[0]}
-    assert set(told) == changed
+    counted_before = {place: plainly.of(place, early) for place in now}
+    assert set(told) == {p for p in now if now[p][0] not in (None, len(counted_before[p]))}
     for place, one in told.items():
         n, value, *_ends = now[place]
-        n_before, value_before, *ends_before = before.get(place, (0, None, None, None))
-        assert one["events"] == (n or 0) - (n_before or 0)
+        assert one["events"] == n - len(counted_before[place])
         assert one["is"] == value
-        if query["aggregate"] not in SKETCHED:
-            assert one["was_low"] == one["was"] == one["was_high"]
-        if query["aggregate"] in ("count", "rate", "sum"):
-            assert one["was"] == pytest.approx(value_before or 0)
-        elif query["aggregate"] == "avg":
-            assert one["was"] == (None if not n_before else pytest.approx(value_before))
-        elif query["aggregate"] != "top":
-            # Of one pane of one series it is known, else not.
-            is_pane = query["window"]["length"] == "10s"
-            is_known = is_pane and query["by"] == ["region", "route"] and n_before
-            assert one["was"] == (value_before if is_known else None)
-            assert [one["was_low"], one["was_high"]] == (ends_before if is_known else [None] * 2)
-        else:
-            assert one["was"] is one["is"] is None
+        check_was(one, place, plainly, early, before)
+
+
+def check_was(
+    one: dict[str, Any],
+    place: Place,
+    plainly: Plainly,
+    early: list[Event],
+    before: dict[Place, tuple[Any, ...]],
+) -> None:
+    """Hold what a window was against the events from before, and the answer from before."""
+    query, counted = plainly.query, plainly.of(place, early)
+    values = [event.value for event in counted]
+    was, low, high = one["was"], one["was_low"], one["was_high"]
+    if query["aggregate"] in ("count", "rate"):
+        seconds = parse_duration_ms(query["window"]["length"]) / 1000
+        per = seconds if query["aggregate"] == "rate" else 1
+        assert was == low == pytest.approx(len(counted) / per)
+        unassigned = plainly.unassigned(place, early)
+        belonging = [e for e in unassigned if plainly.belongs(place[1], e)]
+        assert high >= (len(counted) + len(belonging)) / per - 1e-9
+        assert high == low or one["is"] is not None
+    elif query["aggregate"] in ("sum", "avg"):
+        is_known = one["is"] is not None and (counted or query["aggregate"] == "sum")
+        divisor = len(counted) if query["aggregate"] == "avg" else 1
+        assert was == low == high
+        assert was == (pytest.approx(sum(values) / divisor) if is_known else None)
+    elif query["aggregate"] == "top":
+        assert was is low is high is one["is"] is None
+    else:
+        # Of one pane of one series it is known, else not.
+        is_pane = query["window"]["length"] == "10s" and place[1] is not REST
+        is_known = is_pane and query["by"] == ["region", "route"] and counted
+        assert (was, low, high) == (before[place][1:] if is_known else (None,) * 3)
 
 
 class TestTold:
@@ -175,6 +288,36 @@ class TestTold:
             for limit in ({"top": 1, "other": True}, {"top": 1, "other": False})
         ]
         assert [sorted(events) for events in both] == [[1, 3], [3]]
+
+    def test_others_are_not_what_one_of_them_was(self) -> None:
+        """By a limit: the one that had late events says nothing of the greatest of the rest."""
+        query = self.QUERY | {"aggregate": "max", "by": ["region", "route"]}
+        made, panes = asked(query | {"limit": {"top": 1, "other": True}}), Panes()
+        values = {"eu": 200.0, "us": 100.0, None: 5.0}
+        late(panes, [Event(FROM_MS, region, "/a", value) for region, value in values.items()], 0)
+        records = late(panes, [Event(FROM_MS, None, "/a", 6.0)], 1)
+
+        (one,) = corrected(made, answer(made, panes.held, facts()).series, records)
+        assert (one["was"], one["was_low"], one["is"]) == (None, None, 100.0)
+
+    def test_the_others_of_all_shards_are_not_what_those_of_one_were(self) -> None:
+        """By a cap: each shard has a row `*`, and one of them changed."""
+        query = self.QUERY | {"aggregate": "max", "by": ["region", "route"], "limit": None}
+        made, shards = asked(query), Shards([("eu", "/a"), ("eu", "/b")])
+        shards.count([Event(FROM_MS, "eu", "/a", 100.0), Event(FROM_MS, "eu", "/b", 5.0)], 0)
+        records = shards.count([Event(FROM_MS, "eu", "/b", 6.0)], 1)
+
+        (one,) = corrected(made, answer(made, shards.held(), facts()).series, records)
+        assert (one["was"], one["was_low"], one["is"]) == (None, None, 100.0)
+
+    def test_a_count_of_a_capped_series_was_as_uncertain(self) -> None:
+        """What is in `*` may have belonged to it then as now."""
+        made, shards = asked(self.QUERY | {"limit": None}), Shards([("eu", "/b")])
+        shards.count([Event(FROM_MS, "eu", "/a", 1.0), Event(FROM_MS, "eu", "/b", 1.0)] * 2, 0)
+        records = shards.count([Event(FROM_MS, "eu", "/a", 1.0)], 1)
+
+        (one,) = corrected(made, answer(made, shards.held(), facts()).series, records)
+        assert (one["was"], one["was_low"], one["was_high"]) == (2.0, 2.0, 4.0)
 
     def test_a_window_that_was_still_provisional_was_not_corrected(self) -> None:
         """A pane may be final while the longer window that it lies in is not."""

@@ -2,10 +2,11 @@
 
 A correction record is of one series in one pane. An answer tells it of each of its windows that
 the pane lies in and that was final when the late events came: what was shown before, and what is
-now. Counts and sums are told exactly, backwards from what is now; everything else (a least,
-greatest or last value, a deviation, a percentile, a distinct count) only where the window is that
-one pane, as its record says it. Of an expression and of a list of texts the events are told. What
-is not known has no value from before: `was` is None, as it is where there was nothing.
+now. Counts and sums are told backwards from what is now, as exactly as that is; everything else (a
+least, greatest or last value, a deviation, a percentile, a distinct count) only where the window is
+one pane of one series, as its record says it. Of an expression and of a list of texts the events
+are told. What is not known has no value from before: `was` is None, as it is where there was
+nothing.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class _Change:
     """What all records say of one window of one series.
 
     Attributes:
+        group: The series; None for all others together.
         events: How many more there are.
         sum: How much the sum of their values grew.
         late_ms: How long after the end of their pane the last of the latest came.
@@ -41,6 +43,7 @@ class _Change:
         taken: Their keys: both sides of an expression may read one pane.
     """
 
+    group: Group
     events: int
     sum: float
     late_ms: int
@@ -120,7 +123,7 @@ def _take_changes(
         for at in _windows(reading, record):
             change = found.get((at, group))
             if change is None:
-                change = found[at, group] = _Change(0, 0.0, 0, record, set(), set())
+                change = found[at, group] = _Change(group, 0, 0.0, 0, record, set(), set())
             change.take(record)
 
 
@@ -146,13 +149,19 @@ def _unknown(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
 
 def _count(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
     del reading
-    return None if cell.events is None else exactly(float(cell.events - change.events))
+    return _fewer(cell, change, 1.0)
 
 
 def _rate(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
-    if cell.events is None:
+    return _fewer(cell, change, reading.windows.length_ms / 1000)
+
+
+def _fewer(cell: Cell, change: _Change, seconds: float) -> Bounded | None:
+    """Return a count before; `other` only grows, so what may belong here was no more then."""
+    if cell.value is None or cell.events is None:
         return None
-    return exactly((cell.events - change.events) * 1000 / reading.windows.length_ms)
+    was, may_belong = (cell.events - change.events) / seconds, cell.value.high - cell.value.value
+    return Bounded(was, was, was + may_belong)
 
 
 def _total(cell: Cell, change: _Change, reading: Reading) -> Bounded | None:
@@ -179,7 +188,12 @@ def _as_recorded(cell: Cell, change: _Change, reading: Reading) -> Bounded | Non
 
 
 def _only_pane(change: _Change, reading: Reading) -> Figures | None:
-    """Return what a window was that is one pane of one series; None if it is more."""
+    """Return what a window was that is one pane of one series; None if it is more.
+
+    `other` is never one series: a limit puts several there, and a cap a row of each shard.
+    """
+    if change.group is REST:
+        return None
     version = next(v for v in reading.served.versions if v.vid == change.first.vid)
     is_whole = reading.windows.length_ms == reading.pane_ms and len(change.rows) == 1
     is_series = Grouping(version, reading.by, reading.where).leaf
