@@ -338,6 +338,32 @@ class TestTold:
         assert len(told) == MOST
         assert min(one["t_ms"] for one in told) > TO_MS - 9 * PANE_MS
 
+    @pytest.mark.parametrize("moved", ["left", "right"])
+    def test_a_window_of_an_expression_is_the_one_that_is_answered(self, moved: str) -> None:
+        """Also where a side looks at what was before: then it is final only with the other side."""
+        length = {"window": self.QUERY["window"], "step": "10s"}
+        sides = {name: {"metric": "latency", "aggregate": "count"} for name in ("left", "right")}
+        sides[moved]["before"] = "30s"
+        query = {"expr": {"op": "difference", **sides}, "by": [], **length}
+        query["range"] = {"from": FROM_MS + 4 * PANE_MS, "to": TO_MS}
+        made, panes = plan(parse_query(query), served(), facts()), Panes()
+        # In the span before three windows, and in no window itself.
+        (record,) = (
+            r
+            for r in late(panes, [Event(FROM_MS + 3 * PANE_MS, "eu", "/a", 1.0)], 0)
+            if r.res_s == 10
+        )
+        series = answer(made, panes.held, facts()).series
+
+        ends_ms = [FROM_MS + at * PANE_MS for at in (7, 6, 5)]
+        for at, told_of in ((0, 3), (PANE_MS, 2), (2 * PANE_MS, 1), (3 * PANE_MS, 0)):
+            for short_ms in (0, 1):
+                received_ms = ends_ms[0] + LATENESS_MS - at - short_ms
+                told = corrected(made, series, [replace(record, received_ms=received_ms)])
+                expected = ends_ms[3 - max(0, told_of - short_ms) :]
+                assert [one["t_ms"] for one in told] == expected
+                assert {one["events"] for one in told} <= {1}
+
     def test_of_an_expression_the_events_are_told(self) -> None:
         """Of both sides, once where they read the same panes; not what it was before."""
         window = {"window": self.QUERY["window"], "step": "10s"}

@@ -80,7 +80,8 @@ def corrected(
     shown = {one.group: one for one in series}
     changes: dict[tuple[int, Group], _Change] = {}
     for one in readings:
-        _take_changes(changes, one, set(shown), records)
+        others = [other for other in readings if other is not one]
+        _take_changes(changes, one, others, set(shown), records)
     found: list[dict[str, Any]] = []
     for (at, group), change in changes.items():
         cell = shown[group].cells[at]
@@ -88,7 +89,7 @@ def corrected(
             was = before(cell, change, reading)
             found.append(
                 {
-                    "t_ms": reading.windows.ends_ms[at],
+                    "t_ms": plan.windows.ends_ms[at],
                     "k": k_of(group),
                     "was": None if was is None else was.value,
                     "was_low": None if was is None else was.low,
@@ -104,6 +105,7 @@ def corrected(
 def _take_changes(
     found: dict[tuple[int, Group], _Change],
     reading: Reading,
+    others: Sequence[Reading],
     groups: set[Group],
     records: Sequence[CorrectionRecord],
 ) -> None:
@@ -120,20 +122,26 @@ def _take_changes(
         group = named if named in groups else REST
         if not is_asked or group not in groups:
             continue
-        for at in _windows(reading, record):
+        for at in _windows(reading, others, record):
             change = found.get((at, group))
             if change is None:
                 change = found[at, group] = _Change(group, 0, 0.0, 0, record, set(), set())
             change.take(record)
 
 
-def _windows(reading: Reading, record: CorrectionRecord) -> range:
-    """Return the windows that a pane lies in and that were final when late events came."""
+def _windows(reading: Reading, others: Sequence[Reading], record: CorrectionRecord) -> range:
+    """Return the windows that a pane lies in and that were final when late events came.
+
+    A window of an expression was final when that of each side was: `before` moves one of them.
+    """
     windows, start_ms = reading.windows, record.start_s * 1000
     lateness_ms = record.final_ms - start_ms - record.res_s * 1000
     newest_ms = min(start_ms + windows.length_ms, record.received_ms - lateness_ms)
     first = max(0, (start_ms - windows.first_end_ms) // windows.step_ms + 1)
     last = min(windows.count - 1, (newest_ms - windows.first_end_ms) // windows.step_ms)
+    for other in others:
+        final_ms = record.received_ms - other.served.newest.metric.lateness_ms
+        last = min(last, (final_ms - other.windows.first_end_ms) // windows.step_ms)
     return range(first, last + 1)
 
 
