@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from weir.frequent import without
 from weir.query import Answer, Evaluator, Facts, Plan, answer, parse_query, plan
 from weir.query.answer import AnsweredSeries
+from weir.rows import Row
+from weir.series import OTHER, encode_series
 
 from .query_world import (
     NOW_MS,
@@ -218,3 +222,47 @@ class TestRecount:
             evaluator.advance(planned(asked, of))
         fresh = Evaluator(planned(asked, of))
         assert evaluator.missing() <= fresh.missing()
+
+    @pytest.mark.parametrize("window", [{"length": "10s"}, {"length": "30s"}])
+    @pytest.mark.parametrize("by", [[], ["region"]])
+    @pytest.mark.parametrize("moved", [False, True])
+    def test_a_name_that_was_erased_is_gone_at_once(
+        self, window: dict[str, Any], by: list[str], moved: bool
+    ) -> None:
+        """From the lists of an evaluator that goes on, although no count of theirs changes."""
+        begin_ms = (NOW_MS - BACK_MS) // 60_000 * 60_000
+        asked: dict[str, Any] = {"metric": "latency", "aggregate": "top", "by": by, "step": "10s"}
+        asked["range"] = {"from": begin_ms, "to": begin_ms + 60_000}
+        asked["window"] = {"kind": "sliding", **window}
+        panes, of = Panes(), facts()
+        users = [("eu", "ann"), ("eu", "jane"), ("us", "jane"), (None, "joe")]
+        panes.count(Event(begin_ms + 15_000, region, "/a", 1.0, user) for region, user in users)
+        made = planned(asked, of)
+        evaluator = Evaluator(made)
+        before = evaluator.update(panes.held, of)
+        rewritten = {key: erased(rows, "jane", moved=moved) for key, rows in panes.held.items()}
+
+        got = evaluator.update(rewritten, of)
+
+        assert "'jane'" in str(before.to_dict())
+        assert "'jane'" not in str(got.to_dict())
+        assert got.to_dict() == answer(made, rewritten, of).to_dict()
+
+
+def erased(rows: dict[str, Row], name: str, *, moved: bool) -> dict[str, Row]:
+    """Return rows that name somebody no more, as the engine rewrites them.
+
+    Args:
+        rows: By series.
+        name: Who was erased.
+        moved: Whether the series of eu names somebody, too, and goes into `*`.
+    """
+    found: dict[str, Row] = {}
+    for text, row in rows.items():
+        further = row.further
+        assert further is not None
+        assert further.top is not None
+        top = without(further.top, lambda one: one == name)
+        into = OTHER if moved and text == encode_series(("eu", "/a")) else text
+        found[into] = replace(row, further=replace(further, top=top))
+    return found

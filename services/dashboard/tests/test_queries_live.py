@@ -9,16 +9,20 @@ import time
 from contextlib import closing
 from typing import Any
 
+import datasketches as ds
 import msgspec
 import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
-from weir import names
+from weir import names, rows
 from weir.batches import LaneProgress
+from weir.frequent import Texts, without
+from weir.further import Further
 from weir.live import same
 from weir.rows import Row
 from weir_dashboard.live import client
 from weir_local.waiting import wait_until
+from written import short_id
 
 from .watching import METRIC, Watcher, asked, ten_seconds_ago, total
 
@@ -173,6 +177,30 @@ class TestWatching:
         newer = running.dashboard.context.catalog.folded.get("default", "metric", name).vid
         engine.commit({(newer, 10, start_s): {"=eu": Row(7)}})
         watcher.listen(lambda answer: total(answer, "eu") == 7)
+
+    def test_a_name_that_was_erased_leaves_open_boards(
+        self, running: Any, engine: Any, request: pytest.FixtureRequest
+    ) -> None:
+        """A list that is rewritten is told although it counts as many events as before."""
+        name = "m" + request.node.name[:40]
+        text = METRIC.format(name=name).replace("[count,", "['top(data.user, 3)', count,")
+        vid = running.put("default", "metric", name, text)
+        pane = (vid, 10, ten_seconds_ago(2))
+        users = ds.frequent_strings_sketch(10)
+        for user, events in {"jane": 3, "ann": 1}.items():
+            users.update(user, events)
+        top = Texts(4, bytes(users.serialize()))
+        engine.commit({pane: {"=eu": Row(4, further=Further(top=top))}})
+        watcher = Watcher(running, asked(name, aggregate="top"))
+        watcher.listen(lambda answer: '"jane"' in json.dumps(answer))
+        rewritten = Row(4, further=Further(top=without(top, lambda one: one == "jane")))
+        short = short_id(running.redis, vid, "=eu")
+        running.redis.hset(names.pane_key(0, *pane), short, rows.encode(rewritten))
+        engine.commit({pane: {}})
+
+        watcher.listen(lambda answer: '"jane"' not in json.dumps(answer), timeout_s=10)
+        assert '"ann"' in json.dumps(watcher.answer)
+        assert watcher.deltas >= 1
 
     def test_after_a_loss_nothing_is_said_until_all_is_counted_again(
         self, running: Any, engine: Any, metric: tuple[str, int]

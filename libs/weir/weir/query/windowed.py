@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import NamedTuple
 
+from weir.frequent import Texts
 from weir.query.aggregates import Part
+from weir.query.aggregates_of_texts import Frequent
 from weir.query.cells import Cell
 from weir.query.facts import PaneRows
 from weir.query.grouping import REST, Group, Grouping
@@ -116,31 +118,44 @@ class Windowed:
 
     def take(self, changed: Mapping[int, PaneRows | None]) -> None:
         """Put in what panes hold now: start in ms -> rows; None for a pane that is not there."""
-        dirty = set()
+        dirty: dict[int, set[Group]] = {}
         for start_ms, rows in changed.items():
             self._read.add(start_ms)
             if rows:
+                relisted = self._relisted(start_ms, rows)
                 self._panes[start_ms] = rows
-                dirty.add(self._number(start_ms))
+                dirty.setdefault(self._number(start_ms), set()).update(relisted)
             elif self._panes.pop(start_ms, None) is not None:
-                dirty.add(self._number(start_ms))
+                dirty.setdefault(self._number(start_ms), set())
         for number in sorted(dirty):
-            self._replace(number)
+            self._replace(number, dirty[number])
+
+    def _relisted(self, start_ms: int, rows: PaneRows) -> set[Group]:
+        """Return the groups of which a list has changed; of other aggregates the count says it."""
+        before, grouping = self._panes.get(start_ms), self._grouping(start_ms)
+        if before is None or grouping is None or not isinstance(self.reading.aggregate, Frequent):
+            return set()
+        return {
+            grouping.of(text)[1]
+            for text, row in rows.items()
+            if _texts(row) != _texts(before.get(text))
+        }
 
     # ── blocks ──────────────────────────────────────────────────────────────
 
     def _number(self, at_ms: int) -> int:
         return (at_ms - self._origin_ms) // self._block_ms
 
-    def _replace(self, number: int) -> None:
+    def _replace(self, number: int, relisted: set[Group]) -> None:
         before, after = self._blocks.get(number) or _Block(), self._merge(number)
         self._blocks[number] = after
         capped = before.capped or after.capped
         for group in before.parts.keys() | after.parts.keys():
             one, other = before.parts.get(group), after.parts.get(group)
             # Rows only ever gain events, so an equal count is an equal row; only a cap
-            # moves rows, into `other`.
-            if capped or one is None or other is None or one[0] != other[0]:
+            # moves rows, into `other`, and only an erasure takes a name out of a list.
+            is_equal = one is not None and other is not None and one[0] == other[0]
+            if capped or not is_equal or group in relisted:
                 self._forget(group, number)
         if capped:
             self._capped = None
@@ -298,3 +313,7 @@ class Windowed:
             sliding = Sliding(self._width, block, self.reading.aggregate.join)
             self._sliding[group] = sliding
         return sliding.window(end)
+
+
+def _texts(row: Row | None) -> Texts | None:
+    return None if row is None or row.further is None else row.further.top
