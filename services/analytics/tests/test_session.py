@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,35 @@ from pyspark.sql import SparkSession
 from weir_analytics.panes.session import COMPILERS_NICE
 
 
+def nice_values(process: Path) -> Iterator[tuple[str, int]]:
+    """Yield name and nice value of each thread of a process that has not ended meanwhile."""
+    for task in (process / "task").iterdir():
+        try:
+            stat = (task / "stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        name, _, rest = stat.partition("(")[2].rpartition(")")
+        # The state is the third field of proc(5), the nice value the nineteenth.
+        yield name, int(rest.split()[16])
+
+
 @pytest.mark.spark
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have a priority of their own there")
 def test_the_compilers_wait_for_batches(spark: SparkSession) -> None:
     """They run on what is left; every other thread has the priority of the process."""
     jvm: Any = spark.sparkContext._jvm
     nice: dict[bool, set[int]] = {True: set(), False: set()}
-    for task in Path(f"/proc/{jvm.java.lang.ProcessHandle.current().pid()}/task").iterdir():
-        name, _, rest = (task / "stat").read_text().partition("(")[2].rpartition(")")
-        # The state is the third field of proc(5), the nice value the nineteenth.
-        nice["CompilerThre" in name].add(int(rest.split()[16]))
+    for name, value in nice_values(Path(f"/proc/{jvm.java.lang.ProcessHandle.current().pid()}")):
+        nice["CompilerThre" in name].add(value)
     assert nice == {True: {COMPILERS_NICE}, False: {os.getpriority(os.PRIO_PROCESS, 0)}}
+
+
+def test_a_thread_that_has_ended_is_passed_over(tmp_path: Path) -> None:
+    """Between the list and the look at it; a machine that is busy ends some then."""
+    for number in (1, 2, 3):
+        (tmp_path / "task" / str(number)).mkdir(parents=True)
+    line = f"3 (a (b) c) S {' '.join(['0'] * 15)} 7 1 0\n"
+    (tmp_path / "task" / "3" / "stat").write_text(line)
+    # Read after its end, a file that was opened before it says that there is no such process.
+    (tmp_path / "task" / "2" / "stat").symlink_to(f"/proc/self/task/{os.getpid()}/nothing")
+    assert list(nice_values(tmp_path)) == [("a (b) c", 7)]
