@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from weir.definitions.fold import Definitions
@@ -18,8 +19,9 @@ from weir.definitions.records import (
 )
 from weir.horizons import horizons_within
 from weir_analytics.panes.activation import counting
-from weir_analytics.panes.plan import beyond_from
-from weir_analytics.panes.plans import Plans
+from weir_analytics.panes.erased import Erased
+from weir_analytics.panes.plan import KEPT, beyond_from
+from weir_analytics.panes.plans import Counting, Plans
 
 LOG = "log"
 TEXT = "kind: metric\nname: m\nevents: {type: t}\nkeep: {10s: 1h}\n"
@@ -43,7 +45,8 @@ class World:
             vid = self._add(put_record(Edit(tenant, "job", "j", None, "x", 0), json.dumps(do)))
             facts = {"topic_id": LOG, "offsets": {"0": 10}}
             self._add(job_record(JobReport(vid, JobState.RUNNING, facts=facts), fence=0))
-        self.plans = Plans(self.fold, LOG, Horizons({}, 3_600_000, 1_000), lambda _plan: None)
+        usual = Horizons({}, 3_600_000, 1_000)
+        self.plans = Plans(self.fold, LOG, usual, lambda _plan: None, hash_key=b"k")
 
     def _add(self, record: NewRecord) -> int:
         offset = self.fold.next_offset
@@ -94,3 +97,54 @@ def test_a_backfill_counts_nobody_erased() -> None:
     (vid,) = world.fold.activations
 
     assert GONE in world.plans.filling({}, AT, AT, [vid]).erased
+
+
+class TestKept:
+    def test_the_plan_in_use_is_kept(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """However many others are made before the next batch asks for it."""
+        plans, made = World().plans, plans_made(monkeypatch)
+        used = plans.plan_of(counting_of("used"), in_use=True)
+        for n in range(3 * KEPT):
+            plans.plan_of(counting_of(f"ahead {n}"))
+        assert plans.plan_of(counting_of("used"), in_use=True) is used
+        assert (made.count("used"), len(plans.made)) == (1, KEPT)
+
+    def test_the_one_that_nobody_asked_for_the_longest_goes(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Not the one that was made first: that may be asked for still."""
+        plans, made = World().plans, plans_made(monkeypatch)
+        for n in range(KEPT):
+            plans.plan_of(counting_of(f"{n}"))
+        plans.plan_of(counting_of("0"))
+        plans.plan_of(counting_of("another"))
+        plans.plan_of(counting_of("0"))
+        assert made.count("0") == 1
+        plans.plan_of(counting_of("1"))
+        assert made.count("1") == 2
+
+    def test_it_is_let_go_when_another_is_in_use(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One that is used no more takes the place of others for no longer than these."""
+        plans, made = World().plans, plans_made(monkeypatch)
+        plans.plan_of(counting_of("before"), in_use=True)
+        for n in range(KEPT):
+            plans.plan_of(counting_of(f"{n}"), in_use=True)
+        plans.plan_of(counting_of("before"))
+        assert made.count("before") == 2
+
+
+def counting_of(name: str) -> Counting:
+    """Return what no other name's plan counts."""
+    return Counting((), False, frozenset({("acme", name)}), (Horizons({}, 1, 1),))
+
+
+def plans_made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Make plans without Spark; return what was made, as it comes."""
+    made: list[str] = []
+
+    def make(*_: object, erased: Erased, **__: object) -> Any:
+        made.extend(name for _tenant, name in erased.subjects)
+        return object()
+
+    monkeypatch.setattr("weir_analytics.panes.plans.make_plan", make)
+    return made

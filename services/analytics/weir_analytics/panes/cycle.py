@@ -177,10 +177,11 @@ class Cycle:
         start, end, through_s = batch.start, batch.end, self.through_ms // 1000
         counting = self.plans.versions_for(start, end, through_s)
         try:
-            return self.plans.plan_of(counting)
+            return self.plans.plan_of(counting, in_use=True)
         except Exception as error:  # noqa: BLE001  whatever a definition brings about
             self.leave_out(at_fault(self.plans, counting, error))
-        return self.plans.for_range(start, end, through_s)
+        left = self.plans.versions_for(start, end, through_s)
+        return self.plans.plan_of(left, in_use=True)
 
     def leave_out(self, faults: Mapping[int, str]) -> None:
         """Count versions no further than to where the last batch ended; `faults` says why.

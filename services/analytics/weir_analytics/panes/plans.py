@@ -57,8 +57,8 @@ class Plans:
         warm: Called with a new plan before the first batch that uses it.
         shards: How many shards there are.
         hash_key: The installation's key: by it the erased are known.
-        made: Plans by what they count; outlives a driver's lives. The thread between batches
-            makes some of them.
+        made: Plans by what they count, the one asked for last at the end; outlives a driver's
+            lives. The thread between batches makes some of them.
     """
 
     definitions: Definitions
@@ -69,6 +69,7 @@ class Plans:
     hash_key: bytes = field(default=b"", repr=False)
     made: dict[tuple[object, ...], Plan] = field(default_factory=dict)
     _keeping: threading.Lock = field(default_factory=threading.Lock)
+    _in_use: tuple[object, ...] | None = None
     _erasures: FoldMemo[list[Erasure]] = field(default_factory=lambda: FoldMemo(erasures))
 
     def for_range(self, start: Offsets, end: Offsets, through_s: int) -> Plan:
@@ -143,22 +144,49 @@ class Plans:
         """
         self.warm(make_plan((), (self.usual,), shards=self.shards))
 
-    def plan_of(self, counting: Counting) -> Plan:
-        """Return the plan that counts some versions; it is made if there is none yet."""
-        versions, guarded, erased, horizons, later = counting
-        beyond = repr(beyond_from(horizons))  # another dedup horizon needs no other plan
-        key = (guarded, erased, beyond, later, *(repr(one.version) for one in versions))
-        found = self.made.get(key)
+    def plan_of(self, counting: Counting, *, in_use: bool = False) -> Plan:
+        """Return the plan that counts some versions; it is made if there is none yet.
+
+        Args:
+            counting: What it counts.
+            in_use: A batch asks, and so will the next one: the plan is kept, whatever plans are
+                made beside it until another is in use.
+        """
+        key = _key(counting)
+        if in_use:
+            self._in_use = key
+        found = self._kept(key)
         if found is None:
+            versions, guarded, erased, horizons, later = counting
             gone = Erased(erased, self.hash_key, later) if erased or later else None
             found = make_plan(versions, horizons, guarded=guarded, erased=gone, shards=self.shards)
-            LOG.info("plan_made", versions=[one.version.vid for one in versions], guarded=guarded)
+            vids = [one.version.vid for one in versions]
+            LOG.info("plan_made", versions=vids, guarded=guarded, awaited=in_use)
             self.warm(found)
-            with self._keeping:
-                while len(self.made) >= KEPT:
-                    self.made.pop(next(iter(self.made)))
+            self._keep(key, found)
+        return found
+
+    def _kept(self, key: tuple[object, ...]) -> Plan | None:
+        with self._keeping:
+            found = self.made.pop(key, None)
+            if found is not None:
                 self.made[key] = found
         return found
+
+    def _keep(self, key: tuple[object, ...], plan: Plan) -> None:
+        """Keep a plan; the one that nobody has asked for the longest goes, if it is not in use."""
+        with self._keeping:
+            self.made[key] = plan
+            idle = [one for one in self.made if one not in (key, self._in_use)]
+            for one in idle[: max(0, len(self.made) - KEPT)]:
+                del self.made[one]
+
+
+def _key(counting: Counting) -> tuple[object, ...]:
+    """Return what tells plans apart."""
+    versions, guarded, erased, horizons, later = counting
+    beyond = repr(beyond_from(horizons))  # another dedup horizon needs no other plan
+    return (guarded, erased, beyond, later, *(repr(one.version) for one in versions))
 
 
 def run(spark: SparkSession, log: DataFrame | None, plan: Plan, batch: Batch) -> list[str]:
