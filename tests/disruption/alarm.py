@@ -8,7 +8,7 @@ from typing import Any
 import redis
 from disruption.checker import RECOVERY_S
 from disruption.rig import PACE, Rig
-from disruption.scene import FIRST_RESULT_S, Scene
+from disruption.scene import PATIENCE_S, Scene
 from weir import names
 from weir.clock import SystemClock
 
@@ -18,7 +18,7 @@ ENDS_S = 90.0 * PACE
 def settle_alarm(here: Scene) -> int:
     """Wait until the alarm fires for good; return how many messages there were until then."""
     here.load.resume()
-    here.rig.wait_until(lambda: is_firing(here), "the alarm", FIRST_RESULT_S)
+    here.rig.wait_until(lambda: is_firing(here), "the alarm", PATIENCE_S)
     return len(here.receiver.bodies)
 
 

@@ -18,14 +18,15 @@ from typing import Any
 
 from account import Account, LogRecord, account_for, epoch_ms, read_log
 from disruption.judge import Watch, age_untold, refused, stored, uncounted, unlisted
-from disruption.rig import PACE, Rig
+from disruption.rig import PACE, Rig, promised_s
 from disruption.sketched import assert_sketches
 from equality import AGGREGATES, PANE_MS, SPEC, is_filled
 from load import GROUPS, TYPE, Load
 from recount import Api, compare, compare_ledger, pane_query, panes_of
 from weir.clock import SystemClock
 
-RECOVERY_S = 120.0 * PACE
+# I16.
+RECOVERY_S = promised_s(120.0)
 # What is counted again after a wipe: the log, once more for each version that a backfill filled.
 RECOUNTED_PER_S = 2_000
 LOOK_S = 0.5
@@ -180,10 +181,9 @@ def await_counted(rig: Rig, began_s: float, timeout_s: float = RECOVERY_S) -> Ac
 
     The served ledger equals it then, and no pane is left that is being counted again: after a
     wipe an edited version is filled once more when the ledger is whole, and tells nothing of its
-    panes until then. That takes the longer the more there is in the log.
+    panes until then.
     """
     api = Api(rig.dashboard_url, rig.key)
-    timeout_s += len(read_log(rig.kafka_bootstrap)) / RECOUNTED_PER_S * PACE
     while True:
         try:
             # An account of the whole log takes a core, which counting needs until then.
@@ -200,6 +200,11 @@ def await_counted(rig: Rig, began_s: float, timeout_s: float = RECOVERY_S) -> Ac
             msg = f"{timeout_s:g} s after healing: {wrong[:5]}"
             raise AssertionError(msg)
         time.sleep(0.5)
+
+
+def recount_s(rig: Rig) -> float:
+    """Return how much longer the numbers may take where Redis was wiped: by the log's length."""
+    return len(read_log(rig.kafka_bootstrap)) / RECOUNTED_PER_S * PACE
 
 
 def where_it_stopped(rig: Rig, records: list[LogRecord], number: int) -> str:

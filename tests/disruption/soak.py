@@ -25,7 +25,7 @@ from account import MINUTE_MS, Account, dispositions, records_of
 from disruption.checker import RECOUNTED_PER_S, Reader
 from disruption.mixed_recount import Totals, compare_totals
 from disruption.proxy import Conditions
-from disruption.rig import PACE, SERVICES
+from disruption.rig import PACE, SERVICES, promised_s
 from disruption.scene import Scene, await_new_result, scene
 from disruption.soak_load import FULL_MIN, HORIZON_MS, KEEP_MS, PANE_MS, SPEC, SoakLoad, define
 from disruption.soak_summary import (
@@ -62,7 +62,7 @@ EVERY_S = 0.1
 EDIT_EVERY_S, RESTART_EVERY_S = 180.0, 600.0
 CALM_S = (20.0, 45.0)
 SETTLE_S = 5.0
-RECOVERY_S = 120.0 * PACE
+RECOVERY_S = promised_s(120.0)
 
 
 class Soak:

@@ -14,7 +14,6 @@ import pytest
 from disruption.alarm import await_recorded
 from disruption.rig import INTERRUPTED
 from disruption.scene import (
-    FIRST_RESULT_S,
     PATIENCE_S,
     Scene,
     await_new_result,
@@ -113,7 +112,7 @@ def strike(here: Scene, part: str, fail: str) -> None:
 def await_message(here: Scene, told: int) -> None:
     """C12: what was due is sent by whoever starts next, and what is sent again has one key."""
     here.heal()
-    here.rig.wait_until(lambda: here.receiver.bodies[told:], "the message", FIRST_RESULT_S)
+    here.rig.wait_until(lambda: here.receiver.bodies[told:], "the message", PATIENCE_S)
     firing = [body for body in here.receiver.bodies[told:] if body["kind"] == "firing"]
     assert firing, f"that it fires must be sent, got {here.receiver.bodies[told:]}"
     assert len({body["dedup_key"] for body in firing}) == 1
@@ -126,7 +125,7 @@ def await_end_of_alarm(here: Scene) -> None:
     here.rig.wait_until(
         lambda: here.receiver.bodies and here.receiver.bodies[-1]["kind"] != "resolved",
         "the alarm",
-        FIRST_RESULT_S,
+        PATIENCE_S,
     )
     here.load.pause()
     here.rig.wait_until(

@@ -29,7 +29,7 @@ from disruption.faults import (
 from disruption.mixed import MixedLoad
 from disruption.mixed_recount import PANE_MS, SPEC, Recount, compare_totals, recount
 from disruption.proxy import Proxy
-from disruption.rig import INTERRUPTED, PACE, SERVICES, Rig
+from disruption.rig import INTERRUPTED, PACE, SERVICES, Rig, promised_s
 from disruption.scene import PATIENCE_S, Scene, await_new_result, scene
 from disruption.tenants import define_mixed, key_for
 from recount import Api, compare_ledger
@@ -41,7 +41,7 @@ from weir_local.redis import RedisServer
 pytestmark = [pytest.mark.stack, pytest.mark.disruption, pytest.mark.timeout(3600)]
 
 # I10, from when the fault was named on.
-STALE_S = 10.0 * PACE
+STALE_S = promised_s(10.0)
 TENANTS = ("default", "acme")
 
 

@@ -81,7 +81,7 @@ def test_the_checkpoint_is_lost_truncated_or_old(here: Scene) -> None:
             fault()
             here.rig.restart("panes")
             assert verdicts_from(here, before)[-1] in ("rewind", "behind")
-            await_new_result(here.rig)
+            await_new_result(here.rig, FIRST_RESULT_S)
 
 
 def verdicts_from(here: Scene, count: int) -> list[str]:

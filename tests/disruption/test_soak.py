@@ -15,6 +15,7 @@ MINUTES = 10
 
 @pytest.mark.stack
 @pytest.mark.disruption
+@pytest.mark.alone
 @pytest.mark.timeout(3600)
 def test_ten_minutes_of_soak(seed: int) -> None:
     """Every row of the summary passes, or says why it cannot be told of so short a run."""

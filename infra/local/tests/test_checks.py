@@ -11,7 +11,6 @@ from weir_local.checks import (
     FAULTS,
     SERVERS,
     SET_UP,
-    SOAK,
     STAGES,
     WITHIN_MIN,
     Check,
@@ -61,10 +60,10 @@ def test_a_stage_that_took_too_long_is_told() -> None:
 
 def test_what_takes_hours_has_no_bound() -> None:
     """The table of `make test-disruption` tells times alone."""
-    told = table({"set-up": 30, "faults": 7200, "soak": 690}).splitlines()
+    told = table({"set-up": 30, "faults": 7200, "alone": 690}).splitlines()
     assert [line.split() for line in told[2:]] == [
         ["faults", "120:00"],
-        ["soak", "11:30"],
+        ["alone", "11:30"],
         ["all", "132:00"],
     ]
 
@@ -86,13 +85,13 @@ def test_each_test_is_in_one_stage() -> None:
     assert DISRUPTION in disruption
 
 
-def test_each_fault_is_in_one_stage_and_the_soak_is_alone() -> None:
-    """What one leaves out, the other runs."""
-    faults, soak = (stage.checks[-1].command for stage in FAULTS)
-    assert "-m=disruption" in faults
-    assert [w for w in faults if w.startswith("--ignore")] == [f"--ignore={SOAK}"]
-    assert {SOAK, "-m=disruption"} <= set(soak)
-    assert not any(w.startswith("--numprocesses") for w in soak)
+def test_each_fault_is_in_one_stage_and_what_judges_freshness_is_alone() -> None:
+    """What one leaves out, the other runs, one at a time and at the pace of a free machine."""
+    faults, alone = (stage.checks[-1].command for stage in FAULTS)
+    assert "-m=disruption and not alone" in faults
+    assert "-m=disruption and alone" in alone
+    assert not any(w.startswith(("--numprocesses", "WEIR_PACE")) for w in alone)
+    assert not any(w.startswith("--ignore") for w in (*faults, *alone))
 
 
 def test_a_check_that_fails_fails_the_run_and_the_others_still_run() -> None:
