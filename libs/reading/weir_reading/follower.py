@@ -56,6 +56,7 @@ class Follower:
     """Reads every record from a place on once, in order, and says when the end was reached.
 
     Attributes:
+        first_offset: The offset of the first record handed over; None before it.
         next_offset: The offset after the last record handed over.
         caught_up: Set once the end of the topic has been reached.
     """
@@ -88,6 +89,7 @@ class Follower:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._heard_s = clock.monotonic_s()
         self._lost = self._refused = False
+        self.first_offset: int | None = None
         self.next_offset = 0
         self.caught_up = asyncio.Event()
         self._moved = asyncio.Condition()
@@ -185,6 +187,8 @@ class Follower:
         self._lost = self._refused = False
         if records:
             self._take(records)
+            if self.first_offset is None:
+                self.first_offset = records[0].offset
             self.next_offset = records[-1].offset + 1
         if ended:
             self.caught_up.set()

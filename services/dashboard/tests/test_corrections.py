@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import structlog
 from confluent_kafka import Producer
 from weir import names
 from weir.clock import SystemClock
@@ -14,8 +16,12 @@ from weir.further import Last
 from weir.kafka import Kafka
 from weir.rows import Row
 from weir.sketches import Bounded
-from weir_dashboard.store import corrections as store
-from weir_dashboard.store.corrections import Corrections, Kept, finest
+from weir_dashboard.app import build
+from weir_dashboard.running import running as running_parts
+from weir_dashboard.settings import Settings
+from weir_dashboard.store import backwards, corrections, corrections_kept
+from weir_dashboard.store.corrections import Corrections
+from weir_dashboard.store.corrections_kept import Kept, KeptCorrections, finest
 from weir_local.waiting import wait_until
 from weir_reading.follower import Record
 
@@ -58,32 +64,58 @@ class TestKept:
         kept.take([told(0, one), told(1, correction(batch=one.batch, sources_known=False))])
         assert [found.record for found in kept.newest("default")] == [one]
 
-    def test_one_metric_pushes_out_no_other(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Each has a bound, and what is too much in all goes where the most is."""
-        monkeypatch.setattr(store, "MOST_OF_A_METRIC", 6)
-        monkeypatch.setattr(store, "MOST", 8)
+    def test_one_tenant_pushes_out_no_other(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A metric has a bound, and what is too much in all goes from who has the most."""
+        monkeypatch.setattr(corrections_kept, "MOST_OF_A_METRIC", 6)
+        monkeypatch.setattr(corrections_kept, "MOST", 8)
         kept = Corrections(Kafka("127.0.0.1:1"), SystemClock())
-        kept.take([told(0, correction(("quiet", 2)))])
-        loud = [told(n, correction(("loud", 3), tenant="other")) for n in range(1, 30)]
-        kept.take([*loud, *(told(n, correction(("third", 4))) for n in range(30, 34))])
+        kept.take([told(n, correction(("quiet", 2))) for n in range(3)])
+        loud = [told(n, correction(("loud", 3), tenant="other")) for n in range(3, 30)]
+        many = [correction((f"m{n % 4}", 4), tenant="other") for n in range(30, 50)]
+        kept.take([*loud, *(told(n, one) for n, one in enumerate(many, 30))])
 
-        assert [one.seq for one in kept.newest("other")] == [29, 28, 27]
-        assert [one.seq for one in kept.newest("default")] == [33, 32, 31, 30, 0]
-        assert len(kept._keys) == 8
+        assert [one.seq for one in kept.newest("default")] == [2, 1, 0]
+        assert len(kept.newest("other")) == 5
+        assert len(kept._kept) == 8
 
-    def test_those_of_a_metric_are_made_once_and_anew_when_they_change(self) -> None:
-        """Also when the oldest goes for another metric's; the newest first."""
-        kept = Corrections(Kafka("127.0.0.1:1"), SystemClock())
-        assert kept.of_metric("default", "m") == ()
-        one, two = correction(), correction()
-        kept.take([told(0, one), told(1, correction(("other", 2)))])
-        first = kept.of_metric("default", "m")
-        assert first == (one,)
-        assert kept.of_metric("default", "m") is first
-        kept.take([told(2, two)])
-        assert kept.of_metric("default", "m") == (two, one)
-        kept._drop(kept._kept["default", "m"])
-        assert kept.of_metric("default", "m") == (two,)
+    def test_older_ones_are_kept_where_there_is_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Not where newer ones of the metric went, and not for who has the most."""
+        monkeypatch.setattr(corrections_kept, "MOST_OF_A_METRIC", 4)
+        monkeypatch.setattr(corrections_kept, "MOST", 6)
+        kept = KeptCorrections()
+
+        def older(seq: int, tenant: str, metric: str) -> bool:
+            return kept.add_older(Kept(seq, correction((metric, 1), tenant=tenant)))
+
+        for seq, metric in enumerate(["a", "a", "a", "a", "a", "b", "b"], 20):
+            kept.add(Kept(seq, correction((metric, 1), tenant="loud")))
+        assert [one.seq for one in kept.newest("loud")] == [26, 25, 24, 23, 22, 21]
+
+        assert not older(19, "loud", "c")
+        assert [older(seq, "quiet", "m") for seq in (18, 17, 16, 15)] == [True, True, True, False]
+        assert [one.seq for one in kept.newest("quiet")] == [18, 17, 16]
+        assert [one.seq for one in kept.newest("loud")] == [26, 25, 24]
+        monkeypatch.setattr(corrections_kept, "MOST", 99)
+        assert [older(seq, "loud", metric) for seq, metric in ((14, "a"), (13, "c"))] == [
+            False,
+            True,
+        ]
+        assert [older(seq, "quiet", "m") for seq in (12, 11)] == [True, False]
+
+    def test_an_older_copy_takes_the_place_of_a_later_one(self) -> None:
+        """As if they had been read in the order in which they were published."""
+        kept = KeptCorrections()
+        first, between = correction(), correction()
+        stands = [kept.stand("default", "m")]
+        kept.add(Kept(9, correction(batch=first.batch, sources_known=False)))
+        stands.append(kept.stand("default", "m"))
+        for one in (Kept(5, between), Kept(4, first)):
+            assert kept.add_older(one)
+            stands.append(kept.stand("default", "m"))
+
+        assert kept.newest("default") == [Kept(5, between), Kept(4, first)]
+        assert kept.of_metric("default", "m") == (between, first)
+        assert len(set(stands)) == 4, "answers would not be told"
 
     def test_what_cannot_be_read_is_passed_over(self) -> None:
         """One bad record hides no other."""
@@ -153,6 +185,56 @@ class Panes:
 def panes(running: Running) -> Panes:
     """Return what publishes corrections."""
     return Panes(running)
+
+
+@pytest.mark.kafka
+class TestAfterARestart:
+    def test_what_one_tenant_wrote_last_hides_nobody_elses(
+        self, running: Running, panes: Panes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It is read backwards, chunk by chunk, to the start of the topic; nobody is told."""
+        quiet = correction(tenant="quiet")
+        copy = correction(tenant="quiet", batch=quiet.batch, sources_known=False)
+        panes.publish(quiet)
+        panes.publish(*(correction(tenant="loud") for _ in range(30)))
+        panes.publish(copy, correction())
+        monkeypatch.setattr(corrections, "FOLLOWED_FROM", 5)
+        monkeypatch.setattr(backwards, "CHUNK", 7)
+
+        _, kept = asyncio.run(restarted(running.dashboard.context.settings))
+
+        assert [one.record for one in kept.newest("quiet")] == [quiet]
+        seqs = [one.seq for one in kept.newest("loud")]
+        assert len(seqs) == 30
+        assert seqs == sorted(seqs, reverse=True)
+
+    def test_so_many_are_read_and_no_more(
+        self, running: Running, panes: Panes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A topic of months ends no search; the log says that it was given up."""
+        panes.publish(*(correction(tenant="cut_short") for _ in range(30)))
+        monkeypatch.setattr(corrections, "FOLLOWED_FROM", 5)
+        monkeypatch.setattr(corrections, "MOST_READ_BACK", 14)
+        monkeypatch.setattr(backwards, "CHUNK", 7)
+
+        said, kept = asyncio.run(restarted(running.dashboard.context.settings))
+
+        assert len(kept.newest("cut_short")) == 5 + 14
+        assert said == {"event": "corrections_not_all_read", "records": 14, "log_level": "warning"}
+
+
+async def restarted(settings: Settings) -> tuple[Any, Corrections]:
+    """Start a dashboard more; return what it logs once it has read backwards, and what it knows."""
+    last_words = ("corrections_read_back", "corrections_not_all_read")
+    with structlog.testing.capture_logs() as said:
+
+        def ends() -> list[Any]:
+            return [line for line in said if line["event"] in last_words]
+
+        dashboard = build(settings, SystemClock())
+        async with running_parts(dashboard):
+            await asyncio.to_thread(wait_until, ends, timeout_s=30, what="it read backwards")
+    return ends()[0], dashboard.context.corrections
 
 
 @pytest.mark.kafka

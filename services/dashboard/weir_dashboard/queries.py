@@ -125,7 +125,7 @@ class Question:
         self._life = 0
         self._changed: set[PaneKey] = set()
         self._edges: tuple[int, ...] = ()
-        self._late_seqs: list[int | None] = []
+        self._late_stands: list[int] = []
 
     def plan(self) -> Plan:
         """Return how the query would be answered now.
@@ -147,7 +147,7 @@ class Question:
             self._begin_again()
         if self._plan is None or self._evaluator is None:
             return True
-        if self._late_seqs_of(self._plan) != self._late_seqs:
+        if self._late_stands_of(self._plan) != self._late_stands:
             return True  # the record of a batch may be read before its corrections are
         return not changed.isdisjoint(self._plan.keys) or self._time_moves(self._plan)
 
@@ -178,15 +178,15 @@ class Question:
     async def _corrected(self, made: Plan, found: Answer) -> list[dict[str, Any]]:
         """Return what late events changed in the windows of an answer."""
         late = self._queries.late
-        self._late_seqs = self._late_seqs_of(made)
+        self._late_stands = self._late_stands_of(made)
         records = [one for name in _metrics_of(made) for one in late.of_metric(self._tenant, name)]
         if not records:
             return []
         return await in_thread(self._pool, corrected, made, found.series, records)
 
-    def _late_seqs_of(self, made: Plan) -> list[int | None]:
+    def _late_stands_of(self, made: Plan) -> list[int]:
         late = self._queries.late
-        return [late.newest_seq(self._tenant, name) for name in _metrics_of(made)]
+        return [late.stand(self._tenant, name) for name in _metrics_of(made)]
 
     def _begin_again(self) -> None:
         """Forget what was read: a record was missed, or too much has changed."""

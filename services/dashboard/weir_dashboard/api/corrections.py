@@ -13,7 +13,7 @@ from weir.series import OTHER, decode_series, fit
 from weir_dashboard.api.models import Page
 from weir_dashboard.api.read_models import Correction, CorrectionSource, Estimate, RowFigures
 from weir_dashboard.context import Context, Here, Who
-from weir_dashboard.store.corrections import Kept, finest
+from weir_dashboard.store.corrections_kept import Kept, finest
 
 router = APIRouter(tags=["flow"])
 

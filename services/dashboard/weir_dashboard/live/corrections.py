@@ -14,7 +14,7 @@ from weir.formats import Newer
 
 from weir_dashboard.live import frames
 from weir_dashboard.live.client import Subscription
-from weir_dashboard.store.corrections import Kept, finest
+from weir_dashboard.store.corrections_kept import Kept, finest
 
 MOST_OF_A_FRAME = 200
 # Returns corrections as the API tells them.
