@@ -70,6 +70,16 @@ def test_define_send_ask_watch_audit(stack: TestStack, tmp_path: Path) -> None:
     assert report["metrics"][0]["metric"] == "typed"
     assert report["fresh"]["processed_through_ms"] > 0
 
+    (tmp_path / "typed.yaml").write_text(METRIC + "where: data.country = 'NZ'\n")
+    code, written, errors = weir(stack, "apply", "-f", tmp_path, "--follow")
+    assert code == 0, errors
+    assert written.endswith("serves    metric/typed version 2\n")
+    back = ("rollback", "metric/typed", "--to", "1", "--follow")
+    code, written, errors = weir(stack, *back, "--json")
+    assert code == 0, errors
+    ends = json.loads(written.splitlines()[-1])
+    assert (ends["version"], ends["serving"]) == (3, True)
+
     time_s = time.monotonic()
     code, written, errors = weir(stack, "audit", "typed", "--last", "5m", "--json")
     assert code == 0, written + errors

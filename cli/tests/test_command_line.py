@@ -36,7 +36,7 @@ def test_every_argument_is_explained() -> None:
     for name, command in subparsers.choices.items():
         assert command.description, name
         assert [a.dest for a in command._actions if not a.help] == [], name
-    assert sorted(MEANINGS) == [0, 1, 2, 3, 4, 130]
+    assert sorted(MEANINGS) == [0, 1, 2, 3, 4, 5, 130]
 
 
 @pytest.mark.parametrize("shell", sorted(SHELLS))
@@ -60,7 +60,8 @@ def test_completion_knows_every_word(shell: str, capsys: pytest.CaptureFixture[s
     [
         (["weir", ""], {"apply", "top", "completion", "--help"}),
         (["weir", "ro"], {"rollback"}),
-        (["weir", "rollback", "--t"], {"--to"}),
+        (["weir", "rollback", "--t"], {"--to", "--timeout"}),
+        (["weir", "apply", "--fo"], {"--follow"}),
         (["weir", "rollback", "me"], {"metric/"}),
         (["weir", "get", "bo"], {"board"}),
         (["weir", "query", "--kind", "s"], {"sliding"}),

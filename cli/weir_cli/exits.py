@@ -9,6 +9,7 @@ REFUSED: Final = 1
 USAGE: Final = 2
 UNREACHED: Final = 3
 DIFFERENT: Final = 4
+NOT_YET: Final = 5
 STOPPED: Final = 130
 
 MEANINGS: Final = {
@@ -17,6 +18,7 @@ MEANINGS: Final = {
     USAGE: "the command line, a file or the key cannot be used; nothing was sent",
     UNREACHED: "the dashboard did not answer in time; what was told as done is done",
     DIFFERENT: "`diff` found a difference, or `audit` a pane that is not what the log says",
+    NOT_YET: "`--follow` ended before all metrics served by what was stored; they are counted on",
     STOPPED: "stopped by Ctrl-C; a job that was asked for goes on",
 }
 """Exit code -> when; in the help, and in the documentation."""

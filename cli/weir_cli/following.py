@@ -1,7 +1,8 @@
-"""Follows a job to its end, telling how far it is."""
+"""Follows a job, or what else goes on, to its end, telling how far it is."""
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -14,23 +15,51 @@ FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 2.0
 BAR = 30
 
+# Given what is followed at the start, and each time it differs from before.
+Tell = Callable[[dict[str, Any]], None]
 
-def follow(api: Api, job: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> Answer:
+
+def follow(api: Api, job: dict[str, Any], tell: Tell) -> Answer:
     """Ask for a job until it has ended; return the last answer, also a refusal.
 
     Args:
         api: The dashboard.
         job: The job, as it was last told.
-        tell: Given the job at the start, and each time it differs from before.
+        tell: Told how it is.
 
     Raises:
         UnreachedError: If the dashboard did not answer in time; the job goes on.
     """
-    seen, pause_s = Answer(200, job), FIRST_PAUSE_S
-    tell(job)
-    while seen.body["state"] not in FINAL:
-        time.sleep(pause_s)
-        answer = api.call("GET", f"/jobs{quoted(job['id'])}")
+    where = f"/jobs{quoted(job['id'])}"
+    return follow_until(
+        lambda: api.call("GET", where), Answer(200, job), tell, lambda one: one["state"] in FINAL
+    )
+
+
+def follow_until(
+    ask: Callable[[], Answer],
+    seen: Answer,
+    tell: Tell,
+    is_over: Callable[[dict[str, Any]], bool],
+    deadline_s: float = math.inf,
+) -> Answer:
+    """Ask until something is over; return the last answer, also a refusal.
+
+    Args:
+        ask: Asks once.
+        seen: What was answered last.
+        tell: Told how it is.
+        is_over: Whether there is nothing to wait for.
+        deadline_s: When to stop, of the monotonic clock.
+
+    Raises:
+        UnreachedError: If the dashboard did not answer in time.
+    """
+    pause_s = FIRST_PAUSE_S
+    tell(seen.body)
+    while not is_over(seen.body) and (left_s := deadline_s - time.monotonic()) > 0:
+        time.sleep(min(pause_s, left_s))
+        answer = ask()
         if not answer.is_ok:
             return answer
         if answer.body != seen.body:
@@ -41,15 +70,21 @@ def follow(api: Api, job: dict[str, Any], tell: Callable[[dict[str, Any]], None]
 
 
 class Progress:
-    """Writes how far a job is to standard error: one line that changes, or a line a change."""
+    """Writes how far something is to standard error: one line that changes, or a line a change."""
 
-    def __init__(self) -> None:
+    def __init__(self, line: Callable[[dict[str, Any]], str] | None = None) -> None:
+        """Prepare it.
+
+        Args:
+            line: Returns where it is, as one line; by default where a job is.
+        """
+        self._line = line or line_of
         self._live = sys.stderr.isatty()
         self._last = ""
 
-    def __call__(self, job: dict[str, Any]) -> None:
-        """Write where a job is."""
-        text = line_of(job)
+    def __call__(self, followed: dict[str, Any]) -> None:
+        """Write where it is."""
+        text = self._line(followed)
         if text == self._last:
             return
         self._last = text
@@ -71,7 +106,15 @@ def line_of(job: dict[str, Any]) -> str:
     progress = job.get("progress")
     if not progress or not progress["of"] or job["state"] in FINAL:
         return start
-    share = min(1.0, progress["at"] / progress["of"])
-    bar = "█" * int(share * BAR)
-    counted = f"{progress['at']:,} of {progress['of']:,} records"
-    return f"{start} {bar:░<{BAR}} {share:.0%}, {counted}"
+    return f"{start} {bar_of(progress['at'], progress['of'])}"
+
+
+def bar_of(at: int, of: int) -> str:
+    """Return how much of the log was read, as a bar and in words."""
+    bar = "█" * int(min(1.0, at / of) * BAR)
+    return f"{bar:░<{BAR}} {share_of(at, of)}"
+
+
+def share_of(at: int, of: int) -> str:
+    """Return how much of the log was read, in words."""
+    return f"{min(1.0, at / of):.0%}, {at:,} of {of:,} records"

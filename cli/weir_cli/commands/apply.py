@@ -6,13 +6,14 @@ sent in several requests, each all or none; the first that is refused is the las
 
 A definition that means the same as the stored one is left alone, also where comments or
 order differ: each version of a metric is counted anew. A run that broke off is run again.
+With `--follow` it ends once all metrics serve by what the files say.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from weir_cli.files import Written, read_all
 from weir_cli.options import add_command, add_files, reached
 from weir_cli.outcomes import Outcome, outcome_of, tell
 from weir_cli.planning import parts, planned
+from weir_cli.serving import Version, add_following, follow_all
 from weir_cli.telling import refuse
 
 TRIES: Final = 3
@@ -36,6 +38,7 @@ def add(commands: Any) -> None:
     says = "create and update definitions from files, all or none; never deletes"
     command = add_command(commands, "apply", says=says, about=__doc__)
     add_files(command)
+    add_following(command)
     command.set_defaults(run=run)
 
 
@@ -68,7 +71,15 @@ def run(asked: argparse.Namespace) -> int:
     for one in definitions if found else ():
         if one.title not in found:
             tell(one, SKIPPED, as_json=asked.json)
-    return exits.DONE if is_done else exits.REFUSED
+    if not is_done:
+        return exits.REFUSED
+    return follow_all(api, _metrics(definitions, found), asked) if asked.follow else exits.DONE
+
+
+def _metrics(definitions: Sequence[Written], found: Mapping[str, Outcome]) -> list[Version]:
+    """Return the versions of the metrics that files say, as they are in force."""
+    numbers = {one.name: found[one.title].version for one in definitions if one.kind == "metric"}
+    return [(name, number) for name, number in numbers.items() if number is not None]
 
 
 class RefusedError(Exception):

@@ -2,7 +2,8 @@
 
 Files (`-f`) say whose texts are meant, by kind and name: what is written can be put into one
 file and applied again. One of them that is not there is told beside the others; exit code 1.
-Of a metric that does not serve yet standard error says what it waits for.
+Of a metric that does not serve yet standard error says how far it is counted back, or what it
+waits for.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from weir_cli.options import (
     reached,
 )
 from weir_cli.outcomes import tell_missing
+from weir_cli.serving import why_not
 from weir_cli.telling import complain, instant, printable, refuse, say_json, say_list
 
 
@@ -98,11 +100,11 @@ def _write(stored: dict[str, Any], *, as_json: bool) -> None:
 
 
 def _tell_why(api: Api, wanted: Place, stored: dict[str, Any], *, of: str = "") -> None:
-    """Say what a metric waits for; an older dashboard does not know."""
+    """Say how far a metric is, or what it waits for; an older dashboard does not know."""
     if stored["state"] != "starting":
         return
     answer = api.call("GET", f"{_where(wanted)}/progress")
-    why = answer.body.get("waits_for") if answer.is_ok else None
+    why = why_not(answer.body) if answer.is_ok else None
     if why:
         complain(f"{of}version {answer.body['version']} does not serve yet: {why}")
 

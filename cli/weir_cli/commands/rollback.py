@@ -2,7 +2,8 @@
 
 Nothing of the history is lost. A metric is counted anew by the version that this makes. It
 is made from the version that was just read; `--from` refuses if that is another one. A file
-(`-f`) says which definition is meant; the file itself stays as it is.
+(`-f`) says which definition is meant; the file itself stays as it is. With `--follow` it ends
+once a metric serves by that version.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from weir_cli import exits
 from weir_cli.api import Api, quoted
 from weir_cli.files import read_all
 from weir_cli.options import Place, add_command, add_files, place, reached
+from weir_cli.serving import add_following, follow_all
 from weir_cli.telling import complain, refuse, say, say_json
 
 
@@ -30,6 +32,7 @@ def add(commands: Any) -> None:
         "--from", dest="base", type=int, metavar="VERSION", help="only if this one is in force"
     )
     add_files(command, required=False)
+    add_following(command)
     command.set_defaults(run=run)
 
 
@@ -50,7 +53,9 @@ def run(asked: argparse.Namespace) -> int:
         refuse(answer, as_json=asked.json)
         return exits.REFUSED
     _tell(wanted, answer.body, asked.to, as_json=asked.json)
-    return exits.DONE
+    if not asked.follow or wanted.kind != "metric":
+        return exits.DONE
+    return follow_all(api, [(wanted.name, answer.body["version"])], asked)
 
 
 def _meant(asked: argparse.Namespace) -> Place:
