@@ -64,8 +64,8 @@ test: setup chart-tools class-archives ## everything CI runs but the disruption 
 test-unit: setup ## the tests of core and services that need no server, in seconds
 	@$(PYTEST) -q -n 2 --dist worksteal libs services cli -m "not kafka and not redis and not spark and not stack and not browser and not disruption and not thorough"
 
-test-disruption: setup class-archives ## break parts on purpose and compare with a recount; hours
-	@WEIR_BEGAN_S=$(BEGAN_S) $(VENV)/python -m weir_local.checks --disruption
+test-disruption: setup class-archives ## break parts on purpose and compare with a recount; hours (ONLY=NAME runs some)
+	@WEIR_BEGAN_S=$(BEGAN_S) $(VENV)/python -m weir_local.checks --disruption "$(ONLY)"
 
 soak: setup ## half load, random faults, edits, restarts (MINUTES=30); fails by itself
 	@PYTHONPATH=tests:tests/shared $(VENV)/python -m disruption.soak $(or $(MINUTES),30)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 
 import pytest
 from weir_local.checks import (
@@ -16,6 +17,7 @@ from weir_local.checks import (
     Check,
     Run,
     Stage,
+    faults_of,
     last_line,
     outcomes,
     table,
@@ -92,6 +94,22 @@ def test_each_fault_is_in_one_stage_and_what_judges_freshness_is_alone() -> None
     assert "-m=disruption and alone" in alone
     assert not any(w.startswith(("--numprocesses", "WEIR_PACE")) for w in alone)
     assert not any(w.startswith("--ignore") for w in (*faults, *alone))
+
+
+def test_some_of_the_faults_can_be_asked_for() -> None:
+    """By an expression of pytest's; a stage that has none of them is no failure."""
+    assert faults_of("") == FAULTS
+    for whole, some in zip(FAULTS, faults_of("drop or wipe"), strict=True):
+        assert [one.command for one in some.checks] == [
+            (*one.command, "-k=drop or wipe") for one in whole.checks
+        ]
+    none, red = (
+        Check(f"pytest {code}", (sys.executable, "-c", f"raise SystemExit({code})"), may_end=5)
+        for code in (5, 1)
+    )
+    run = Run(io.BytesIO())
+    run.stage(Stage("faults", 0, (none, red)))
+    assert run.failed == ["pytest 1"]
 
 
 def test_a_check_that_fails_fails_the_run_and_the_others_still_run() -> None:
