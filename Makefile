@@ -21,7 +21,7 @@ export WEIR_HOME WEIR_PORT_BASE
 
 .PHONY: help setup demo up down status logs link reset \
 	test test-unit test-disruption soak lint chart chart-tools class-archives bench-latency bench-alerts \
-	bench-engine bench-rest bench-query bench-rows bench-sketches bench-flink bench-growth bench-cpu \
+	bench-engine bench-rest bench-query bench-rows bench-sketches bench-flink bench-growth bench-cpu bench-arrow \
 	bench-phases bench-rebuild bench-tenants \
 	images-offline lock
 
@@ -96,6 +96,9 @@ bench-flink: setup ## the engine beside Flink SQL, the same metrics on the same 
 
 bench-growth: setup ## cost of an event with more events, series, definitions; 90 minutes
 	@$(VENV)/python bench/growth.py
+
+bench-arrow: setup ## what events cost that are parsed and counted in Arrow, beside Spark's reader
+	@$(VENV)/python bench/arrow_floor.py
 
 bench-cpu: setup ## where the engine's CPU goes, by phase
 	@$(VENV)/python bench/cpu.py
