@@ -32,15 +32,14 @@ from weir.event import identity_digest
 from weir.frequent import Texts
 from weir.further import Further, Last
 from weir.rows import Row
-from weir.series import OTHER, cut_text, series_digest, shard_of
+from weir.series import OTHER, series_digest, shard_of
 from weir.sets import Theta
 from weir_analytics.jobs.compare import compare
 from weir_analytics.jobs.count_again import mending
-from weir_analytics.jobs.digits import near
 from weir_analytics.jobs.erase import EraseTask
 from weir_analytics.jobs.mended import Whole, is_wanted, mended, whole_of
 from weir_analytics.jobs.open_jobs import open_jobs
-from weir_analytics.jobs.recount import Exact, exact_of
+from weir_analytics.jobs.recount import Exact
 from weir_analytics.jobs.runner import shortened
 from weir_analytics.jobs.sample import PaneAt, chain_of, draw, draw_places, panes_of
 from weir_analytics.jobs.schedule import due_tenants
@@ -180,24 +179,6 @@ class TestCompare:
             "theta",
             "top",
         ]
-
-    def test_a_long_text_is_counted_as_it_is_listed(self) -> None:
-        """A list holds it cut, since the engine does; a set counts it whole."""
-        model, texts = further_metric(), ["é" * 200 + "a", "é" * 200 + "b", "é" * 128]
-        exact_ = Exact()
-        for text in texts:
-            seen = {"type": "t", "data": {"x": 1, "k": "a", "p": text, "u": text}}
-            found = near(model, seen)
-            assert found is not None
-            exact_.add(exact_of(model, found, seen, (9, b"i" * 16)))
-        listed = [cut_text(text) for text in texts]
-        further = Further(0.0, exact_.last and Last(*exact_.last[:3]))
-        further = replace(further, top=top_of(*listed), theta=theta_of(*texts))
-        shards: list[dict[str, Row]] = [{"=a": Row(3, 3.0, 1.0, 1.0, further=further)}]
-
-        assert list(compare(model, 1, PANE, shards, {"=a": exact_})) == []
-        assert [len(text) for text in listed] == [97, 97, 128]
-        assert exact_.in_set == set(texts)
 
     def test_both_ways_round(self) -> None:
         """A series that is not served, and one that is not in the log."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
+import datasketches as ds
 import pytest
 import redis
 from weir import names, rows
@@ -19,6 +20,10 @@ from weir.definitions.history import Horizons
 from weir.definitions.metric import Metric
 from weir.erasure import Erasure, subject_hash
 from weir.event import placed
+from weir.frequent import Texts
+from weir.further import Further
+from weir.series import cut_text
+from weir.sets import Theta
 from weir_analytics.jobs import was_served
 from weir_analytics.jobs.compare import compare
 from weir_analytics.jobs.identities import Identities, Room
@@ -188,6 +193,27 @@ class TestRules:
         assert found == expected
         assert repeats > 500
         assert 0 < again.held < 900 * 2
+
+    def test_a_long_text_is_counted_as_it_is_listed(self) -> None:
+        """A list holds it cut, since the engine does; a set counts it whole."""
+        texts = ["é" * 200 + "a", "é" * 200 + "b", "é" * 128, "é" * 128]
+        values = [
+            (event(f"m{i}", HOUR_MS, x=1, k="k", p=text), HOUR_MS) for i, text in enumerate(texts)
+        ]
+        wanted = '"top(data.p, 2)", "theta(data.p)"]'
+        one = part(HOUR, text=TEXT.replace('"distinct(data.k)"]', wanted))
+        counted = recounted(log_of(values), [one]).panes[HOUR]
+        listed, seen = ds.frequent_strings_sketch(10), ds.update_theta_sketch(12)
+        for text in texts:
+            listed.update(cut_text(text))
+            seen.update(text)
+        top = Texts(4, bytes(listed.serialize()))
+        further = Further(top=top, theta=Theta(12, bytes(seen.compact().serialize())))
+        served = [{"=k": rows.Row(4, 4.0, 1.0, 1.0, further=further)}]
+
+        assert list(compare(one.version.metric, 1, HOUR, served, counted)) == []
+        assert sorted(map(len, counted["=k"].texts)) == [97, 97, 128]
+        assert counted["=k"].in_set == set(texts)
 
 
 class TestErased:
