@@ -107,9 +107,10 @@ class Run:
         definitions: Any = None,
         fence: int = 0,
         tenant: str = "acme",
+        share: float = 1.0,
     ) -> None:
         asked = Definition(7, tenant, "job", "j1", 1, None, "put", "", "test", 0)
-        self.task = ReplayTask(log.settings, asked, wanted or Replay())
+        self.task = ReplayTask(log.settings, asked, wanted or Replay(), share)
         self.held: list[int] = []
         alone = SimpleNamespace(fold=Definitions(), check_fence_now=lambda _fence: None)
         stores = SimpleNamespace(definitions=definitions or alone)
@@ -258,8 +259,8 @@ class TestReplay:
             first.end(facts)
         assert (len(log.origins()), log.notes()) == (COPIES, [])
 
-        monkeypatch.setattr(replay, "MOST_ORIGINS", 10)
-        again = Run(log)
+        monkeypatch.setattr(replay, "MOST_ORIGINS", 40)
+        again = Run(log, share=0.25)
         outcome = again.end(facts)
         assert (outcome["replayed"], outcome["already"]) == (0, COPIES)
         assert max(again.held) <= 20

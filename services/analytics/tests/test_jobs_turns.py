@@ -1,8 +1,9 @@
-"""Whose job has the next slice: one after the other, and none that waits holds up another."""
+"""Whose job has the next slice: tenants take turns, and none that waits holds up another."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,7 +38,12 @@ class Log:
 
     def __init__(self) -> None:
         self.fold = Definitions()
-        self.add(start_record(DriverStart("a", 1, "start"), at_ms=0))
+        self.fence = 0
+        self.starts()
+
+    def starts(self) -> None:
+        """Let a driver begin a life, by a fence of its own."""
+        self.fence = self.add(start_record(DriverStart("a", 1, "start"), at_ms=0))
 
     def add(self, record: NewRecord) -> int:
         """Append a record; return its offset."""
@@ -53,17 +59,19 @@ class Log:
 
     def append_fenced(self, record: NewRecord, fence: int) -> int:
         """Append as a driver does."""
-        assert fence == 0
+        assert fence == self.fence
         return self.add(record)
 
 
 class FakeTask:
-    """A task of three slices; an erasure waits until it is told that it need not."""
+    """A task of some slices, of an erasure one; it waits until it is told that it need not."""
 
-    def __init__(self, world: World, asked: JobAsked) -> None:
+    def __init__(self, world: World, asked: JobAsked, share: float) -> None:
         self.stopping = False
         self.progress = Progress(0, 1)
         self._world, self._asked, self._slices = world, asked, 0
+        self._name = asked.definition.name
+        world.shares[self._name] = share
 
     def facts(self, cycle: Any) -> Mapping[str, Any]:
         """Need nothing."""
@@ -78,17 +86,17 @@ class FakeTask:
         del cycle, is_over
         if self._world.broken:
             raise TimeoutError
-        name = self._asked.definition.name
-        self._world.done.append(name)
+        self._world.done.append(self._name)
+        if self._name in self._world.waiting:
+            raise NotNowError
         if isinstance(self._asked.model.do, Erase):
-            if name in self._world.waiting:
-                raise NotNowError
             return {}
         self._slices += 1
-        return {} if self._slices == 3 else None
+        return {} if self._slices == self._world.length else None
 
     def close(self) -> None:
-        """Hold nothing."""
+        """Let go of its share."""
+        del self._world.shares[self._name]
 
 
 class World:
@@ -96,7 +104,9 @@ class World:
 
     Attributes:
         done: Whose slices were done, in order.
-        waiting: Erasures that have to wait.
+        waiting: Those that have to wait.
+        length: How many slices a job has.
+        shares: What each holds that has begun.
         broken: Whether a part outside is away.
     """
 
@@ -104,13 +114,15 @@ class World:
         self.log, self.clock = Log(), ManualClock()
         self.done: list[str] = []
         self.waiting: set[str] = set()
+        self.length = 3
+        self.shares: dict[str, float] = {}
         self.broken = False
         self._settings = settings_for(folder, "", "redis://127.0.0.1:1")
         self.jobs = runner.Jobs(self._settings, self.clock)
 
-    def ask(self, tenant: str, name: str, do: dict[str, Any]) -> None:
+    def ask(self, tenant: str, name: str, do: dict[str, Any], by: str = "test") -> None:
         """Ask for a job; of an erasure the driver has said from where it holds."""
-        record = put_record(Edit(tenant, "job", name, None, "test", 0), json.dumps({"do": do}))
+        record = put_record(Edit(tenant, "job", name, None, by, 0), json.dumps({"do": do}))
         vid = self.log.add(record)
         if do is ERASE:
             self.waiting.add(name)
@@ -128,11 +140,12 @@ class World:
     def cycle(self) -> Any:
         """Return what a driver hands over between two batches."""
         stores = SimpleNamespace(definitions=self.log)
-        footing = SimpleNamespace(fence=SimpleNamespace(fence=0))
+        footing = SimpleNamespace(fence=SimpleNamespace(fence=self.log.fence))
         return SimpleNamespace(stores=stores, footing=footing)
 
     def ends(self) -> None:
         """Let the process end as a kill does; another one takes its place."""
+        self.shares = {}
         self.jobs = runner.Jobs(self._settings, self.clock)
 
     def report(self) -> JobReport:
@@ -145,7 +158,7 @@ class World:
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """Return a world without jobs."""
     world = World(tmp_path)
-    monkeypatch.setattr(runner, "_task", lambda _settings, asked: FakeTask(world, asked))
+    monkeypatch.setattr(runner, "_task", lambda _settings, *of: FakeTask(world, *of))
     return world
 
 
@@ -164,12 +177,12 @@ def test_an_erasure_that_waits_holds_up_nobody(world: World) -> None:
 
 
 def test_a_tenant_with_many_erasures_delays_another_by_one(world: World) -> None:
-    """Each of them is asked in turn, and the jobs of others go between."""
+    """Each of them is asked in turn, and a slice of others goes between."""
     for i in range(20):
         world.ask("acme", f"erase{i}", ERASE)
     world.ask("zeta", "audit", AUDIT)
 
-    assert world.slices(5) == ["erase0", "audit", "audit", "audit", "erase1"]
+    assert world.slices(5) == ["erase0", "audit", "erase1", "audit", "erase2"]
 
 
 def test_who_waits_alone_is_asked_twice_a_second(world: World) -> None:
@@ -209,16 +222,127 @@ def test_an_audit_nobody_asks_for_has_its_turn_once_a_day(world: World) -> None:
     assert (len(again), len({*again, *first})) == (3, 2)
 
 
+class TestTurns:
+    def test_a_slice_of_one_tenant_and_a_slice_of_the_next(self, world: World) -> None:
+        """Each goes on where it was; within a tenant a job is done when the one before is."""
+        world.ask("acme", "one", AUDIT)
+        world.ask("acme", "other", {"job": "replay"})
+        world.ask("zeta", "hers", AUDIT)
+
+        assert world.slices(9) == ["one", "hers"] * 3 + ["other"] * 3
+        assert {report.state for report in world.log.fold.jobs.values()} == {JobState.DONE}
+
+    def test_who_comes_later_has_missed_nothing(self, world: World) -> None:
+        """Nor has it to wait until the others had as many turns as it has had."""
+        world.length = 100
+        world.ask("acme", "old", AUDIT)
+        world.slices(30)
+        world.ask("zeta", "new", AUDIT)
+
+        assert Counter(world.slices(10)) == {"old": 5, "new": 5}
+
+    def test_an_erasure_does_not_wait_for_its_tenants_audit(self, world: World) -> None:
+        """It has little to do, and somebody waits for it."""
+        world.length = 100
+        world.ask("acme", "audit", AUDIT)
+        world.slices(3)
+        world.ask("acme", "erase", ERASE)
+        world.waiting.clear()
+
+        assert world.slices(2) == ["erase", "audit"]
+
+    def test_what_people_ask_for_comes_before_what_the_schedule_does(self, world: World) -> None:
+        """One slice in nine is left to that, so no tenant can stop the audits of the others."""
+        world.length = 1_000
+        world.ask("acme", "nightly", AUDIT, by="schedule")
+        world.ask("zeta", "next", AUDIT, by="schedule")
+        assert set(world.slices(20)) == {"nightly"}
+        world.ask("acme", "asked", AUDIT)
+
+        assert Counter(world.slices(90)) == {"asked": 80, "nightly": 10}
+
+    def test_a_long_job_does_not_keep_the_schedule_from_asking(self, world: World) -> None:
+        """It asks for one audit at a time, and for the next when that has ended."""
+        world.length = 1_000
+        metric = {"kind": "metric", "name": "m", "events": {"type": "t"}, "aggregates": ["count"]}
+        for tenant in ("acme", "zeta"):
+            edit = Edit(tenant, "metric", "m", None, "t", 0)
+            world.log.add(put_record(edit, json.dumps(metric)))
+        world.ask("zeta", "hers", AUDIT)
+        world.clock.advance(DAY_MS)
+        for _look in range(3):
+            nightly = set(world.slices(20)) - {"hers"}
+            world.clock.advance(60_000)
+
+        assert len(nightly) == 1
+        asked = [job for job in world.log.fold.current(kind="job") if job.by == "schedule"]
+        assert {job.name for job in asked} == nightly
+
+    def test_few_are_under_way_at_once(self, world: World) -> None:
+        """They hold together what one alone might; a further one begins when one has ended."""
+        world.ask("a", "a", AUDIT)
+        world.slices(1)
+        for tenant in "bcd":
+            world.ask(tenant, tenant, AUDIT)
+        assert world.slices(3) == ["a", "b", "c"]
+        assert (sorted(world.shares), sum(world.shares.values())) == (["a", "b", "c"], 1.0)
+
+        assert world.slices(8) == ["a", "b", "c", "d", "b", "c", "d", "d"]
+        assert world.shares == {}
+
+    def test_one_that_waits_makes_room(self, world: World) -> None:
+        """What it has read is given up if somebody needs the room, and only then."""
+        world.waiting.add("a")
+        for tenant in "abc":
+            world.ask(tenant, tenant, AUDIT)
+        assert world.slices(3) == ["a", "b", "c"]
+        assert sorted(world.shares) == ["a", "b", "c"]
+        world.ask("d", "d", AUDIT)
+        assert world.slices(4) == ["b", "c", "a", "d"]
+        assert sorted(world.shares) == ["b", "c", "d"]
+        world.waiting.clear()
+
+        assert Counter(world.slices(15)) == {"a": 3, "b": 1, "c": 1, "d": 2}
+        assert all(report.attempts == 1 for report in world.log.fold.jobs.values())
+
+    def test_what_is_away_for_one_leaves_the_others_what_they_have(self, world: World) -> None:
+        """Only the job at hand begins again."""
+        world.ask("acme", "one", AUDIT)
+        world.ask("zeta", "other", AUDIT)
+        world.slices(4)
+        world.broken = True
+        world.slices(1)
+        world.broken = False
+        assert sorted(world.shares) == ["other"]
+        world.clock.advance(60_000)
+
+        assert Counter(world.slices(4)) == {"one": 3, "other": 1}
+
+    def test_each_begins_again_in_the_next_life_of_a_driver(self, world: World) -> None:
+        """In one process, as after a loss of Redis, and in another one."""
+        for next_life in (world.log.starts, world.ends):
+            world.ask("acme", f"one{len(world.log.fold.jobs)}", AUDIT)
+            world.ask("zeta", f"two{len(world.log.fold.jobs)}", AUDIT)
+            world.slices(4)
+            next_life()
+
+            assert len(world.slices(9)) == 6
+            assert world.shares == {}
+
+
 class TestAttempts:
     @pytest.mark.parametrize("do", [AUDIT, {"job": "replay"}])
     def test_a_job_with_which_its_drivers_end_is_given_up(
         self, world: World, do: dict[str, Any]
     ) -> None:
-        """After three of them it has failed, and says why; who waits behind it has its turn."""
+        """After three of them it has failed, and says why.
+
+        One that was under way beside it has not: the last time it was alone.
+        """
         world.ask("acme", "heavy", do)
         world.ask("zeta", "next", AUDIT)
-        for _life in range(3):
-            assert world.slices(2) == ["heavy", "heavy"]
+        for alone in (False, False, True):
+            assert world.slices(2) == ["heavy", "heavy" if alone else "next"]
             world.ends()
 
         assert world.slices(4) == ["next", "next", "next"]

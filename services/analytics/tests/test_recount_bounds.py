@@ -348,11 +348,13 @@ def test_metrics_of_an_audit_share_the_room(
         assert seen is not None
         return len(seen.panes), seen.left_out
 
-    reader, other = Reader(settings), Reader(settings)
+    reader, other, half = Reader(settings), Reader(settings), Reader(settings, 0.5)
     try:
         assert [look(reader, 5, 2), look(reader, 6, 1)] == [(2, 2), (3, 1)]
         assert [look(other, 5, 2, many=1), look(other, 6, 1)] == [(1, 0), (4, 0)]
+        assert [look(half, 5, 2), look(half, 6, 1)] == [(1, 3), (1, 3)]
     finally:
         reader.close()
         other.close()
+        half.close()
         store.close()

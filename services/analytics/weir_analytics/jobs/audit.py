@@ -22,7 +22,7 @@ from weir.horizons import horizons_of, longest_ms
 from weir_analytics.jobs.compare import Difference, compare
 from weir_analytics.jobs.count_again import count_again, mending
 from weir_analytics.jobs.event_times import event_times
-from weir_analytics.jobs.recount import Part, Recount, Terms
+from weir_analytics.jobs.recount import MOST_HELD, Part, Recount, Terms
 from weir_analytics.jobs.sample import Audited, chain_of, draw, draw_places, panes_of
 from weir_analytics.jobs.task import NotNowError, Outcome, Progress, RefusedError
 from weir_analytics.jobs.walk import Walk
@@ -46,14 +46,18 @@ MOST_OF_EVENTS: Final = 16
 class AuditTask:
     """One audit under way: look at what is served, go through the log twice, compare."""
 
-    def __init__(self, settings: Settings, asked: Definition, wanted: Audit) -> None:
+    def __init__(
+        self, settings: Settings, asked: Definition, wanted: Audit, share: float = 1.0
+    ) -> None:
+        """Begin with nothing looked at; `share` is what it may hold of what all audits may."""
         self.stopping = False
         self._settings, self._asked, self._wanted = settings, asked, wanted
+        self._most_held = int(MOST_HELD * share)
         self._left: list[str] = []
         self._seen: list[Seen] = []
         self._recount: Recount | None = None
         self._walks: list[Walk] = []
-        self._reader = Reader(settings)
+        self._reader = Reader(settings, share)
         self._log = LogOffsets(settings.kafka, names.EVENTS)
         self._facts: Mapping[str, Any] = {}
         self._since_ms = 0
@@ -184,7 +188,8 @@ class AuditTask:
         found, topic_id = erasures(cycle.stores.definitions.fold), cycle.footing.events_id
         erased = tuple(one.within(topic_id) for one in found)
         terms = Terms(horizons, erased, settings.hash_key)
-        self._recount = Recount([part for part in parts if part.panes], terms)
+        sampled = [part for part in parts if part.panes]
+        self._recount = Recount(sampled, terms, self._most_held)
 
     # ── what came of it ─────────────────────────────────────────────────────
 

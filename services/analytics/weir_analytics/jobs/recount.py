@@ -36,7 +36,7 @@ from weir_analytics.panes.states import kind_of
 USUAL_TEXTS: Final = 256
 """How many characters of texts an event is held with, for which it counts as one."""
 MOST_HELD: Final = 600_000
-"""How many events are held, each as often as it lies in panes: more than are ever served."""
+"""How many events all audits hold that are under way, each as often as it lies in panes."""
 
 _JSON = msgspec.json.Decoder(dict[str, Any])
 

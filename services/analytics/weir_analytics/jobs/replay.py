@@ -54,7 +54,7 @@ CUT: Final = "cut"
 ERASED: Final = "erased"
 """The same: it is about somebody who was erased, and stays where it is."""
 MOST_ORIGINS: Final = 500_000
-"""How many are held at a time."""
+"""How many are held at a time, by all replays that are under way."""
 # Readings of the log for a share of the origins.
 _WALKS: Final = 3
 
@@ -64,7 +64,10 @@ _Stage = tuple[Walk, Callable[[Sequence[Message]], None]]
 class ReplayTask:
     """One replay under way."""
 
-    def __init__(self, settings: Settings, asked: Definition, wanted: Replay) -> None:
+    def __init__(
+        self, settings: Settings, asked: Definition, wanted: Replay, share: float = 1.0
+    ) -> None:
+        """Begin with nothing read; `share` is what it may hold of what all replays may."""
         self.stopping = False
         self._settings, self._asked, self._wanted = settings, asked, wanted
         self._back: PutBack | None = None
@@ -72,7 +75,8 @@ class ReplayTask:
         self._stages: Iterator[_Stage] = iter(())
         self._stage: _Stage | None = None
         self._past = Progress(0, 0)
-        self._origins = Origins(MOST_ORIGINS)
+        self._most_origins = int(MOST_ORIGINS * share)
+        self._origins = Origins(self._most_origins)
         # Origins that stand in the log again, and have no note as far as is known.
         self._unnoted: set[str] = set()
         self._in_order = False
@@ -173,7 +177,7 @@ class ReplayTask:
             if origin is None or event_owner(message.value())[0] != self._asked.tenant:
                 continue
             self._unnoted.add(origin)
-        over = len(self._unnoted) - MOST_ORIGINS
+        over = len(self._unnoted) - self._most_origins
         if over > 0:
             # Some may have a note; a second one says the same.
             self._note({self._unnoted.pop() for _ in range(over)})

@@ -1,7 +1,7 @@
-"""Jobs: read this file first. One after the other, in slices, while no live batch runs.
+"""Jobs: read this file first. In slices, while no live batch runs, and tenants take turns.
 
-One that has to wait, as an erasure for what is counted anew, holds up nobody: it is asked
-again between two others.
+Whose turn it is `turns.py` decides. One that has to wait, as an erasure for what is counted
+anew, holds up nobody: it is asked again between two others.
 
     weir.definitions ─▶ open jobs ─▶ task (audit, replay, …)   ─▶ its outcome
                                        │ slice by slice                      │
@@ -17,7 +17,7 @@ ends is given up: it may be the job that ends them, and counting with them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -33,10 +33,18 @@ from weir.formats import NewerFormatError
 from weir_analytics.jobs.adopt import AdoptTask
 from weir_analytics.jobs.audit import AuditTask
 from weir_analytics.jobs.erase import EraseTask
-from weir_analytics.jobs.open_jobs import is_quick, open_jobs, reads_the_log
+from weir_analytics.jobs.open_jobs import open_jobs, reads_the_log
 from weir_analytics.jobs.replay import ReplayTask
 from weir_analytics.jobs.schedule import Schedule
 from weir_analytics.jobs.task import PASSING, NotNowError, Outcome, RefusedError, Task
+from weir_analytics.jobs.turns import (
+    MOST_ATTEMPTS,
+    SHARES,
+    Party,
+    Standing,
+    Turns,
+    may_go_on,
+)
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.shard_wire import open_client
@@ -51,20 +59,17 @@ TOLD_BYTES: Final = 1_000_000
 # Of each list of an outcome, what its record in the log keeps.
 RECORDED_ITEMS: Final = 100
 NOT_NOW_S: Final = 0.5
-# Processes that may end while they work on a job.
-MOST_ATTEMPTS: Final = 3
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 60.0
 
 
 @dataclass
 class _UnderWay:
-    """The job at hand, in one life of the driver."""
+    """A job that was begun in one life of the driver, and what it may hold of all memory."""
 
-    asked: JobAsked
     task: Task
     fence: int
-    facts: Mapping[str, Any]
+    share: float
 
 
 @dataclass
@@ -78,12 +83,12 @@ class Jobs:
     settings: Settings
     clock: Clock
     ended: Callable[[Outcome], None] = lambda _outcome: None
-    _now: _UnderWay | None = None
+    _under_way: dict[int, _UnderWay] = field(default_factory=dict)
+    _turns: Turns = field(default_factory=Turns)
     _open: FoldMemo[list[JobAsked]] = field(default_factory=lambda: FoldMemo(open_jobs))
     _waits: dict[int, float] = field(default_factory=dict)
     _begun_here: set[int] = field(default_factory=set)
     _ask_at_s: float = 0.0
-    _gave_way: str | None = None
     _tell_at_s: dict[int, float] = field(default_factory=dict)
     _wait_until_s: float = 0.0
     _pause_s: float = FIRST_PAUSE_S
@@ -107,40 +112,46 @@ class Jobs:
         if self.clock.monotonic_s() < self._wait_until_s:
             return False
         found = self._open.of(cycle.stores.definitions.fold)
-        if not found:
-            self._drop()
+        self._let_go(cycle, found)
         asked = self._next(found)
+        scheduled = (one for one in found if Party.of(one).is_schedule)
+        # While one of these has something to do, no further one is asked for.
+        is_asked = any(one.definition.vid not in self._waits for one in scheduled)
         try:
+            is_due = not is_asked and self._schedule.step(cycle)
             if asked is None:
-                return self._schedule.step(cycle)
+                return is_due
+            self._turns.took(asked)
             self._slice(cycle, asked)
         except PASSING as error:
-            self._wait(error)
+            self._wait(asked, error)
         else:
             self._pause_s = FIRST_PAUSE_S
         return True
 
+    def _let_go(self, cycle: Cycle, found: Sequence[JobAsked]) -> None:
+        """Drop what is open no more, or was begun in a life of the driver that is over."""
+        open_now = {_place(cycle, one) for one in found}
+        for vid, one in list(self._under_way.items()):
+            if (vid, one.fence) not in open_now:
+                self._drop(vid)
+
     def _next(self, found: Sequence[JobAsked]) -> JobAsked | None:
         """Return the job whose turn it is; None if none is open, or all wait.
 
-        The one at hand to its end, but for quick ones. Then the one that waits longest is asked
-        again; it gives way to those that need not wait, other tenants' first.
+        Twice a second the one that waits longest is asked again.
         """
-        ready = [one for one in found if one.definition.vid not in self._waits]
-        at_hand = None if self._now is None else self._now.asked.definition.vid
-        for one in ready:
-            if is_quick(one) or one.definition.vid == at_hand:
-                return one
-        waiting = [one for one in found if one.definition.vid in self._waits]
+        allowed = may_go_on(found, Standing(self._under_way, self._waits, self._begun_here))
+        waiting = [one for one in allowed if one.definition.vid in self._waits]
         if waiting and self.clock.monotonic_s() >= self._ask_at_s:
             return min(waiting, key=lambda one: self._waits[one.definition.vid])
-        return min(ready, key=lambda one: one.definition.tenant == self._gave_way, default=None)
+        return self._turns.next([one for one in allowed if one not in waiting])
 
     def _give_way(self, asked: JobAsked) -> None:
-        """Let others have their turn; this one's task stays until one of them does."""
+        """Let others have their turn; this one's task stays while there is room for it."""
         now_s = self.clock.monotonic_s()
         self._waits[asked.definition.vid] = now_s
-        self._ask_at_s, self._gave_way = now_s + NOT_NOW_S, asked.definition.tenant
+        self._ask_at_s = now_s + NOT_NOW_S
 
     def _slice(self, cycle: Cycle, asked: JobAsked) -> None:
         try:
@@ -159,7 +170,6 @@ class Jobs:
             self._end(cycle, asked, JobState.FAILED, {"error": told})
         else:
             self._waits.pop(asked.definition.vid, None)
-            self._gave_way = None
             if outcome is not None:
                 state = JobState.CANCELLED if asked.stopping else JobState.DONE
                 self._end(cycle, asked, state, outcome)
@@ -167,10 +177,10 @@ class Jobs:
                 self._tell_at_times(asked)
 
     def _outcome(self, cycle: Cycle, asked: JobAsked) -> Outcome | None:
-        now = self._now
-        if now is None or (now.asked.definition.vid, now.fence) != _place(cycle, asked):
-            self._drop()
-            now = self._now = self._begun(cycle, asked)
+        vid = asked.definition.vid
+        now = self._under_way.get(vid)
+        if now is None:
+            now = self._under_way[vid] = self._begun(cycle, asked)
         now.task.stopping = asked.stopping
         until_s = self.clock.monotonic_s() + SLICE_S
         return now.task.step(cycle, lambda: self.clock.monotonic_s() >= until_s)
@@ -179,7 +189,8 @@ class Jobs:
         """Begin a job, or begin it again after a crash."""
         if asked.report is not None:
             self._attempt(cycle, asked, asked.report)
-        task = _task(self.settings, asked)
+        share = self._room() if reads_the_log(asked) else 0.0
+        task = _task(self.settings, asked, share)
         if asked.report is None:
             facts = task.facts(cycle)
             self._append(cycle, JobReport(asked.definition.vid, JobState.RUNNING, facts=facts))
@@ -189,7 +200,18 @@ class Jobs:
         if asked.definition.vid not in self._waits:
             LOG.info("job", job=asked.definition.name, does=asked.model.do.job)
         task.begin(cycle, facts)
-        return _UnderWay(asked, task, cycle.footing.fence.fence, facts)
+        return _UnderWay(task, cycle.footing.fence.fence, share)
+
+    def _room(self) -> float:
+        """Return what a job may hold that reads the log; one that waits makes room for it."""
+        holds = [vid for vid, one in self._under_way.items() if one.share]
+        if len(holds) >= len(SHARES):
+            self._drop(min(holds, key=lambda vid: vid not in self._waits))
+        free = list(SHARES)
+        for one in self._under_way.values():
+            if one.share:
+                free.remove(one.share)
+        return free[0]
 
     def _attempt(self, cycle: Cycle, asked: JobAsked, report: JobReport) -> None:
         """Record that this process begins what another one has begun.
@@ -216,7 +238,8 @@ class Jobs:
             KafkaException: If the log did not confirm it; then it counts as an attempt.
             TimeoutError: The same.
         """
-        self._drop()
+        for vid in list(self._under_way):
+            self._drop(vid)
         definitions, fence = cycle.stores.definitions, cycle.footing.fence.fence
         for vid in sorted(self._begun_here):
             report = definitions.fold.jobs.get(vid)
@@ -233,10 +256,10 @@ class Jobs:
         self._tell(asked, state, outcome)
         told = shortened(outcome, RECORDED_ITEMS)
         self._append(cycle, replace(said, state=state, outcome=told))
-        self._waits.pop(asked.definition.vid, None)
-        self._begun_here.discard(asked.definition.vid)
-        self._tell_at_s.pop(asked.definition.vid, None)
-        self._drop()
+        self._waits.pop(vid, None)
+        self._begun_here.discard(vid)
+        self._tell_at_s.pop(vid, None)
+        self._drop(vid)
         self.ended(outcome)
         LOG.info("job_ended", job=asked.definition.name, state=state.value)
 
@@ -255,7 +278,8 @@ class Jobs:
     ) -> None:
         """Tell who follows the job how far it is; without Redis nobody is told."""
         self._tell_at_s[asked.definition.vid] = self.clock.monotonic_s() + TELL_EVERY_S
-        at, of = self._now.task.progress if self._now else (0, 0)
+        now = self._under_way.get(asked.definition.vid)
+        at, of = now.task.progress if now is not None else (0, 0)
         told: dict[str, Any] = {"state": state.value, "at": at, "of": of}
         told |= {"at_ms": self.clock.now_ms(), "waits_for": waits_for}
         text = json.dumps(told | {"outcome": dict(outcome)}, ensure_ascii=False)
@@ -267,29 +291,30 @@ class Jobs:
         except RedisError as error:
             LOG.warning("job_not_told", error=type(error).__name__)
 
-    def _wait(self, error: Exception) -> None:
+    def _wait(self, asked: JobAsked | None, error: Exception) -> None:
         """Begin the job again after a pause: a part outside is away."""
         LOG.warning("job_interrupted", error=f"{type(error).__name__}: {error}"[:300])
-        self._drop()
+        if asked is not None:
+            self._drop(asked.definition.vid)
         self._wait_until_s = self.clock.monotonic_s() + self._pause_s
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
 
-    def _drop(self) -> None:
-        if self._now is not None:
-            self._now.task.close()
-            self._now = None
+    def _drop(self, vid: int) -> None:
+        one = self._under_way.pop(vid, None)
+        if one is not None:
+            one.task.close()
 
 
 def _place(cycle: Cycle, asked: JobAsked) -> tuple[int, int]:
     return asked.definition.vid, cycle.footing.fence.fence
 
 
-def _task(settings: Settings, asked: JobAsked) -> Task:
+def _task(settings: Settings, asked: JobAsked, share: float) -> Task:
     match asked.model.do:
         case Audit() as wanted:
-            return AuditTask(settings, asked.definition, wanted)
+            return AuditTask(settings, asked.definition, wanted, share)
         case Replay() as wanted:
-            return ReplayTask(settings, asked.definition, wanted)
+            return ReplayTask(settings, asked.definition, wanted, share)
         case Adopt():
             return AdoptTask(asked)
         case Erase():

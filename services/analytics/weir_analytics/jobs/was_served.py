@@ -19,9 +19,10 @@ from weir_analytics.panes.shard_wire import open_client
 from weir_analytics.settings import Settings
 
 TIMEOUT_S: Final = 5.0
-# What an audit holds at most; further panes are left out, and that is told. Of one metric:
+# What audits hold at most; further panes are left out, and that is told. Of one metric:
 MAX_ROWS: Final = 2_000
-# Of all its metrics together, each of which may take as much of what is left as any other.
+# Of all that are under way (`turns.SHARES`), each with all its metrics: each of these may take
+# as much of what is left to the audit as any other.
 MAX_EVENTS: Final = 500_000
 MAX_BYTES: Final = 64 * 1024 * 1024
 
@@ -69,9 +70,9 @@ class Seen:
 class Reader:
     """Reads panes as they are, between two batches: those of one audit, as far as there is room."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, share: float = 1.0) -> None:
         self._shards = settings.shards
-        self._room = Counter(events=MAX_EVENTS, bytes=MAX_BYTES)
+        self._room = Counter(events=int(MAX_EVENTS * share), bytes=int(MAX_BYTES * share))
         self._redis = open_client(settings, TIMEOUT_S)
 
     def close(self) -> None:
