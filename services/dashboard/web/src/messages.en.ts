@@ -144,6 +144,7 @@ export const words = {
     corrected: "corrected after late events",
     correction: (change: string, n: number, late: string) =>
       `${change}, ${n} ${plural(n, "event")} ${late} late`,
+    ends: (low: string, high: string) => `${low} – ${high}`,
     empty: (range: string) => `No events matched in ${range}`,
     emptyHint: "Nothing that this metric counts has arrived in this time.",
     few: (aggregate: string) => `Too few events for ${aggregate}`,

@@ -1,9 +1,9 @@
 /** How a chart is painted on a canvas: grounds behind, bands, lines, corrections, labels. */
 
-import { change, label, short } from "../lib/numbers";
+import { label } from "../lib/numbers";
 import { color } from "../lib/palette";
-import { span } from "../lib/time";
 import { words } from "../messages.en";
+import { correctionWords, endsBefore } from "./corrected";
 import type { LimitLine, TimeSpan } from "./limits";
 import {
   type Line,
@@ -218,6 +218,8 @@ function paintCorrections(pen: Pen, area: Area, plot: Plot, line: Line): void {
     const y = area.y(one.is);
     pen.strokeStyle = color("fix");
     pen.lineWidth = 1.25;
+    const ends = endsBefore(one);
+    if (ends) whisker(pen, x, area.y(ends.low), area.y(ends.high));
     if (one.was !== null) {
       const y0 = area.y(one.was);
       pen.beginPath();
@@ -233,9 +235,20 @@ function paintCorrections(pen: Pen, area: Area, plot: Plot, line: Line): void {
     diamond(pen, x, y);
     if (labelled - x < CORRECTION_PX) continue;
     labelled = x;
-    const by = one.was === null ? short(one.is) : change(one.is - one.was);
-    halo(pen, words.chart.correction(by, one.events, span(one.late_ms)), x - 9, y - 8);
+    halo(pen, correctionWords(plot, line, one), x - 9, y - 8);
   }
+}
+
+/** Marks between what an estimate lay. */
+function whisker(pen: Pen, x: number, low: number, high: number): void {
+  pen.beginPath();
+  pen.moveTo(x, low);
+  pen.lineTo(x, high);
+  for (const y of [low, high]) {
+    pen.moveTo(x - 4, y);
+    pen.lineTo(x + 4, y);
+  }
+  pen.stroke();
 }
 
 function diamond(pen: Pen, x: number, y: number): void {
