@@ -38,6 +38,7 @@ RED = {
     "no_bound_of_a_batch": r"a batch must be bounded",
     "no_fence_no_token": r"must end, fenced",
     "one_quota_for_all": r"no other tenant may be refused",
+    "no_token": _COUNTS,
     "older_mark_accepted": rf"could not see a new result|{_COUNTS}",
     "sent_again_unread": _COUNTS,
     "skips_known_batches": _COUNTS,
@@ -134,12 +135,16 @@ def broken(
 
 @contextmanager
 def second_driver(rig: Rig) -> Iterator[Part]:
-    """Yield another panes driver of the same stack, not started, with a state of its own."""
+    """Yield another panes driver of the same stack, not started: with a state of its own.
+
+    What is done to a link of the first one does not reach it.
+    """
     first = rig.part("panes")
     env = {
         **first.env,
         "WEIR_ANALYTICS_STATE_DIR": str(rig.home.folder / "panes2"),
         "WEIR_ANALYTICS_OPS_PORT": str(ports.free_port()),
+        "WEIR_ANALYTICS_REDIS_URL": rig.redis_url,
         "WEIR_FAIL": "",
     }
     second = Part("panes2", first.argv, rig.home.run, env)

@@ -2,8 +2,8 @@
 
 It carries bytes in both directions and changes none. What it can do to them: delay with
 jitter, a bounded rate, silence (in one direction or in both; connections stay open), resets,
-the loss of one reply, of a share of them, an end after so many bytes of replies, and bytes
-that vanish, as behind a router that has forgotten a connection.
+the loss of one reply, of a share of them, an end after so many bytes of replies, bytes that
+vanish, as behind a router that has forgotten a connection, and a request that comes late.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ class Conditions:
         lose_reply_to: The reply to the next request that holds these bytes is lost, and
             the connection with it; once.
         lose_share: Share of the replies that are lost so.
+        held: A request that holds these bytes waits until this is taken back, and all that
+            follows on its connection, whether or not its client is still there; "": none.
         cut_after: Bytes of replies after which the next connection ends; 0: never; once.
     """
 
@@ -49,6 +51,7 @@ class Conditions:
     swallowed: frozenset[str] = frozenset()
     lose_reply_to: bytes = b""
     lose_share: float = 0.0
+    held: bytes = b""
     cut_after: int = 0
 
 
@@ -88,6 +91,7 @@ class Proxy:
         lost: How many replies were lost.
         swallowed: How many directions of connections have lost bytes for good.
         carried: Bytes carried in both directions.
+        waiting: How many requests are held now.
     """
 
     target: tuple[str, int]
@@ -97,6 +101,7 @@ class Proxy:
     lost: int = 0
     swallowed: int = 0
     carried: int = 0
+    waiting: int = 0
     _open: set[_Connection] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -169,6 +174,7 @@ class Proxy:
             if self._vanishes("up", to):
                 continue
             self._note_request(piece, to)
+            await self._release(piece)
             to.back.write(piece)
             await to.back.drain()
 
@@ -207,6 +213,17 @@ class Proxy:
             self.now.lose_reply_to = b""
             to.loses = True
         to.tail = piece[-(len(wanted) - 1) :] if len(wanted) > 1 else b""
+
+    async def _release(self, piece: bytes) -> None:
+        """Return once a request may go on."""
+        if not self.now.held or self.now.held not in piece:
+            return
+        self.waiting += 1
+        try:
+            while self.now.held:  # noqa: ASYNC110 - set from another thread
+                await asyncio.sleep(LOOK_S)
+        finally:
+            self.waiting -= 1
 
     async def _passage(self, direction: str, size: int) -> None:
         """Take the time that a piece takes on this link."""

@@ -100,6 +100,34 @@ def stop_between_shards(here: Scene) -> None:
     rig.part("panes").send(signal.SIGSTOP)
 
 
+@with_mutant("no_token")
+def test_a_transaction_comes_late(tmp_path: Path, seed: int, mutant: str) -> None:
+    """D3: decided and sent, held up on its way, and overtaken: it is not applied.
+
+    The fence that was read allowed it: what has moved since refuses it.
+    """
+    with (
+        broken(tmp_path, seed, mutant, links=("panes-redis",)) as here,
+        second_driver(here.rig) as second,
+    ):
+        rig, link = here.rig, here.rig.links["panes-redis"]
+        first = rig.part("panes")
+        here.more(200)
+        await_new_result(rig)
+        link.now.held = b"EXEC"
+        rig.wait_until(lambda: link.waiting, "a transaction on its way", PATIENCE_S)
+        first.send(signal.SIGSTOP)
+        second.start()
+        await_batches(rig, "panes2", 2)
+        bites(first.pid(), "the first one, stopped")
+        bites(link.waiting, "a transaction that waits")
+        link.heal()
+        rig.wait_until(lambda: not link.waiting, "the transaction on its way again")
+        first.send(signal.SIGCONT)
+        await_fenced(rig, "panes")
+        assert second.pid() is not None, "the second must go on"
+
+
 @with_mutant("fenced_goes_on")
 def test_two_drivers_start_at_once(tmp_path: Path, seed: int, mutant: str) -> None:
     """D4: one of the two ends, FENCED; the other counts."""

@@ -301,6 +301,21 @@ class TestProxy:
             connection.settimeout(5)
             assert connection.recv(10) == b"later"
 
+    def test_a_request_comes_late(self, proxy: Proxy) -> None:
+        """Only one that holds the bytes; it arrives once it may go on."""
+        proxy.now.held = b"EXEC"
+        with connect(proxy) as connection, connect(proxy) as other:
+            connection.sendall(b"EXEC")
+            wait_until(lambda: proxy.waiting == 1, timeout_s=5, what="the request")
+            assert ask(other, b"GET") == b"GET"
+            connection.settimeout(0.2)
+            with pytest.raises(TimeoutError):
+                connection.recv(1)
+            proxy.heal()
+            connection.settimeout(5)
+            assert connection.recv(4) == b"EXEC"
+            assert proxy.waiting == 0
+
     @pytest.mark.parametrize("direction", ["up", "down"])
     def test_what_is_swallowed_never_comes(self, proxy: Proxy, direction: str) -> None:
         """A connection that has lost bytes stays dead; one opened later lives."""
