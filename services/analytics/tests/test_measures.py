@@ -32,6 +32,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.redis]
 
 BASE_MS = NOW_MS - NOW_MS % 60_000
 LOGS = int(os.environ.get("WEIR_DRAWN_LOGS") or 1)
+# How many more the long form draws.
+MORE = 20
+NUMBERS = (
+    *range(LOGS),
+    *(pytest.param(n, marks=pytest.mark.disruption) for n in range(LOGS, LOGS + MORE)),
+)
 EVERYTHING = [
     *("count", "sum", "stddev", "last", "p50", "p99"),
     *("distinct(data.u)", "theta(data.t)", "top(data.p, 3)"),
@@ -173,7 +179,7 @@ def check_top(stored: Texts | None, texts: list[str | None], items: int) -> None
     assert top.unlisted == (ranked[items][1] if len(ranked) > items else 0)
 
 
-@pytest.mark.parametrize("number", range(LOGS))
+@pytest.mark.parametrize("number", NUMBERS)
 def test_a_drawn_log_gives_the_same_panes(
     spark: SparkSession, redis_url: str, tmp_path: Path, seed: int, number: int
 ) -> None:
@@ -189,7 +195,7 @@ def test_a_drawn_log_gives_the_same_panes(
     assert any(start_s < drawn_log.BASE_MS // 1000 - 3_600 for _vid, _res_s, start_s in expected)
 
 
-@pytest.mark.parametrize("number", range(LOGS))
+@pytest.mark.parametrize("number", NUMBERS)
 def test_any_order_gives_the_same_panes(
     spark: SparkSession, redis_url: str, tmp_path: Path, seed: int, number: int
 ) -> None:

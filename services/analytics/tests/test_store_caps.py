@@ -105,7 +105,7 @@ def test_what_is_known_of_a_full_pane_changes_no_row(seed: int, limit: int) -> N
 
 
 @given(seed=st.integers(0, 2**32), cuts=st.lists(st.integers(0, 400), max_size=6))
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25)
 def test_no_measure_of_an_event_is_lost_to_other(seed: int, cuts: list[int]) -> None:
     """However a capped pane is filled, each row is worth its events, and all rows all of them.
 
