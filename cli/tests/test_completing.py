@@ -109,7 +109,8 @@ def await_file(terminal: int, is_there: Callable[[], bool]) -> None:
     ("line", "wanted"),
     [
         ("weir ro", {"rollback"}),
-        ("weir rollback --t", {"--to"}),
+        ("weir rollback --t", {"--to", "--timeout"}),
+        ("weir apply --fo", {"--follow"}),
         ("weir rollback me", {"metric/"}),
         ("weir get bo", {"board"}),
         ("weir query --kind s", {"sliding"}),
