@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,11 @@ WORDS = {
     Reached.UNREADABLE: "not judged",
     Reached.YES: "reached",
     Reached.RECORD: "with record",
+}
+# Which benchmark measures what a release is judged by.
+ASKED = {
+    **{"P1": "flink", "P2": "engine", "P7": "rows", "P8": "growth"},
+    **{"P11": "engine", "P12": "sketches", "P13": "rebuild", "P15": "rest"},
 }
 
 
@@ -50,6 +55,12 @@ def warnings(results: Sequence[dict[str, Any]]) -> list[str]:
     return found
 
 
+def unmeasured(measured: Collection[str]) -> str:
+    """Return which bars have no result, each with what measures it; empty if all have one."""
+    missing = (f"{one} (`make bench-{by}`)" for one, by in ASKED.items() if one not in measured)
+    return ", ".join(missing)
+
+
 def _pieces(result: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what a result was put together from; by default it is one piece."""
     pieces: list[dict[str, Any]] = list(result.get("pieces", {}).values())
@@ -67,6 +78,8 @@ def _summary(results: Sequence[dict[str, Any]]) -> list[str]:
     for name, bar, verdict in judged:
         if verdict.reached <= Reached.UNREADABLE:
             lines.append(f"- {bar['id']} ({name}), {bar['what']}: {verdict.words}")
+    if missing := unmeasured({str(bar["id"]) for _name, bar, _verdict in judged}):
+        lines.append(f"- without a result: {missing}")
     lines += ["", *(f"**Beware.** {text}" for text in warnings(results)), ""]
     lines += ["| result | measured | commit | on |", "|---|---|---|---|"]
     lines += [

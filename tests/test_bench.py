@@ -155,6 +155,21 @@ class TestPage:
         assert "- P2 (a), pace: **missed**: 1 is below 2 by 50 %" in head
         assert "| P2 | pace | ≥ 2 | 1 | **missed**: 1 is below 2 by 50 % |" in rest
 
+    def test_a_bar_without_a_result_stands_at_the_top(self) -> None:
+        """With the command that measures it; once it is there it is judged as all others are."""
+        head, _, _ = report.page([self.result("a")]).partition("## a")
+        (line,) = (one for one in head.splitlines() if one.startswith("- without a result: "))
+        assert "P8 (`make bench-growth`), " in line
+        assert "P2" not in line
+        bars = [{"id": one, "what": "", "reach": "", "got": 1} for one in report.ASKED]
+        assert "without" not in report.page([self.result("a", figures={"bars": bars})])
+
+    @pytest.mark.parametrize(("one", "by"), report.ASKED.items())
+    def test_what_measures_a_bar_is_there(self, one: str, by: str) -> None:
+        """A command of the Makefile, whose program names the bar."""
+        assert f"bench-{by}:" in (BENCH.parent / "Makefile").read_text()
+        assert f'"{one}"' in (BENCH / f"{by}.py").read_text()
+
     def test_results_of_one_commit_need_no_warning(self) -> None:
         """All of one commit and one machine are taken together."""
         assert report.warnings([self.result("a"), self.result("b")]) == []

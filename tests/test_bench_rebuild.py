@@ -1,0 +1,124 @@
+"""What a rebuild costs, by size: one that bends shows, and the worst size is the bar."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import rebuild
+from job import Job
+from rebuild import Took, asked, bar, costs, watched
+
+BUSY_S = 0.4
+# Says `ready` after some CPU that is not to count, and `burnt` after some that is.
+BURN = """
+import subprocess, sys, time
+
+def burn():
+    end_s = time.process_time() + {busy_s}
+    while time.process_time() < end_s:
+        pass
+
+burn()
+if sys.argv[2] != "child":
+    print("ready", flush=True)
+    input()
+    burn()
+    for name in sys.argv[3:]:
+        subprocess.run([sys.executable, "-S", "-c", sys.argv[1], "", name], check=True)
+    print("burnt", flush=True)
+    input()
+"""
+
+
+def runs(events: int, live_cpu_s: float, rebuild_s: float) -> dict[str, list[Took]]:
+    """Return three rounds of a size, the middle one as given."""
+    return {
+        "live": [Took(events, 10.0, live_cpu_s * n) for n in (1, 0.5, 2)],
+        "rebuild": [Took(events, rebuild_s * n, 1.0) for n in (1, 0.5, 2)],
+    }
+
+
+class TestFigures:
+    """What is told of each size."""
+
+    def test_a_cost_that_grows_is_told_beside_the_smallest(self) -> None:
+        """In CPU of an event, with least and most of the rounds; pace beside it."""
+        found = costs({1_000: runs(1_000, 0.02, 5.0), 4_000: runs(4_000, 0.12, 2.0)})
+
+        assert list(found) == ["1000", "4000"]
+        assert found["4000"]["live"] == {
+            "events_a_second": {"median": 400, "min": 400, "max": 400},
+            "µs_an_event": {"median": 30.0, "min": 15.0, "max": 60.0},
+            "of_the_smallest": 1.5,
+        }
+        assert found["1000"]["live"]["of_the_smallest"] == 1.0
+        assert found["4000"]["rebuild"]["events_a_second"]["median"] == 2_000
+        assert found["4000"]["rebuild"]["of_the_smallest"] == 0.25
+
+    def test_the_worst_size_is_the_bar(self) -> None:
+        """Whichever it is."""
+        found = costs({1_000: runs(1_000, 0.02, 5.0), 4_000: runs(4_000, 0.12, 8.0)})
+        told = bar(found)
+        assert (told["id"], told["got"]) == ("P13", 1.25)
+        assert "rounds of 4000" in told["what"]
+        assert bar(dict(reversed(found.items())))["got"] == 1.25
+
+    def test_three_sizes_by_default(self) -> None:
+        """The smallest first, however they are given."""
+        assert len(asked([]).events) == 3
+        assert asked(["--events", "30", "10", "20"]).events == [10, 20, 30]
+
+
+class TestMeasured:
+    """What is measured of a run."""
+
+    def test_the_cpu_of_all_processes_counts(self) -> None:
+        """That of the job, of what it started, and of Redis; and only what came meanwhile."""
+        with burning("job", "child") as one, burning("redis") as other:
+            part = SimpleNamespace(pid=lambda: other.pid)
+            running = SimpleNamespace(pid=one.pid, server=SimpleNamespace(part=part))
+            took = watched(cast("Job", running))
+            for process in (one, other):
+                assert process.stdin is not None
+                assert process.stdout is not None
+                process.stdin.write("\n")
+                process.stdin.flush()
+                assert process.stdout.readline() == "burnt\n"
+            found = took(10)
+
+        assert found.events == 10
+        assert 3 * BUSY_S <= found.cpu_s < 4 * BUSY_S
+
+    def test_what_is_counted_while_it_is_written_is_no_pace(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A round that is too small says so, and is no figure of nothing."""
+        monkeypatch.setattr(rebuild, "send", lambda *_: None)
+        running = cast("Job", SimpleNamespace(accounted=lambda: 25))
+        with pytest.raises(SystemExit, match="must outlast its writing, 5 events did not; raise"):
+            rebuild.live(running, [cast("Any", None)] * 5, 20)
+
+
+@contextmanager
+def burning(*names: str) -> Iterator[subprocess.Popen[str]]:
+    """Start a process that burns CPU, and burns it again with what it starts once it is told."""
+    program = BURN.format(busy_s=BUSY_S)
+    process = subprocess.Popen(  # noqa: S603  our own program
+        [sys.executable, "-S", "-c", program, program, *names],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
