@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response
@@ -12,6 +12,7 @@ from weir.batches import BatchRecord
 from weir.position import parse_position
 from weir.problems import ProblemError, Reason
 from weir.query.model import Query
+from weir_reading.batches import Recount
 
 from weir_dashboard.api.exports import as_csv, as_ndjson, beside
 from weir_dashboard.api.read_models import Answer
@@ -20,6 +21,8 @@ from weir_dashboard.context import Context, Here, Who
 from weir_dashboard.turns import TIMEOUT_S, while_there
 
 POLL_S = 0.05
+# Ingest answers a request within 5 s, and the clocks of brokers differ by less than the rest.
+BEYOND_MS = 60_000
 EXPORTS = {"text/csv": as_csv, "application/x-ndjson": as_ndjson}
 router = APIRouter(tags=["read"])
 
@@ -79,7 +82,7 @@ async def _counted(here: Context, position: str) -> None:
     except ValueError as error:
         raise ProblemError(422, Reason.QUERY_INVALID, str(error)) from None
     deadline_s = here.clock.monotonic_s() + TIMEOUT_S
-    while not covers(here.batches.newest, wanted, recounting=here.batches.recount is not None):
+    while not covers(here.batches.records, wanted, here.batches.recount):
         here.batches.newer.check()
         if here.clock.monotonic_s() >= deadline_s:
             msg = (
@@ -89,19 +92,27 @@ async def _counted(here: Context, position: str) -> None:
         await asyncio.sleep(POLL_S)
 
 
-def covers(record: BatchRecord | None, wanted: Mapping[int, int], *, recounting: bool) -> bool:
-    """Tell whether the events up to a position are in the panes.
+def covers(
+    records: Sequence[BatchRecord], wanted: Mapping[int, int], recount: Recount | None
+) -> bool:
+    """Tell whether the events of a request are in the panes, by the position it was answered.
 
     Not by the ends of the newest batch alone: after a loss, live counting goes on beyond what
-    is being counted again.
+    is being counted again. What came a minute later is of live counting alone. An offset does
+    not say when it came, so there must be a batch from then that ends before it; and a position
+    names the last of a request's events, so the others came within that minute at most.
 
     Args:
-        record: The newest of the present epoch; None before its first.
+        records: Those of the present epoch that are kept, oldest first.
         wanted: The highest offset by partition.
-        recounting: Whether the log is counted again from its start.
+        recount: What is counted again; None for nothing.
     """
-    if record is None or recounting:
+    if not records or any(records[-1].to_offsets.get(p, 0) <= n for p, n in wanted.items()):
         return False
-    if any(lane.kind == "rebuild" and lane.at < lane.of for lane in record.lanes):
-        return False
-    return all(record.to_offsets.get(p, 0) > offset for p, offset in wanted.items())
+    if recount is None:
+        return True
+    if any(lane.kind == "rebuild" and not lane.until_ms for lane in records[-1].lanes):
+        return False  # a release that did not tell until when
+    clear_ms = recount.to_ms + BEYOND_MS
+    clear = next((one.to_offsets for one in records if one.processed_through_ms >= clear_ms), None)
+    return clear is not None and all(n >= clear.get(p, 0) for p, n in wanted.items())
