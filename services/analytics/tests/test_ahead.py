@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -9,33 +10,55 @@ import pytest
 from structlog.testing import capture_logs
 from weir.clock import ManualClock
 from weir.definitions.fold import Definitions
-from weir.definitions.history import Horizons
+from weir.definitions.history import Definition, Horizons, Lane
 from weir.definitions.records import (
     DriverStart,
     Edit,
     NewRecord,
     OpenLane,
     activation_record,
+    delete_record,
     lane_record,
     put_record,
     start_record,
 )
+from weir.erasure import erasures
 from weir_analytics.panes.activation import counting
 from weir_analytics.panes.ahead import LONGEST_S, Ahead
 from weir_analytics.panes.between import Pace
 from weir_analytics.panes.changes import Changes
+from weir_analytics.panes.due import About, Due
 from weir_analytics.panes.lanes import Filler
+from weir_analytics.panes.plans import Counting as PlanOf
 from weir_analytics.panes.plans import Plans
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
+    from weir_analytics.panes.batch import Offsets
     from weir_analytics.panes.plan import Counted, Plan
 
 TEXT = "kind: metric\nname: {}\nevents: {{type: t}}\nby: [data.a]\nkeep: {{10s: 1h}}\n"
 END = {0: 40, 1: 7}
 THROUGH_S = 1_800_000_000
+
+
+class WithoutLog(Changes):
+    """What a driver says whose settings are those it began with, and that opens no lanes."""
+
+    later_ms = 0
+
+    def _set_horizons(self, end: Offsets) -> None:
+        pass
+
+    def _open_lanes(self) -> None:
+        pass
+
+    def _complete_from_ms(self, lane: Lane) -> int:
+        """Say another instant each time, as while retention goes on."""
+        self.later_ms += 10_000
+        return lane.complete_from_ms + self.later_ms
 
 
 class World:
@@ -46,9 +69,11 @@ class World:
         self.warmed: list[Plan] = []
         self.rehearsed: list[Plan] = []
         self.clock = ManualClock(0)
-        self.plans = Plans(self.fold, "log", Horizons({}, 3_600_000, 1_000), self.warmed.append)
-        self.ahead = Ahead(self.plans, self.rehearsed.append, self.clock)
-        self.fence = self.add(start_record(DriverStart("a", 1, "start"), at_ms=0))
+        usual = Horizons({}, 3_600_000, 1_000)
+        self.plans = Plans(self.fold, "log", usual, self.warmed.append, hash_key=b"k")
+        self.end, self.through_s = dict(END), THROUGH_S
+        self.filled: list[tuple[Lane, int]] = []
+        self.restart()
         self.begin(self.define("one"), {0: 3})
         self.define("two")
 
@@ -74,20 +99,34 @@ class World:
     def step(self) -> None:
         """Let the thread between batches do its round."""
         self.ahead.prepare()
-
-        def append(record: NewRecord, fence: int) -> int:
-            assert fence == self.fence
-            return self.add(record)
-
-        definitions = SimpleNamespace(fold=self.fold, append_fenced=append, append=self.add)
-        stores: Any = SimpleNamespace(definitions=definitions)
-        footing: Any = SimpleNamespace(fence=SimpleNamespace(fence=self.fence), events_id="log")
-        nothing: Any = SimpleNamespace()
-        changes = Changes(stores, nothing, footing, nothing, self.clock, lambda _definition: True)
         cycle: Any = SimpleNamespace(
-            stores=stores, end=END, through_ms=THROUGH_S * 1000, set_aside=changes.set_aside
+            stores=self.changes.stores, due=self.due, set_aside=self.changes.set_aside
         )
         self.ahead.step(cycle)
+
+    def due(self, choose: Callable[[About, Definition], bool]) -> Due:
+        """Return what is to be said where the last batch ended."""
+        return self.changes.due(self.end, choose, had_events=True, through_s=self.through_s)
+
+    def batch_ends(self) -> int:
+        """Let a batch end, and plan the next one; return how many plans that has made."""
+        self.end = {p: n + 5 for p, n in self.end.items()}
+        self.changes.record(self.end, had_events=True, through_s=self.through_s)
+        before = len(self.warmed)
+        self.plans.plan_of(self.next(), in_use=True)
+        return len(self.warmed) - before
+
+    def next(self) -> PlanOf:
+        """Return what the next batch is counted for."""
+        return self.plans.versions_for(self.end, {p: n + 5 for p, n in self.end.items()})
+
+    def batches(self, count: int) -> int:
+        """Let batches end, and the thread between them do its rounds; return the same."""
+        made = 0
+        for _ in range(count):
+            made += self.batch_ends()
+            self.step()
+        return made
 
     def steps(self, count: int) -> None:
         """Let it do some rounds."""
@@ -108,6 +147,24 @@ class World:
         """Begin another process."""
         self.ahead = Ahead(self.plans, self.rehearsed.append, self.clock)
 
+        def append(record: NewRecord, fence: int) -> int:
+            assert fence == self.fence
+            return self.add(record)
+
+        definitions = SimpleNamespace(fold=self.fold, append_fenced=append, append=self.add)
+        stores: Any = SimpleNamespace(definitions=definitions)
+        footing: Any = SimpleNamespace(events_id="log")
+        settings: Any = SimpleNamespace(hash_key=b"k", tenant_bytes=1 << 40)
+        book: Any = SimpleNamespace(
+            filled=lambda fold: [
+                (lane, vid) for lane, vid in self.filled if not fold.activations[vid].serves
+            ]
+        )
+        self.changes = WithoutLog(stores, settings, footing, book, self.clock, self.ahead)
+        if self.fold.fence() is None:
+            self.fence = self.add(start_record(DriverStart("a", 1, "start"), at_ms=0))
+        footing.fence = SimpleNamespace(fence=self.fence)
+
 
 @pytest.mark.spark
 class TestAhead:
@@ -125,7 +182,7 @@ class TestAhead:
         assert len(world.warmed) == 1
 
         world.begin(waiting.vid, {0: 44, 1: 9})
-        plan = world.plans.for_range({0: 44, 1: 9}, {0: 50, 1: 9}, THROUGH_S)
+        plan = world.plans.for_range({0: 44, 1: 9}, {0: 50, 1: 9})
 
         assert plan is world.warmed[0]
         assert [version.name for version in plan.versions] == ["one", "two"]
@@ -137,8 +194,8 @@ class TestAhead:
         """It tests the place of each event, and holds the place: it serves that range alone."""
         assert spark
         world = World()
-        inside = world.plans.versions_for({0: 5}, {0: 9}, THROUGH_S)
-        across = world.plans.versions_for({0: 1}, {0: 9}, THROUGH_S)
+        inside = world.plans.versions_for({0: 5}, {0: 9})
+        across = world.plans.versions_for({0: 1}, {0: 9})
         assert (inside.guarded, inside.versions[0].version.begin) == (False, {})
         assert (across.guarded, across.versions[0].version.begin) == (True, {0: 3})
 
@@ -178,6 +235,140 @@ class Failing:
             msg = f"An error occurred while calling o{len(self.made)}.sql\n: no plan of {min(bad)}"
             raise RuntimeError(msg)
         return SimpleNamespace(versions=())
+
+
+ERASE = '{"do": {"job": "erase", "subject_hash": "%s"}}' % ("a" * 64)
+
+
+class Counting(World):
+    """Both metrics are counted, and `one` was edited: its new version is filled from the log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches(4)
+        edit = Edit("acme", "metric", "one", 1, "x", 0)
+        self.edited = self.add(put_record(edit, TEXT.format("one") + "max_series: 7\n"))
+        self.batches(4)
+        opened = OpenLane("backfill", "log", {0: 0}, {0: 9}, (self.edited,))
+        opened = replace(opened, complete_from_ms=1_000 * (THROUGH_S - 60))
+        at = self.add(lane_record(opened, fence=self.fence, at_ms=0))
+        self.lane = self.fold.lanes[at]
+        assert self.names() == ["one", "two", "one"]
+
+    def names(self) -> list[str]:
+        """Return the names of what the next batch is counted for."""
+        return [one.version.name for one in self.next().versions]
+
+    def fill(self) -> None:
+        """Be done with the lane."""
+        self.filled = [(self.lane, self.edited)]
+
+    def delete(self, name: str) -> None:
+        """Delete a metric."""
+        self.add(delete_record(Edit("acme", "metric", name, 1, "x", 0)))
+
+    def erase(self, name: str = "gone") -> int:
+        """Ask for an erasure; return its id."""
+        return self.add(put_record(Edit("acme", "job", name, None, "x", 0), ERASE))
+
+    def cuts(self) -> list[tuple[str, bool, bool]]:
+        """Return by version whether it has a cut to the one before it, and to the one after."""
+        versions = [one.version for one in self.next().versions]
+        return [(one.name, bool(one.cut_from), bool(one.cut_until)) for one in versions]
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Counting:
+    """Return it, with a Spark that fails with nothing."""
+    Failing(monkeypatch)
+    return Counting()
+
+
+class TestWhatChangesBesideBeginnings:
+    def test_a_takeover(self, world: Counting) -> None:
+        """With its cuts; and the end of the version before, once its panes are too old."""
+        world.fill()
+        assert world.batches(5) == 0
+        assert world.cuts() == [("one", False, True), ("two", False, False), ("one", True, False)]
+        world.through_s += 3_700
+        assert world.batches(5) == 0
+        assert world.cuts() == [("two", False, False), ("one", True, False)]
+
+    def test_the_end_of_a_deleted_metric(self, world: Counting) -> None:
+        """Its events are counted until the plan without it is there."""
+        world.delete("two")
+        assert world.batch_ends() == 0
+        assert world.names() == ["one", "two", "one"]
+        world.steps(2)
+        assert world.batch_ends() == 0
+        assert world.names() == ["one", "one"]
+
+    def test_an_erasure(self, world: Counting) -> None:
+        """It holds from the batch on that finds its plan."""
+        job = world.erase()
+        assert world.batch_ends() == 0
+        assert (job in world.fold.jobs, len(world.next().erased)) == (False, 0)
+        world.steps(2)
+        assert world.batch_ends() == 0
+        assert (job in world.fold.jobs, len(world.next().erased)) == (True, 1)
+
+    def test_all_at_once(self, world: Counting) -> None:
+        """Together: each by itself would be a plan of its own."""
+        before = len(world.warmed)
+        world.fill()
+        world.delete("two")
+        world.erase()
+        world.define("three")
+        assert world.batches(5) == 0
+        assert world.cuts() == [("one", False, True), ("one", True, False), ("three", False, False)]
+        assert len(world.warmed) == before + 1
+
+    def test_what_comes_while_a_plan_is_made_waits_for_the_next_one(self, world: Counting) -> None:
+        """Else one who changes something all the time would hold up everybody."""
+        world.delete("two")
+        world.step()
+        world.fill()
+        world.ahead.prepare()
+        assert world.batch_ends() == 0
+        assert world.cuts() == [("one", False, False), ("one", False, False)]
+        assert world.batches(3) == 0
+        assert world.cuts() == [("one", False, True), ("one", True, False)]
+
+    def test_a_version_of_after_an_erasure_begins_no_earlier(self, world: Counting) -> None:
+        """It would count who was erased before it was made."""
+        job, vid = world.erase(), world.define("three")
+        world.ahead.proven.ready |= {vid}  # as after a start, which makes plans of all that wait
+        for _ in range(6):
+            assert world.batches(1) == 0
+            assert vid not in world.fold.activations or job in world.fold.jobs
+        (erased,) = erasures(world.fold)
+        assert world.fold.activations[vid].begin[0] >= erased.offsets[0]
+
+    def test_whoever_waits_long_goes_without(self, world: Counting) -> None:
+        """A thread that does not come round to it keeps nothing from being said."""
+        world.delete("two")
+        world.fill()
+        world.batch_ends()
+        assert world.names() == ["one", "two", "one"]
+        world.clock.advance(round(LONGEST_S * 1000) + 1)
+        assert world.batch_ends() == 1
+        assert world.cuts() == [("one", False, True), ("one", True, False)]
+
+    def test_a_plan_that_fails_is_tried_once(
+        self, world: Counting, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With which version, the batch finds out that needs it; that is not held up for ever."""
+        world.delete("two")
+        world.batch_ends()
+        spark = Failing(monkeypatch, "one")
+        with capture_logs() as logs:
+            world.steps(6)
+        assert [line["event"] for line in logs] == ["plan_not_made"]
+        assert spark.made == [{"one"}, set()]
+        spark.names.clear()
+        world.clock.advance(round(LONGEST_S * 1000) + 1)
+        world.batch_ends()
+        assert world.names() == ["one", "one"]
 
 
 class TestPlanThatCannotBeMade:

@@ -22,6 +22,7 @@ from weir.definitions.records import (
 )
 from weir.erasure import erasures
 from weir_analytics.panes.changes import Changes
+from weir_analytics.panes.due import Open
 
 TEXT = json.dumps({"events": {"type": "t"}, "keep": {"10s": "1h"}})
 HORIZONS = Horizons({}, 1_000, 90_000, "events")
@@ -69,7 +70,7 @@ def changes(log: Log, tenant_bytes: int, horizon_ms: int = 1_000) -> Changes:
     )
     footing: Any = SimpleNamespace(fence=SimpleNamespace(fence=0), events_id="events")
     book: Any = SimpleNamespace(filled=lambda _fold: [])
-    return Changes(stores, settings, footing, book, ManualClock(), lambda _definition: True)
+    return Changes(stores, settings, footing, book, ManualClock(), Open())
 
 
 def test_what_exceeds_the_tenants_memory_does_not_begin() -> None:
@@ -161,7 +162,8 @@ def test_without_its_plan_a_version_begins_not_even_before_the_first_event() -> 
     vid = log.put("a", "one")
     made = changes(log, COST)
     ready: set[int] = set()
-    made.may_begin = lambda definition: definition.vid in ready
+    gate: Any = made.gate
+    gate.may_begin = lambda definition: definition.vid in ready
     made.record({0: 0}, had_events=False, through_s=0)
     assert not log.fold.activations
     ready.add(vid)

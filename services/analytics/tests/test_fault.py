@@ -33,6 +33,7 @@ from weir_analytics.panes.activation import (
 from weir_analytics.panes.between import Pace
 from weir_analytics.panes.changes import Changes
 from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.due import Open
 from weir_analytics.panes.fault import at_fault
 from weir_analytics.panes.lanes import Filler
 
@@ -56,7 +57,7 @@ class Counted(World):
         stores: Any = SimpleNamespace(definitions=log)
         footing: Any = SimpleNamespace(fence=SimpleNamespace(fence=self.fence), events_id="log")
         book: Any = SimpleNamespace()
-        changes = Changes(stores, book, footing, book, ManualClock(), lambda _definition: True)
+        changes = Changes(stores, book, footing, book, ManualClock(), Open())
         driver = SimpleNamespace(
             plans=self.plans, through_ms=THROUGH_S * 1000, end=FROM, _changes=changes, stores=stores
         )
@@ -74,7 +75,7 @@ class Counted(World):
 
     def names(self) -> set[str]:
         """Return what a live batch would count."""
-        found = self.plans.versions_for(FROM, TO, THROUGH_S)
+        found = self.plans.versions_for(FROM, TO)
         return {one.version.name for one in found.versions}
 
 
@@ -108,7 +109,7 @@ def test_everything_else_is_counted(world: Counted) -> None:
 @pytest.mark.parametrize("what", ["spark is down", "none is to blame", "a worker died"])
 def test_nobody_is_blamed_for_what_is_no_versions_fault(world: Counted, what: str) -> None:
     """The driver's life ends by it, as by any other failure."""
-    counting = world.plans.versions_for(FROM, TO, THROUGH_S)
+    counting = world.plans.versions_for(FROM, TO)
     error = RuntimeError("no plan")
     if what == "spark is down":
         world.spark.is_down = True
@@ -139,7 +140,7 @@ def test_nobody_is_left_out_when_spark_stops_meanwhile(world: Counted) -> None:
         return real(asked)
 
     world.plans.plan_of = until_the_fourth  # type: ignore[method-assign, assignment]
-    counting = world.plans.versions_for(FROM, TO, THROUGH_S)
+    counting = world.plans.versions_for(FROM, TO)
     error = RuntimeError("no plan")
     with pytest.raises((RuntimeError, ConnectionError)) as raised:
         at_fault(world.plans, counting, error)

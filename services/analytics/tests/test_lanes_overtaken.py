@@ -30,6 +30,7 @@ from weir.lanes import next_slice
 from weir_analytics.panes import changes, lanes
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.between import Pace
+from weir_analytics.panes.due import Open
 from weir_analytics.panes.holes import Met, OvertakenError
 from weir_analytics.panes.lanes import Filler
 from weir_analytics.panes.log_offsets import LogOffsets
@@ -219,7 +220,7 @@ class TestBackfill:
             cast("Any", SimpleNamespace(events_id="events")),
             anything,
             ManualClock(NOW_MS),
-            lambda _: True,
+            Open(),
         )
         lane = replace(driver.lane, complete_from_ms=7)
         assert made._complete_from_ms(lane) == complete_from_ms

@@ -71,7 +71,7 @@ def test_nobody_erased_is_counted_again(
 
 def test_a_batch_that_is_run_again_counts_as_before() -> None:
     """Shards that hold it and shards that lack it must end alike."""
-    again = World().plans.versions_for({0: 0}, {0: 10}, 0)
+    again = World().plans.versions_for({0: 0}, {0: 10})
 
     assert (again.erased, again.later) == (frozenset(), frozenset())
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, Final
 
@@ -211,6 +212,18 @@ class Definitions:
         return [one for one in self.metrics_active() if one.definition.vid not in current]
 
     # ── folding ─────────────────────────────────────────────────────────────
+
+    def fork(self) -> Definitions:
+        """Return another fold that knows the same; what it is given this one never sees.
+
+        To ask what would follow from a driver's records before they are written. The part of a
+        bundle whose end was not read yet is in neither.
+        """
+        twin = Definitions()
+        vars(twin).update({name: copy(known) for name, known in vars(self).items()})
+        twin._versions = {place: [*versions] for place, versions in self._versions.items()}
+        twin._held = Held()
+        return twin
 
     def apply(
         self, offset: int, key: bytes | str, value: bytes | Mapping[str, Any] | None

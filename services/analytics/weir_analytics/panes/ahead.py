@@ -1,10 +1,11 @@
-"""Plans made ahead: a new version begins when its plan is ready, and no batch waits for that.
+"""Plans made ahead: what is counted changes when the plan of it is ready; no batch waits for that.
 
 A plan that Spark has never run costs the first batch that uses it seconds: it is analysed,
 written as Java, compiled, and interpreted until the machine's compiler comes round to it.
 So the thread between batches makes the plan of what will be counted next and rehearses it
 over the log's last records, for nothing, while live batches go on with the one they have.
-Which offsets a version begins at is the driver's to choose; it chooses those after that.
+From which offsets on a version begins, ends or takes over, and an erasure holds, is the
+driver's to choose; it chooses those after that.
 
 A plan that cannot be made is nobody's but its author's: the versions that wait are halved
 until the one is found that it fails with, and that one is set aside. A record says so.
@@ -24,9 +25,10 @@ from weir.definitions.history import Definition
 from weir.definitions.records import Edit, put_record
 
 from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.due import About, Due
 from weir_analytics.panes.fault import halves, prove, still_fails
 from weir_analytics.panes.plan import Plan
-from weir_analytics.panes.plans import Counting, Plans
+from weir_analytics.panes.plans import Counting, Plans, first_words
 
 LOG = structlog.get_logger()
 
@@ -34,6 +36,20 @@ LOG = structlog.get_logger()
 LONGEST_S: Final = 20.0
 BY: Final = "engine"
 """The author of a version that is an older one once more."""
+
+
+class Wanted(NamedTuple):
+    """A plan to be made.
+
+    Attributes:
+        counting: What it counts.
+        vids: The versions that are tried with it.
+        abouts: What is said once it is there.
+    """
+
+    counting: Counting
+    vids: tuple[int, ...]
+    abouts: frozenset[About]
 
 
 class Refused(NamedTuple):
@@ -79,16 +95,19 @@ class Ahead:
     Attributes:
         plans: Those of live batches. What is made here is found there.
         rehearse: Runs a plan for nothing.
+        prepared: What that plan is of which was made last, beside what was counted then.
     """
 
     plans: Plans
     rehearse: Callable[[Plan], None]
     clock: Clock
     proven: Proven = field(default_factory=Proven)
-    _wanted: tuple[Counting, tuple[int, ...]] | None = None
+    prepared: frozenset[About] = frozenset()
+    _wanted: Wanted | None = None
+    _hopeless: Counting | None = None
     _in_hand: frozenset[int] = frozenset()
     _among: frozenset[int] = frozenset()
-    _seen_s: dict[int, float] = field(default_factory=dict)
+    _seen_s: dict[About, float] = field(default_factory=dict)
     _waiting: FoldMemo[list[Definition]] = field(
         default_factory=lambda: FoldMemo(lambda fold: [*fold.metrics_to_start(), *fold.left_out()])
     )
@@ -100,11 +119,16 @@ class Ahead:
 
     def may_begin(self, definition: Definition) -> bool:
         """Tell whether a version's plan is ready, or it has waited long enough for a look."""
-        vid, now_s = definition.vid, self.clock.monotonic_s()
-        seen_s = self._seen_s.setdefault(vid, now_s)
+        vid = definition.vid
+        has_waited = self._has_waited(About("start", vid))
         if vid in self._in_hand or vid in self.proven.doubtful:
             return False
-        return vid in self.proven.ready or now_s - seen_s > LONGEST_S
+        return vid in self.proven.ready or has_waited
+
+    def may_hold(self, due: Due) -> bool:
+        """Tell whether the next batch finds its plan, or some of it has waited long enough."""
+        has_waited = [self._has_waited(about) for about in sorted(due.abouts)]
+        return any(has_waited) or self.plans.is_made(self._counting(due))
 
     def prepare(self) -> None:
         """Make the plan that is wanted, and rehearse it.
@@ -114,7 +138,7 @@ class Ahead:
         """
         if self._wanted is None:
             return
-        (counting, vids), self._wanted = self._wanted, None
+        (counting, vids, abouts), self._wanted = self._wanted, None
         try:
             plan = self.plans.plan_of(counting)
         except Exception as error:  # noqa: BLE001  whatever a definition brings about
@@ -123,6 +147,7 @@ class Ahead:
         finally:
             self._in_hand = frozenset()
         self.rehearse(plan)
+        self.prepared = abouts
         self.proven.ready |= frozenset(vids)
         refused = self.proven.refused
         self.proven.refused = {vid: one for vid, one in refused.items() if vid not in vids}
@@ -137,11 +162,24 @@ class Ahead:
         self.proven.left_out = left_out
         self._tell(cycle, waiting)
         vids = self._next(fold, waiting)
-        if vids:
-            others = (waiting.keys() & self.proven.ready) - self.proven.refused.keys()
-            counting = self.plans.soon(cycle.end, cycle.through_ms // 1000, {*others, *vids})
-            self._wanted, self._in_hand = (counting, vids), frozenset(vids)
+        others = (waiting.keys() & self.proven.ready) - self.proven.refused.keys()
+        begun = {*others, *vids}
+        due = cycle.due(lambda about, one: about.op != "start" or one.vid in begun)
+        if not vids and not due.said:
+            return False
+        counting = self._counting(due, vids)
+        if vids or (counting != self._hopeless and not self.plans.is_made(counting)):
+            self._wanted, self._in_hand = Wanted(counting, vids, due.abouts), frozenset(vids)
         return False
+
+    def _counting(self, due: Due, vids: Container[int] = ()) -> Counting:
+        """Return what is counted once all that is due was said, and some versions have begun."""
+        return self.plans.after(due.fold).soon(due.end, vids)
+
+    def _has_waited(self, about: About) -> bool:
+        """Tell whether something has waited long enough for a plan, since this first saw it."""
+        now_s = self.clock.monotonic_s()
+        return now_s - self._seen_s.setdefault(about, now_s) > LONGEST_S
 
     def _next(self, fold: Definitions, waiting: dict[int, Definition]) -> tuple[int, ...]:
         """Return the versions to be tried next, together: new ones first, doubtful ones last."""
@@ -169,8 +207,15 @@ class Ahead:
     def _fail(self, counting: Counting, vids: tuple[int, ...], error: Exception) -> None:
         """Look whose failure it is: of several the halves are tried, one alone is refused.
 
-        One plan a round, unlike `at_fault`: what others define and fill goes on meanwhile.
+        One plan a round, unlike `at_fault`: what others define and fill goes on meanwhile. Of
+        what is no beginning it is nobody's here: the batch that needs the plan finds that out,
+        when what is due has waited for it.
         """
+        if not vids:
+            prove(self.plans, counting._replace(versions=()), error)
+            LOG.warning("plan_not_made", error=first_words(error))
+            self._hopeless = counting
+            return
         base = tuple(one for one in counting.versions if one.version.vid not in vids)
         prove(self.plans, counting._replace(versions=base), error)
         if len(vids) > 1:

@@ -31,6 +31,7 @@ from weir.definitions.records import (
     takeover_record,
 )
 from weir.horizons import horizons_of, longest_ms
+from weir.lanes import filled_by
 
 from weir_analytics.failpoints import failpoint
 from weir_analytics.jobs.open_jobs import to_erase
@@ -44,6 +45,7 @@ from weir_analytics.panes.activation import (
     to_stop,
 )
 from weir_analytics.panes.batch import Offsets
+from weir_analytics.panes.due import About, Due, Gate, Said
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.open_lanes import backfill
@@ -67,7 +69,7 @@ class Changes:
     something was written since; what lanes have filled is.
 
     Attributes:
-        may_begin: Whether a version may begin: its plan is there.
+        gate: What may be said now: the plan of what is counted then is there.
     """
 
     stores: Stores
@@ -75,12 +77,13 @@ class Changes:
     footing: Footing
     book: LaneBook
     clock: Clock
-    may_begin: Callable[[Definition], bool]
+    gate: Gate
     _to_stop: FoldMemo[list[Definition]] = field(init=False)
     _left_over: FoldMemo[list[Version]] = field(init=False)
     _to_start: FoldMemo[list[Definition]] = field(init=False)
     _to_erase: FoldMemo[list[JobAsked]] = field(init=False)
     _dear: set[int] = field(default_factory=set)
+    _complete_ms: dict[int, int] = field(default_factory=dict)
     _unfilled: FoldMemo[list[tuple[Offsets, tuple[int, ...]]]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -104,40 +107,143 @@ class Changes:
         Raises:
             VerdictError: FENCED if a newer driver has started.
         """
-        fold = self.stores.definitions.fold
         self._set_horizons(end)
-        # First: a version that is made after an erasure begins at or after its offsets.
-        self._erase(end)
+        for said in self._chosen(end, had_events=had_events, through_s=through_s).said:
+            if said.about.op == "take":
+                failpoint("C11-filled")
+            offset = self._append(said.record)
+            LOG.info(said.event, **said.fields, offset=offset)
+            if said.about.op == "take":
+                failpoint("C11-taken")
         self._meet(end)
+        self._open_lanes()
+
+    def _chosen(self, end: Offsets, *, had_events: bool, through_s: int) -> Due:
+        """Return what is said now: all that is due, or what of it a plan was made for."""
+        gate = self.gate
+
+        def whole(about: About, definition: Definition) -> bool:
+            return about.op != "start" or gate.may_begin(definition)
+
+        def prepared(about: About, _definition: Definition) -> bool:
+            return about in gate.prepared
+
+        for choose in (whole, prepared):
+            due = self.due(end, choose, had_events=had_events, through_s=through_s)
+            if not due.said or gate.may_hold(due):
+                return due
+        return Due(end, self.stores.definitions.fold)
+
+    def due(
+        self,
+        end: Offsets,
+        choose: Callable[[About, Definition], bool],
+        *,
+        had_events: bool,
+        through_s: int,
+    ) -> Due:
+        """Return what is to be said at the end of a batch; nothing is written.
+
+        Args:
+            end: Where it ends.
+            choose: Whether something is to be said together with the rest.
+            had_events: Whether anything of the log so far was an event.
+            through_s: Received time counted so far.
+
+        Raises:
+            KafkaException: If the log does not say what a lane that is done has left out.
+        """
+        due = Due(end, self.stores.definitions.fold)
+        # First: a version that is made after an erasure begins at or after its offsets.
+        self._erase(due, choose)
+        self._stop(due, choose, through_s)
+        self._start(due, choose, had_events=had_events)
+        self._take_over(due, choose)
+        return due
+
+    def _erase(self, due: Due, choose: Callable[[About, Definition], bool]) -> None:
+        """Say from where erasures hold that were asked for; the job goes on from there."""
+        for asked in self._to_erase.of(self.stores.definitions.fold):
+            job, now_ms = asked.definition, self.clock.now_ms()
+            if not choose(about := About("erase", job.vid), job):
+                continue
+            facts = {
+                "topic_id": self.footing.events_id,
+                "offsets": {str(p): n for p, n in sorted(due.end.items())},
+            }
+            report = JobReport(job.vid, JobState.RUNNING, now_ms, facts)
+            if not self.settings.hash_key:
+                told = {"error": NO_KEY}
+                report = JobReport(job.vid, JobState.FAILED, now_ms, outcome=told)
+            record = job_record(report, fence=self.footing.fence.fence)
+            fields = {"job": job.name, "state": report.state.value}
+            due.add(Said(about, record, "erasure", fields))
+
+    def _stop(self, due: Due, choose: Callable[[About, Definition], bool], through_s: int) -> None:
+        """Say which versions are counted no further."""
+        fold = self.stores.definitions.fold
         useless = {one.vid: one for one in self._to_stop.of(fold)}
         over = (one.vid for one in self._left_over.of(fold) if is_over(one, through_s))
         useless |= {vid: one for vid in over if (one := fold.by_vid(vid)) is not None}
         for definition in useless.values():
-            self._activate(counting(definition, end, self.footing.events_id), "stop")
-        for definition in self._to_start.of(fold):
-            if fold.set_aside(definition.vid) is not None or not self._is_affordable(definition):
+            if choose(About("stop", definition.vid), definition):
+                said = counting(definition, due.end, self.footing.events_id)
+                due.add(self._activation(said, "stop"))
+
+    def _start(
+        self, due: Due, choose: Callable[[About, Definition], bool], *, had_events: bool
+    ) -> None:
+        """Say which versions are counted from here on."""
+        for definition in self._to_start.of(self.stores.definitions.fold):
+            if due.fold.set_aside(definition.vid) is not None:
                 continue
-            if not self.may_begin(definition):
+            if not self._is_affordable(definition, due.fold):
                 continue
-            after = predecessor(fold, definition)
+            if not choose(About("start", definition.vid), definition):
+                continue
+            after = predecessor(due.fold, definition)
             whole = after is None and not had_events
             begin = counting(
                 definition,
-                end,
+                due.end,
                 self.footing.events_id,
                 after=after,
                 from_start=whole,
                 fills=not whole,
             )
-            self._activate(begin, "start")
-        self._open_lanes()
-        complete_from_ms: dict[int, int] = {}
-        for lane, vid in self.book.filled(fold):
-            if lane.offset not in complete_from_ms:
-                complete_from_ms[lane.offset] = self._complete_from_ms(lane)
-            failpoint("C11-filled")
-            self._take_over(vid, end, complete_from_ms[lane.offset])
-            failpoint("C11-taken")
+            due.add(self._activation(begin, "start"))
+
+    def _take_over(self, due: Due, choose: Callable[[About, Definition], bool]) -> None:
+        """Say which versions serve: the lane that fills each is done in every shard.
+
+        What one is complete from is asked once: what retention takes later is in its panes.
+        """
+        filled = self.book.filled(self.stores.definitions.fold)
+        known, self._complete_ms = self._complete_ms, {}
+        for lane, vid in filled:
+            if lane.offset not in self._complete_ms:
+                found = known.get(lane.offset)
+                found = self._complete_from_ms(lane) if found is None else found
+                self._complete_ms[lane.offset] = found
+            definition = due.fold.by_vid(vid)
+            if vid not in filled_by(due.fold, lane) or definition is None:
+                continue  # it ends here
+            if not choose(about := About("take", vid), definition):
+                continue
+            complete_ms, events_id = self._complete_ms[lane.offset], self.footing.events_id
+            taken = takeover(due.fold, vid, due.end, complete_ms, events_id)
+            if taken is not None:
+                fence, at_ms = self.footing.fence.fence, self.clock.now_ms()
+                record = takeover_record(taken, fence=fence, at_ms=at_ms)
+                fields = {"vid": vid, "after": taken.after}
+                due.add(Said(about, record, "version_took_over", fields))
+
+    def _activation(self, said: Counting, op: Literal["start", "stop"]) -> Said:
+        fence, at_ms = self.footing.fence.fence, self.clock.now_ms()
+        record = activation_record(said, op=op, fence=fence, at_ms=at_ms)
+        return Said(
+            About(op, said.vid), record, f"version_{op}", {"vid": said.vid, "name": said.name}
+        )
 
     def leave_out(self, faults: Mapping[int, str], end: Offsets) -> None:
         """Record that versions are counted no further, since no plan can be made of them.
@@ -162,7 +268,9 @@ class Changes:
                 self.set_aside(vid, why)
             definition, begun = fold.by_vid(vid), fold.activations.get(vid)
             if definition is not None and begun is not None and begun.finish is None:
-                self._activate(counting(definition, end, self.footing.events_id), "stop")
+                said = self._activation(counting(definition, end, self.footing.events_id), "stop")
+                offset = self._append(said.record)
+                LOG.info(said.event, **said.fields, offset=offset)
 
     def set_aside(self, vid: int, why: str | None) -> None:
         """Record that a version is not counted, and why; None: that it may be.
@@ -173,13 +281,13 @@ class Changes:
         fence = self.footing.fence.fence
         self._append(aside_record(vid, why, fence=fence, at_ms=self.clock.now_ms()))
 
-    def _is_affordable(self, definition: Definition) -> bool:
+    def _is_affordable(self, definition: Definition, fold: Definitions) -> bool:
         """Tell whether the tenant may have a version beside what it has counted.
 
         The API has asked the same; what another producer wrote, or two at once, it has not. It
         tells the author by the same function, and by the budget of this driver's start record.
         """
-        metric, fold = definition.metric, self.stores.definitions.fold
+        metric = definition.metric
         if metric is None:
             return False
         problem = quota_refusal(fold, definition.tenant, metric, self.settings.tenant_bytes)
@@ -187,11 +295,6 @@ class Changes:
             LOG.warning("version_refused", vid=definition.vid, why=problem.message)
             self._dear.add(definition.vid)
         return problem is None
-
-    def _activate(self, said: Counting, op: Literal["start", "stop"]) -> None:
-        fence, at_ms = self.footing.fence.fence, self.clock.now_ms()
-        offset = self._append(activation_record(said, op=op, fence=fence, at_ms=at_ms))
-        LOG.info("version_" + op, vid=said.vid, name=said.name, offset=offset)
 
     def _set_horizons(self, end: Offsets) -> None:
         """Record from where the settings hold, if what lies before is counted by others."""
@@ -223,21 +326,6 @@ class Changes:
             horizon_ms = self._horizons()[-1].horizon_ms
             LOG.warning("partitions_added", partitions=added, dedup_gap_ms=horizon_ms)
 
-    def _erase(self, end: Offsets) -> None:
-        """Record from where erasures hold that were asked for; the job goes on from there."""
-        for asked in self._to_erase.of(self.stores.definitions.fold):
-            facts = {
-                "topic_id": self.footing.events_id,
-                "offsets": {str(p): n for p, n in sorted(end.items())},
-            }
-            vid, now_ms = asked.definition.vid, self.clock.now_ms()
-            report = JobReport(vid, JobState.RUNNING, now_ms, facts)
-            if not self.settings.hash_key:
-                told = {"error": NO_KEY}
-                report = JobReport(vid, JobState.FAILED, now_ms, outcome=told)
-            self._append(job_record(report, fence=self.footing.fence.fence))
-            LOG.info("erasure", job=asked.definition.name, state=report.state.value)
-
     def _open_lanes(self) -> None:
         """Open a lane for versions that are counted from the middle of the log on."""
         settings = self.settings
@@ -259,16 +347,6 @@ class Changes:
             record = lane_record(lane, fence=self.footing.fence.fence, at_ms=now_ms)
             offset = self._append(record)
             LOG.info("lane_opened", lane=offset, versions=list(vids))
-
-    def _take_over(self, vid: int, end: Offsets, complete_from_ms: int) -> None:
-        """Record that a version serves: the lane that fills it is done in every shard."""
-        fold, fence = self.stores.definitions.fold, self.footing.fence.fence
-        taken = takeover(fold, vid, end, complete_from_ms, self.footing.events_id)
-        if taken is None:
-            return
-        record = takeover_record(taken, fence=fence, at_ms=self.clock.now_ms())
-        offset = self._append(record)
-        LOG.info("version_took_over", vid=vid, after=taken.after, offset=offset)
 
     def _complete_from_ms(self, lane: Lane) -> int:
         """Return the event time from which a lane's versions hold all that was received.

@@ -28,6 +28,7 @@ from weir_analytics.panes.changes import Changes
 from weir_analytics.panes.commit_job import OutboxEntry, Untold
 from weir_analytics.panes.corrections import Arrival, publish
 from weir_analytics.panes.crowded import Crowded
+from weir_analytics.panes.due import About, Due, Gate, Open
 from weir_analytics.panes.fault import at_fault
 from weir_analytics.panes.forgetting import Forgetting
 from weir_analytics.panes.holes import Hole, check_read, up_to
@@ -70,7 +71,7 @@ class Cycle:
         received_ms: R of each partition at the end of the last batch.
         through_ms: Processed-through of the last batch; 0 before the first.
         end: Where the last batch ended.
-        may_begin: Whether a version may begin to be counted after the batch at hand.
+        gate: What may be said with the batch at hand of what is counted after it.
         recounted: What was counted again when the newest record was written, or at the start.
         followers: Told of every entry of the outboxes, by shard, when it is recorded.
     """
@@ -82,7 +83,7 @@ class Cycle:
     plans: Plans
     book: LaneBook
     clock: Clock
-    may_begin: Callable[[Definition], bool] = lambda _definition: True
+    gate: Gate = field(default_factory=Open)
     recounted: tuple[Untold, ...] = ()
     followers: list[Callable[[Mapping[int, Sequence[OutboxEntry]]], None]] = field(
         default_factory=list
@@ -104,7 +105,7 @@ class Cycle:
         self._had_events = not self.footing.empty
         self.end = self.footing.target
         self._changes = Changes(
-            self.stores, self.settings, self.footing, self.book, self.clock, self.may_begin
+            self.stores, self.settings, self.footing, self.book, self.clock, self.gate
         )
         self._crowded = Crowded(self.settings.shards)
         self._forgetting = Forgetting(
@@ -174,14 +175,24 @@ class Cycle:
 
     def _plan_of(self, batch: Batch) -> Plan:
         """Return the plan of a range, without the versions that no plan can be made of."""
-        start, end, through_s = batch.start, batch.end, self.through_ms // 1000
-        counting = self.plans.versions_for(start, end, through_s)
+        counting = self.plans.versions_for(batch.start, batch.end)
         try:
             return self.plans.plan_of(counting, in_use=True)
         except Exception as error:  # noqa: BLE001  whatever a definition brings about
             self.leave_out(at_fault(self.plans, counting, error))
-        left = self.plans.versions_for(start, end, through_s)
+        left = self.plans.versions_for(batch.start, batch.end)
         return self.plans.plan_of(left, in_use=True)
+
+    def due(self, choose: Callable[[About, Definition], bool]) -> Due:
+        """Return what is to be said next of what is counted, as if the last batch ended now.
+
+        Args:
+            choose: Whether something is to be said together with the rest.
+        """
+        if not not_after(self.footing.may_activate_from, self.end):
+            return Due(self.end, self.stores.definitions.fold)
+        through_s = self.through_ms // 1000
+        return self._changes.due(self.end, choose, had_events=self._had_events, through_s=through_s)
 
     def leave_out(self, faults: Mapping[int, str]) -> None:
         """Count versions no further than to where the last batch ended; `faults` says why.

@@ -148,10 +148,9 @@ class Driver:
         finally:
             definitions.close()
         # What counts now, and what counts once all that wait have begun: after the first batch.
-        through_s = self.clock.now_ms() // 1000
-        soon = plans.soon(end, through_s)
+        soon = plans.soon(end)
         try:
-            plans.plan_of(plans.versions_for(end, _beyond(end), through_s))
+            plans.plan_of(plans.versions_for(end, _beyond(end)))
             plans.plan_of(soon)
         except Exception as error:  # noqa: BLE001  whose failure that is, is found out later
             LOG.warning("plan_not_made", error=first_words(error))
@@ -168,9 +167,7 @@ class Driver:
         plans = self._plans_of(stores.definitions.fold, footing.events_id, self._plans)
         book = LaneBook(stores.shards, footing.events_id)
         ahead = Ahead(plans, self._rehearse, self.clock, self._proven)
-        cycle = Cycle(
-            self.spark, self.settings, stores, footing, plans, book, self.clock, ahead.may_begin
-        )
+        cycle = Cycle(self.spark, self.settings, stores, footing, plans, book, self.clock, ahead)
         cycle.recounted = book.untold(stores.definitions.fold)
         for level in footing.levels:
             self._level(cycle, level)

@@ -72,13 +72,17 @@ class Plans:
     _in_use: tuple[object, ...] | None = None
     _erasures: FoldMemo[list[Erasure]] = field(default_factory=lambda: FoldMemo(erasures))
 
-    def for_range(self, start: Offsets, end: Offsets, through_s: int) -> Plan:
+    def for_range(self, start: Offsets, end: Offsets) -> Plan:
         """Return the plan for a range of the log."""
-        return self.plan_of(self.versions_for(start, end, through_s))
+        return self.plan_of(self.versions_for(start, end))
 
-    def versions_for(self, start: Offsets, end: Offsets, through_s: int) -> Counting:
-        """Return the versions that a range of the log is counted for."""
-        return self._within(counted(self.definitions, self.topic_id, through_s, start), start, end)
+    def versions_for(self, start: Offsets, end: Offsets) -> Counting:
+        """Return the versions that a range of the log is counted for.
+
+        A predecessor whose panes have become too old is one of them until its stop is recorded:
+        if it went by the time that has passed, a batch would have to make the plan without it.
+        """
+        return self._within(counted(self.definitions, self.topic_id, 0, start), start, end)
 
     def rebuilding(self, start: Offsets, end: Offsets, at: Offsets, through_s: int) -> Counting:
         """Return what a range is counted for again, once live counting stands at `at`.
@@ -112,19 +116,27 @@ class Plans:
         known = horizons_of(self.definitions, self.topic_id)
         return horizons_within(known or (self.usual,), start, end)
 
-    def soon(self, at: Offsets, through_s: int, vids: Container[int] | None = None) -> Counting:
+    def soon(self, at: Offsets, vids: Container[int] | None = None) -> Counting:
         """Return what ranges from some offsets on are counted for once those that wait have begun.
 
         Args:
             at: The offsets.
-            through_s: Received time counted so far.
             vids: Which of those that wait; None: all.
         """
-        now = self.versions_for(at, {p: n + 1 for p, n in at.items()}, through_s)
+        now = self.versions_for(at, {p: n + 1 for p, n in at.items()})
         begun = (
             one for one in awaited(self.definitions) if vids is None or one.version.vid in vids
         )
         return now._replace(versions=(*now.versions, *begun))
+
+    def after(self, definitions: Definitions) -> Plans:
+        """Return what would be counted by other definitions; the plans made are the same."""
+        return replace(self, definitions=definitions, _erasures=FoldMemo(erasures))
+
+    def is_made(self, counting: Counting) -> bool:
+        """Tell whether a batch would find its plan."""
+        with self._keeping:
+            return _key(counting) in self.made
 
     def filling(self, start: Offsets, end: Offsets, at: Offsets, vids: Iterable[int]) -> Counting:
         """Return what a backfill counts of a range, once live counting stands at `at`.
