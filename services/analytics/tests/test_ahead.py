@@ -354,6 +354,27 @@ class TestWhatChangesBesideBeginnings:
         assert world.batch_ends() == 1
         assert world.cuts() == [("one", False, True), ("one", True, False)]
 
+    def test_what_was_refused_for_long_waits_like_all_else(
+        self, world: Counting, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Once its plan can be made; nothing that is due beside it goes without for its sake."""
+        spark = Failing(monkeypatch, "bad")
+        vid = world.define("bad")
+        world.batches(4)
+        world.clock.advance(round(LONGEST_S * 1000) + 1)
+        spark.names.clear()
+        world.delete("two")
+        for _ in range(9):
+            world.step()
+            if vid in world.ahead.proven.ready:
+                break
+        world.fill()
+        world.step()
+        assert world.fold.set_aside(vid) is None
+        assert world.batch_ends() == 0
+        assert world.batches(4) == 0
+        assert world.cuts() == [("one", False, True), ("one", True, False), ("bad", False, False)]
+
     def test_a_plan_that_fails_is_tried_once(
         self, world: Counting, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -148,6 +148,8 @@ class Ahead:
             self._in_hand = frozenset()
         self.rehearse(plan)
         self.prepared = abouts
+        for about in abouts:
+            self._seen_s.pop(about, None)  # what is not said with this plan waits anew
         self.proven.ready |= frozenset(vids)
         refused = self.proven.refused
         self.proven.refused = {vid: one for vid, one in refused.items() if vid not in vids}
@@ -169,7 +171,8 @@ class Ahead:
             return False
         counting = self._counting(due, vids)
         if vids or (counting != self._hopeless and not self.plans.is_made(counting)):
-            self._wanted, self._in_hand = Wanted(counting, vids, due.abouts), frozenset(vids)
+            abouts = due.abouts.union(About("start", vid) for vid in vids)
+            self._wanted, self._in_hand = Wanted(counting, vids, abouts), frozenset(vids)
         return False
 
     def _counting(self, due: Due, vids: Container[int] = ()) -> Counting:

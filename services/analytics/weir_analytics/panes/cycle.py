@@ -189,8 +189,6 @@ class Cycle:
         Args:
             choose: Whether something is to be said together with the rest.
         """
-        if not not_after(self.footing.may_activate_from, self.end):
-            return Due(self.end, self.stores.definitions.fold)
         through_s = self.through_ms // 1000
         return self._changes.due(self.end, choose, had_events=self._had_events, through_s=through_s)
 
