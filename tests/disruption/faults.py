@@ -29,6 +29,7 @@ RED = {
     "batch_error_swallowed": rf"could not see a new result|{_COUNTS}",
     "call_without_timeout": r"could not see a new result",
     "dedup_without_tenant": r"the ledger of .* must equal the recount",
+    "fence_in_redis_only": r"the newer driver must go on",
     "fenced_goes_on": r"one of two drivers fenced",
     "format_version_ignored": r"the driver must stop and name what is gone",
     "lost_log_ignored": r"the driver must stop and name what is gone",

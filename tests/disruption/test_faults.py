@@ -128,6 +128,27 @@ def test_a_transaction_comes_late(tmp_path: Path, seed: int, mutant: str) -> Non
         assert second.pid() is not None, "the second must go on"
 
 
+@with_mutant("fence_in_redis_only")
+def test_redis_is_emptied_under_a_paused_driver(tmp_path: Path, seed: int, mutant: str) -> None:
+    """D4, D5: it wakes up beside a newer one, which alone goes on, whatever Redis has lost."""
+    with (
+        broken(tmp_path, seed, mutant, redis_goes_back=True, errors=(INTERRUPTED,)) as here,
+        second_driver(here.rig) as second,
+    ):
+        rig, first = here.rig, here.rig.part("panes")
+        stop_between_shards(here)
+        here.wipe()
+        second.start()
+        await_batches(rig, "panes2", 2)
+        bites(first.pid(), "the first one, stopped")
+        first.send(signal.SIGCONT)
+        rig.wait_until(
+            lambda: first.pid() is None or second.pid() is None, "one driver left", PATIENCE_S
+        )
+        assert second.pid() is not None, "the newer driver must go on, and the older one end"
+        await_fenced(rig, "panes")
+
+
 @with_mutant("fenced_goes_on")
 def test_two_drivers_start_at_once(tmp_path: Path, seed: int, mutant: str) -> None:
     """D4: one of the two ends, FENCED; the other counts."""
