@@ -144,7 +144,7 @@ def assert_mended(commands: Commands) -> None:
 
 @pytest.mark.timeout(900)
 def test_no_end_changes_a_number(commands: Commands) -> None:
-    """Ctrl-C and kill -9 of all, each under load: `up` goes on, equal to the recount."""
+    """Ctrl-C, kill -9 of all and `down`, each under load: `up` goes on, equal to the recount."""
     with foreground(commands) as up:
         client = TestStack(commands.home.folder, commands.home.port_base)
         load = begin(client, seed=1)
@@ -154,10 +154,11 @@ def test_no_end_changes_a_number(commands: Commands) -> None:
             assert running(commands) == []
             assert commands.run("up", "--detach").returncode == 0
             await_load(client, load, load.acknowledged + 500)
-            kill_all(commands)
-            again = commands.run("up", "--detach")
-            assert again.returncode == 0, again.stderr
-            await_load(client, load, load.acknowledged + 500)
+            for end in (kill_all, stop_all):
+                end(commands)
+                again = commands.run("up", "--detach")
+                assert again.returncode == 0, again.stderr
+                await_load(client, load, load.acknowledged + 500)
     assert commands.run("status").stdout.count("  yes  ") == len(CORE)
     assert_equal_to_recount(client, load)
     client.close()
