@@ -139,7 +139,8 @@ def dispositions(
 
     A record is a duplicate if an earlier one in its partition with the same tenant, source
     and id, itself duplicate or not, was received within the horizon. An event that counts
-    has its time in `_time_ms`.
+    has its time in `_time_ms`, when it was received in `_received_ms`, and partition and offset
+    in `_place`.
     """
     seen: dict[tuple[int, str, str, str], int] = {}
     for record in records:
@@ -184,7 +185,8 @@ def _disposition(
     seen[identity] = record.received_ms
     if before is not None and record.received_ms - before <= horizon_ms:
         return "duplicate"
-    event["_time_ms"] = epoch_ms(event["time"])
+    event["_time_ms"], event["_received_ms"] = epoch_ms(event["time"]), record.received_ms
+    event["_place"] = record.partition, record.offset
     if record.received_ms - event["_time_ms"] > BEYOND_MS:
         return "beyond_horizon"
     return "counted"

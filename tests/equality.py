@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from account import Account, account_for, read_log
-from load import GROUPS, TYPE, Load
+from load import GROUPS, ODD, TYPE, Load
 from recount import Api, MetricSpec, compare, compare_ledger, panes_of
 from weir_local.testing import TestStack
 
@@ -15,7 +15,7 @@ SPEC = MetricSpec("load", TYPE, ("group",), value=lambda event: float(event["dat
 DEFINITION = f"""
 kind: metric
 name: load
-events: {{type: {TYPE}}}
+events: {{type: [{TYPE}, {ODD}]}}
 value: data.n
 by: [data.group]
 aggregates: [count, sum, min, max, avg, stddev, last]

@@ -1,7 +1,8 @@
 """A bounded load on the public API, and what was answered to every event of it.
 
 Event n has id `<seed>-n` and value n, so that count, sum, min and max of any subset
-are known and a wrong event names itself.
+are known and a wrong event names itself. If asked to, each batch has others besides: items that
+ingest stores as refused, and events that count and are in no pane of the load's metric.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ import weblog
 from weir.clock import SystemClock
 
 TYPE = "load.tick"
+# Of what counts besides: types that the load's metric matches, and does not.
+ODD, OTHER = "load.odd", "load.other"
+# Older than any metric keeps, and not yet too old to count.
+OLD_MS = 399 * 86_400_000
 GROUPS = 7
 
 
@@ -50,6 +55,7 @@ class Load:
         acknowledged: Events that were answered 2xx.
         unknown: Events of the batch that was cut off.
         bad: Items in each batch, besides, that cannot be used.
+        odd: Events in each batch, besides, of each kind that is in no pane of the load's metric.
         sent: Events that were sent at least once.
         batches: First event, how many, and the time of all of them as written, in order.
     """
@@ -64,6 +70,7 @@ class Load:
     unknown: int = 0
     refusals: list[Refusal] = field(default_factory=list)
     bad: int = 0
+    odd: int = 0
     sent: int = 0
     batches: list[tuple[int, int, str]] = field(default_factory=list)
 
@@ -103,28 +110,41 @@ class Load:
     def events(self, first: int) -> list[dict[str, Any]]:
         """Return the batch that begins with event `first`."""
         now = weblog.iso(SystemClock().now_ms())
-        return [
-            {
-                "specversion": "1.0",
-                "id": f"{self.seed}-{n}",
-                "source": "/load",
-                "type": TYPE,
-                "time": now,
-                "data": {"n": n, "group": f"g{n % GROUPS}"},
-            }
-            for n in range(first, first + self.batch)
-        ]
+        return [self.event(n, now) for n in range(first, first + self.batch)]
+
+    def event(self, n: int, time_text: str) -> dict[str, Any]:
+        """Return event n."""
+        return {
+            "specversion": "1.0",
+            "id": f"{self.seed}-{n}",
+            "source": "/load",
+            "type": TYPE,
+            "time": time_text,
+            "data": {"n": n, "group": f"g{n % GROUPS}"},
+        }
 
     def _bad_items(self) -> list[dict[str, Any]]:
         """Return items that are stored and quarantined: their time is none."""
-        return [
-            {**self.events(0)[0], "id": name, "time": "none"}
-            for name in self._bad_ids(self.acknowledged)
-        ]
+        return [{**self.event(0, "none"), "id": name} for name in self._bad_ids(self.acknowledged)]
 
     def _bad_ids(self, first: int) -> list[str]:
         """Return the ids of what cannot be used, of the batch that begins with event `first`."""
         return [f"{self.seed}-bad-{first}-{n}" for n in range(self.bad)]
+
+    def _odd_items(self) -> list[dict[str, Any]]:
+        """Return events that another metric would use: by their type, value or age."""
+        now_ms = SystemClock().now_ms()
+        event, old = self.event(0, weblog.iso(now_ms)), weblog.iso(now_ms - OLD_MS)
+        kinds: dict[str, dict[str, Any]] = {
+            "other": {"type": OTHER},
+            "wrong": {"type": ODD, "data": {"n": "seven", "group": "g0"}},
+            "old": {"type": ODD, "time": old},
+        }
+        return [
+            {**event, "id": f"{self.seed}-{kind}-{self.acknowledged}-{n}", **what}
+            for kind, what in kinds.items()
+            for n in range(self.odd)
+        ]
 
     def refused(self) -> list[str]:
         """Return the ids of all items that cannot be used and were answered 2xx."""
@@ -141,7 +161,7 @@ class Load:
             batch = self.events(self.acknowledged)
             self.batches.append((self.acknowledged, len(batch), batch[0]["time"]))
             self.sent = max(self.sent, self.acknowledged + len(batch))
-            if self._until_stored(batch + self._bad_items()):
+            if self._until_stored(batch + self._bad_items() + self._odd_items()):
                 self.acknowledged += len(batch)
             else:
                 self.unknown += len(batch)

@@ -21,7 +21,7 @@ RESENT = 500
 # What counts again, and what it counts: no bug of Weir's can be in both.
 OWN_CODE = (
     *("account.py", "recount.py", "recount_sketches.py", "weblog.py"),
-    "disruption/mixed_recount.py",
+    *("disruption/mixed_recount.py", "disruption/uses.py"),
 )
 
 DEFINITIONS = {

@@ -17,9 +17,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from account import Account, LogRecord, account_for, epoch_ms, read_log
-from disruption.judge import Watch, age_untold, refused, stored, uncounted, unlisted
+from disruption.judge import Watch, age_untold, copied, refused, stored, uncounted, unlisted
+from disruption.mixed_recount import compare_uses
 from disruption.rig import PACE, Rig, promised_s
 from disruption.sketched import assert_sketches
+from disruption.uses import METRIC, unseen, use_of, uses_of
 from equality import AGGREGATES, PANE_MS, SPEC, is_filled
 from load import GROUPS, TYPE, Load
 from recount import Api, compare, compare_ledger, pane_query, panes_of
@@ -149,9 +151,29 @@ def assert_holds(
     result = compare(api, panes_of(events, SPEC, PANE_MS), SPEC, AGGREGATES, PANE_MS)
     assert result.mismatches == [], f"panes must equal the recount: {result.mismatches[:3]}"
     assert result.points >= GROUPS
+    assert_uses(rig, api, account.counted, is_odd=load.odd > 0)
     if sketched:
         assert_sketches(rig, api, events)
     assert_read(rig, reader, errors=errors, before=before)
+
+
+def assert_uses(rig: Rig, api: Api, events: list[dict[str, Any]], *, is_odd: bool) -> None:
+    """Assert I4 of the load's metric: what its version did with every event, and the copies.
+
+    Args:
+        rig: The stack.
+        api: Its API.
+        events: All that count.
+        is_odd: Whether some were sent that are in no pane of the metric, for each reason.
+    """
+    uses = uses_of(events)
+    assert not (is_odd and unseen(uses)), f"of no event became: {unseen(uses)}"
+    found = compare_uses(api, METRIC, uses)
+    assert found.mismatches == [], f"ledger and log must agree: {found.mismatches[:3]}"
+    vid = api.call("GET", f"/definitions/metric/{METRIC}")["vid"]
+    places = [event["_place"] for event in events if use_of(event) == "value_quarantined"]
+    wrong = copied(places, read_log(rig.kafka_bootstrap, "weir.quarantine"), vid)
+    assert not wrong, f"quarantine and log must agree: {wrong[:3]}"
 
 
 def assert_read(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from account import LogRecord
 
 PaneKey = tuple[str, int]
+Place = tuple[int, int]
 
 # Within this long a stall must be told (I10).
 TOLD_MS = 10_000
@@ -116,6 +117,32 @@ def refused(
     wrong += [f"refused item {one} is in the log as an event" for one in sorted(as_event)]
     wrong += [f"refused item {one} counts" for one in counted if one.startswith(prefix)]
     return wrong
+
+
+def copied(wrong: Collection[Place], copies: Iterable[LogRecord], vid: int) -> list[str]:
+    """Judge the copies of events whose value a version could not use: of each, and of no other.
+
+    Args:
+        wrong: By partition and offset, the events that it could not use.
+        copies: The quarantine; one that came again has the same origin.
+        vid: The version.
+    """
+    left_out: dict[Place, int] = {}
+    for copy in copies:
+        if copy.headers.get("weir-version") == str(vid).encode():
+            *_, partition, offset = bytes(copy.headers["weir-origin"]).decode().split("/")
+            more = int(copy.headers.get("weir-left-out") or 0)
+            left_out[int(partition), int(offset)] = more
+    missing = sorted(set(wrong) - left_out.keys())
+    found = [
+        f"event {place} could be used, and is quarantined"
+        for place in sorted(left_out.keys() - set(wrong))
+    ]
+    if len(missing) > sum(left_out.values()):
+        found.append(
+            f"{len(missing)} whose value cannot be used have no copy, such as {missing[0]}"
+        )
+    return found
 
 
 def unlisted(

@@ -217,7 +217,7 @@ def scene(
         rig.start()
         begin(rig, seed)
         running = kind(rig.ingest_url, rig.key, str(seed))
-        for name, value in {"batch": 50, "bad": 1, **(load or {})}.items():
+        for name, value in {"batch": 50, "bad": 1, "odd": 1, **(load or {})}.items():
             setattr(running, name, value)
         with running:
             here = Scene(rig, running, receiver, impact_s=IMPACT_S if lasting else 0.0)

@@ -7,9 +7,20 @@ from typing import Any
 
 import pytest
 from account import LogRecord
-from disruption.judge import TOLD_MS, Watch, age_untold, refused, stored, uncounted, unlisted
+from disruption.judge import (
+    TOLD_MS,
+    Watch,
+    age_untold,
+    copied,
+    refused,
+    stored,
+    uncounted,
+    unlisted,
+)
+from disruption.mixed_recount import USES, compare_uses
+from disruption.uses import KEEP_MS, unseen, uses_of
 from equality import AGGREGATES, PANE_MS, SPEC
-from load import GROUPS, TYPE, Load
+from load import GROUPS, ODD, OLD_MS, OTHER, TYPE, Load
 from recount import Api, compare, panes_of
 
 NOW_MS = 1_800_000_000_000
@@ -69,6 +80,92 @@ class TestRefused:
         load = Load("http://nowhere", "key", "7", batch=2, bad=2, acknowledged=4)
         load.batches = [(0, 2, ""), (2, 2, ""), (4, 2, "")]
         assert load.refused() == ["7-bad-0-0", "7-bad-0-1", "7-bad-2-0", "7-bad-2-1"]
+
+
+class TestCopied:
+    def copy(self, offset: int, *, vid: int = 7, left_out: int = 0) -> LogRecord:
+        """Return the copy of a record of partition 1."""
+        headers = {
+            "weir-version": str(vid).encode(),
+            "weir-origin": f"weir.events/id/1/{offset}".encode(),
+            **({"weir-left-out": str(left_out).encode()} if left_out else {}),
+        }
+        return LogRecord(0, 0, NOW_MS, headers, b"{}")
+
+    def test_one_of_each(self) -> None:
+        """A copy may come again (C5); another version's and what nobody could use are not meant."""
+        whole = LogRecord(0, 0, NOW_MS, {"weir-origin": b"weir.events/id/1/9"}, b"{")
+        copies = [self.copy(3), self.copy(4), self.copy(3), self.copy(5, vid=8), whole]
+        assert copied([(1, 3), (1, 4)], copies, 7) == []
+        assert copied([(1, 3), (1, 4), (1, 5)], [*copies[:2], self.copy(3, left_out=1)], 7) == []
+
+    def test_one_that_is_missing_and_one_too_many(self) -> None:
+        """What was not copied is missing, however many others were; what is used has no copy."""
+        assert copied([(1, 3), (1, 4)], [self.copy(3), self.copy(4, vid=8)], 7) == [
+            "1 whose value cannot be used have no copy, such as (1, 4)"
+        ]
+        assert copied([(1, 3)], [self.copy(3), self.copy(4)], 7) == [
+            "event (1, 4) could be used, and is quarantined"
+        ]
+
+
+class UsesServed(Api):
+    """Serves what a version did with the events of one minute."""
+
+    def __init__(self, **row: int | None) -> None:
+        super().__init__("http://nowhere", "key")
+        self.row = {"minute_ms": NOW_MS, "counted": 10, **row}
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:  # noqa: ARG002
+        """Answer the only question that is asked."""
+        assert path.startswith("/metrics/load/ledger")
+        return {"items": [self.row]}
+
+
+RIGHT = dict(zip(USES, (4, 3, 2, 1), strict=True))
+
+
+class TestUses:
+    def test_the_load_has_some_of_each(self) -> None:
+        """Of another type, with a value that is none, too old for the metric, and the others."""
+        load = Load("http://nowhere", "key", "7", batch=2, odd=1)
+        items = [*load.events(0), *load._odd_items()]
+        assert [item["type"] for item in items] == [TYPE, TYPE, OTHER, ODD, ODD]
+        assert len({item["id"] for item in items}) == len(items)
+        ages_ms = (0, 0, 0, 0, OLD_MS)
+        for item, age_ms in zip(items, ages_ms, strict=True):
+            item |= {"_received_ms": NOW_MS, "_time_ms": NOW_MS - age_ms}
+        uses = uses_of(items)
+        assert uses == {NOW_MS: Counter(dict(zip(USES, (2, 1, 1, 1), strict=True)))}
+        assert unseen(uses) == []
+        assert unseen(uses_of(items[:-1])) == ["pane_not_kept"]
+        assert KEEP_MS < OLD_MS
+
+    def test_equal(self) -> None:
+        """A minute that the version has not counted as it came tells nothing of other types."""
+        uses = {NOW_MS: Counter(RIGHT)}
+        for more in ({}, {"not_matched": None}):
+            assert compare_uses(UsesServed(**{**RIGHT, **more}), "load", uses).mismatches == []
+
+    @pytest.mark.parametrize("use", USES)
+    def test_one_that_is_elsewhere(self, use: str) -> None:
+        """I4: each is seen to be wrong, though together they are what was counted."""
+        other = USES[USES.index(use) - 1]
+        row = {**RIGHT, use: RIGHT[use] + 1, other: RIGHT[other] - 1}
+        found = compare_uses(UsesServed(**row), "load", {NOW_MS: Counter(RIGHT)})
+        assert len(found.mismatches) == 1
+
+    def test_what_does_not_add_up(self) -> None:
+        """I4: counted = used + not matched + value quarantined + pane not kept."""
+        found = compare_uses(UsesServed(**RIGHT, counted=11), "load", {NOW_MS: Counter(RIGHT)})
+        assert len(found.mismatches) == 1
+
+    def test_minutes_of_one_side_alone(self) -> None:
+        """What was not sent is served, or what was sent is not."""
+        served = UsesServed(**RIGHT)
+        assert len(compare_uses(served, "load", {}).mismatches) == 1
+        uses = {NOW_MS: Counter(RIGHT), NOW_MS + 60_000: Counter(used=1)}
+        assert len(compare_uses(served, "load", uses).mismatches) == 1
 
 
 class TestWatch:

@@ -169,7 +169,7 @@ def compare_served(rig: Rig, load: MixedLoad, counted: Recount) -> int:
             break
         time.sleep(1)
     assert ledger.mismatches == []
-    uses = compare_uses(api, counted.uses)
+    uses = compare_uses(api, "mixed", counted.uses)
     assert uses.mismatches == []
     panes = compare_totals(api, counted.panes, SPEC, PANE_MS)
     assert panes.mismatches == []
