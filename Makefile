@@ -67,8 +67,8 @@ test-unit: setup ## the tests of core and services that need no server, in secon
 test-disruption: setup class-archives ## break parts on purpose and compare with a recount; hours (ONLY=NAME runs some)
 	@WEIR_BEGAN_S=$(BEGAN_S) $(VENV)/python -m weir_local.checks --disruption "$(ONLY)"
 
-soak: setup ## half load, random faults, edits, restarts (MINUTES=30); fails by itself
-	@PYTHONPATH=tests:tests/shared $(VENV)/python -m disruption.soak $(or $(MINUTES),30)
+soak: setup ## load and bursts, faults, edits, restarts (MINUTES=30 RATE=500); fails by itself
+	@PYTHONPATH=tests:tests/shared $(VENV)/python -m disruption.soak $(or $(MINUTES),30) $(RATE)
 
 lint: setup ## formats, lint rules, types, spelling
 	@$(VENV)/python -m weir_local.checks --lint

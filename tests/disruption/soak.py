@@ -1,8 +1,8 @@
-"""`make soak MINUTES=n`: half load, random faults, edits and restarts; fails by itself.
+"""`make soak MINUTES=n RATE=r`: load and bursts, random faults, edits and restarts.
 
-One JSON line a minute, then one with every row of RELIABILITY 7, each with what was seen and
-whether it passes. The seed is in the first line, and `WEIR_SEED` repeats it. `WEIR_SOAK_RATE`
-is the load in events a second; `WEIR_SOAK_KEEP=1` leaves the folder for a look.
+It fails by itself: one JSON line a minute, then one with every row of RELIABILITY 7, each with
+what was seen and whether it passes. The seed is in the first line, and `WEIR_SEED` repeats it.
+`WEIR_SOAK_KEEP=1` leaves the folder for a look.
 """
 
 from __future__ import annotations
@@ -56,8 +56,12 @@ from recount import LEDGER_PAGE, Api, compare_ledger
 from weir.clock import SystemClock
 from weir_local.seeds import seed_of_run
 
-# About half of what two cores carry while they also run the brokers and this script.
-RATE = int(os.environ.get("WEIR_SOAK_RATE") or 500)
+# Events a second: a fiftieth of what two cores were seen to count (23,811/s, `bench-alerts`). All
+# of the log is read again for each comparison and counted again for each edit and wipe, some
+# fifteen times in half an hour: at half load throughout that alone would take hours.
+RATE = 500
+# Half of what was measured, for a part of each ten minutes; a fault meets the second half of it.
+BURST_PER_S, BURST_S, BURST_EVERY_S = 11_900, 20.0, 600.0
 EVERY_S = 0.1
 EDIT_EVERY_S, RESTART_EVERY_S = 180.0, 600.0
 CALM_S = (20.0, 45.0)
@@ -78,7 +82,7 @@ class Soak:
         self.here, self.minutes = here, minutes
         self.chance = random.Random(seed)  # noqa: S311
         self.spans = Spans()
-        self.seen = Seen(minutes, PACE)
+        self.seen = Seen(minutes, promised_s(1.0))
         self.faults: Counter[str] = Counter()
         self.edits = self.restarts = self.comparisons = 0
         self._version = 1
@@ -109,6 +113,7 @@ class Soak:
             (self.chance.uniform(*CALM_S), self.fault, lambda: self.chance.uniform(*CALM_S)),
             (EDIT_EVERY_S, self.edit, lambda: EDIT_EVERY_S),
             (RESTART_EVERY_S, self.restart, lambda: RESTART_EVERY_S),
+            (BURST_EVERY_S / 2, self.burst, lambda: BURST_EVERY_S),
         ]
         while (now_s := time.monotonic() - began_s) < self.minutes * 60:
             for n, (at_s, act, wait_s) in enumerate(due):
@@ -169,6 +174,27 @@ class Soak:
         self.spans.begin("edit")
         self._version = define(self.here, self._version + 1)
         self.spans.end(30.0)
+
+    def burst(self) -> None:
+        """Send at half of what two cores carry: the numbers stay fresh, and then a fault meets it.
+
+        Not all that is asked for is sent where the sender has no core to itself; what is, is told.
+        """
+        load, seen = self.here.load, self.seen
+        assert isinstance(load, SoakLoad)
+        self.spans.begin("burst")
+        began_s, before = time.monotonic(), load.acknowledged
+        load.burst(BURST_S, max(load.batch, round(BURST_PER_S * EVERY_S)))
+        time.sleep(BURST_S / 2)
+        at_s = time.monotonic()
+        seen.burst_per_s.append(round((load.acknowledged - before) / (at_s - began_s)))
+        try:
+            await_new_result(self.here.rig)
+        except TimeoutError as error:
+            seen.wrong.append(f"in a burst: {error}")
+        seen.burst_fresh_s.append(round(time.monotonic() - at_s, 2))
+        self.spans.end()
+        self.fault()
 
     def compare(self) -> None:
         """Hold what is served against the recount; the load waits meanwhile."""
@@ -240,6 +266,7 @@ class Soak:
                 "in_log": seen.in_log,
             },
             "faults": dict(self.faults),
+            "bursts_per_s": seen.burst_per_s,
             "edits": self.edits,
             "restarts": self.restarts,
             "comparisons": self.comparisons,
@@ -380,19 +407,33 @@ def say(line: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+def options(arguments: list[str]) -> tuple[float, int]:
+    """Return minutes and events a second, the usual ones where none are named.
+
+    Raises:
+        SystemExit: If that is no load.
+    """
+    minutes, rate, *_ = [*arguments, *("10", str(RATE))[len(arguments) :]]
+    least = round(1 / EVERY_S)
+    if not rate.isdigit() or int(rate) < least:
+        msg = f'the rate must be {least} or more events a second, got "{rate}"; say RATE={RATE}'
+        raise SystemExit(msg)
+    return float(minutes), int(rate)
+
+
 def main(arguments: list[str]) -> int:
-    """Soak for so many minutes; return 1 if a row of the summary does not pass."""
-    minutes = float(arguments[0]) if arguments else 10.0
+    """Soak for so many minutes, at so many events a second; return 1 if a row does not pass."""
+    minutes, rate = options(arguments)
     seed = seed_of_run()
     folder = Path(tempfile.mkdtemp(prefix="weir-soak-"))
-    say({"seed": seed, "minutes": minutes, "events_per_s": RATE, "folder": str(folder)})
+    say({"seed": seed, "minutes": minutes, "events_per_s": rate, "folder": str(folder)})
     links = ("panes-redis", "ingest-kafka")
     with scene(
         folder,
         seed,
         links=links,
         settings={"panes": {"WEIR_ANALYTICS_HORIZON_MS": str(HORIZON_MS)}},
-        load={"batch": int(RATE * EVERY_S)},
+        load={"batch": round(rate * EVERY_S)},
         kind=SoakLoad,
         lasting=False,
     ) as here:
@@ -406,7 +447,8 @@ def main(arguments: list[str]) -> int:
     if passes(found) and not os.environ.get("WEIR_SOAK_KEEP"):
         shutil.rmtree(folder, ignore_errors=True)
         return 0
-    sys.stdout.write(f"to repeat it: WEIR_SEED={seed} make soak MINUTES={minutes:g}; {folder}\n")
+    again = f"WEIR_SEED={seed} make soak MINUTES={minutes:g} RATE={rate}"
+    sys.stdout.write(f"to repeat it: {again}; {folder}\n")
     return 0 if passes(found) else 1
 
 

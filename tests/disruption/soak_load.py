@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
+import weblog
 from disruption.rig import PACE
 from disruption.scene import Scene
 from load import TYPE, Load
 from recount import MetricSpec
+from weir.clock import SystemClock
 
 CELLS = 40
 PANE_MS = 1_000
@@ -32,20 +35,31 @@ max_series: 100
 
 
 class SoakLoad(Load):
-    """A load that also counts its items, those that cannot be used among them.
+    """A load that also counts its items, those that cannot be used among them, and has bursts.
 
     Attributes:
         items, accepted, resent: Items sent at least once, answered 2xx, sent once more.
     """
 
     items = accepted = resent = 0
+    _larger: tuple[float, int] = (0.0, 0)
+
+    def burst(self, seconds: float, batch: int) -> None:
+        """Send batches of another size for so long."""
+        self._larger = time.monotonic() + seconds, batch
 
     def events(self, first: int) -> list[dict[str, Any]]:
-        """Return the batch that begins with event `first`; each has a cell besides."""
-        batch = super().events(first)
-        for event in batch:
-            event["data"]["cell"] = f"c{event['data']['n'] % CELLS}"
-        return batch
+        """Return the batch that begins with event `first`."""
+        until_s, larger = self._larger
+        count = larger if time.monotonic() < until_s else self.batch
+        now = weblog.iso(SystemClock().now_ms())
+        return [self.event(n, now) for n in range(first, first + count)]
+
+    def event(self, n: int, time_text: str) -> dict[str, Any]:
+        """Return event n; it has a cell besides."""
+        event = super().event(n, time_text)
+        event["data"]["cell"] = f"c{n % CELLS}"
+        return event
 
     def _until_stored(self, batch: list[dict[str, Any]]) -> bool:
         self.items += len(batch)

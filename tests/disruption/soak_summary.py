@@ -14,6 +14,8 @@ from recount import DISPOSITIONS
 # acknowledgement; a soak judges it only while nothing is broken.
 FRESH_P50_S, FRESH_P99_S = 0.8, 1.5
 FRAME_GAP_S = 10.0
+# D20: what comes in a burst is counted within so long.
+BURST_FRESH_S = 10.0
 PANES = 10_000
 # A run this long has that many panes; a shorter one is only a try.
 PANES_AFTER_MIN = 5.0
@@ -52,7 +54,7 @@ class Seen:
 
     Attributes:
         minutes: How long it ran.
-        pace: How much longer everything may take on a busy machine.
+        pace: How much longer what is promised may take, on a machine that others use.
         sent: Items that were sent at least once, those that cannot be used among them.
         accepted: Items that were answered 2xx.
         refused: Requests that were answered anything else.
@@ -66,6 +68,8 @@ class Seen:
         wrong: What readers saw meanwhile that must not be.
         fresh_s: Ages from an acknowledgement to the revision that has it, while all was well.
         frame_s: The same to a frame of the live socket.
+        burst_per_s, burst_fresh_s: Of each burst, what was taken in a second, and how long its
+            last event took to be counted.
         frame_gap_s: Longest time without a frame while the dashboard served.
         batch_ms: Times of the batches.
         verdicts: Verdicts by name, of all starts and of all that ended a life.
@@ -95,6 +99,8 @@ class Seen:
     wrong: list[str] = field(default_factory=list)
     fresh_s: list[float] = field(default_factory=list)
     frame_s: list[float] = field(default_factory=list)
+    burst_per_s: list[int] = field(default_factory=list)
+    burst_fresh_s: list[float] = field(default_factory=list)
     frame_gap_s: float = 0.0
     batch_ms: list[float] = field(default_factory=list)
     verdicts: dict[str, int] = field(default_factory=dict)
@@ -182,8 +188,13 @@ def _panes(seen: Seen) -> Row:
 
 
 def _freshness(seen: Seen) -> Row:
-    value: dict[str, Any] = {"frame_gap_s": round(seen.frame_gap_s, 2)}
+    value: dict[str, Any] = {
+        "frame_gap_s": round(seen.frame_gap_s, 2),
+        "bursts_per_s": seen.burst_per_s,
+        "bursts_fresh_s": seen.burst_fresh_s,
+    }
     is_right = seen.frame_gap_s < FRAME_GAP_S * seen.pace
+    is_right &= all(one < BURST_FRESH_S * seen.pace for one in seen.burst_fresh_s)
     for name, ages in (("revision", seen.fresh_s), ("frame", seen.frame_s)):
         p50, p99 = quantile(ages, 0.5), quantile(ages, 0.99)
         value |= {

@@ -1,0 +1,44 @@
+"""What a soak is told, and what it sends: by the second, and in a burst."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from disruption.soak import BURST_PER_S, RATE, options
+from disruption.soak_load import CELLS, SoakLoad
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [([], (10.0, RATE)), (["30"], (30.0, RATE)), (["0.5", "2000"], (0.5, 2000))],
+)
+def test_minutes_and_rate(arguments: list[str], found: tuple[float, int]) -> None:
+    """What is not named is as usual."""
+    assert options(arguments) == found
+
+
+@pytest.mark.parametrize("rate", ["9", "0", "-500", "many"])
+def test_a_rate_that_is_none(rate: str) -> None:
+    """A load below a batch of one event is refused, in words."""
+    with pytest.raises(SystemExit, match=f'must be 10 or more events a second, got "{rate}"'):
+        options(["30", rate])
+
+
+def test_a_burst_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches are larger until its end, and their numbers go on; each event has its cell."""
+    now_s = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
+    load = SoakLoad("http://nowhere", "key", "7", batch=RATE // 10)
+    sizes, first = [], 0
+    for at_s in (100.0, 101.0, 120.9, 121.0):
+        now_s[0] = at_s
+        batch = load.events(first)
+        assert [event["data"]["n"] for event in batch] == list(range(first, first + len(batch)))
+        assert batch[-1]["data"]["cell"] == f"c{batch[-1]['data']['n'] % CELLS}"
+        first += len(batch)
+        sizes.append(len(batch))
+        if at_s == 100.0:
+            now_s[0] = 101.0
+            load.burst(20.0, BURST_PER_S // 10)
+    assert sizes == [50, 1_190, 1_190, 50]
