@@ -282,6 +282,7 @@ def run(quiet: Quiet, options: argparse.Namespace, *, beside: bool) -> tuple[dic
         if noisy is not None:
             noisy.load.join()
             found |= noisy.told()
+            noisy.api.close()
         served = quiet.served(stack)
     counted = {key: (p[0], p[-1]) for key, p in served.items() if key[0] in ("count", "sum")}
     if wrong := differences(counted, quiet.sent()):

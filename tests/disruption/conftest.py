@@ -11,7 +11,10 @@ from weir_local.seeds import repetition, seed_of_run
 
 SEED = seed_of_run()
 # What else a run can be told.
-KNOBS = ("WEIR_PACE", "WEIR_KILLS", "WEIR_STARTS", "WEIR_EVENTS", "WEIR_OLD_S", "WEIR_AWAY_S")
+KNOBS = (
+    *("WEIR_PACE", "WEIR_KILLS", "WEIR_STARTS", "WEIR_EVENTS", "WEIR_OLD_S", "WEIR_AWAY_S"),
+    "WEIR_SERIES",
+)
 
 
 @pytest.hookimpl(wrapper=True)

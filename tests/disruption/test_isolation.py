@@ -1,24 +1,38 @@
-"""I8: what a tenant sees is the same with and without another's bad input; two runs compared."""
+"""I8: what a tenant sees is the same with and without another; two runs compared.
+
+The other sends what cannot be used, or a million series at its budget (`bench/tenants.py`; with
+`WEIR_SERIES=50000` for a try, in as many seconds fewer).
+"""
 
 from __future__ import annotations
 
+import argparse
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tenants
 from disruption.faults import bites
 from disruption.mixed import LATEST_MS, OLD_MS, MixedLoad
 from disruption.mixed_recount import AGGREGATES, PANE_MS, SPEC
+from disruption.rig import promised_s
 from disruption.scene import PATIENCE_S, await_new_result, scene
 from disruption.tenants import define_mixed, key_for
 from recount import DISPOSITIONS, Api, ledger_rows
+from tenant_loads import GROUPS, QUIET_ASKED, Quiet, differences
 from weir.clock import SystemClock
 
 pytestmark = [pytest.mark.stack, pytest.mark.disruption, pytest.mark.timeout(1800)]
 
 LINES = 40_000
 SPAN_MS = LATEST_MS + 10 * PANE_MS
+SERIES = int(os.environ.get("WEIR_SERIES") or 1_000_000)
+FRESH_MS = promised_s(3.0) * 1000
+FLOOD = argparse.Namespace(
+    series=SERIES, kept=tenants.KEPT, seconds=120.0 * SERIES / 1_000_000, warm_s=20.0
+)
 
 
 class Junk(MixedLoad):
@@ -81,3 +95,28 @@ def run(
         for row in ledger_rows(api, at_ms - SPAN_MS):
             account.update({name: row[name] for name in DISPOSITIONS if row[name]})
         return panes, account
+
+
+@pytest.mark.alone
+def test_a_million_series_of_another_change_nothing() -> None:
+    """They come within two minutes, counted by a metric that takes all that a tenant may.
+
+    Each pane of the one is that of its run alone, and fresh; the other is told that it is capped,
+    and of a definition a day longer that it is too much.
+    """
+    quiet = Quiet(SystemClock().now_ms(), FLOOD.warm_s + FLOOD.seconds)
+    _, alone = tenants.run(quiet, FLOOD, beside=False)
+    found, beside = tenants.run(quiet, FLOOD, beside=True)
+
+    bites(found["accepted"] == SERIES, "a series for each event of the other")
+    assert len(alone) >= len(QUIET_ASKED) * GROUPS
+    assert differences(alone, beside) == []
+    assert found["fresh_ms"]["p99"] < FRESH_MS, f"numbers must stay fresh: {found['fresh_ms']}"
+    assert found["told"] == (
+        "more series than the metric keeps; those without a row of their own are "
+        'in "other" and not known one by one'
+    )
+    assert found["told_of_a_larger_definition"].startswith(
+        "required at most 549755813888 bytes of panes, what is left of 549755813888; got "
+    )
+    assert "lower max_series (1000)" in found["told_of_a_larger_definition"]
