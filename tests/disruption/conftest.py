@@ -13,7 +13,7 @@ SEED = seed_of_run()
 # What else a run can be told.
 KNOBS = (
     *("WEIR_PACE", "WEIR_KILLS", "WEIR_STARTS", "WEIR_EVENTS", "WEIR_OLD_S", "WEIR_AWAY_S"),
-    "WEIR_SERIES",
+    *("WEIR_SERIES", "WEIR_SILENCE_S"),
 )
 
 

@@ -26,6 +26,7 @@ RED = {
     "adds_without_mark": _COUNTS,
     "another_log_read_on": r"the driver must stop and name what is gone",
     "alerts_by_the_wall_clock": r"no alert may change with the clock of alerts",
+    "answer_waits_for_tail": r"events must be answered while Redis is silent",
     "batch_error_swallowed": rf"could not see a new result|{_COUNTS}",
     "call_without_timeout": r"could not see a new result",
     "dedup_without_tenant": r"the ledger of .* must equal the recount",
@@ -43,6 +44,7 @@ RED = {
     "older_mark_accepted": rf"could not see a new result|{_COUNTS}",
     "sent_again_unread": _COUNTS,
     "skips_known_batches": _COUNTS,
+    "tail_without_timeout": r"a new heartbeat and live tail of ingest",
 }
 
 

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+import redis
+from disruption.alarm import beats_of
 from disruption.faults import RED_S, bites, broken, needs, root, with_mutant
 from disruption.network import await_sockets, ip_tool, iptables, losing, own_network, sockets
 from disruption.proxy import Conditions
-from disruption.rig import INTERRUPTED
+from disruption.rig import INTERRUPTED, PACE, Rig
 from disruption.scene import PATIENCE_S, Scene, await_new_result
+from load import Load
+from weir import names
 from weir.clock import SystemClock
 
 pytestmark = [pytest.mark.stack, pytest.mark.disruption, pytest.mark.timeout(3600)]
 
 # RELIABILITY 3: longer than any call of Weir waits; a mutant has shown itself long before.
-SILENCE_S = 90.0
+SILENCE_S = float(os.environ.get("WEIR_SILENCE_S") or 90)
 OF_A_MUTANT_S = 12.0
 # `spark.python.worker.idleTimeoutSeconds` of the engine's session.
 KILLED_AFTER_S = 60.0
+# Events have an answer by then, while Redis is silent.
+ANSWERED_S = 5.0 * PACE
 LINKS = (
     *("panes-redis", "dashboard-redis", "alerts-redis"),
     *("ingest-kafka", "panes-kafka", "dashboard-kafka", "alerts-kafka"),
@@ -57,14 +67,81 @@ def test_a_link_swallows_what_is_sent(tmp_path: Path, seed: int, mutant: str) ->
         await_sockets(rig, before)
 
 
-def swallow(here: Scene, name: str, ways: frozenset[str], silence_s: float) -> None:
-    """Have a link lose all that is sent for some time; assert that something was."""
+@pytest.mark.parametrize(
+    "mutant",
+    ["", "tail_without_timeout", "answer_waits_for_tail"],
+    ids=["weir", "tail_without_timeout", "answer_waits_for_tail"],
+)
+def test_redis_is_silent_to_ingest(tmp_path: Path, seed: int, mutant: str) -> None:
+    """D17: events do not wait for the live tail, which comes back as the heartbeat does."""
+    told: dict[str, Any] = {"part": "ingest", "links": ("ingest-redis",), "errors": (INTERRUPTED,)}
+    with broken(tmp_path, seed, mutant, **told) as here:
+        here.more(200)
+        await_told_again(here, RED_S)
+        silence_s = PACE * OF_A_MUTANT_S if mutant else SILENCE_S
+        for ways in ({"down"}, {"up", "down"}, {"up"}):
+            here.rig.links["ingest-redis"].reset()  # what is lost is of a connection that lives
+            answers = Answers(here.load)
+            swallow(here, "ingest-redis", frozenset(ways), silence_s, answers.look)
+            waited = f"events must be answered while Redis is silent, waited {answers.longest_s} s"
+            assert answers.longest_s < ANSWERED_S, waited
+            await_told_again(here, RED_S)
+
+
+@dataclass
+class Answers:
+    """How long events had to wait for an answer at most, seen from look to look."""
+
+    load: Load
+    longest_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._stored, self._at_s = self.load.acknowledged, SystemClock().monotonic_s()
+
+    def look(self) -> None:
+        """Note how long nothing has been acknowledged."""
+        now_s = SystemClock().monotonic_s()
+        self.longest_s = max(self.longest_s, now_s - self._at_s)
+        if self.load.acknowledged > self._stored:
+            self._stored, self._at_s = self.load.acknowledged, now_s
+
+
+def await_told_again(here: Scene, timeout_s: float) -> None:
+    """Return once what is received is counted, and ingest tells Redis of itself and of events."""
+    now_ms = SystemClock().now_ms()
+    await_new_result(here.rig, timeout_s)
+    here.rig.wait_until(
+        lambda: has_told(here.rig, now_ms), "a new heartbeat and live tail of ingest", timeout_s
+    )
+
+
+def has_told(rig: Rig, since_ms: int) -> bool:
+    """Return whether ingest has written its heartbeat and the live tail since a moment."""
+    client: Any = redis.Redis.from_url(rig.redis_url, decode_responses=True)
+    newest = [client.xrevrange(key, count=1) for key in client.keys(names.tail_key("*"))]
+    client.close()
+    shown_ms = [int(name.partition("-")[0]) for entries in newest for name, _fields in entries]
+    beats_ms = [beat["at_ms"] for beat in beats_of(rig, "ingest")]
+    return max(shown_ms, default=0) > since_ms and max(beats_ms, default=0) > since_ms
+
+
+def swallow(
+    here: Scene,
+    name: str,
+    ways: frozenset[str],
+    silence_s: float,
+    look: Callable[[], object] = lambda: None,
+) -> None:
+    """Have a link lose all that is sent for some time, looking; assert that something was."""
     link, clock = here.rig.links[name], SystemClock()
     lost, until_s = link.swallowed, clock.monotonic_s() + silence_s
+
+    def is_over() -> bool:
+        look()
+        return clock.monotonic_s() > until_s
+
     link.now = Conditions(swallowed=ways)
-    here.rig.wait_until(
-        lambda: clock.monotonic_s() > until_s, f"the end of the silence of {name}", 2 * silence_s
-    )
+    here.rig.wait_until(is_over, f"the end of the silence of {name}", 2 * silence_s)
     link.heal()
     bites(link.swallowed > lost, f"bytes lost on {name}")
 
