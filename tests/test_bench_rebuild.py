@@ -93,7 +93,8 @@ class TestMeasured:
             found = took(10)
 
         assert found.events == 10
-        assert 3 * BUSY_S <= found.cpu_s < 4 * BUSY_S
+        # The system tells hundredths of a second, of each process cut off.
+        assert 3 * BUSY_S - 0.1 <= found.cpu_s < 4 * BUSY_S
 
     def test_what_is_counted_while_it_is_written_is_no_pace(
         self, monkeypatch: pytest.MonkeyPatch
