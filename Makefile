@@ -98,7 +98,7 @@ bench-growth: setup ## cost of an event with more events, series, definitions; 9
 	@$(VENV)/python bench/growth.py
 
 bench-arrow: setup ## what events cost that are parsed and counted in Arrow, beside Spark's reader
-	@$(VENV)/python bench/arrow_floor.py
+	@$(VENV)/python bench/arrow.py
 
 bench-cpu: setup ## where the engine's CPU goes, by phase
 	@$(VENV)/python bench/cpu.py

@@ -185,7 +185,7 @@ def main() -> None:
         "rounds": found,
         "over_floor": {name: ratio(found, name, "floor") for name in found if name != "floor"},
     }
-    path = harness.write("arrow_floor", settings=vars(options), figures=figures)
+    path = harness.write("arrow", settings=vars(options), figures=figures)
     sys.stdout.write(path.read_text())
 
 
