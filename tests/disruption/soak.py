@@ -27,7 +27,16 @@ from disruption.mixed_recount import Totals, compare_totals
 from disruption.proxy import Conditions
 from disruption.rig import PACE, SERVICES, promised_s
 from disruption.scene import Scene, await_new_result, scene
-from disruption.soak_load import FULL_MIN, HORIZON_MS, KEEP_MS, PANE_MS, SPEC, SoakLoad, define
+from disruption.soak_load import (
+    FULL_MIN,
+    HORIZON_MS,
+    KEEP_MS,
+    MOST_OF_A_BATCH,
+    PANE_MS,
+    SPEC,
+    SoakLoad,
+    define,
+)
 from disruption.soak_summary import (
     Row,
     Seen,
@@ -184,7 +193,7 @@ class Soak:
         assert isinstance(load, SoakLoad)
         self.spans.begin("burst")
         began_s, before = time.monotonic(), load.acknowledged
-        load.burst(BURST_S, max(load.batch, round(BURST_PER_S * EVERY_S)))
+        load.burst(BURST_S, max(round(load.batch / EVERY_S), BURST_PER_S))
         time.sleep(BURST_S / 2)
         at_s = time.monotonic()
         seen.burst_per_s.append(round((load.acknowledged - before) / (at_s - began_s)))
@@ -414,9 +423,9 @@ def options(arguments: list[str]) -> tuple[float, int]:
         SystemExit: If that is no load.
     """
     minutes, rate, *_ = [*arguments, *("10", str(RATE))[len(arguments) :]]
-    least = round(1 / EVERY_S)
-    if not rate.isdigit() or int(rate) < least:
-        msg = f'the rate must be {least} or more events a second, got "{rate}"; say RATE={RATE}'
+    least, most = round(1 / EVERY_S), round(MOST_OF_A_BATCH / EVERY_S)
+    if not rate.isdigit() or not least <= int(rate) <= most:
+        msg = f'the rate must be {least} to {most} events a second, got "{rate}"; say RATE={RATE}'
         raise SystemExit(msg)
     return float(minutes), int(rate)
 

@@ -13,6 +13,8 @@ from recount import MetricSpec
 from weir.clock import SystemClock
 
 CELLS = 40
+# Ingest takes 1,000 events in a batch; a few that cannot be used come with each.
+MOST_OF_A_BATCH = 900
 PANE_MS = 1_000
 KEEP_MS = 6 * 3_600_000
 # Redis keeps a pane for a day beyond its `keep`.
@@ -42,16 +44,23 @@ class SoakLoad(Load):
     """
 
     items = accepted = resent = 0
-    _larger: tuple[float, int] = (0.0, 0)
+    # Until when, and what is sent then: the size of a batch, and how often.
+    _burst: tuple[float, int, float] = (0.0, 0, 0.0)
+    _usual_s: float | None = None
 
-    def burst(self, seconds: float, batch: int) -> None:
-        """Send batches of another size for so long."""
-        self._larger = time.monotonic() + seconds, batch
+    def burst(self, seconds: float, per_s: int) -> None:
+        """Send so many events a second for so long, in batches that ingest takes."""
+        batch = min(MOST_OF_A_BATCH, per_s)
+        self._burst = time.monotonic() + seconds, batch, batch / per_s
 
     def events(self, first: int) -> list[dict[str, Any]]:
         """Return the batch that begins with event `first`."""
-        until_s, larger = self._larger
-        count = larger if time.monotonic() < until_s else self.batch
+        until_s, count, every_s = self._burst
+        if self._usual_s is None:
+            self._usual_s = self.every_s
+        if time.monotonic() >= until_s:
+            count, every_s = self.batch, self._usual_s
+        self.every_s = every_s
         now = weblog.iso(SystemClock().now_ms())
         return [self.event(n, now) for n in range(first, first + count)]
 

@@ -7,6 +7,7 @@ import time
 import pytest
 from disruption.soak import BURST_PER_S, RATE, options
 from disruption.soak_load import CELLS, SoakLoad
+from weir_ingest.settings import Settings
 
 
 @pytest.mark.parametrize(
@@ -18,19 +19,22 @@ def test_minutes_and_rate(arguments: list[str], found: tuple[float, int]) -> Non
     assert options(arguments) == found
 
 
-@pytest.mark.parametrize("rate", ["9", "0", "-500", "many"])
+@pytest.mark.parametrize("rate", ["9", "0", "-500", "many", "9001"])
 def test_a_rate_that_is_none(rate: str) -> None:
-    """A load below a batch of one event is refused, in words."""
-    with pytest.raises(SystemExit, match=f'must be 10 or more events a second, got "{rate}"'):
+    """A load below a batch of one event, or beyond what ingest takes, is refused, in words."""
+    with pytest.raises(SystemExit, match=f'must be 10 to 9000 events a second, got "{rate}"'):
         options(["30", rate])
 
 
 def test_a_burst_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches are larger until its end, and their numbers go on; each event has its cell."""
+    """Batches are larger until its end, and their numbers go on; each event has its cell.
+
+    None is larger than ingest takes: it would be refused for ever, and nothing would follow.
+    """
     now_s = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
     load = SoakLoad("http://nowhere", "key", "7", batch=RATE // 10)
-    sizes, first = [], 0
+    sizes, rates, first = [], [], 0
     for at_s in (100.0, 101.0, 120.9, 121.0):
         now_s[0] = at_s
         batch = load.events(first)
@@ -38,7 +42,10 @@ def test_a_burst_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         assert batch[-1]["data"]["cell"] == f"c{batch[-1]['data']['n'] % CELLS}"
         first += len(batch)
         sizes.append(len(batch))
+        rates.append(round(len(batch) / load.every_s))
         if at_s == 100.0:
             now_s[0] = 101.0
-            load.burst(20.0, BURST_PER_S // 10)
-    assert sizes == [50, 1_190, 1_190, 50]
+            load.burst(20.0, BURST_PER_S)
+    assert sizes == [50, 900, 900, 50]
+    assert rates == [RATE, BURST_PER_S, BURST_PER_S, RATE]
+    assert max(sizes) + 50 < Settings.model_fields["max_batch_events"].default
