@@ -45,7 +45,7 @@ def test_the_engine_dies_at_every_point(here: Scene) -> None:
 def test_the_engine_dies_and_redis_loses_its_tail(here: Scene) -> None:
     """C10: the marks are behind the checkpoint, and what is missing is counted again."""
     with here.watched(redis_goes_back=True):
-        die_and_lose_the_tail_of_redis(here)
+        lose_the_tail_of_redis(here)
 
 
 def test_the_engine_dies_in_the_middle_of_a_lane(here: Scene) -> None:
@@ -57,20 +57,34 @@ def test_the_engine_dies_in_the_middle_of_a_lane(here: Scene) -> None:
         die_in_the_middle_of_a_rebuild(here)
 
 
-def die_and_lose_the_tail_of_redis(here: Scene) -> None:
-    """C10: the marks are behind the checkpoint; the driver levels them from the log."""
-    aof = newest_aof(here.rig.home.folder / "redis")
+def lose_the_tail_of_redis(here: Scene, action: str = "kill") -> None:
+    """C10: the marks are behind the checkpoint; the driver levels them from the log.
+
+    One that lives goes on by itself; whatever has ended is started again.
+    """
+    rig, fail = here.rig, f"C10:{action}@4"
+    aof = newest_aof(rig.home.folder / "redis")
     kept_bytes = aof.stat().st_size
-    here.crash("panes", "C10:kill@4")
-    here.rig.kill("redis")
+    rig.kill("panes")
+    rig.forget(fail)
+    rig.arm("panes", fail)
+    rig.stack.launch("panes")
+    rig.wait_until(lambda: rig.has_bitten(fail), f"panes at {fail}", PATIENCE_S)
+    if action == "kill":
+        rig.await_end("panes", PATIENCE_S)
+    rig.kill("redis")
+    before = len(rig.lines("panes", "reconciled"))
     with aof.open("r+b") as file:
         file.truncate(kept_bytes)
-    here.rig.restart("redis")
-    before = len(here.rig.lines("panes", "reconciled"))
-    here.rig.arm("panes")
-    here.rig.restart("panes")
-    verdicts = [line["verdict"] for line in here.rig.lines("panes", "reconciled")[before:]]
-    assert verdicts[0] == "behind"
+    rig.restart("redis")
+    rig.arm("panes")
+
+    def verdicts() -> list[str]:
+        rig.revive()
+        return [line["verdict"] for line in rig.lines("panes", "reconciled")[before:]]
+
+    found = rig.wait_until(verdicts, "what the driver makes of it", PATIENCE_S)
+    assert found[0] == "behind", f"marks must be behind the checkpoint, got {found}"
 
 
 def die_in_the_middle_of_a_backfill(here: Scene) -> None:
