@@ -166,13 +166,7 @@ def measure(bench: Bench, options: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     """Measure and write the result."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--events", type=int, default=1_000_000)
-    parser.add_argument("--combinations", type=int, default=200, help="of the dimensions")
-    parser.add_argument("--metrics", type=int, default=20)
-    parser.add_argument("--batch", type=int, default=200_000)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--warm", type=int, default=3, help="rounds before")
+    parser = contest.parser_of(__doc__, events=1_000_000, warm=3)
     options = parser.parse_args()
     # The workers find there what the steps are made of.
     os.environ["PYTHONPATH"] = str(Path(__file__).parent)

@@ -6,6 +6,7 @@ measured; what came out of it is checked afterwards, and ends the benchmark if i
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import statistics
@@ -192,6 +193,24 @@ def totals(client: Any, one: Wanted, vid: int | None = None) -> dict[str, float]
 def _rows(client: Any, vid: int, res_s: int) -> Iterator[rows.Row]:
     for key in client.keys(f"{names.shard_prefix(0)}p:{vid}:{res_s}:*"):
         yield from map(rows.decode, client.hgetall(key).values())
+
+
+def parser_of(about: str | None, *, events: int, warm: int) -> argparse.ArgumentParser:
+    """Return what reads the options that every contest over one topic has.
+
+    Args:
+        about: What the benchmark measures.
+        events: How many there are by default.
+        warm: How many rounds come before, by default.
+    """
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--events", type=int, default=events)
+    parser.add_argument("--combinations", type=int, default=200, help="of the dimensions")
+    parser.add_argument("--metrics", type=int, default=20)
+    parser.add_argument("--batch", type=int, default=200_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--warm", type=int, default=warm, help="rounds before")
+    return parser
 
 
 # ── rounds ──────────────────────────────────────────────────────────────────

@@ -133,13 +133,7 @@ def engine_of(
 
 def main() -> None:
     """Measure and write the result."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--events", type=int, default=400_000)
-    parser.add_argument("--combinations", type=int, default=200, help="of the dimensions")
-    parser.add_argument("--metrics", type=int, default=20)
-    parser.add_argument("--batch", type=int, default=200_000)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--warm", type=int, default=10, help="rounds before")
+    parser = contest.parser_of(__doc__, events=400_000, warm=10)
     parser.add_argument(
         "--dedup-events",
         type=int,

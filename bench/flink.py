@@ -117,13 +117,7 @@ def measure(bench: Bench, flink: Flink, options: argparse.Namespace) -> dict[str
 
 def main() -> None:
     """Measure and write the result."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--events", type=int, default=1_000_000)
-    parser.add_argument("--combinations", type=int, default=200, help="of the dimensions")
-    parser.add_argument("--metrics", type=int, default=20)
-    parser.add_argument("--batch", type=int, default=200_000)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--warm", type=int, default=4, help="rounds before")
+    parser = contest.parser_of(__doc__, events=1_000_000, warm=4)
     parser.add_argument("--set", action="append", default=[], help="a setting of Flink, name=value")
     parser.add_argument("--lock", action="store_true", help="write flink/jars.lock anew, no more")
     options = parser.parse_args()

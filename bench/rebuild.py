@@ -15,15 +15,14 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import contest
 import harness
 from confluent_kafka import Producer
+from contest import Spent, spent
 from job import END_S, Job, job
 from weir import names
 from weir.clock import SystemClock
@@ -62,34 +61,13 @@ def send(running: Job, events: Sequence[Drawn]) -> None:
     producer.flush(END_S)
 
 
-@dataclass(frozen=True)
-class Took:
-    """What counting some events took.
-
-    Attributes:
-        events: How many were counted.
-        wall_s: In how many seconds.
-        cpu_s: CPU seconds of the job and of Redis in that time, all their processes together.
-    """
-
-    events: int
-    wall_s: float
-    cpu_s: float
-
-
-def watched(running: Job) -> Callable[[int], Took]:
-    """Begin to measure; return what tells what so many events took since then."""
+def watched(running: Job, events: int, work: Callable[[], None]) -> Spent:
+    """Return what some work took, of the job and of Redis, with all that they started."""
     pids = [running.pid, running.server.part.pid() or 0]
-    cpu_s, began_s = harness.tree_cpu_s(pids), time.monotonic()
-
-    def took(events: int) -> Took:
-        wall_s = time.monotonic() - began_s
-        return Took(events, wall_s, harness.tree_cpu_s(pids) - cpu_s)
-
-    return took
+    return spent(events, work, lambda: harness.tree_cpu_s(pids))
 
 
-def live(running: Job, events: Sequence[Drawn], before: int) -> Took:
+def live(running: Job, events: Sequence[Drawn], before: int) -> Spent:
     """Return what counting took after the last of some events was written.
 
     Raises:
@@ -101,17 +79,17 @@ def live(running: Job, events: Sequence[Drawn], before: int) -> Took:
     if counted == upto:
         msg = f"a round must outlast its writing, {len(events)} events did not; raise --events"
         raise SystemExit(msg)
-    took = watched(running)
-    running.await_accounted(upto, LONGEST_S)
-    return took(upto - counted)
+    return watched(running, upto - counted, lambda: running.await_accounted(upto, LONGEST_S))
 
 
-def rebuilt(running: Job, total: int) -> Took:
+def rebuilt(running: Job, total: int) -> Spent:
     """Return what a rebuild took, from the loss to the last event."""
-    took = watched(running)
-    running.redis.flushall()
-    running.await_accounted(total, LONGEST_S)
-    return took(total)
+
+    def work() -> None:
+        running.redis.flushall()
+        running.await_accounted(total, LONGEST_S)
+
+    return watched(running, total, work)
 
 
 def compare(running: Job, metrics: Sequence[Wanted], truths: Sequence[Truth]) -> None:
@@ -121,7 +99,7 @@ def compare(running: Job, metrics: Sequence[Wanted], truths: Sequence[Truth]) ->
     check("the rebuild", said, truths, metrics)
 
 
-def measure(folder: Path, events: int, options: argparse.Namespace) -> dict[str, list[Took]]:
+def measure(folder: Path, events: int, options: argparse.Namespace) -> dict[str, list[Spent]]:
     """Return what each round of one size took, live and rebuilt.
 
     Args:
@@ -132,7 +110,7 @@ def measure(folder: Path, events: int, options: argparse.Namespace) -> dict[str,
     metrics = wanted(options.metrics, sketches=True)
     # One round to warm up. Numbers go on, so that no event is one of a round before.
     drawn = list(draw(events * (options.rounds + 1), options.combinations))
-    found: dict[str, list[Took]] = {"live": [], "rebuild": []}
+    found: dict[str, list[Spent]] = {"live": [], "rebuild": []}
     with job(folder, metrics) as running:
         running.await_serving(metrics, LONGEST_S)
         for start in range(0, len(drawn), events):
@@ -145,7 +123,7 @@ def measure(folder: Path, events: int, options: argparse.Namespace) -> dict[str,
     return {name: runs[1:] for name, runs in found.items()}
 
 
-def costs(runs: Mapping[int, Mapping[str, Sequence[Took]]]) -> dict[str, dict[str, Any]]:
+def costs(runs: Mapping[int, Mapping[str, Sequence[Spent]]]) -> dict[str, dict[str, Any]]:
     """Return pace and cost of an event, by size and way of counting.
 
     Args:
@@ -199,7 +177,7 @@ def asked(given: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> None:
     """Measure and write the result."""
     options = asked()
-    runs: dict[int, dict[str, list[Took]]] = {}
+    runs: dict[int, dict[str, list[Spent]]] = {}
     for events in options.events:
         with tempfile.TemporaryDirectory(prefix="weir-bench-") as name:
             runs[events] = measure(Path(name), events, options)

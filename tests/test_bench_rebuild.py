@@ -11,8 +11,9 @@ from typing import Any, cast
 
 import pytest
 import rebuild
+from contest import Spent
 from job import Job
-from rebuild import Took, asked, bar, costs, watched
+from rebuild import asked, bar, costs, watched
 
 BUSY_S = 0.4
 # Says `ready` after some CPU that is not to count, and `burnt` after some that is.
@@ -36,11 +37,11 @@ if sys.argv[2] != "child":
 """
 
 
-def runs(events: int, live_cpu_s: float, rebuild_s: float) -> dict[str, list[Took]]:
+def runs(events: int, live_cpu_s: float, rebuild_s: float) -> dict[str, list[Spent]]:
     """Return three rounds of a size, the middle one as given."""
     return {
-        "live": [Took(events, 10.0, live_cpu_s * n) for n in (1, 0.5, 2)],
-        "rebuild": [Took(events, rebuild_s * n, 1.0) for n in (1, 0.5, 2)],
+        "live": [Spent(events, 10.0, live_cpu_s * n) for n in (1, 0.5, 2)],
+        "rebuild": [Spent(events, rebuild_s * n, 1.0) for n in (1, 0.5, 2)],
     }
 
 
@@ -83,14 +84,16 @@ class TestMeasured:
         with burning("job", "child") as one, burning("redis") as other:
             part = SimpleNamespace(pid=lambda: other.pid)
             running = SimpleNamespace(pid=one.pid, server=SimpleNamespace(part=part))
-            took = watched(cast("Job", running))
-            for process in (one, other):
-                assert process.stdin is not None
-                assert process.stdout is not None
-                process.stdin.write("\n")
-                process.stdin.flush()
-                assert process.stdout.readline() == "burnt\n"
-            found = took(10)
+
+            def work() -> None:
+                for process in (one, other):
+                    assert process.stdin is not None
+                    assert process.stdout is not None
+                    process.stdin.write("\n")
+                    process.stdin.flush()
+                    assert process.stdout.readline() == "burnt\n"
+
+            found = watched(cast("Job", running), 10, work)
 
         assert found.events == 10
         # The system tells hundredths of a second, of each process cut off.
