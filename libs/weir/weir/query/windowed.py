@@ -132,8 +132,10 @@ class Windowed:
 
     def _relisted(self, start_ms: int, rows: PaneRows) -> set[Group]:
         """Return the groups of which a list has changed; of other aggregates the count says it."""
+        if not isinstance(self.reading.aggregate, Frequent):
+            return set()
         before, grouping = self._panes.get(start_ms), self._grouping(start_ms)
-        if before is None or grouping is None or not isinstance(self.reading.aggregate, Frequent):
+        if before is None or grouping is None:
             return set()
         return {
             grouping.of(text)[1]
