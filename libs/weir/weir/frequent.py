@@ -5,8 +5,8 @@ of them go, and by how much that may have lowered any count is known: the bounds
 hold, on any data and however often it was merged. Where all counters go at once, both
 libraries forget what they knew: how many texts there were is kept beside the sketch, and
 what it does not account for is added to every upper end. Up to three quarters of 2^lgK different
-texts all counts are exact. The engine makes it in the JVM (Spark's
-`approx_top_k_accumulate`); the C++ library of the same project reads the same bytes.
+texts all counts are exact. The engine makes it with the C++ library, or
+in the JVM (Spark's `approx_top_k_accumulate`), whose bytes are the same.
 
 Anderson, Bevin, Lang, Liberty, Rhodes and Thaler (2017), "A high-performance algorithm
 for identifying frequent items in data streams".

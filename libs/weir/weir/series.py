@@ -29,8 +29,12 @@ def encode_series(values: Sequence[str | None]) -> str:
         values: The dimension values in the order of the metric's `by`; none for a
             metric without dimensions, whose one series has the empty text.
     """
-    texts = (_NULL if value is None else "=" + _escaped(value) for value in values)
-    return cut_text("|".join(texts))
+    return cut_text("|".join(map(encode_value, values)))
+
+
+def encode_value(value: str | None) -> str:
+    """Return a dimension's part of the text of a series."""
+    return _NULL if value is None else "=" + _escaped(value)
 
 
 def cut_text(text: str) -> str:

@@ -2,8 +2,8 @@
 
 An HLL sketch is smaller, but two of them can only be united. Of two theta sketches it can
 also be told what they have in common and what only one of them has: who is new, who came
-back, how far two metrics overlap. The engine makes them in the JVM (Spark's
-`theta_sketch_agg`); the C++ library of the same project reads the same bytes.
+back, how far two metrics overlap. The engine makes them with the C++ library,
+or in the JVM (Spark's `theta_sketch_agg`), whose bytes are the same.
 
 Bounds are at three standard deviations, as for HLL: they hold in 99 of 100 trials at
 least (`bench/sketches.py`). Up to 2^lgK different texts everything is exact.

@@ -1,8 +1,8 @@
 """Sketches: distinct counts (HLL) and percentiles (KLL) that merge, with their bounds.
 
-The engine makes them in the JVM (Spark's `hll_sketch_agg(…, 12)` and
-`kll_sketch_agg_double(…, k)`); here they are merged and read through the C++ library
-of the same project, which reads and writes the same bytes. Every estimate comes with a
+The engine makes them with the C++ library of DataSketches, or in the JVM (Spark's
+`hll_sketch_agg(…, 12)` and `kll_sketch_agg_double(…, k)`), whose bytes are the same; here they
+are merged and read. Every estimate comes with a
 low and a high end that hold the exact answer in at least 99 of 100 trials, on any data
 and however many parts were merged (`bench/sketches.py`).
 

@@ -7,13 +7,16 @@ A seed gives the same cases for ever, so a failure is repeated by its seed.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from random import Random
 
 from weir.definitions.metric import Metric
+from weir.expressions import ExpressionError
 from weir.expressions.functions import APPROXIMATED, CHOOSING, FUNCTIONS
+from weir.expressions.parse import parse_kind
 from weir.expressions.times import UNITS
-from weir.expressions.tree import Kind
+from weir.expressions.tree import Kind, Node
 
 PATHS = (
     "data.a",
@@ -439,3 +442,30 @@ def forms_of(name: str) -> list[str]:
     if name == "position":
         calls = ["position(data.y in data.x)"]
     return list(dict.fromkeys(calls))
+
+
+def every_function() -> list[Node]:
+    """Return calls of every function of the table."""
+    return [
+        parse_kind(form, FUNCTIONS[name].gives) for name in FUNCTIONS for form in forms_of(name)
+    ]
+
+
+def drawn_trees(random: Random, count: int) -> list[Node]:
+    """Return drawn expressions of all kinds."""
+    drawn: list[Node] = []
+    while len(drawn) < count:
+        kind = random.choice(list(Kind))
+        # One that is beyond a limit is no case.
+        with contextlib.suppress(ExpressionError):
+            drawn.append(parse_kind(draw_expression(random, kind, 3), kind))
+    return drawn
+
+
+def event_of(data: str, **attributes: str | int | None) -> str:
+    """Return the raw JSON of an event of type `t`."""
+    extra = "".join(f'"{name}":{json.dumps(value)},' for name, value in attributes.items())
+    return (
+        f'{{"weirid":"{"0" * 32}","weirms":"+000001700000000","type":"t","source":"s","id":"1",'
+        f'"weirtenant":"default","weirsource":"web",{extra}"data":{data}}}'
+    )

@@ -53,6 +53,13 @@ def settings_for(folder: Path, kafka: str = "127.0.0.1:1", redis_url: str = "") 
     )
 
 
+@pytest.fixture(params=[False, True], ids=["arrow", "columns"])
+def columns(request: pytest.FixtureRequest) -> bool:
+    """Return each of the two ways to count: by Python's workers, and by columns of Spark."""
+    found: bool = request.param
+    return found
+
+
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Return a session with the settings of the job."""

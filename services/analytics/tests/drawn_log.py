@@ -24,8 +24,9 @@ from weir.further import Last
 from weir.rows import Row
 from weir.series import OTHER, series_digest, shard_of
 from weir_analytics.panes.accounts import LATENESS
+from weir_analytics.panes.arrow_plan import AnyPlan
 from weir_analytics.panes.batch import Batch
-from weir_analytics.panes.plan import Plan
+from weir_analytics.panes.outcome import Outcome, outcome_of
 from weir_analytics.panes.versions import versions_from_json, versions_to_json
 from weir_analytics.panes.writer import commit
 
@@ -189,9 +190,10 @@ class Counting:
     """One log, counted in one way into a Redis that held nothing."""
 
     def __init__(
-        self, spark: SparkSession, redis_url: str, folder: Path, plan: Plan, log: Log
+        self, spark: SparkSession, redis_url: str, folder: Path, plan: AnyPlan, log: Log
     ) -> None:
         self.spark, self.url, self.folder, self.plan, self.log = spark, redis_url, folder, plan, log
+        self.outcomes: list[Outcome] = []
         self.client: Any = redis.Redis.from_url(redis_url)
         self.client.flushall()
         open_shards(redis_url, self.batch(0, {}, {}))
@@ -206,6 +208,7 @@ class Counting:
         parts = [of[batch.start[p] : batch.end[p]] for p, of in enumerate(self.log)]
         frame = log_of(self.spark, *parts, start=batch.start)
         reports = run_batch(self.spark, frame, self.plan, batch)
+        self.outcomes.append(outcome_of(reports, {}))
         told = {shard: str(v) for report in reports for shard, v in report.verdicts.items()}
         versions = versions_from_json(versions_to_json(self.plan.versions))
         for shard in set(range(SHARDS)) - told.keys():

@@ -14,9 +14,9 @@ from weir import names
 from weir.admission import Admitted, Terms, admit
 from weir.commit import Fence, Mark
 from weir.definitions.history import Horizons
+from weir_analytics.panes.arrow_plan import AnyPlan
 from weir_analytics.panes.batch import PROPERTY, Batch
 from weir_analytics.panes.dataflow import dataflow
-from weir_analytics.panes.plan import Plan
 from weir_analytics.panes.versions import PROPERTY as VERSIONS_PROPERTY
 from weir_analytics.panes.versions import versions_to_json
 from weir_analytics.panes.writer import Report
@@ -128,7 +128,7 @@ def open_shards(url: str, batch: Batch) -> None:
     client.close()
 
 
-def run_batch(spark: SparkSession, log: DataFrame, plan: Plan, batch: Batch) -> list[Report]:
+def run_batch(spark: SparkSession, log: DataFrame, plan: AnyPlan, batch: Batch) -> list[Report]:
     """Run the whole pass; return what each task reported."""
     spark.sparkContext.setLocalProperty(PROPERTY, batch.to_json())
     spark.sparkContext.setLocalProperty(VERSIONS_PROPERTY, versions_to_json(plan.versions))

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
+    from weir_analytics.panes.arrow_plan import AnyPlan
     from weir_analytics.panes.batch import Offsets
-    from weir_analytics.panes.plan import Counted, Plan
+    from weir_analytics.panes.plan import Counted
 
 TEXT = "kind: metric\nname: {}\nevents: {{type: t}}\nby: [data.a]\nkeep: {{10s: 1h}}\n"
 END = {0: 40, 1: 7}
@@ -66,8 +67,8 @@ class World:
 
     def __init__(self) -> None:
         self.fold = Definitions()
-        self.warmed: list[Plan] = []
-        self.rehearsed: list[Plan] = []
+        self.warmed: list[AnyPlan] = []
+        self.rehearsed: list[AnyPlan] = []
         self.clock = ManualClock(0)
         usual = Horizons({}, 3_600_000, 1_000)
         self.plans = Plans(self.fold, "log", usual, self.warmed.append, hash_key=b"k")

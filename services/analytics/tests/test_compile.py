@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 from collections.abc import Sequence
@@ -13,8 +12,6 @@ import pytest
 from pyspark.sql import functions as F
 from weir.definitions.metric import Metric
 from weir.expressions import (
-    ExpressionError,
-    Kind,
     Node,
     NotMatched,
     Quarantined,
@@ -23,9 +20,7 @@ from weir.expressions import (
     use,
 )
 from weir.expressions.functions import APPROXIMATED, NAMES, SAID_OTHERWISE
-from weir.expressions.functions import FUNCTIONS as OF_THE_LANGUAGE
 from weir.expressions.numbers import number_text
-from weir.expressions.parse import parse_kind
 from weir.expressions.tree import Call, walk
 from weir.series import cut_text
 from weir_analytics.panes.compile import (
@@ -50,9 +45,10 @@ from .compile_cases import (
     TIMES,
     URLS,
     draw_event,
-    draw_expression,
     draw_metric,
-    forms_of,
+    drawn_trees,
+    event_of,
+    every_function,
 )
 
 if TYPE_CHECKING:
@@ -101,15 +97,6 @@ def outcomes(
     return [[outcome(row[at]) for at in range(len(metrics))] for row in rows]
 
 
-def every_function() -> list[Node]:
-    """Return calls of every function of the table."""
-    return [
-        parse_kind(form, OF_THE_LANGUAGE[name].gives)
-        for name in OF_THE_LANGUAGE
-        for form in forms_of(name)
-    ]
-
-
 def computed(spark: SparkSession, trees: Sequence[Node], events: Sequence[str]) -> list[list[Any]]:
     """Return what Spark makes of each event by each expression."""
     return [list(row) for row in frame_of(spark, trees, events).collect()]
@@ -127,17 +114,6 @@ def frame_of(spark: SparkSession, trees: Sequence[Node], events: Sequence[str]) 
     return viewed.select(*columns)
 
 
-def drawn_trees(random: Random, count: int) -> list[Node]:
-    """Return drawn expressions of all kinds."""
-    drawn: list[Node] = []
-    while len(drawn) < count:
-        kind = random.choice(list(Kind))
-        # One that is beyond a limit is no case.
-        with contextlib.suppress(ExpressionError):
-            drawn.append(parse_kind(draw_expression(random, kind, 3), kind))
-    return drawn
-
-
 def outcome(row: Row | None) -> Any:
     """Return a row of Spark's in the words of the reference."""
     if row is None:
@@ -150,15 +126,6 @@ def outcome(row: Row | None) -> Any:
 def metric_of(**members: Any) -> Metric:
     """Return a metric on type `t`."""
     return Metric.model_validate({"name": "m", "events": {"type": "t"}, **members})
-
-
-def event_of(data: str, **attributes: str | int | None) -> str:
-    """Return the raw JSON of an event of type `t`."""
-    extra = "".join(f'"{name}":{json.dumps(value)},' for name, value in attributes.items())
-    return (
-        f'{{"weirid":"{"0" * 32}","weirms":"+000001700000000","type":"t","source":"s","id":"1",'
-        f'"weirtenant":"default","weirsource":"web",{extra}"data":{data}}}'
-    )
 
 
 class TestAgainstTheReference:

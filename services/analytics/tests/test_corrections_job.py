@@ -16,9 +16,11 @@ from weir.query.estimates import estimates_of
 from weir.series import OTHER
 
 from .live_job import METRIC, Job, Panes, World, assert_equal_to_the_log, running_world, wait_for
+from .log_frames import EVENT, event
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
 
+REPEATED = 60_000
 SETTINGS = {"SHARDS": "2", "SMALL_BATCH": "200"}
 PROMPT = METRIC.replace("name: amount", "name: prompt") + "allowed_lateness: 1s\n"
 CAPPED = (
@@ -260,6 +262,12 @@ def test_a_version_that_is_filled_corrects_nothing(world: World, job: Job) -> No
 def test_what_is_counted_again_corrects_nothing(world: World, job: Job) -> None:
     """LOST: what stood in the emptied panes was shown to nobody; once all is back it goes on."""
     del job
+    again = event("again", time.time_ns() // 1_000_000, tenant="default")
+    for _ in range(REPEATED):  # so that it takes some slices, with live batches between them
+        world.raw(again, list(EVENT))
+        world.producer.poll(0)
+    world.producer.flush(30)
+    world.wait_counted()
     epoch = world.fold().epoch()
     world.redis.flushall()
     wait_for(lambda: world.fold().epoch() != epoch, "a new epoch")

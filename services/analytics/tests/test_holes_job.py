@@ -170,3 +170,30 @@ def test_what_retention_takes_from_a_rebuild_is_said(tmp_path: Path) -> None:
             assert world.panes(world.vid("amount"), 10) == panes
         finally:
             job.kill()
+
+
+def test_a_shard_is_levelled_with_what_retention_has_left(tmp_path: Path) -> None:
+    """Put back to before what the log still has, it takes what there is, and counting goes on."""
+    with running_world(tmp_path / "world") as world:
+        job = Job(world.bootstrap, world.redis_url, tmp_path / "job", settings={"SHARDS": "2"})
+        world.define("amount", METRIC)
+        job.start()
+        try:
+            world.wait_active("amount")
+            dump = world.dump(1)
+            for i in range(400):
+                world.send(f"before-{i}", x=i, k=f"k{i % 4}", u="u")
+            world.wait_counted()
+            await_committed(world, tmp_path / "job" / "state" / "checkpoint")
+            delete_half(world)
+            begun = len(job.lines("reconciled"))
+            world.restore(1, dump)
+            wait_for(lambda: len(job.lines("reconciled")) > begun, "the driver to begin again")
+            world.send("after", x=1, k="k1", u="u")
+            world.wait_counted()
+
+            assert job.lines("reconciled")[begun]["verdict"] == "behind"
+            rows = world.panes(world.vid("amount"), 10).values()
+            assert 200 < sum(row[0] for row in rows) <= 401
+        finally:
+            job.kill()

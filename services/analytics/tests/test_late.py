@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from weir.lateness import DAY, EDGES_MS, HOUR, MINUTE
 from weir_analytics.panes.accounts import LATENESS
+from weir_analytics.panes.arrow_plan import make_plan
 from weir_analytics.panes.outcome import outcome_of
-from weir_analytics.panes.plan import Counted, make_plan
+from weir_analytics.panes.plan import Counted
 from weir_analytics.panes.versions import Version
 
 from .log_frames import (
@@ -41,7 +42,7 @@ def late(event_id: str, late_ms: int, event_type: str = "t") -> Record:
 
 class TestLateness:
     def test_every_counted_event_is_in_the_bucket_of_its_lateness(
-        self, spark: SparkSession, redis_url: str, tmp_path: Path
+        self, spark: SparkSession, redis_url: str, tmp_path: Path, columns: bool
     ) -> None:
         """On each edge and one beyond it; what is no counted event is not there."""
         edges = [ms for ms in EDGES_MS if ms < 50 * DAY]
@@ -50,7 +51,7 @@ class TestLateness:
         log += [late("0", MINUTE), late("old", BEYOND_MS + 1), (b"{", EVENT, NOW_MS)]
         batch = batch_of(tmp_path, len(log), redis_url=redis_url, copies="none")
         open_shards(redis_url, batch)
-        run_batch(spark, log_of(spark, log), plan_of(), batch)
+        run_batch(spark, log_of(spark, log), plan_of(columns=columns), batch)
 
         hour = NOW_MS // HOUR * 3_600
         panes = {key: rows for key, rows in panes_in(redis_url).items() if key[0] == LATENESS}
@@ -64,7 +65,7 @@ class TestLateness:
 
 class TestSenders:
     def test_only_what_may_be_late_is_told(
-        self, spark: SparkSession, redis_url: str, tmp_path: Path
+        self, spark: SparkSession, redis_url: str, tmp_path: Path, columns: bool
     ) -> None:
         """From the end of the finest pane plus the least allowed lateness on; no duplicates."""
         start_s = NOW_MS // 1000 - 60  # on the edge of a pane
@@ -82,7 +83,7 @@ class TestSenders:
             Version(vid, "acme", "m", ((res_s, 90 * 86_400),), lateness_s=lateness_s)
             for vid, res_s, lateness_s in ((1, 10, 60), (2, 60, 30))
         ]
-        plan = make_plan([Counted(v, metric()) for v in versions], (HORIZONS,))
+        plan = make_plan([Counted(v, metric()) for v in versions], (HORIZONS,), columns=columns)
         outcome = outcome_of(run_batch(spark, log_of(spark, edge), plan, batch), {})
 
         day_s = (NOW_MS - DAY) // 1000
@@ -92,10 +93,13 @@ class TestSenders:
         }
 
     def test_without_late_events_nothing_is_told(
-        self, spark: SparkSession, redis_url: str, tmp_path: Path
+        self, spark: SparkSession, redis_url: str, tmp_path: Path, columns: bool
     ) -> None:
         """An ordinary batch, with metrics and without, carries nothing of it."""
-        for place, plan in (("a", plan_of(metric())), ("b", plan_of())):
+        for place, plan in (
+            ("a", plan_of(metric(), columns=columns)),
+            ("b", plan_of(columns=columns)),
+        ):
             batch = batch_of(tmp_path / place, 2, redis_url=redis_url)
             open_shards(redis_url, batch)
             (report,) = run_batch(spark, log_of(spark, [counted("1"), counted("2")]), plan, batch)

@@ -7,7 +7,7 @@ import os
 import random
 import statistics
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from weir.further import Last
 from weir.rows import Row
 from weir.sets import opened, overlap, set_size
 from weir.sketches import distinct_in, hll_union, kll_quantile
+from weir_analytics.panes.plan import Plan
 
 from . import drawn_log
 from .log_frames import NOW_MS, batch_of, counted, log_of, open_shards, run_batch
@@ -30,13 +31,20 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis]
 
+Way = Callable[[str, drawn_log.Log], drawn_log.Counting]
+
 BASE_MS = NOW_MS - NOW_MS % 60_000
 LOGS = int(os.environ.get("WEIR_DRAWN_LOGS") or 1)
 # How many more the long form draws.
 MORE = 20
-NUMBERS = (
-    *range(LOGS),
-    *(pytest.param(n, marks=pytest.mark.disruption) for n in range(LOGS, LOGS + MORE)),
+# Which log is counted in which way: columns are the slower way, and not the usual one.
+DRAWN = (
+    *(pytest.param(n, False, id=f"arrow-{n}") for n in range(LOGS)),
+    *(
+        pytest.param(n, False, id=f"arrow-{n}", marks=pytest.mark.disruption)
+        for n in range(LOGS, LOGS + MORE)
+    ),
+    pytest.param(0, True, id="columns-0"),
 )
 EVERYTHING = [
     *("count", "sum", "stddev", "last", "p50", "p99"),
@@ -62,7 +70,7 @@ def identity(event_id: str) -> bytes:
 
 class TestEverything:
     def test_one_metric_keeps_all(
-        self, spark: SparkSession, redis_url: str, tmp_path: Path
+        self, spark: SparkSession, redis_url: str, tmp_path: Path, columns: bool
     ) -> None:
         """Each measure of each pane and series is that of a plain recount, beside others' plans.
 
@@ -85,7 +93,7 @@ class TestEverything:
         ]
         batch = batch_of(tmp_path, len(log), redis_url=redis_url)
         open_shards(redis_url, batch)
-        run_batch(spark, log_of(spark, log), plan_of(*metrics), batch)
+        run_batch(spark, log_of(spark, log), plan_of(*metrics, columns=columns), batch)
         panes = panes_in(redis_url)
 
         for start_ms in (BASE_MS, BASE_MS + 60_000):
@@ -115,7 +123,7 @@ class TestEverything:
         assert {row.further.theta.lg_k for row in fine} == {9}  # type: ignore[union-attr]
 
     def test_of_one_instant_the_greater_identity_is_last(
-        self, spark: SparkSession, redis_url: str, tmp_path: Path
+        self, spark: SparkSession, redis_url: str, tmp_path: Path, columns: bool
     ) -> None:
         """Whatever order two events of one millisecond come in, one of them is the last."""
         ids = sorted(map(str, range(9)), key=identity), sorted("abcdefghi", key=identity)[::-1]
@@ -127,14 +135,14 @@ class TestEverything:
         batch = batch_of(tmp_path, len(log), redis_url=redis_url)
         open_shards(redis_url, batch)
         m = metric(value="data.x", by=["data.k"], aggregates=["last"])
-        run_batch(spark, log_of(spark, log), plan_of(m), batch)
+        run_batch(spark, log_of(spark, log), plan_of(m, columns=columns), batch)
         pane = panes_in(redis_url)[1, 10, BASE_MS // 1000]
         found = [pane[f"={turn}"].further for turn in range(2)]
         want = [Last(BASE_MS, identity(ids[0][-1]), 8.0), Last(BASE_MS, identity(ids[1][0]), 0.0)]
         assert [one and one.last for one in found] == want
 
     def test_what_has_no_text_is_quarantined_for_its_metric(
-        self, spark: SparkSession, redis_url: str, tmp_path: Path
+        self, spark: SparkSession, redis_url: str, tmp_path: Path, columns: bool
     ) -> None:
         """An object under any of a metric's sketches is `value_invalid`, and for that one alone."""
         log = [counted("1", u={"a": 1}, t="x"), counted("2", u="y", t=[1]), counted("3", u="z")]
@@ -142,7 +150,7 @@ class TestEverything:
         open_shards(redis_url, batch)
         both = metric(aggregates=["distinct(data.u)", "theta(data.t)"])
         first = metric(name="f", aggregates=["theta(data.u)"])
-        run_batch(spark, log_of(spark, log), plan_of(both, first), batch)
+        run_batch(spark, log_of(spark, log), plan_of(both, first, columns=columns), batch)
         panes = panes_in(redis_url)
         start_s = NOW_MS // 1000 - NOW_MS // 1000 % 10
 
@@ -179,9 +187,9 @@ def check_top(stored: Texts | None, texts: list[str | None], items: int) -> None
     assert top.unlisted == (ranked[items][1] if len(ranked) > items else 0)
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize(("number", "columns"), DRAWN)
 def test_a_drawn_log_gives_the_same_panes(
-    spark: SparkSession, redis_url: str, tmp_path: Path, seed: int, number: int
+    spark: SparkSession, redis_url: str, tmp_path: Path, seed: int, number: int, columns: bool
 ) -> None:
     """Any split and replay of a log: equal panes, each sketch within its bound.
 
@@ -190,30 +198,35 @@ def test_a_drawn_log_gives_the_same_panes(
     """
     rng = random.Random(f"{seed}-{number}")  # noqa: S311  drawn by a seed
     log = drawn_log.draw(rng)
-    account, expected = counted_alike(spark, redis_url, tmp_path, (log, log), rng)
+    way = way_of(spark, redis_url, tmp_path, columns=columns)
+    account, expected = counted_alike(way, (log, log), rng)
     assert min(account.totals[one] for one in ("duplicate", "quarantined")) > 0
     assert any(start_s < drawn_log.BASE_MS // 1000 - 3_600 for _vid, _res_s, start_s in expected)
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize(("number", "columns"), DRAWN[:-1])
 def test_any_order_gives_the_same_panes(
-    spark: SparkSession, redis_url: str, tmp_path: Path, seed: int, number: int
+    spark: SparkSession, redis_url: str, tmp_path: Path, seed: int, number: int, columns: bool
 ) -> None:
     """The same events in two drawn orders, at once and in parts: held against one recount."""
     rng = random.Random(f"{seed}-order-{number}")  # noqa: S311  drawn by a seed
     drawn = drawn_log.draw(rng)
     one, other = (drawn_log.shuffled(rng, drawn) for _ in range(2))
     assert one != other
-    account, _expected = counted_alike(spark, redis_url, tmp_path, (one, other), rng)
+    way = way_of(spark, redis_url, tmp_path, columns=columns)
+    account, _expected = counted_alike(way, (one, other), rng)
     assert account.totals["duplicate"] == 0
 
 
+def way_of(spark: SparkSession, redis_url: str, folder: Path, *, columns: bool) -> Way:
+    """Return how a log is counted, with a name of that counting."""
+    metrics = drawn_log.METRIC, metric(name="n", events={"type": ["t", "u"]})
+    plan = plan_of(*metrics, shards=drawn_log.SHARDS, columns=columns)
+    return lambda name, log: drawn_log.Counting(spark, redis_url, folder / name, plan, log)
+
+
 def counted_alike(
-    spark: SparkSession,
-    redis_url: str,
-    folder: Path,
-    logs: tuple[drawn_log.Log, drawn_log.Log],
-    rng: random.Random,
+    way: Way, logs: tuple[drawn_log.Log, drawn_log.Log], rng: random.Random
 ) -> tuple[Account, Mapping[drawn_log.Place, Mapping[str, Any]]]:
     """Count one log at once and the other in drawn parts; both must be what a recount says of one.
 
@@ -221,11 +234,7 @@ def counted_alike(
         The recount: what became of each record, and the rows of every pane.
     """
     one, other = logs
-    plan = plan_of(
-        drawn_log.METRIC, metric(name="n", events={"type": ["t", "u"]}), shards=drawn_log.SHARDS
-    )
-    whole = drawn_log.Counting(spark, redis_url, folder / "whole", plan, one).at_once()
-    parts = drawn_log.Counting(spark, redis_url, folder / "parts", plan, other).in_parts(rng)
+    whole, parts = way("whole", one).at_once(), way("parts", other).in_parts(rng)
 
     account = drawn_log.account_of(one)
     assert ledger(whole) == ledger(parts) == account.totals
@@ -252,10 +261,14 @@ class TestColumns:
         plain = metric(), metric(name="v", value="data.x", aggregates=["avg", "max"])
         assert plan_of(metric()).outputs == ()
         assert plan_of(*plain).outputs == ("sum", "min", "max")
-        assert not plan_of(*plain).ordered
-        one = plan_of(*plain, metric(name="o", value="data.x", aggregates=["stddev"]))
-        assert one.outputs == ("sum", "min", "max", "variance")
+        one = (*plain, metric(name="o", value="data.x", aggregates=["stddev"]))
+        assert plan_of(*one).outputs == ("sum", "min", "max", "variance")
         assert plan_of(metric(aggregates=["top(subject)"])).outputs == ("top_10", "texts_10")
+        for metrics in (plain, one, (drawn_log.METRIC,)):
+            by_columns = plan_of(*metrics, columns=True)
+            assert isinstance(by_columns, Plan)
+            assert by_columns.ordered == (metrics[0] is drawn_log.METRIC)
+            assert sorted(by_columns.outputs) == sorted(plan_of(*metrics).outputs)
 
 
 class TestBytes:

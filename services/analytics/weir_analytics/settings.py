@@ -118,6 +118,10 @@ class Settings(ServiceSettings):
         ge=0,
         description="Batches up to this many records are read and counted by one task.",
     )
+    columns: bool = Field(
+        default=False,
+        description="Count by Spark's columns, as before 2026-11: the same numbers for more CPU.",
+    )
     tenant_bytes: int = Field(
         default=TENANT_BYTES,
         ge=0,

@@ -94,7 +94,7 @@ class Path:
         found: Any = event
         for part in self.parts[1:] if self.is_extension else self.parts:
             found = _below(found, part)
-        return _attribute_text(found) if self.parts[0] in TEXT_ATTRIBUTES else found
+        return attribute_text(found) if self.parts[0] in TEXT_ATTRIBUTES else found
 
 
 def _written(part: str) -> str:
@@ -110,7 +110,7 @@ def _below(found: Any, part: str) -> Any:
     return found[at] if isinstance(found, list) and at < len(found) else None
 
 
-def _attribute_text(value: Any) -> Any:
+def attribute_text(value: Any) -> Any:
     """Return what stands for an attribute that is text: CloudEvents allows numbers there."""
     if isinstance(value, bool):
         return "true" if value else "false"

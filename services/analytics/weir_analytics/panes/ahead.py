@@ -24,10 +24,10 @@ from weir.definitions.fold_memo import FoldMemo
 from weir.definitions.history import Definition
 from weir.definitions.records import Edit, put_record
 
+from weir_analytics.panes.arrow_plan import AnyPlan
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.due import About, Due
 from weir_analytics.panes.fault import halves, prove, still_fails
-from weir_analytics.panes.plan import Plan
 from weir_analytics.panes.plans import Counting, Plans, first_words
 
 LOG = structlog.get_logger()
@@ -99,7 +99,7 @@ class Ahead:
     """
 
     plans: Plans
-    rehearse: Callable[[Plan], None]
+    rehearse: Callable[[AnyPlan], None]
     clock: Clock
     proven: Proven = field(default_factory=Proven)
     prepared: frozenset[About] = frozenset()

@@ -48,8 +48,8 @@ class Batch:
             that was final by then is a correction. None: nothing is.
         untold: Panes of which none is told, since what stood there before was not shown.
         dry: Nothing is written and no earlier record is known: a plan is rehearsed.
-        single: One task reads the range itself and commits everything (`small.py`); else
-            Spark's source reads it, and task i commits shard i.
+        single: One task reads the range and commits everything; else some tasks read, and task
+            i of the writers commits shard i.
         bounds: Beyond which digests series of full panes are `other`; a driver that knows none
             makes the same panes.
         lost: Holes of the log, up to the batch's end, that are known and told: nobody looks for

@@ -23,6 +23,7 @@ from weir.definitions.history import Definition
 from weir_analytics.failpoints import failpoint
 from weir_analytics.panes import checkpoint
 from weir_analytics.panes.activation import ended, shown_from
+from weir_analytics.panes.arrow_plan import AnyPlan, ArrowPlan
 from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.changes import Changes
 from weir_analytics.panes.commit_job import OutboxEntry, Untold
@@ -35,7 +36,6 @@ from weir_analytics.panes.holes import Hole, check_read, up_to
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.outcome import Outcome, outcome_of, processed_through
-from weir_analytics.panes.plan import Plan
 from weir_analytics.panes.plans import Plans, run
 from weir_analytics.panes.recovery import VerdictError, changed_panes, last_entries
 from weir_analytics.panes.same_log import SameLog
@@ -163,17 +163,24 @@ class Cycle:
         log = LogOffsets(self.settings.kafka, names.EVENTS)
         return processed_through(log.received_before(start, known), start, 0)
 
-    def count(self, log: DataFrame, batch: Batch) -> Outcome:
+    def count(self, log: DataFrame, batch: Batch, *, begins_later: bool = False) -> Outcome:
         """Evaluate a range and commit it to its shards, S2 to S4.
+
+        Args:
+            log: The range as Spark's source reads it, once somebody asks for its rows.
+            batch: The range.
+            begins_later: Whether the log no longer has all of it: who reads a batch's own range
+                would find an error there, and the source reads what is left.
 
         Raises:
             VerdictError: If a shard refused it.
             Exception: What making its plan raised, if no version is to blame.
         """
         plan = self._plan_of(batch)
-        return self.evaluate(log, replace(batch, untold=self._untold(batch, plan)), plan)
+        given = None if isinstance(plan, ArrowPlan) and not begins_later else log
+        return self.evaluate(given, replace(batch, untold=self._untold(batch, plan)), plan)
 
-    def _plan_of(self, batch: Batch) -> Plan:
+    def _plan_of(self, batch: Batch) -> AnyPlan:
         """Return the plan of a range, without the versions that no plan can be made of."""
         counting = self.plans.versions_for(batch.start, batch.end)
         try:
@@ -208,7 +215,7 @@ class Cycle:
         """
         self._changes.set_aside(vid, why)
 
-    def _untold(self, batch: Batch, plan: Plan) -> tuple[Untold, ...]:
+    def _untold(self, batch: Batch, plan: AnyPlan) -> tuple[Untold, ...]:
         """Return of which panes a change is no correction: readers have not seen them.
 
         By the record before the batch: what its own record lets them see has the change in it.
@@ -218,7 +225,7 @@ class Cycle:
         hidden = (vid for vid, at in begins if at is None or not not_after(at, batch.start))
         return (*(Untold(vid=vid) for vid in hidden), *self.recounted)
 
-    def evaluate(self, log: DataFrame | None, batch: Batch, plan: Plan) -> Outcome:
+    def evaluate(self, log: DataFrame | None, batch: Batch, plan: AnyPlan) -> Outcome:
         """Evaluate a range by a plan and commit it to the shards that it names.
 
         Raises:
@@ -275,7 +282,9 @@ class Cycle:
         )
         return replace(batch, single=batch.records <= settings.small_batch)
 
-    def _commit_silent(self, reports: Sequence[Report], plan: Plan, batch: Batch) -> list[Report]:
+    def _commit_silent(
+        self, reports: Sequence[Report], plan: AnyPlan, batch: Batch
+    ) -> list[Report]:
         """Move the mark of the shards that no task reported: they had no rows."""
         told = {shard for report in reports for shard in report.verdicts}
         versions = versions_from_json(versions_to_json(plan.versions))

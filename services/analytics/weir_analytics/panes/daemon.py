@@ -12,9 +12,15 @@ import gc
 
 from pyspark import daemon
 
-from weir_analytics.panes import dispose, small, writer
+from weir_analytics.panes import arrow_count, dispose, small, writer
 
-STEPS = (small.read_and_dispose, dispose.dispose_rows, writer.write)
+STEPS = (
+    arrow_count.count_and_write,
+    arrow_count.count_log,
+    small.read_and_dispose,
+    dispose.dispose_rows,
+    writer.write,
+)
 """What runs in a worker; their modules import the rest."""
 
 

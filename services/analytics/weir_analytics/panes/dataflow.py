@@ -1,13 +1,16 @@
 """The way of a batch, from records of the log to panes in Redis. Read this file first.
 
-Each step is a function from DataFrame to DataFrame in a module of its own; the
-comment under a step is what leaves it. There is one pass and one action: the
-account of every record, the metrics and what must be quarantined travel as rows of
-one frame. There is no Spark state and no watermark, so a batch is a pure function
-of its range of the log, and may be run again at any time.
+There is one pass and one action: the account of every record, the metrics and what must
+be quarantined travel as rows of one frame. There is no Spark state and no watermark, so a
+batch is a pure function of its range of the log, and may be run again at any time.
 
-A small batch goes the same way, but its first task reads the range itself, so that
-Spark plans the frame once a plan and not once a batch (`small.py`).
+The tasks of a plan in Arrow read the log themselves and take all steps up to the shuffle in
+one function: `arrow_count.py` is the file to read next. The steps of a plan of columns are
+functions from DataFrame to DataFrame, each in a module of its own; the comment under a step
+is what leaves it. Both leave the same rows.
+
+A small batch is one task's, so that Spark plans its frame once a plan and not once a batch
+(`small.py`).
 
 What leaves on the side, before the last row of the step does:
   dispose   copies of unusable records -> weir.quarantine; dedup runs -> local disk
@@ -16,13 +19,15 @@ What leaves on the side, before the last row of the step does:
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from pyspark import RDD
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from weir_analytics.panes.accounts import spread
+from weir_analytics.panes.arrow_count import count_and_write, count_log, count_range
+from weir_analytics.panes.arrow_plan import AnyPlan, ArrowPlan
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.crowded import shard_column
 from weir_analytics.panes.decode import classify
@@ -33,29 +38,48 @@ from weir_analytics.panes.small import disposed_range
 from weir_analytics.panes.writer import REPORT, write
 
 
-def dataflow(log: DataFrame, plan: Plan, batch: Batch) -> DataFrame:
+def dataflow(log: DataFrame, plan: AnyPlan, batch: Batch) -> DataFrame:
     """Connect the steps of a large batch.
 
     Args:
         log: What the Kafka source read; a partition's records in one task, in order.
-        plan: The versions that are counted, as columns. Made once a change.
+        plan: The versions that are counted. Made once a change.
         batch: The range of the log, and where its parts are committed.
     """
     records = classify(log)
     # partition, offset, at_ms, kind, identity, given, headers, value
+    if isinstance(plan, ArrowPlan):
+        counted = records.mapInArrow(partial(count_log, plan.told, plan.outputs), plan.schema)
+        # what `panes_of` leaves; each task's own groups
+        return route(counted, batch.shards).mapInArrow(write, REPORT)
     disposed = dispose(records)
     # partition, offset, kind, fate, received_ms, seen, tenant, source, bounds, value
     return route(panes_of(disposed, plan), batch.shards).mapInArrow(write, REPORT)
     # report: one row a task
 
 
-def small_dataflow(spark: SparkSession, plan: Plan) -> DataFrame:
+def read_dataflow(spark: SparkSession, plan: ArrowPlan, batch: Batch) -> DataFrame:
+    """Connect the steps of a large batch whose tasks read the log themselves.
+
+    Each has a part of the partitions. To take a record from the broker costs a worker less
+    than to be handed it by the JVM (docs/decisions/0032).
+    """
+    tasks = max(1, min(spark.sparkContext.defaultParallelism, len(batch.end)))
+    run = partial(count_range, plan.told, plan.outputs, tasks)
+    counted = spark.range(0, tasks, 1, tasks).mapInArrow(run, plan.schema)
+    return route(counted, batch.shards).mapInArrow(write, REPORT)
+
+
+def small_dataflow(spark: SparkSession, plan: AnyPlan) -> DataFrame:
     """Connect the steps of all small batches of a plan, in one task and without a shuffle."""
+    if isinstance(plan, ArrowPlan):
+        run = partial(count_and_write, plan.told, plan.outputs)
+        return spark.range(0, 1, 1, 1).mapInArrow(run, REPORT)
     return panes_of(disposed_range(spark), plan).mapInArrow(write, REPORT)
 
 
 @lru_cache(KEPT)
-def small_rows(spark: SparkSession, plan: Plan) -> RDD[Row]:
+def small_rows(spark: SparkSession, plan: AnyPlan) -> RDD[Row]:
     """Return the reports of whichever small batch is running, to be collected once a batch.
 
     Under the batch's local property. As rows and not as a frame: collecting a frame writes

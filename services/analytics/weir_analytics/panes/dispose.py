@@ -57,7 +57,7 @@ RESULT = (
     "fate tinyint, received_ms bigint, seen bigint, tenant string, source string, reason string,"
     f" value binary, bounds {crowded.TYPE}"
 )
-_TYPE = pa.struct(
+TOLD = pa.struct(
     [
         ("fate", pa.int8()),
         ("received_ms", pa.int64()),
@@ -70,7 +70,7 @@ _TYPE = pa.struct(
     ]
 )
 
-_SEEN_BY_PYTHON = ("partition", "offset", "at_ms", "kind", "identity", "given", "headers")
+TAKES = ("partition", "offset", "at_ms", "kind", "identity", "given", "headers")
 
 Rows = npt.NDArray[np.intp]
 
@@ -88,7 +88,7 @@ def dispose(records: DataFrame) -> DataFrame:
 @cache
 def _told() -> tuple[Column, ...]:
     kept = (F.col(name) for name in ("partition", "offset", "kind", "value"))
-    return (*kept, _fates(*_SEEN_BY_PYTHON).alias("told"))
+    return (*kept, _fates(*TAKES).alias("told"))
 
 
 @cache
@@ -309,7 +309,7 @@ class _Slice:
                 _sparse(self._values, size, pa.binary()),
                 crowded.bounds_column(bounds, size),
             ],
-            fields=list(_TYPE),
+            fields=list(TOLD),
         )
 
 

@@ -30,6 +30,7 @@ from weir_analytics.failpoints import failpoint
 from weir_analytics.jobs.runner import Jobs
 from weir_analytics.panes import checkpoint
 from weir_analytics.panes.ahead import Ahead, Proven
+from weir_analytics.panes.arrow_plan import AnyPlan
 from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.between import Between, Pace, Work, pace_of
 from weir_analytics.panes.cycle import Cycle, Done
@@ -40,7 +41,6 @@ from weir_analytics.panes.lanes import Filler
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.ops import Figures
 from weir_analytics.panes.passing import PASSING, StreamEndedError, first_line, told
-from weir_analytics.panes.plan import Plan
 from weir_analytics.panes.plans import Plans, first_words, run
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.redaction import Redaction
@@ -92,8 +92,8 @@ class Driver:
     _failure: BaseException | None = None
     _failures: int = 0
     _met: Met = field(default_factory=Met)
-    _plans: dict[tuple[object, ...], Plan] = field(default_factory=dict)
-    _lane_plans: dict[tuple[object, ...], Plan] = field(default_factory=dict)
+    _plans: dict[tuple[object, ...], AnyPlan] = field(default_factory=dict)
+    _lane_plans: dict[tuple[object, ...], AnyPlan] = field(default_factory=dict)
     _jobs: Jobs | None = None
     _proven: Proven = field(default_factory=Proven)
 
@@ -213,11 +213,12 @@ class Driver:
         )
 
     def _plans_of(
-        self, fold: Definitions, topic_id: str, made: dict[tuple[object, ...], Plan]
+        self, fold: Definitions, topic_id: str, made: dict[tuple[object, ...], AnyPlan]
     ) -> Plans:
         settings = self.settings
         key, shards = settings.hash_key, settings.shards
-        return Plans(fold, topic_id, _set_to(settings), self._warm, shards, key, made)
+        usual, columns = _set_to(settings), settings.columns
+        return Plans(fold, topic_id, usual, self._warm, shards, key, columns, made)
 
     def _on_batch(self, cycle: Cycle, frame: DataFrame, number: int) -> None:
         with self._turns.live(lambda: self.stop.is_set() or self._ending.is_set()):
@@ -265,7 +266,7 @@ class Driver:
             batch = cycle.range_of(start, end, -1)
             # By Spark, however small: what retention has left begins later than the range.
             batch = replace(batch, only=(level.shard,), copies="none", single=False)
-            cycle.count(self._range(read_from, end), batch)
+            cycle.count(self._range(read_from, end), batch, begins_later=True)
 
     def _range(self, start: Offsets, end: Offsets) -> DataFrame:
         options = source_options(self.settings, checkpoint.starting_offsets(names.EVENTS, start))
@@ -303,11 +304,11 @@ class Driver:
             **{name: round(amount, 1) for name, amount in outcome.work.items()},
         )
 
-    def _warm(self, plan: Plan) -> None:
+    def _warm(self, plan: AnyPlan) -> None:
         """Run a plan on nothing, the way small batches go: its code is generated."""
         self._run_dry(plan, {}, {})
 
-    def _rehearse(self, plan: Plan) -> None:
+    def _rehearse(self, plan: AnyPlan) -> None:
         """Run a plan over the log's last records, for nothing: its code is compiled by that."""
         try:
             start, end = LogOffsets(self.settings.kafka, names.EVENTS).ends()
@@ -316,7 +317,7 @@ class Driver:
         except PASSING as error:
             LOG.warning("not_rehearsed", error=first_line(error))
 
-    def _run_dry(self, plan: Plan, start: Offsets, end: Offsets) -> None:
+    def _run_dry(self, plan: AnyPlan, start: Offsets, end: Offsets) -> None:
         settings = self.settings
         batch = Batch(
             topic=names.EVENTS,

@@ -1,8 +1,7 @@
 """Reading the log from a task: a small batch, a range in order, or single records.
 
-Spark reads a large batch; this reads a small one, what lies before a batch (the state
-of a lost dedup file), or what is needed of it again (the original bytes of a
-quarantined event).
+A batch, what lies before it (the state of a lost dedup file), or what is needed of it
+again (the original bytes of a quarantined event).
 """
 
 from __future__ import annotations
@@ -12,13 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from operator import methodcaller
-from typing import Any
+from itertools import chain
+from operator import itemgetter, methodcaller
+from typing import Any, TypeAlias
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from weir.kafka import Kafka
 
-CHUNK = 10_000
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]] | None
+
+CHUNK = 2_000
 # What waits in the client, and about what one list of records holds.
 QUEUE_BYTES = 16 * 1024 * 1024
 TIMEOUT_S = 15.0
@@ -71,8 +73,9 @@ def _kept_consumer(kafka: Kafka) -> Consumer:
 
     A fetch that waits for more at the log's end would hold back the first one of the next
     batch, on the same connection; one that does not wait at all would be sent again and again.
+    What waits in the client is soon taken: by default it looks once a second if there is room.
     """
-    return Consumer(_options(kafka) | {"fetch.wait.max.ms": 10})
+    return Consumer(_options(kafka) | {"fetch.wait.max.ms": 10, "fetch.queue.backoff.ms": 5})
 
 
 def first_at(log: LogPartition, at_ms: int) -> int:
@@ -155,14 +158,21 @@ def _read(
     try:
         while left:
             messages = _consume(consumer, CHUNK)
-            last = {_partition(m): m.offset() or 0 for m in messages}
+            last = _last_offsets(messages)
             reached = [p for p, n in left.items() if last.get(p, -1) + 1 >= n]
             # First, so that nothing is fetched for nothing while the caller works.
             consumer.incremental_unassign([TopicPartition(topic, p) for p in reached])
             left = {p: n for p, n in left.items() if p not in reached}
-            yield from _by_size([m for m in messages if (m.offset() or 0) < end[_partition(m)]])
+            if any(offset >= end[partition] for partition, offset in last.items()):
+                messages = [m for m in messages if (m.offset() or 0) < end[_partition(m)]]
+            yield from _by_size(messages)
     finally:
         consumer.unassign()
+
+
+def _last_offsets(messages: Sequence[Message]) -> dict[int, int]:
+    """Return the offset of each partition's last record; a partition's are in order."""
+    return dict(zip(map(Message.partition, messages), map(Message.offset, messages), strict=True))  # type: ignore[arg-type]
 
 
 def _partition(message: Message) -> int:
@@ -171,6 +181,10 @@ def _partition(message: Message) -> int:
 
 def _by_size(messages: Sequence[Message]) -> Iterator[list[Message]]:
     """Cut a list where it grows large: what is made of it at once is several times its size."""
+    if sum(map(len, messages)) < QUEUE_BYTES:
+        if messages:
+            yield list(messages)
+        return
     piece: list[Message] = []
     size = 0
     for message in messages:
@@ -188,17 +202,28 @@ def _by_size(messages: Sequence[Message]) -> Iterator[list[Message]]:
 _ASK_HEADERS = methodcaller("headers")
 
 
-def headers_of(message: Message) -> list[tuple[str, bytes | None]] | None:
-    """Return a record's headers, in order; None if the name of one is not UTF-8.
+def headers_of(message: Message) -> Headers:
+    """Return a record's headers, in order; None: none, or the name of one is not UTF-8.
 
     To be asked once a record: at such a name the client leaves an error behind with a list
     that is broken there, and hands that out when it is asked again.
     """
-    try:
-        given: Any = _ASK_HEADERS(message) or []
-    except SystemError:
-        return None
-    return None if any(GARBLED in name for name, _value in given) else given
+    return all_headers([message])[0]
+
+
+def all_headers(messages: Sequence[Message]) -> list[Headers]:
+    """Return the headers of several records, as `headers_of` does of one."""
+    found: list[Any] = []
+    asked = map(_ASK_HEADERS, messages)
+    while len(found) < len(messages):
+        try:
+            found.extend(asked)  # what came before an error stays, and the next one follows it
+        except SystemError:
+            found.append(None)
+    pairs = chain.from_iterable(filter(None, found))
+    if any(GARBLED in name for name in set(map(itemgetter(0), pairs))):
+        found = [of and (None if any(GARBLED in n for n, _value in of) else of) for of in found]
+    return found
 
 
 def read_records(kafka: Kafka, topic: str, wanted: Iterable[tuple[int, int]]) -> Iterator[Message]:
@@ -236,8 +261,6 @@ def _consume(consumer: Consumer, most: int) -> list[Message]:
         raise TimeoutError(msg)
     # `consume` waits for as many as are asked for, unless it may not wait at all.
     messages = [first, *(consumer.consume(most - 1, timeout=0) if most > 1 else ())]
-    for message in messages:
-        error = message.error()
-        if error is not None:
-            raise KafkaException(error)
+    for error in filter(None, map(Message.error, messages)):
+        raise KafkaException(error)
     return messages

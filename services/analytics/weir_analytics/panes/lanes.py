@@ -27,6 +27,7 @@ from weir.horizons import horizons_of, longest_ms
 from weir.lanes import Slice, filled_by
 
 from weir_analytics.failpoints import failpoint
+from weir_analytics.panes.arrow_plan import ArrowPlan
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.between import Pace
 from weir_analytics.panes.cycle import Cycle
@@ -127,7 +128,8 @@ class Filler:
             return True  # its plan is made first
         began_s = self.clock.monotonic_s()
         try:
-            cycle.evaluate(*self._range(cycle, found), self.plans.plan_of(counting))
+            plan = self.plans.plan_of(counting)
+            cycle.evaluate(*self._range(cycle, found, isinstance(plan, ArrowPlan)), plan)
         except VerdictError as error:
             if error.verdict not in (Verdict.BEHIND, Verdict.REWIND):
                 raise
@@ -165,7 +167,7 @@ class Filler:
         vids = filled_by(cycle.stores.definitions.fold, found.lane)
         return self.plans.filling(found.there, found.end, cycle.end, vids)
 
-    def _range(self, cycle: Cycle, found: Slice) -> tuple[DataFrame | None, Batch]:
+    def _range(self, cycle: Cycle, found: Slice, by_tasks: bool) -> tuple[DataFrame | None, Batch]:
         rebuild = found.lane.kind == "rebuild"
         batch = replace(
             cycle.range_of(found.start, found.end, -1),
@@ -176,7 +178,8 @@ class Filler:
             accounts=rebuild,
         )
         if same_offsets(found.there, found.start):
-            return (None if batch.single else self.read(found.start, found.end)), batch
+            by_tasks = by_tasks or batch.single
+            return (None if by_tasks else self.read(found.start, found.end)), batch
         self._check_told(cycle, found)
         # What retention has left begins later than the range: by Spark, however small.
         lost = sum(n - found.start[p] for p, n in found.there.items())

@@ -195,6 +195,21 @@ def _frequent(name: str, lg_k: int) -> Column:
     return made["sketch"]
 
 
+def outputs_of(metrics: Iterable[Metric]) -> tuple[str, ...]:
+    """Return the names of the aggregates that some metrics ask for, besides `n`."""
+    metrics = tuple(metrics)
+    kept = [Measures.of(metric) for metric in metrics]
+    valued = any(metric.value is not None for metric in metrics)
+    found = ["sum", "min", "max"] if valued else []
+    for name, size in (("kll", "kll_k"), ("hll", "hll_lg_k"), ("theta", "theta_lg_k")):
+        found += [f"{name}_{k}" for k in sorted({getattr(one, size) for one in kept} - {0})]
+    for lg_k in sorted({one.top_lg_k for one in kept} - {0}):
+        found += [f"top_{lg_k}", f"texts_{lg_k}"]
+    found += ["variance"] if any(one.spread for one in kept) else []
+    found += ["newest"] if any(one.last for one in kept) else []
+    return tuple(found)
+
+
 def output_type(output: str) -> str:
     """Return the type of an aggregate by its name: sketches are bytes, most others doubles."""
     if output == "newest":

@@ -111,7 +111,7 @@ class Plan:
     keys: tuple[str, ...] = KEYS
 
 
-def make_plan(
+def column_plan(
     counted: Sequence[Counted],
     horizons: Sequence[Horizons],
     *,

@@ -19,10 +19,11 @@ from weir.erasure import Erasure, erasures
 from weir.horizons import horizons_of, horizons_within
 
 from weir_analytics.panes.activation import awaited, counted, filling, rebuilt
+from weir_analytics.panes.arrow_plan import AnyPlan, ArrowPlan, make_plan
 from weir_analytics.panes.batch import PROPERTY, Batch, Offsets
-from weir_analytics.panes.dataflow import dataflow, small_rows
+from weir_analytics.panes.dataflow import dataflow, read_dataflow, small_rows
 from weir_analytics.panes.erased import Erased
-from weir_analytics.panes.plan import KEPT, Counted, Plan, beyond_from, make_plan
+from weir_analytics.panes.plan import KEPT, Counted, beyond_from
 from weir_analytics.panes.versions import PROPERTY as VERSIONS_PROPERTY
 from weir_analytics.panes.versions import versions_to_json
 
@@ -57,6 +58,7 @@ class Plans:
         warm: Called with a new plan before the first batch that uses it.
         shards: How many shards there are.
         hash_key: The installation's key: by it the erased are known.
+        columns: Whether plans are to be of Spark's columns.
         made: Plans by what they count, the one asked for last at the end; outlives a driver's
             lives. The thread between batches makes some of them.
     """
@@ -64,15 +66,16 @@ class Plans:
     definitions: Definitions
     topic_id: str
     usual: Horizons
-    warm: Callable[[Plan], None]
+    warm: Callable[[AnyPlan], None]
     shards: int = 1
     hash_key: bytes = field(default=b"", repr=False)
-    made: dict[tuple[object, ...], Plan] = field(default_factory=dict)
+    columns: bool = False
+    made: dict[tuple[object, ...], AnyPlan] = field(default_factory=dict)
     _keeping: threading.Lock = field(default_factory=threading.Lock)
     _in_use: tuple[object, ...] | None = None
     _erasures: FoldMemo[list[Erasure]] = field(default_factory=lambda: FoldMemo(erasures))
 
-    def for_range(self, start: Offsets, end: Offsets) -> Plan:
+    def for_range(self, start: Offsets, end: Offsets) -> AnyPlan:
         """Return the plan for a range of the log."""
         return self.plan_of(self.versions_for(start, end))
 
@@ -154,9 +157,9 @@ class Plans:
         Raises:
             Exception: Whatever keeps it from that; no definition does.
         """
-        self.warm(make_plan((), (self.usual,), shards=self.shards))
+        self.warm(make_plan((), (self.usual,), shards=self.shards, columns=self.columns))
 
-    def plan_of(self, counting: Counting, *, in_use: bool = False) -> Plan:
+    def plan_of(self, counting: Counting, *, in_use: bool = False) -> AnyPlan:
         """Return the plan that counts some versions; it is made if there is none yet.
 
         Args:
@@ -171,21 +174,28 @@ class Plans:
         if found is None:
             versions, guarded, erased, horizons, later = counting
             gone = Erased(erased, self.hash_key, later) if erased or later else None
-            found = make_plan(versions, horizons, guarded=guarded, erased=gone, shards=self.shards)
+            found = make_plan(
+                versions,
+                horizons,
+                guarded=guarded,
+                erased=gone,
+                shards=self.shards,
+                columns=self.columns,
+            )
             vids = [one.version.vid for one in versions]
             LOG.info("plan_made", versions=vids, guarded=guarded, awaited=in_use)
             self.warm(found)
             self._keep(key, found)
         return found
 
-    def _kept(self, key: tuple[object, ...]) -> Plan | None:
+    def _kept(self, key: tuple[object, ...]) -> AnyPlan | None:
         with self._keeping:
             found = self.made.pop(key, None)
             if found is not None:
                 self.made[key] = found
         return found
 
-    def _keep(self, key: tuple[object, ...], plan: Plan) -> None:
+    def _keep(self, key: tuple[object, ...], plan: AnyPlan) -> None:
         """Keep a plan; the one that nobody has asked for the longest goes, if it is not in use."""
         with self._keeping:
             self.made[key] = plan
@@ -201,12 +211,13 @@ def _key(counting: Counting) -> tuple[object, ...]:
     return (guarded, erased, beyond, later, *(repr(one.version) for one in versions))
 
 
-def run(spark: SparkSession, log: DataFrame | None, plan: Plan, batch: Batch) -> list[str]:
+def run(spark: SparkSession, log: DataFrame | None, plan: AnyPlan, batch: Batch) -> list[str]:
     """Run one batch; return the report of each task.
 
     Args:
         spark: The session.
-        log: The batch's range as Spark's source reads it; a small one has no need of it.
+        log: The batch's range as Spark's source reads it; None: the tasks read it themselves,
+            as they always do of a small one.
         plan: What is counted.
         batch: The range, and where it is committed.
 
@@ -220,8 +231,10 @@ def run(spark: SparkSession, log: DataFrame | None, plan: Plan, batch: Batch) ->
         return [row.report for row in _collected(small_rows(spark, plan))]
     if log is not None:
         frame = dataflow(log, plan, batch)
+    elif isinstance(plan, ArrowPlan):
+        frame = read_dataflow(spark, plan, batch)
     else:
-        msg = f"a batch of {batch.records} records must come with its frame, got none"
+        msg = f"a plan of columns must be given {batch.records} records as a frame, got none"
         raise ValueError(msg)
     return [row.report for row in frame.collect()]
 

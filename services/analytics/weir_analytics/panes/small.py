@@ -12,21 +12,29 @@ the two ways equal, record by record.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import Message
 from pyspark.sql import DataFrame, SparkSession
-from weir.event import placed
 
 from weir_analytics.panes import crowded
-from weir_analytics.panes.batch import current_batch
+from weir_analytics.panes.batch import Batch, current_batch
 from weir_analytics.panes.dispose import DisposeTask
-from weir_analytics.panes.history import headers_of, read_ranges
+from weir_analytics.panes.history import QUEUE_BYTES, Headers, all_headers, read_ranges
 from weir_analytics.panes.kinds import Fate, Kind
-from weir_analytics.panes.states import kind_of
+from weir_analytics.panes.places import places_of
+from weir_analytics.panes.states import EVENT_HEADERS, kinds_of
+
+_EVENTS: Final = frozenset(EVENT_HEADERS)
+# So many records get their fates at once.
+AT_ONCE: Final = 10_000
 
 DISPOSED: Final = (
     "partition int, offset bigint, kind tinyint, fate tinyint, received_ms bigint, seen bigint,"
@@ -43,44 +51,124 @@ def read_and_dispose(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     """Read the running batch's range and give each record its fate; one call a batch."""
     for _row in rows:
         pass  # Spark ends a worker that leaves some of its input: a second a batch
-    batch = current_batch()
+    for disposed in disposed_slices(current_batch()):
+        yield _with_meant(disposed)
+
+
+class Disposed(NamedTuple):
+    """Some records of a batch, an array an attribute.
+
+    Attributes:
+        partition: Partition of each.
+        offset: Place of each.
+        kind: See `Kind`.
+        told: What `DisposeTask.answer` says.
+        values: The bytes of each.
+        times_ms: What stands at the place of event time of those that are events.
+    """
+
+    partition: pa.Array
+    offset: pa.Array
+    kind: pa.Array
+    told: pa.StructArray
+    values: list[bytes | None]
+    times_ms: npt.NDArray[np.int64]
+
+
+def disposed_slices(batch: Batch) -> Iterator[Disposed]:
+    """Read a batch's range and give each record its fate."""
     task = DisposeTask(batch)
-    for messages in read_ranges(batch.kafka, batch.topic, batch.start, batch.end):
-        yield _disposed(task, messages)
+    for read in _gathered(read_ranges(batch.kafka, batch.topic, batch.start, batch.end)):
+        yield _disposed(task, read)
     task.finish(all_partitions=True)
 
 
-def _disposed(task: DisposeTask, messages: Sequence[Message]) -> pa.RecordBatch:
-    headers = [headers_of(message) for message in messages]
-    values = [message.value() for message in messages]
-    kinds = list(map(kind_of, headers, values))
-    unusual = [kind in (Kind.REFUSED, Kind.FOREIGN) for kind in kinds]
-    partition = pa.array([message.partition() for message in messages], pa.int32())
-    offset = pa.array([message.offset() for message in messages], pa.int64())
-    kind, value = pa.array(map(int, kinds), pa.int8()), pa.array(values, pa.binary())
-    told = task.answer(
-        partition,
-        offset,
-        pa.array([message.timestamp()[1] for message in messages], pa.int64()),
-        kind,
-        pa.array(map(_identity, kinds, values), pa.binary()),
-        pc.if_else(pa.array(unusual), value, pa.scalar(None, pa.binary())),
-        pa.array(map(_headers_text, unusual, headers), pa.string()),
+@dataclass
+class _Read:
+    """Some records, a list an attribute; numbers are partition, offset and append time."""
+
+    numbers: list[tuple[npt.NDArray[Any], ...]] = field(default_factory=list)
+    firsts: list[str | None] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
+    headers: list[Headers] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, messages: Sequence[Message]) -> None:
+        """Take all that is needed of the client's records, so that they can go."""
+        count = len(messages)
+        headers = all_headers(messages)
+        self.headers += headers
+        self.firsts += [of[0][0] if of else None for of in headers]
+        self.values += map(Message.value, messages)
+        self.size += sum(map(len, messages))
+        at_ms = map(itemgetter(1), map(Message.timestamp, messages))
+        self.numbers.append(
+            (
+                np.fromiter(map(Message.partition, messages), np.int32, count),
+                np.fromiter(map(Message.offset, messages), np.int64, count),
+                np.fromiter(at_ms, np.int64, count),
+            )
+        )
+
+
+def _gathered(lists: Iterable[Sequence[Message]]) -> Iterator[_Read]:
+    """Yield what is in lists of records, several of them at a time.
+
+    The client's records take many times what is needed of them, and are let go list by list; what
+    is then done with arrays costs less an event if they are longer.
+    """
+    read = _Read()
+    for messages in lists:
+        read.add(messages)
+        if len(read.values) >= AT_ONCE or read.size >= QUEUE_BYTES:
+            yield read
+            read = _Read()
+    if read.values:
+        yield read
+
+
+def _disposed(task: DisposeTask, read: _Read) -> Disposed:
+    may_be = None
+    if not _EVENTS.issuperset(read.firsts):
+        may_be = [first in _EVENTS for first in read.firsts]
+    found, identity, times_ms = places_of(read.values, may_be)
+    kinds = kinds_of(read.firsts, read.values, found)
+    unusual = kinds >= Kind.REFUSED
+    unusual &= kinds != Kind.TICK
+    partition, offset, at_ms = map(pa.array, map(np.concatenate, zip(*read.numbers, strict=True)))
+    kind = pa.array(kinds)
+    given = _given(unusual, read.values, read.headers)
+    told = task.answer(partition, offset, at_ms, kind, identity, *given)
+    return Disposed(partition, offset, kind, told, read.values, times_ms)
+
+
+def _given(
+    unusual: npt.NDArray[np.bool_],
+    values: Sequence[bytes | None],
+    headers: Sequence[Headers],
+) -> tuple[pa.Array, pa.Array]:
+    """Return value and headers of refused and foreign records, null of all others."""
+    if not unusual.any():
+        return pa.nulls(len(values), pa.binary()), pa.nulls(len(values), pa.string())
+    is_one = unusual.tolist()
+    return (
+        pa.array([v if one else None for v, one in zip(values, is_one, strict=True)], pa.binary()),
+        pa.array(map(_headers_text, is_one, headers), pa.string()),
     )
+
+
+def _with_meant(records: Disposed) -> pa.RecordBatch:
+    """Return records as `dispose` leaves them: with what is counted in place of the value."""
+    told = records.told
     fates: dict[str, pa.Array] = dict(zip(told.type.names, told.flatten(), strict=True))
     is_event = pc.less_equal(fates["fate"], int(Fate.DUPLICATE))
-    meant = pc.coalesce(fates.pop("value"), value)
+    meant = pc.coalesce(fates.pop("value"), pa.array(records.values, pa.binary()))
     fates["value"] = pc.if_else(is_event, meant, pa.scalar(None, pa.binary()))
-    return pa.RecordBatch.from_pydict(
-        {"partition": partition, "offset": offset, "kind": kind, **fates}
-    )
+    kept = {"partition": records.partition, "offset": records.offset, "kind": records.kind}
+    return pa.RecordBatch.from_pydict({**kept, **fates})
 
 
-def _identity(kind: Kind, value: bytes | None) -> bytes | None:
-    return placed(value or b"").digest if kind <= Kind.SAMPLED else None
-
-
-def _headers_text(unusual: bool, headers: Sequence[tuple[str, bytes | None]] | None) -> str | None:
+def _headers_text(unusual: bool, headers: Headers) -> str | None:
     """Return the headers as `<key>=<value>,…` in hexadecimal, like the column in `decode.py`."""
     if not unusual or headers is None:
         return None

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from confluent_kafka import Message
 from weir import names
 from weir.admission import Refused, admit_foreign
@@ -15,7 +16,7 @@ from weir.event import placed
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.decode import END
 from weir_analytics.panes.dedup import PartitionState
-from weir_analytics.panes.history import LogPartition, first_at, headers_of, read_range
+from weir_analytics.panes.history import Headers, LogPartition, all_headers, first_at, read_range
 from weir_analytics.panes.holes import Hole, Reading, beyond
 from weir_analytics.panes.kinds import Kind
 from weir_analytics.panes.runs import Run, chain_before, write_run
@@ -112,8 +113,8 @@ def _replay(state: PartitionState, messages: Sequence[Message]) -> None:
     received = state.advance(np.array([m.timestamp()[1] for m in messages], np.int64))
     places: list[int] = []
     digests: list[bytes] = []
-    for at, message in enumerate(messages):
-        digest = _identity(message, int(received[at]))
+    for at, (message, headers) in enumerate(zip(messages, all_headers(messages), strict=True)):
+        digest = _identity(message, headers, int(received[at]))
         if digest is not None:
             places.append(at)
             digests.append(digest)
@@ -122,10 +123,10 @@ def _replay(state: PartitionState, messages: Sequence[Message]) -> None:
         state.remember(pairs[0::2], pairs[1::2], received[places])
 
 
-def _identity(message: Message, received_ms: int) -> bytes | None:
+def _identity(message: Message, headers: Headers, received_ms: int) -> bytes | None:
     """Return the identity of a record that is an event, None of every other one."""
     value = message.value()
-    kind = kind_of(headers_of(message), value)
+    kind = kind_of(headers, value)
     if kind <= Kind.SAMPLED:
         return placed(value or b"").digest
     if kind != Kind.FOREIGN:
@@ -135,19 +136,45 @@ def _identity(message: Message, received_ms: int) -> bytes | None:
     return None if isinstance(found, Refused) else found.digest
 
 
-def kind_of(headers: Sequence[tuple[str, bytes | None]] | None, value: bytes | None) -> Kind:
+def kind_of(headers: Headers, value: bytes | None) -> Kind:
     """Say what a record is; the same answer as the columns of `decode.py`."""
     first = headers[0][0] if headers else None
     if first == names.HEADER_TICK and value is None:
         return Kind.TICK
     if first == names.HEADER_REASON and value is not None:
         return Kind.REFUSED
-    if first in _EVENT_HEADERS and _is_placed(value):
+    if first in EVENT_HEADERS and _is_placed(value):
         return Kind.EVENT if first == names.HEADER_CONTENT_TYPE else Kind.SAMPLED
     return Kind.FOREIGN
 
 
-_EVENT_HEADERS = (names.HEADER_CONTENT_TYPE, names.HEADER_TAIL)
+def kinds_of(
+    firsts: Sequence[str | None],
+    values: Sequence[bytes | None],
+    is_event: npt.NDArray[np.bool_],
+) -> npt.NDArray[np.int8]:
+    """Say what records are, as `kind_of` says of one.
+
+    Args:
+        firsts: The name of each one's first header; None: there is none that can be read.
+        values: The values.
+        is_event: Whether header and value are those of an event; see `places_of`.
+    """
+    kinds = np.full(len(values), Kind.FOREIGN, np.int8)
+    kinds[is_event] = Kind.EVENT
+    if set(firsts) <= {names.HEADER_CONTENT_TYPE}:
+        return kinds
+    for at, (first, value) in enumerate(zip(firsts, values, strict=True)):
+        if first == names.HEADER_TAIL and is_event[at]:
+            kinds[at] = Kind.SAMPLED
+        elif first == names.HEADER_TICK and value is None:
+            kinds[at] = Kind.TICK
+        elif first == names.HEADER_REASON and value is not None:
+            kinds[at] = Kind.REFUSED
+    return kinds
+
+
+EVENT_HEADERS = (names.HEADER_CONTENT_TYPE, names.HEADER_TAIL)
 
 
 def _is_placed(value: bytes | None) -> bool:

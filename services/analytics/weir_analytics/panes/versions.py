@@ -139,7 +139,7 @@ def versions_to_json(versions: Sequence[Version]) -> str:
 @lru_cache(maxsize=4)
 def versions_from_json(text: str) -> Mapping[int, Version]:
     """Read what `versions_to_json` wrote, and add the system metrics; by id."""
-    versions = [_version(fields) for fields in json.loads(text)]
+    versions = [version_of(fields) for fields in json.loads(text)]
     return {version.vid: version for version in (*SYSTEM, *versions)}
 
 
@@ -150,7 +150,8 @@ def current_versions() -> Mapping[int, Version]:
     return versions_from_json(text or "[]")
 
 
-def _version(fields: dict[str, Any]) -> Version:
+def version_of(fields: dict[str, Any]) -> Version:
+    """Return a version of what `asdict` and JSON have made of it."""
     for name in ("begin", "finish", "cut_from", "cut_from_at", "cut_until", "cut_until_at"):
         if fields[name] is not None:
             fields[name] = {int(k): v for k, v in fields[name].items()}

@@ -1,0 +1,466 @@
+"""The panes of metrics out of arrays: which events each metric uses, and what they add up to.
+
+Events are sorted by tenant and type once, so a metric costs what its own events cost. What
+several metrics ask of the same events (a condition, dimensions, a path) is computed once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from weir.definitions.metric import Metric
+from weir.definitions.selection import Selection
+from weir.expressions import Node, Path
+from weir.expressions.tree import paths_of
+from weir.expressions.use import MAX_VALUE
+from weir.problems import Reason
+from weir.series import OTHER, cut_text, encode_series, encode_value, series_digest, shard_of
+
+from weir_analytics.panes import arrow_groups
+from weir_analytics.panes.accounts import USE
+from weir_analytics.panes.arrow_account import Judged, PaneRow, copy_series
+from weir_analytics.panes.arrow_events import Events
+from weir_analytics.panes.arrow_groups import Doubles, Groups, Longs, groups_by
+from weir_analytics.panes.arrow_members import Coded, Indices
+from weir_analytics.panes.arrow_nodes import made_bytes, run_node
+from weir_analytics.panes.arrow_plan import Told
+from weir_analytics.panes.batch import Offsets
+from weir_analytics.panes.commit_job import Bound
+from weir_analytics.panes.compile_views import View
+from weir_analytics.panes.kinds import Use
+from weir_analytics.panes.measures import IDENTITY, TIME, Measures
+from weir_analytics.panes.plan import Counted
+from weir_analytics.panes.versions import Version
+
+Mask = npt.NDArray[np.bool_]
+
+# Texts that an expression makes of several events are one array, which holds 2 GiB.
+MOST_TEXT: Final = 1 << 27
+# So many rows leave a task at once: with their sketches they may be some kilobytes each.
+ROWS_AT_ONCE: Final = 20_000
+# What is wrong with an event, as far as one metric goes; 0: nothing.
+_ERRORS: Final = (Reason.VALUE_MISSING, Reason.VALUE_INVALID, Reason.VALUE_RANGE)
+_MISSING, _INVALID, _RANGE = 1, 2, 3
+
+
+@dataclass
+class Chosen:
+    """Some counted events, with what several metrics ask of them.
+
+    Attributes:
+        events: Their content.
+        records: Their places among the judged records.
+    """
+
+    events: Events
+    records: Indices
+    _where: dict[str, Chosen | None] = field(default_factory=dict)
+    _groups: dict[object, Groups] = field(default_factory=dict)
+    _values: dict[str, pa.Array] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """Return how many they are."""
+        return len(self.records)
+
+    def part(self, places: Indices) -> Chosen:
+        """Return some of them."""
+        return Chosen(self.events.part(places), self.records[places])
+
+    def matching(self, metric: Metric) -> Chosen:
+        """Return those for which a metric's condition is true."""
+        tree = metric.where_tree
+        if tree is None or metric.where is None:
+            return self
+        if metric.where not in self._where:
+            is_true = self._run(tree).fill_null(False)
+            places = np.flatnonzero(is_true.to_numpy(zero_copy_only=False))
+            is_part = len(places) < len(self)
+            self._where[metric.where] = self.part(places) if is_part else None
+        # What held itself would stay, with a task's columns, until the collector of cycles runs.
+        found = self._where[metric.where]
+        return self if found is None else found
+
+    def value(self, metric: Metric, tree: Node) -> pa.Array:
+        """Return what a metric measures."""
+        key = str(metric.value)
+        found = self._values.get(key)
+        if found is None:
+            found = self._values[key] = self._run(tree)
+        return found
+
+    def _run(self, tree: Node) -> pa.Array:
+        """Return what an expression yields, so many events at a time that their texts fit."""
+        most = max(1, MOST_TEXT // (1 + made_bytes(tree)))
+        if len(self) <= most:
+            return run_node(tree, self.events.read, len(self))
+        pieces = []
+        for at in range(0, len(self), most):
+            part = self.events.part(np.arange(at, min(at + most, len(self))))
+            pieces.append(run_node(tree, part.read, len(part)))
+        return pa.concat_arrays(pieces)
+
+    def groups(self, judged: Judged, dimensions: Sequence[Path], res_s: int) -> Groups:
+        """Return them by pane, received minute and series."""
+        key = (tuple(dimensions), res_s)
+        found = self._groups.get(key)
+        if found is None:
+            codes = [self.events.coded(path).codes for path in dimensions]
+            found = groups_by(
+                self.events.times_ms // (res_s * 1000), judged.minute_s[self.records], *codes
+            )
+            self._groups[key] = found
+        return found
+
+
+@dataclass
+class Panes:
+    """Rows of panes, in columns.
+
+    Attributes:
+        outputs: Names of the aggregates after `n`.
+        rows: Those without numbers but how many there are.
+        blocks: Those of metrics: how many rows, and their columns.
+    """
+
+    outputs: Sequence[str]
+    rows: list[PaneRow] = field(default_factory=list)
+    unused: list[PaneRow] = field(default_factory=list)
+    blocks: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+        blocks = sum(size for size, _columns in self.blocks)
+        return len(self.rows) + len(self.unused) + blocks
+
+
+@dataclass(frozen=True)
+class MetricCount:
+    """The counting of the metrics of one plan over some records.
+
+    Attributes:
+        told: What is counted.
+        judged: What became of the records.
+        identities: Of each record both halves of its identity; empty unless some metric asks.
+        bounds: By (version, start of a finest pane): beyond which digest a series is `other`.
+    """
+
+    told: Told
+    judged: Judged
+    identities: npt.NDArray[np.uint64]
+    bounds: dict[tuple[int, int], str]
+
+    @classmethod
+    def of(
+        cls,
+        told: Told,
+        judged: Judged,
+        identities: npt.NDArray[np.uint64],
+        bounds: Sequence[Bound],
+    ) -> MetricCount:
+        """Return it with the bounds of full panes."""
+        return cls(told, judged, identities, {(b.vid, b.start_s): b.digest for b in bounds})
+
+    def count(self, events: Events, hidden: Mask, panes: Panes) -> Iterator[Panes]:
+        """Yield the rows of all metrics, some thousands at a time.
+
+        Args:
+            events: The content of all records, those without any among them.
+            hidden: Records that leave no row of a metric.
+            panes: Rows that leave with the first of them.
+        """
+        chosen = Choice(self.judged, events, np.flatnonzero(~hidden))
+        for one in self.told.counted:
+            found = chosen.of(one)
+            if found is None or not len(found):
+                continue
+            places = self._in_place(one.version, found)
+            if places is not None:
+                found = found.part(places)
+            matched = found.matching(one.metric)
+            if len(matched):
+                self._metric(one, matched, panes)
+            if panes.size >= ROWS_AT_ONCE:
+                yield panes
+                panes = Panes(panes.outputs)
+        yield panes
+
+    def _in_place(self, version: Version, chosen: Chosen) -> Indices | None:
+        """Return which events lie in a version's span and on its side of the cuts; None: all."""
+        inside = np.ones(len(chosen), bool)
+        start_s = chosen.events.times_ms // 1000 // version.finest_s * version.finest_s
+        if version.cut_from or version.cut_until:
+            inside &= np.logical_or.reduce(
+                [_owned(version, res_s, start_s) for res_s, _keep_s in version.keeps]
+            )
+        if self.told.guarded:
+            at = chosen.records
+            partition, offset = self.judged.partition[at], self.judged.offset[at]
+            inside &= offset >= offsets_of(version.begin, partition)
+            if version.finish is not None:
+                inside &= offset < offsets_of(version.finish, partition)
+        return None if inside.all() else np.flatnonzero(inside)
+
+    def _metric(self, one: Counted, matched: Chosen, panes: Panes) -> None:
+        version, metric = one.version, one.metric
+        errors = _errors(metric, matched)
+        forgotten = self._forgotten(version, matched)
+        used = matched
+        if errors is not None:
+            self._copy(version, matched, errors, panes)
+        if errors is not None or forgotten is not None:
+            good = np.ones(len(matched), bool)
+            if forgotten is not None:
+                good &= ~forgotten
+            if errors is not None:
+                good &= errors == 0
+                forgotten = None if forgotten is None else forgotten & (errors == 0)
+            used = matched.part(np.flatnonzero(good))
+            if forgotten is not None:
+                self._use(version, Use.PANE_NOT_KEPT, matched.records[forgotten], panes)
+        if len(used):
+            self._use(version, Use.USED, used.records, panes)
+            self._panes(one, used, panes)
+
+    def _forgotten(self, version: Version, chosen: Chosen) -> Mask | None:
+        """Return of which events no resolution keeps the pane; None: there is none."""
+        minute_s = self.judged.minute_s[chosen.records]
+        found = np.ones(len(chosen), bool)
+        start_s = chosen.events.times_ms // 1000
+        for res_s, keep_s in version.keeps:
+            found &= minute_s > start_s // res_s * res_s + (res_s + keep_s)
+        return found if found.any() else None
+
+    def _copy(
+        self, version: Version, chosen: Chosen, errors: npt.NDArray[np.int8], panes: Panes
+    ) -> None:
+        wrong = np.flatnonzero(errors)
+        at, judged = chosen.records[wrong], self.judged
+        read = (judged.partition, judged.kind, judged.offset, judged.minute_s)
+        columns = (errors[wrong].tolist(), *(column[at].tolist() for column in read))
+        for error, partition, kind, offset, minute_s in zip(*columns, strict=True):
+            series = copy_series(_ERRORS[error - 1].value, partition, kind)
+            panes.unused.append(PaneRow(version.vid, series, offset, minute_s))
+        self._use(version, Use.VALUE_QUARANTINED, at, panes)
+
+    def _use(self, version: Version, use: Use, records: Indices, panes: Panes) -> None:
+        minutes, counts = np.unique(self.judged.minute_s[records], return_counts=True)
+        series = encode_series((str(version.vid), use.label))
+        for minute_s, n in zip(minutes.tolist(), counts.tolist(), strict=True):
+            panes.rows.append(PaneRow(USE, series, minute_s, minute_s, n))
+
+    def _panes(self, one: Counted, used: Chosen, panes: Panes) -> None:
+        """Add the rows of one metric's panes."""
+        version, metric = one.version, one.metric
+        groups = used.groups(self.judged, metric.dimensions, version.finest_s)
+        coded = [used.events.coded(path) for path in metric.dimensions]
+        series = (
+            [
+                cut_text("|".join(words))
+                for words in zip(*(_words(one, groups.first) for one in coded), strict=True)
+            ]
+            if coded
+            else [""] * len(groups)
+        )
+        start_s = used.events.times_ms[groups.first] // 1000 // version.finest_s * version.finest_s
+        if self._is_bounded(version.vid, start_s):
+            series, groups, start_s = self._bounded(version.vid, series, groups, start_s, used)
+        columns: dict[str, Any] = {
+            "vid": np.full(len(groups), version.vid, np.int64),
+            "series": series,
+            "start_s": start_s,
+            "minute_s": self.judged.minute_s[used.records][groups.first],
+            "use": np.full(len(groups), int(Use.USED), np.int8),
+            "n": groups.sizes,
+        }
+        columns |= self._outputs(metric, used, groups)
+        panes.blocks.append((len(groups), columns))
+
+    def _is_bounded(self, vid: int, start_s: Longs) -> bool:
+        return any(
+            of == vid and start_s.min(initial=0) <= at <= start_s.max(initial=0)
+            for of, at in self.bounds
+        )
+
+    def _bounded(
+        self, vid: int, series: list[str], groups: Groups, start_s: Longs, used: Chosen
+    ) -> tuple[list[str], Groups, Longs]:
+        """Return groups of which those beyond the bound of their pane are one: `other`."""
+        shards = self.told.shards
+        for at, text in enumerate(series):
+            bound = self.bounds.get((vid, int(start_s[at])))
+            if bound is None:
+                continue
+            digest = series_digest(text)
+            if bound < digest.hex():
+                series[at] = f"{OTHER}{shard_of(digest, shards) if shards > 1 else 0}"
+        known: dict[tuple[str, int, int], int] = {}
+        minute_s = self.judged.minute_s[used.records][groups.first]
+        new = np.array(
+            [
+                known.setdefault(key, len(known))
+                for key in zip(series, start_s.tolist(), minute_s.tolist(), strict=True)
+            ],
+            np.int64,
+        )
+        joined = groups_by(new[groups.codes])
+        # A new group's words are those of the old group that its first event was in.
+        old = groups.codes[joined.first]
+        return [series[at] for at in old.tolist()], joined, start_s[old]
+
+    def _outputs(self, metric: Metric, used: Chosen, groups: Groups) -> dict[str, Any]:
+        """Return what is added up besides the number of events."""
+        measures = Measures.of(metric)
+        found: dict[str, Any] = {}
+        if metric.value_tree is not None:
+            values = used.value(metric, metric.value_tree).to_numpy(zero_copy_only=False)
+            found |= arrow_groups.numbers_of(groups, values)
+            if measures.kll_k:
+                name = f"kll_{measures.kll_k}"
+                found[name] = arrow_groups.klls_of(groups, values, measures.kll_k)
+            if measures.spread:
+                found["variance"] = arrow_groups.variances_of(groups, values)
+            if measures.last:
+                found["newest"] = self._newest(used, groups, values)
+        return found | _texts(metric, measures, used, groups)
+
+    def _newest(self, used: Chosen, groups: Groups, values: Doubles) -> list[dict[str, Any]]:
+        identities = self.identities[used.records]
+        newest = arrow_groups.newest_of(groups, used.events.times_ms, identities, values)
+        return [
+            {
+                TIME: int(used.events.times_ms[at]),
+                IDENTITY: identities[at].astype(">u8").tobytes(),
+                "value": float(values[at]),
+            }
+            for at in newest.tolist()
+        ]
+
+
+class Choice:
+    """Events by tenant and type, each chosen once for all metrics that select it."""
+
+    def __init__(self, judged: Judged, events: Events, records: Indices) -> None:
+        """Take the records that metrics may count."""
+        self._judged, self._all = judged, events
+        tenants, types = judged.tenant, judged.type
+        groups = groups_by(tenants.codes[records], types.codes[records])
+        self._parts = (
+            [records[part] for part in groups.slices(np.arange(len(records)))]
+            if len(records)
+            else []
+        )
+        self._types: dict[str, dict[str, int]] = defaultdict(dict)
+        for number, first in enumerate(groups.first.tolist()):
+            tenant, event_type = tenants.of(int(records[first])), types.of(int(records[first]))
+            self._types[tenant or ""][event_type or ""] = number
+        # By what is asked for, and by what that comes to: metrics may ask in several ways.
+        self._made: dict[object, Chosen | None] = {}
+        self._chosen: dict[object, Chosen] = {}
+
+    def of(self, one: Counted) -> Chosen | None:
+        """Return the events of a version's tenant that its metric selects; None: none."""
+        wanted, types = one.metric.events, self._types.get(one.version.tenant)
+        if not types:
+            return None
+        key = (one.version.tenant, wanted.type, wanted.source)
+        if key not in self._made:
+            self._made[key] = self._of(wanted, types)
+        return self._made[key]
+
+    def _of(self, wanted: Selection, types: Mapping[str, int]) -> Chosen | None:
+        found = {types[name] for name in wanted.exact_types if name in types}
+        if prefixes := wanted.type_prefixes:
+            found |= {number for name, number in types.items() if name.startswith(prefixes)}
+        if not found:
+            return None
+        same = (tuple(sorted(found)), wanted.source)
+        if same not in self._chosen:
+            self._chosen[same] = self._choose(same[0], wanted.source)
+        return self._chosen[same]
+
+    def _choose(self, numbers: Sequence[int], sources: Sequence[str]) -> Chosen:
+        records = np.sort(np.concatenate([self._parts[number] for number in numbers]))
+        if sources:
+            words = self._judged.source
+            is_one = np.array([text in sources for text in words.texts], bool)
+            # None of these is without: every event has a source.
+            records = records[is_one[words.codes[records]]]
+        return Chosen(self._all.part(records), records)
+
+
+def offsets_of(offsets: Offsets, partition: npt.NDArray[np.int32]) -> Longs:
+    """Return the offset of each record's partition; 0 where there is none."""
+    found = np.zeros(len(partition), np.int64)
+    for one, offset in offsets.items():
+        found[partition == one] = offset
+    return found
+
+
+def _owned(version: Version, res_s: int, start_s: Longs) -> Mask:
+    pane_s = start_s // res_s * res_s
+    owned = np.ones(len(start_s), bool)
+    if res_s in version.cut_from:
+        owned &= pane_s >= version.cut_from[res_s]
+    if res_s in version.cut_until:
+        owned &= pane_s < version.cut_until[res_s]
+    return owned
+
+
+def _errors(metric: Metric, chosen: Chosen) -> npt.NDArray[np.int8] | None:
+    """Return why each event cannot be used; None if all can. The order is that of `error_of`."""
+    found = np.zeros(len(chosen), np.int8)
+    coded = [chosen.events.coded(path) for path in (*metric.dimensions, *metric.members)]
+    for one in coded:
+        if (one.codes < 0).any():
+            found[one.codes < 0] = _INVALID
+    if metric.value_tree is not None:
+        value = chosen.value(metric, metric.value_tree)
+        if value.null_count:
+            null = value.is_null().to_numpy(zero_copy_only=False)
+            absent = np.zeros(len(chosen), bool)
+            for path in paths_of(metric.value_tree):
+                present = chosen.events.read(path, View.PRESENT)
+                absent |= ~present.to_numpy(zero_copy_only=False)
+            found[null] = np.where(absent, _MISSING, _INVALID)[null]
+        numbers = value.fill_null(0.0).to_numpy(zero_copy_only=False)
+        found[np.abs(numbers) > MAX_VALUE] = _RANGE
+    return found if found.any() else None
+
+
+def _words(coded: Coded, places: Longs) -> Iterator[str]:
+    """Yield a dimension's part of the series text, of some events."""
+    escaped: dict[int, str] = {}
+    for code in coded.codes[places].tolist():
+        word = escaped.get(code)
+        if word is None:
+            word = escaped[code] = encode_value(coded.texts[code])
+        yield word
+
+
+def _texts(
+    metric: Metric, measures: Measures, used: Chosen, groups: Groups
+) -> dict[str, Sequence[Any]]:
+    """Return the sketches of texts."""
+    found: dict[str, Sequence[Any]] = {}
+    members = metric.members
+    if measures.hll_lg_k:
+        codes, texts = used.events.coded(members[0])
+        lg_k = measures.hll_lg_k
+        found[f"hll_{lg_k}"] = arrow_groups.hlls_of(groups, codes, texts, lg_k)
+    if measures.theta_lg_k:
+        codes, texts = used.events.coded(members[measures.theta_member])
+        lg_k = measures.theta_lg_k
+        found[f"theta_{lg_k}"] = arrow_groups.thetas_of(groups, codes, texts, lg_k)
+    if measures.top_lg_k:
+        codes, texts = used.events.coded(members[measures.top_member])
+        sketches, counts = arrow_groups.tops_of(groups, codes, texts, measures.top_lg_k)
+        found[f"top_{measures.top_lg_k}"] = sketches
+        found[f"texts_{measures.top_lg_k}"] = counts
+    return found
