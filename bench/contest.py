@@ -28,9 +28,10 @@ from weir.definitions.history import Horizons
 from weir.sketches import distinct_in, hll_union, kll_union, quantile_in
 from weir.topics import Topic
 from weir_analytics.panes.activation import keeps_of
+from weir_analytics.panes.arrow_plan import AnyPlan, ArrowPlan, make_plan
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.checkpoint import starting_offsets
-from weir_analytics.panes.plan import Counted, Plan, make_plan
+from weir_analytics.panes.plan import Counted
 from weir_analytics.panes.plans import run
 from weir_analytics.panes.session import open_session, source_options
 from weir_analytics.panes.versions import Version
@@ -106,11 +107,12 @@ class Bench:
         mark = Mark(epoch=1, batch=-1, topic_id=log.topic, end=start, shards=1)
         self._client.set(names.mark_key(0), msgspec.json.encode(mark))
 
-    def count(self, log: Log, plan: Plan, size: int) -> None:
+    def count(self, log: Log, plan: AnyPlan, size: int) -> None:
         """Count every event of a log into an empty Redis, as the driver does."""
         self.begin(log)
         for number, (at, end) in enumerate(log.slices(size)):
-            run(self.spark, self.read(log, at, end), plan, self.batch(log, number, at, end))
+            frame = None if isinstance(plan, ArrowPlan) else self.read(log, at, end)
+            run(self.spark, frame, plan, self.batch(log, number, at, end))
 
     def batch(self, log: Log, number: int, at: dict[int, int], end: dict[int, int]) -> Batch:
         """Return what the tasks of a batch are told."""
@@ -162,7 +164,7 @@ def bench(folder: Path, *, heap: str = "2g") -> Iterator[Bench]:
         broker.kill()
 
 
-def plan_of(metrics: Sequence[Wanted]) -> Plan:
+def plan_of(metrics: Sequence[Wanted]) -> AnyPlan:
     """Return the engine's plan of some metrics; of version n + 1 is metric n."""
     found: list[Counted] = []
     for one in metrics:
@@ -253,7 +255,7 @@ class Engine:
     metrics: Sequence[Wanted]
     truths: Sequence[Truth]
     size: int
-    plan: Plan = field(init=False)
+    plan: AnyPlan = field(init=False)
 
     def __post_init__(self) -> None:
         self.plan = plan_of(self.metrics)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -22,12 +23,9 @@ from typing import Any
 
 import contest
 import harness
+import undeduped
 from contest import Bench, Contestant, Engine, Log, Spent, ratio, rounds, spent
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from weir_analytics.panes import crowded
-from weir_analytics.panes.decode import event_time_ms
-from weir_analytics.panes.kinds import Fate, Kind
 from workload import draw, recount, wanted
 
 FLOOR_SCHEMA = (
@@ -68,33 +66,16 @@ class WithoutDedup:
     def run(self) -> Spent:
         """Count the log; every event counts, whether it came before or not."""
         flow: Any = importlib.import_module("weir_analytics.panes.dataflow")
-        kept = flow.dispose
-        flow.dispose = without_dedup
+        kept = flow.count_range
+        flow.count_range = undeduped.count_range
         try:
             return self.engine.run()
         finally:
-            flow.dispose = kept
+            flow.count_range = kept
 
     def check(self) -> None:
         """Compare everything with the recount."""
         self.engine.check()
-
-
-def without_dedup(records: DataFrame) -> DataFrame:
-    """Stand in for the dispose step: every event counts, R is its own append time."""
-    is_event = F.col("kind") <= int(Kind.SAMPLED)
-    return records.select(
-        "partition",
-        "offset",
-        "kind",
-        F.when(is_event, int(Fate.COUNTED)).otherwise(int(Fate.TICK)).cast("tinyint").alias("fate"),
-        F.col("at_ms").alias("received_ms"),
-        F.lit(None).cast("bigint").alias("seen"),
-        F.lit(None).cast("string").alias("tenant"),
-        F.lit(None).cast("string").alias("source"),
-        F.lit(None).cast(crowded.TYPE).alias("bounds"),
-        F.when(event_time_ms(F.col("value")).isNotNull(), F.col("value")).alias("value"),
-    )
 
 
 def measure(bench: Bench, options: argparse.Namespace) -> dict[str, Any]:
@@ -143,6 +124,8 @@ def main() -> None:
     )
     parser.add_argument("--dedup-warm", type=int, default=3, help="rounds before, of each of those")
     options = parser.parse_args()
+    # The workers find there how to count without dedup.
+    os.environ["PYTHONPATH"] = str(Path(__file__).parent)
     with (
         tempfile.TemporaryDirectory(prefix="weir-bench-") as name,
         contest.bench(Path(name)) as bench,

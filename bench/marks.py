@@ -89,12 +89,15 @@ def timed_steps(holder: Any, name: str, step: str) -> None:
 
 def mark_workers() -> None:
     """Wrap the steps of the Python workers; before they are forked."""
-    from weir_analytics.panes import dispose, inbox, small, writer
+    from weir_analytics.panes import arrow_count, dispose, inbox, small, writer
 
     timed_steps(small, "read_ranges", "read")
+    timed(small._Read, "add", "dispose")
     timed(small, "_disposed", "dispose")
     timed(dispose.DisposeTask, "answer", "fates")
     timed(dispose.DisposeTask, "finish", "runs")
+    timed(arrow_count.CountTask, "take", "decode")
+    timed_steps(arrow_count.CountTask, "rows", "count")
     timed(inbox.Inbox, "take", "take")
     timed(inbox.Inbox, "parts", "merge")
     timed(writer, "commit", "commit")

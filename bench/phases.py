@@ -114,13 +114,15 @@ def phases_of(batch: Mark, steps: Sequence[Mark]) -> dict[str, float] | None:
     job, record, commit = (by_step[step][0] for step in ("job", "record", "commit"))
     reader = [one for step in ("read", "dispose", "runs") for one in by_step.get(step, ())]
     taken = by_step["take"][0]
+    # Values are decoded slice by slice, before the runs are written.
+    read, decoded = (sum(one.wall for one in by_step.get(s, ())) for s in ("read", "decode"))
     first, last = min(one.start for one in reader), max(one.end for one in reader)
     spans = {
         "driver: what is counted, and the range": job.start - batch.start,
         "Spark: start the task": first - job.start,
-        "read the records": sum(one.wall for one in by_step["read"]),
-        "dispose: fates and dedup": last - first - sum(one.wall for one in by_step["read"]),
-        "parse, match, aggregate": taken.start - last,
+        "read the records": read,
+        "dispose: fates and dedup": last - first - read - decoded,
+        "parse, match, aggregate": taken.start - last + decoded,
         "writer: parts of panes": commit.start - taken.start,
         "commit to Redis": commit.wall,
         "Spark: end the task": job.end - commit.end,
