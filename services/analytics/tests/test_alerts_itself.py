@@ -86,7 +86,10 @@ def test_each_signal_fires_and_goes_back(broker: Broker, job: AlertsJob) -> None
         restart_and_read(job, redis)
         assert kinds(hook, "resolved") == set()
         away.is_down = False
-        writer = Writer(redis, epoch=2)
+        # Of a log that began long before these records no minute is known whole for a minute:
+        # nobody says that the events lost before were found, or that quarantine is over.
+        end, writer = writer.end, Writer(redis, epoch=2)
+        writer.end = end
 
         def is_back() -> bool:
             writer.commit({}, SystemClock().now_ms())
@@ -94,7 +97,7 @@ def test_each_signal_fires_and_goes_back(broker: Broker, job: AlertsJob) -> None
 
         wait_until(is_back, timeout_s=60, every_s=1.0, what="counting and channel well again")
     assert len({body["id"] for body in hook.of_weir if body["kind"] == "firing"}) == len(SIGNALS)
-    assert not kinds(hook, "resolved") & {"weir.quota", "weir.memory", "weir.rules", "weir.ledger"}
+    assert kinds(hook, "resolved") == {"weir.stalled", "weir.lag", "weir.channel"}
     titles = {body["rule"]: body["title"] for body in hook.of_weir if body["kind"] == "firing"}
     assert titles["weir_ledger"] == "Weir ledger: not accounted for: 2 events > 0 events"
     assert titles["weir_channel"].endswith(" in away")
