@@ -23,6 +23,8 @@ from weir_local.testing import TestStack
 METRIC = (
     "kind: metric\nname: typed\nevents: {type: dev.typed}\nby: [data.country]\nresolution: 1s\n"
 )
+# Windows of ten minutes begin with the clock's: in the newest one alone are no events of before.
+LATELY = ("query", "typed", "count", "--last", "1h", "--step", "10m")
 
 
 def weir(stack: TestStack, *words: str | Path) -> tuple[int, str, str]:
@@ -52,7 +54,7 @@ def test_define_send_ask_watch_audit(stack: TestStack, tmp_path: Path) -> None:
     ]  # fmt: skip
     stack.post(events)
 
-    asked = ("query", "typed", "count", "--last", "10m", "--step", "10m", "--by", "country")
+    asked = (*LATELY, "--by", "country")
 
     def counted() -> bool:
         _, written, _ = weir(stack, *asked, "--csv")
@@ -185,11 +187,16 @@ def await_serving(stack: TestStack, version: int) -> None:
 
 def await_count(stack: TestStack, wanted: int) -> None:
     """Return once the command answers with so many events."""
+    said = [""]
 
     def answered() -> bool:
-        words = ("query", "typed", "count", "--last", "10m", "--step", "10m", "--csv")
-        _, written, _ = weir(stack, *words)
+        _, written, errors = weir(stack, *LATELY, "--csv")
+        said.append(written + errors)
         found = csv.DictReader(io.StringIO(written))
         return sum(int(float(row["value"] or 0)) for row in found) == wanted
 
-    stack.wait_until(answered, f"{wanted} events counted", 120)
+    try:
+        stack.wait_until(answered, f"{wanted} events counted", 120)
+    except TimeoutError as error:
+        error.add_note(f"the last answer was\n{said[-1]}")
+        raise
