@@ -75,3 +75,17 @@ def test_a_port_in_use_is_not_free() -> None:
         assert "pid" in ports.listener(port)
     assert ports.is_free(port)
     assert not ports.answers(port)
+
+
+def test_free_ports_are_nobodys_yet() -> None:
+    """None comes twice, none is where a stack or the system looks, none is taken."""
+    drawn = [ports.free_port() for _ in range(20)]
+    with socket.socket() as server:
+        server.bind((ports.HOST, drawn[0]))
+        server.listen()
+        later = [ports.free_port() for _ in ports.SINGLE[::16]]
+    assert len(set(drawn)) == len(drawn)
+    assert drawn[0] not in later
+    assert drawn[1] in later
+    assert all(port in ports.SINGLE for port in (*drawn, *later))
+    assert ports.STACKS[-1] + 10 <= ports.SINGLE[0]

@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
+import os
+import random
 import socket
+from collections.abc import Iterator
+from functools import cache
+from itertools import cycle
 
 import psutil
 
 HOST = "127.0.0.1"
+# Both below the range from which the system gives ports to outgoing connections: a port that
+# it has drawn is anybody's again until the server that it is for listens, which takes seconds.
+STACKS = range(10_000, 20_000, 10)
+"""Where the ports of a test's stack begin."""
+SINGLE = range(20_000, 32_000)
+"""Ports for single servers."""
+_PROCESSES = 16
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port of the loopback interface that nothing listens on now.
+
+    Not one that this process had before, as long as there are others; and processes with other
+    last digits have others.
+
+    Raises:
+        RuntimeError: If none of its ports is free.
+    """
+    own = _own_ports(os.getpid())
+    for _ in range(len(SINGLE) // _PROCESSES):
+        if is_free(port := next(own)):
+            return port
+    msg = f"a port must be free between {SINGLE[0]} and {SINGLE[-1]}, found none; end some servers"
+    raise RuntimeError(msg)
+
+
+@cache
+def _own_ports(pid: int) -> Iterator[int]:
+    """Return a process's part of the single ports, in an order of its own, again and again."""
+    own = list(SINGLE[pid % _PROCESSES :: _PROCESSES])
+    random.shuffle(own)
+    return cycle(own)
 
 
 def is_free(port: int) -> bool:

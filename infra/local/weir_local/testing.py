@@ -30,11 +30,11 @@ def free_port_base() -> int:
     Raises:
         RuntimeError: If a hundred tries found none.
     """
-    # Below the range from which the system gives ports to outgoing connections.
-    for base in random.sample(range(10_000, 32_000, 10), 100):
+    first, last = ports.STACKS[0], ports.STACKS[-1]
+    for base in random.sample(ports.STACKS, 100):
         if all(ports.is_free(port) for port in Ports(base).by_use.values()):
             return base
-    msg = "eight free ports in a row must exist between 10000 and 32000, found none in 100 tries"
+    msg = f"eight free ports in a row must exist from {first} to {last}, found none in 100 tries"
     raise RuntimeError(msg)
 
 
