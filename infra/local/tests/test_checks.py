@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import tomllib
 
 import pytest
 from weir_local.checks import (
@@ -11,6 +12,7 @@ from weir_local.checks import (
     DISRUPTION,
     FAULTS,
     SERVERS,
+    SERVICES,
     SET_UP,
     STAGES,
     WITHIN_MIN,
@@ -22,6 +24,7 @@ from weir_local.checks import (
     outcomes,
     table,
 )
+from weir_local.repository import ROOT
 
 
 @pytest.mark.parametrize(
@@ -77,9 +80,13 @@ def test_all_budgets_together_fit() -> None:
 
 def test_each_test_is_in_one_stage() -> None:
     """By marker or by folder: none is left out, none runs twice."""
-    unit, servers, chart, disruption = (stage.checks[-1].command for stage in STAGES[1:])
+    unit, own, servers, chart, disruption = (stage.checks[-1].command for stage in STAGES[1:])
     assert f"-m=not disruption and not ({SERVERS})" in unit
-    assert all(f"-m=not disruption and ({SERVERS})" in one for one in (servers, disruption))
+    assert all(f"-m=not disruption and ({SERVERS})" in one for one in (own, servers, disruption))
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]
+    folders = set(settings["ini_options"]["testpaths"])
+    assert (folders & set(own), folders & set(servers)) == (set(SERVICES), {"tests"})
+    assert folders == {*SERVICES, "tests"}
     assert [w for w in unit if w.startswith("--ignore")] == [f"--ignore={p}" for p in CHART]
     left_out = {f"--ignore={path}" for path in (*CHART, DISRUPTION)}
     assert {w for w in servers if w.startswith("--ignore")} == left_out

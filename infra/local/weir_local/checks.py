@@ -91,6 +91,8 @@ SERVERS = "kafka or redis or spark or stack or browser"
 CHART = ("tests/chart", "tests/images")
 DISRUPTION = "tests/disruption"
 ELSEWHERE = tuple(f"--ignore={path}" for path in (*CHART, DISRUPTION))
+# Where one service alone is tested, on servers of the test's own.
+SERVICES = ("libs", "services", "cli", "infra")
 
 
 # What takes longest is told, so that the budget of a stage can be kept.
@@ -142,11 +144,24 @@ STAGES = (
     Stage("lint", 0, LINT),
     Stage("unit and property", 5, UNIT),
     Stage(
+        "services on servers",
+        0,
+        (
+            _pytest(
+                "pytest, services", *SERVICES, *SIDE_BY_SIDE, f"-m=not disruption and ({SERVERS})"
+            ),
+        ),
+    ),
+    Stage(
         "contract, end to end, browser",
         12,
         (
             _pytest(
-                "pytest, servers", *SIDE_BY_SIDE, *ELSEWHERE, f"-m=not disruption and ({SERVERS})"
+                "pytest, servers",
+                "tests",
+                *SIDE_BY_SIDE,
+                *ELSEWHERE,
+                f"-m=not disruption and ({SERVERS})",
             ),
         ),
     ),
