@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import ConsoleMessage, Locator, Page, sync_playwright
+from playwright.sync_api import ConsoleMessage, Locator, Page, WebSocket, expect, sync_playwright
 from weir_local.signin import sign_in_link
 from weir_local.testing import TestStack
 
@@ -18,7 +19,12 @@ AXE = WEB / "node_modules" / "axe-core" / "axe.min.js"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 SIZES = {"desk": (1440, 900), "phone": (390, 844)}
 # What the browser itself writes when a server that was stopped on purpose does not answer.
-AWAY = ("ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "ERR_SOCKET_NOT_CONNECTED")
+AWAY = (
+    *("ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "ERR_SOCKET_NOT_CONNECTED"),
+    "ERR_EMPTY_RESPONSE",
+)
+# What a bar of the contract bounds says so itself; a busy machine is no fault.
+expect.set_options(timeout=20_000)
 
 
 def chromium_path() -> str:
@@ -54,6 +60,48 @@ class Complaints:
     def _console(self, message: ConsoleMessage) -> None:
         if message.type == "error" and not any(word in message.text for word in AWAY):
             self.texts.append(message.text)
+
+
+class Followed:
+    """What a page follows live, as the server has confirmed it.
+
+    An event that comes before is not told: nobody who posts one at once may count on seeing it.
+    """
+
+    def __init__(self, page: Page) -> None:
+        """Listen to each connection that the page opens from now on."""
+        self._page = page
+        self._asked: dict[int, dict[str, Any]] = {}
+        self._topics: list[dict[str, Any]] = []
+        page.on("websocket", self._listen)
+
+    def _listen(self, socket: WebSocket) -> None:
+        # Each connection begins with no subscription, that of a page loaded anew as well.
+        self._asked, self._topics = {}, []
+        socket.on("framesent", self._sent)
+        socket.on("framereceived", self._received)
+
+    def _sent(self, text: str | bytes) -> None:
+        frame = json.loads(text)
+        if frame["op"] == "subscribe":
+            self._asked[frame["id"]] = frame
+
+    def _received(self, text: str | bytes) -> None:
+        frame = json.loads(text)
+        if frame["op"] == "subscribed" and frame["id"] in self._asked:
+            self._topics.append(self._asked[frame["id"]])
+
+    def await_tail(self, stack: TestStack, **wanted: Any) -> None:
+        """Return once the page follows the tail through such a filter; none is all of it."""
+
+        def is_followed() -> bool:
+            # The handlers run only while Playwright waits.
+            self._page.wait_for_timeout(50)
+            return any(
+                (topic["to"], topic.get("filter")) == ("tail", wanted) for topic in self._topics
+            )
+
+        stack.wait_until(is_followed, f"the tail with the filter {wanted}")
 
 
 @contextmanager

@@ -97,6 +97,7 @@ class Load:
         Raises:
             TimeoutError: If it was not acknowledged in time.
         """
+        self._idle.clear()
         self._paused.set()
         if not self._idle.wait(timeout_s):
             msg = f"the batch under way must be acknowledged within {timeout_s:g} s"
@@ -104,7 +105,6 @@ class Load:
 
     def resume(self) -> None:
         """Go on after `pause`."""
-        self._idle.clear()
         self._paused.clear()
 
     def events(self, first: int) -> list[dict[str, Any]]:

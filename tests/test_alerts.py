@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from alerts_job import SECRET, Receiver
+from weir.clock import SystemClock
 from weir_local.client import ApiError
 from weir_local.testing import TestStack
 from weir_local.waiting import wait_until
@@ -69,6 +70,9 @@ def test_a_burst_fires_and_resolves(stack: TestStack, receiver: Receiver) -> Non
         }
         for n in range(60)
     ]
+    # At the end of a second a window could be looked at that has only a part of the burst.
+    clock = SystemClock()
+    wait_until(lambda: clock.now_ms() % 1000 < 200, timeout_s=10, what="a second that begins")
     stack.post(events)
     wait_until(
         lambda: "resolved" in [body["kind"] for body in receiver.bodies],

@@ -115,15 +115,20 @@ def scaled(span_ms: int) -> str:
 
 
 def posts(run: Run) -> list[Post]:
-    """Return what to send: a pane's events in its middle, late ones when they come late."""
+    """Return what to send: a pane's events in its middle, late ones when the newest pane ends.
+
+    By then rules have looked at the pane before that, also where a batch takes seconds.
+    """
     found, held = [], dict[int, int]()
     for world, _ in play(run.timeline):
-        now_ms = run.here(max(world.panes)) - SCALED_MS // 2
+        newest_ms = max(world.panes)
         for end_ms, filled in world.panes.items():
             more = filled.events - held.get(end_ms, 0)
             held[end_ms] = filled.events
+            before_ms = SCALED_MS // 2 if end_ms == newest_ms else 0
             if more:
-                found.append(Post(now_ms, run.here(end_ms) - SCALED_MS // 2, more))
+                at_ms = run.here(newest_ms) - before_ms
+                found.append(Post(at_ms, run.here(end_ms) - SCALED_MS // 2, more))
     return found
 
 

@@ -10,7 +10,7 @@ import pytest
 import weblog
 from alert_pages import ALERT_PAGES, RULE
 from board_dialog import MADE, leave_while_it_stores, overtaken, store_without_an_answer
-from browser import accessibility_faults, opened, signed_in
+from browser import Followed, accessibility_faults, opened, signed_in
 from playwright.sync_api import Locator, Page, Route, expect
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
@@ -115,6 +115,14 @@ def row_of(page: Page, type_: str) -> Locator:
     return page.locator(f"[data-testid=tail-row][data-type='{type_}']").first
 
 
+def pasted(command: str) -> dict[str, Any] | None:
+    """Run a command in a shell; None as long as ingest has not read of the key in it."""
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=30)  # noqa: S603, S607
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    answer: dict[str, Any] = json.loads(ran.stdout)
+    return None if answer.get("code") == "unauthorized" else answer
+
+
 def await_value(page: Page, value: int, timeout_ms: int = 20_000) -> None:
     """Wait until the tile shows a number."""
     tile = page.get_by_test_id("tile-value").first
@@ -153,14 +161,16 @@ def test_an_event_changes_the_number_and_a_restart_leaves_it_right(hits: TestSta
 def test_the_command_of_the_first_run_works_as_it_stands(hits: TestStack) -> None:
     """What the page shows is pasted into a shell; the event appears, and is counted."""
     with signed_in(hits) as (page, complaints):
+        followed = Followed(page)
         opened(page, "/live")
         command = page.get_by_test_id("curl-command")
         page.get_by_test_id("make-key").click()
         expect(command).to_have_attribute("data-ready", "true", timeout=20_000)
         text = command.text_content() or ""
         assert hits.ingest_url in text.replace("localhost", "127.0.0.1")
-        ran = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=30)  # noqa: S603, S607
-        assert json.loads(ran.stdout)["accepted"] == 1, ran.stdout + ran.stderr
+        followed.await_tail(hits)
+        answer = hits.wait_until(lambda: pasted(text), "the key known to ingest")
+        assert answer.get("accepted") == 1, answer
         row = row_of(page, "order.placed")
         expect(row).to_contain_text("12.5", timeout=10_000)
         expect(row).to_have_attribute("data-fate", "counted", timeout=20_000)
@@ -210,6 +220,7 @@ def test_an_event_of_the_tail_opens(hits: TestStack) -> None:
 def test_a_pause_outlasts_a_filter_and_holds_only_what_is_shown(hits: TestStack) -> None:
     """Whoever paused resumes; what arrives meanwhile is kept, and known to the form."""
     with signed_in(hits) as (page, complaints):
+        followed = Followed(page)
         opened(page, "/live")
         await_in_tail(hits, page, "tail.paused", total=1)
         pause, rows = page.get_by_test_id("tail-pause"), page.get_by_test_id("tail-row")
@@ -218,7 +229,7 @@ def test_a_pause_outlasts_a_filter_and_holds_only_what_is_shown(hits: TestStack)
         page.get_by_test_id("tail-filter").fill("tail.meanwhile")
         expect(rows).to_have_count(0, timeout=10_000)
         expect(pause).to_have_attribute("aria-pressed", "true")
-        page.wait_for_timeout(1_000)  # a subscription begins a moment after the last key
+        followed.await_tail(hits, text="tail.meanwhile")
         hit(hits, "meanwhile", "tail.meanwhile", total=2)
         expect(page.get_by_text("1 newer event is shown when you resume.")).to_be_visible(
             timeout=10_000

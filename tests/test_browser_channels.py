@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from threading import Event
 
 import pytest
 from alerts_job import SECRET, Receiver
 from browser import SIZES, accessibility_faults, opened, signed_in
 from playwright.sync_api import Page, expect
 from weir.clock import SystemClock
+from weir_local.client import ApiClient
 from weir_local.testing import TestStack
 
 METRIC = """
@@ -59,23 +63,31 @@ def said(name: str) -> str:
     return name.replace("_", " ").capitalize()
 
 
-def send(stack: TestStack, name: str) -> None:
-    """Post one event that the rule fires on."""
-    number = f"{name}-{SystemClock().now_ms()}"
-    event = {"specversion": "1.0", "id": number, "source": "/acted", "type": name}
-    stack.post([{**event, "data": {"shop": "it's"}}])
+@contextmanager
+def coming(stack: TestStack, name: str) -> Iterator[None]:
+    """Post events all the while: what fires goes on, however long its pages take."""
+    client = ApiClient(stack.ingest_url, stack.key, patience_s=60)
+    over = Event()
+
+    def post() -> None:
+        while not over.wait(0.5):
+            number = f"{name}-{SystemClock().now_ms()}"
+            event = {"specversion": "1.0", "id": number, "source": "/acted", "type": name}
+            client.post_events([{**event, "data": {"shop": "it's"}}])
+
+    with closing(client), ThreadPoolExecutor(1) as pool:
+        posting = pool.submit(post)
+        try:
+            yield
+        finally:
+            over.set()
+        posting.result()
 
 
-def await_firing(stack: TestStack, page: Page, name: str) -> None:
+def await_firing(page: Page, name: str) -> None:
     """Wait until the list says that it fires."""
     row = page.locator("[data-testid=alert-row][data-state=firing]", has_text=said(name))
-
-    def is_shown() -> bool:
-        send(stack, name)
-        page.wait_for_timeout(500)
-        return row.count() == 1
-
-    stack.wait_until(is_shown, f"{name} firing")
+    expect(row).to_have_count(1, timeout=30_000)
 
 
 def test_a_channel_is_made_and_tested(stack: TestStack, receiver: Receiver) -> None:
@@ -113,22 +125,20 @@ def test_a_channel_is_made_and_tested(stack: TestStack, receiver: Receiver) -> N
 
 def test_an_alert_is_taken_on_with_two_taps(stack: TestStack, name: str) -> None:
     """On a phone: the alert, the button; it says by whom, and can be given back."""
-    with signed_in(stack, "phone") as (page, complaints):
+    with signed_in(stack, "phone") as (page, complaints), coming(stack, name):
         opened(page, "/alerts")
-        await_firing(stack, page, name)
+        await_firing(page, name)
         page.get_by_test_id("alert-row").filter(has_text=said(name)).first.click()
         button = page.get_by_test_id("acknowledge")
         expect(button).to_have_text("Acknowledge")
         box = button.bounding_box()
         assert box is not None
         assert box["height"] >= 44
-        send(stack, name)
         button.click()
         expect(page.get_by_test_id("taken-on")).to_contain_text(re.compile(r"taken on by key:\w+"))
         expect(page.get_by_test_id("happened")).to_contain_text("Taken on by key:")
         assert not page.evaluate(WIDE)
         assert accessibility_faults(page) == []
-        send(stack, name)
         page.get_by_role("button", name="Give back").click()
         expect(page.get_by_test_id("taken-on")).to_have_count(0)
         expect(page.get_by_test_id("happened")).to_contain_text("Given back by key:")
@@ -137,9 +147,9 @@ def test_an_alert_is_taken_on_with_two_taps(stack: TestStack, name: str) -> None
 
 def test_a_silence_hides_what_its_preview_said(stack: TestStack, name: str) -> None:
     """Made from an alert by a key, seen beside it and in the list, ended there."""
-    with signed_in(stack) as (page, complaints):
+    with signed_in(stack) as (page, complaints), coming(stack, name):
         opened(page, "/alerts")
-        await_firing(stack, page, name)
+        await_firing(page, name)
         page.get_by_test_id("alert-row").filter(has_text=said(name)).first.click()
         page.get_by_test_id("acknowledge").wait_for()
         page.keyboard.press("s")
@@ -153,7 +163,6 @@ def test_a_silence_hides_what_its_preview_said(stack: TestStack, name: str) -> N
         form.get_by_label("Labels").fill("shop = 'it''s'")
         form.get_by_label("Why").fill("a <b>release</b>")
         assert accessibility_faults(page) == []
-        send(stack, name)
         page.get_by_test_id("silence-store").click()
         expect(page.get_by_test_id("silenced")).to_contain_text("silenced by s_")
 

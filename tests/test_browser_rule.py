@@ -35,7 +35,11 @@ def waits(stack: TestStack) -> TestStack:
     stack.define("metric", "browser_waits", METRIC)
     stack.await_whole("browser_waits", "10s")
     now_ms = SystemClock().now_ms()
-    weblog.post(stack.ingest_url, stack.key, [event(now_ms, "eu", 300), event(now_ms, "us", 100)])
+    events = [event(now_ms, "eu", 300), event(now_ms, "us", 100)]
+    position = weblog.post(stack.ingest_url, stack.key, events)["position"]
+    # A limit is proposed once, from what is counted by then.
+    asked = {"metric": "browser_waits", "aggregate": "max", "range": {"last": "1m"}}
+    stack.query({**asked, "after": position})
     return stack
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import math
 import time
 from collections import defaultdict
@@ -13,7 +14,7 @@ import pytest
 from test_terminal import weir
 from weblog import iso
 from weir.definitions.text import parse_text
-from weir_local.client import ApiClient
+from weir_local.client import ApiClient, ApiError
 from weir_local.reference import EXAMPLES
 from weir_local.testing import TestStack
 
@@ -50,7 +51,7 @@ def test_the_examples_are_counted(own_stack: TestStack, tmp_path: Path) -> None:
         if total > 0 and not by_other:
             sent[country].append(total)
     with closing(ApiClient(stack.ingest_url, web.body["key"], patience_s=60)) as client:
-        client.post_events(items[False])
+        stack.wait_until(lambda: is_taken(client, items[False]), "the key known to ingest")
     stack.post(items[True])
 
     metric = parse_text(EXAMPLES["metric"])
@@ -74,6 +75,17 @@ def test_the_examples_are_counted(own_stack: TestStack, tmp_path: Path) -> None:
             assert asked(stack, aggregate, tile["metric"]), tile
     rules = stack.api("GET", "/definitions/rule/dear_orders/progress").body
     assert (rules["active"], rules["refused"]) == (True, None)
+
+
+def is_taken(client: ApiClient, events: list[dict[str, Any]]) -> bool:
+    """Post events; tell whether ingest has read of the key that was made just now."""
+    try:
+        client.post_events(events)
+    except ApiError as error:
+        if error.status != http.client.UNAUTHORIZED:
+            raise
+        return False
+    return True
 
 
 def asked(stack: TestStack, aggregate: str, metric: str = "order_value") -> dict[str, float]:

@@ -65,7 +65,7 @@ class TestRetryAfter:
     def test_the_deadline_goes_before(self, tmp_path: Path) -> None:
         """What asks for more than is left is tried once more at the end."""
         with serving((429, {}, {"Retry-After": "30"})) as answers:
-            command(tmp_path, answers.url).do("jobs", "--wait", "0.5", code=3)
+            command(tmp_path, answers.url).do("jobs", "--wait", "2", code=3)
         assert len(answers.at_s) == 2
 
 

@@ -164,14 +164,14 @@ class TestApply:
 class TestRollback:
     def test_it_ends_once_the_metric_serves(self, tmp_path: Path) -> None:
         """By the version that it made; late, with the code for that."""
-        words = ("rollback", "metric/a", "--to", "1", "--follow", "--timeout", "0.4")
+        words = ("rollback", "metric/a", "--to", "1", "--follow", "--timeout")
         with serving(by=answering(progress(at=600), progress(serving=True))) as served:
-            written, _ = at(served, tmp_path).do(*words)
+            written, _ = at(served, tmp_path).do(*words, "60")
         assert written == (
             "metric/a version 2 has the text of version 1\nserves    metric/a version 2\n"
         )
         with serving(by=answering(progress(at=600))) as served:
-            at(served, tmp_path).do(*words, code=5)
+            at(served, tmp_path).do(*words, "0.4", code=5)
 
     def test_other_definitions_are_in_force_at_once(self, tmp_path: Path) -> None:
         """Nothing more is asked."""

@@ -164,11 +164,12 @@ class Api:
         (container,) = pod["spec"]["containers"]
         running = phase == "Running"
         told = {"name": container["name"], "ready": running, "started": running, "state": state}
-        # One that was deleted meanwhile is gone for good.
-        if pod["metadata"]["name"] in self.pods.found:
-            self.pods.put(
-                "MODIFIED", pod | {"status": {"phase": phase, "containerStatuses": [told]}}
-            )
+        # One that was deleted meanwhile is gone for good, also amid this.
+        with self.pods.changed:
+            if pod["metadata"]["name"] in self.pods.found:
+                self.pods.put(
+                    "MODIFIED", pod | {"status": {"phase": phase, "containerStatuses": [told]}}
+                )
 
 
 def handler_of(api: Api) -> type[BaseHTTPRequestHandler]:

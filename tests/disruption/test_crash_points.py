@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from disruption.alarm import await_recorded
+from disruption.alarm import await_recorded, end_alarm
 from disruption.scene import PATIENCE_S, Scene
 from equality import edit_load, is_filled
 
@@ -117,11 +117,7 @@ def die_in_the_middle_of_a_rebuild(here: Scene) -> None:
 
 def test_alerts_die_around_a_message(here: Scene) -> None:
     """C12: due and not sent, then sent and not noted: it is sent (again), under one key."""
-    here.rig.wait_until(lambda: here.receiver.bodies, "the alarm", 60)
-    here.load.pause()
-    here.rig.wait_until(
-        lambda: here.receiver.bodies[-1]["kind"] == "resolved", "the end of the alarm", 90
-    )
+    end_alarm(here)
     await_recorded(here.rig)
     told = len(here.receiver.bodies)
     here.rig.kill("alerts")

@@ -94,7 +94,7 @@ class Receiver:
         at_ms: When each of them came, by the clock.
         of_weir: The same of the rules on Weir itself that every tenant with a key has: they
             tell all channels, whenever a machine is slow enough.
-        statuses: What to answer next; 200 when it is empty.
+        statuses: What to answer next to all but these; 200 when it is empty.
         calls: How many calls came at all.
         is_down: Whether everything is answered 503.
     """
@@ -140,9 +140,10 @@ class Receiver:
         except WebhookVerificationError:
             self.forged += 1
             return 401
-        status = self.statuses.pop(0) if self.statuses else 200
+        of_weir = told.get("rule") in shipped()
+        status = self.statuses.pop(0) if self.statuses and not of_weir else 200
         status = 503 if self.is_down else status
-        if status == 200 and told.get("rule") in shipped():
+        if status == 200 and of_weir:
             self.of_weir.append(told)
         elif status == 200:
             self.at_ms.append(SystemClock().now_ms())

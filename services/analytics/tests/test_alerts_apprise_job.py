@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,9 +59,14 @@ class Scene:
     def leave(self) -> None:
         """Let nobody listen where the service was."""
         self.service.close()
+        # Somebody else would be given the port: who asks for any may get this one.
+        self._kept = socket.socket()
+        self._kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._kept.bind((self.service.host, self.service.port))
 
     def return_(self) -> None:
         """Let the service listen again, where it was."""
+        self._kept.close()
         self.service = Service(bodies=self.service.bodies, port=self.service.port)
 
     @property

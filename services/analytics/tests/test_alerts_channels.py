@@ -21,7 +21,7 @@ from weir.clock import SystemClock
 from weir.definitions.records import Edit, delete_record, put_record
 from weir.kafka import Kafka
 from weir_analytics.alerts.channels.answer import Answer
-from weir_analytics.alerts.channels.sender import Sender
+from weir_analytics.alerts.channels.sender import AT_ONCE, Sender
 from weir_analytics.alerts.journal import Journal
 from weir_analytics.alerts.line import FIRST_PAUSE_S, GIVE_UP_MS
 from weir_analytics.alerts.outbox import OUTCOMES, Outbox
@@ -46,9 +46,11 @@ class Ahead(SystemClock):
 
     Attributes:
         ahead_ms: By how much.
+        stands_s: Where its seconds stand; None while they go on.
     """
 
     ahead_ms = 0
+    stands_s: float | None = None
 
     def now_ms(self) -> int:
         """Return the moved time."""
@@ -56,6 +58,8 @@ class Ahead(SystemClock):
 
     def monotonic_s(self) -> float:
         """Return the moved seconds; positive, also of a machine that was just started."""
+        if self.stands_s is not None:
+            return self.stands_s
         return super().monotonic_s() + 2 * GIVE_UP_MS / 1000 + self.ahead_ms / 1000
 
 
@@ -224,6 +228,11 @@ class Picky(Receiver):
         return [body["id"] for body in self.bodies]
 
 
+def numbers_due(post: Post) -> set[str]:
+    """Return the ids of the messages that wait for their outcome."""
+    return {number for _, number, _ in post.journal.fold.due}
+
+
 def test_what_a_receiver_cannot_take_holds_up_its_alert_alone(
     broker: Broker, tmp_path: Path
 ) -> None:
@@ -241,6 +250,8 @@ def test_what_a_receiver_cannot_take_holds_up_its_alert_alone(
             await until(lambda: sorted(picky.ids) == ["a", "b"], "the others")
             await post.put("c", alert="c")
             await until(lambda: picky.ids[2:] == ["c"], "what comes later")
+            # What has arrived and is not recorded yet would be sent again by the next job.
+            await until(lambda: numbers_due(post) == {"fired", "resolved"}, "the rest recorded")
         async with running(broker, tmp_path, picky) as post:
             await post.begin()
             await until(lambda: bool(post.outbox.failing), "the channel fails")
@@ -348,8 +359,8 @@ def test_what_is_a_day_old_is_given_up_without_a_call(broker: Broker, tmp_path: 
             post.clock.ahead_ms, failed = 0, picky.failed
             await post.put("new")
             await until(lambda: not post.journal.fold.due, "nothing is due")
-            # One may have been under way.
-            assert picky.failed <= failed + 1
+            # Beside one that has failed, others of those sent at a time may have been under way.
+            assert picky.failed < failed + AT_ONCE
             answers = (post.journal.channels.answer(one) for one in ids)
             found = [one for one in answers if one]
             assert [one.outcome for one in found] == ["given_up"] * len(ids)
@@ -374,6 +385,8 @@ def test_who_was_taken_over_from_sends_no_more(
     async def played() -> None:
         async with running(broker, tmp_path, receiver) as post:
             await post.begin()
+            # However long it takes to record that another job has started, no pause ends before.
+            post.clock.stands_s = post.clock.monotonic_s()
             await post.put("a")
             await until(lambda: receiver.calls == 1, "the first try")
             later = Cursor(fence=FENCE + 1, tenant=TENANT, settled_ms={1: 0})
@@ -381,6 +394,7 @@ def test_who_was_taken_over_from_sends_no_more(
             now_ms = SystemClock().now_ms()
             trial = Trial(tenant=TENANT, id="t", channel="hook", by="ann", at_ms=now_ms)
             await post.write(trial)
+            post.clock.stands_s = None
             # Longer than the pause after a first try, in which it would try again.
             await asyncio.sleep(2 * FIRST_PAUSE_S)
             assert list(post.journal.fold.due) == [(TENANT, "a", "hook")]

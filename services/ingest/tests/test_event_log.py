@@ -74,12 +74,12 @@ def libraries(monkeypatch: pytest.MonkeyPatch) -> list[Library]:
     return made
 
 
-def new_log(max_bytes: int = 10_000) -> EventLog:
-    """Return a log that waits for a third of a second."""
+def new_log(max_bytes: int = 10_000, timeout_s: float = TIMEOUT_S) -> EventLog:
+    """Return a log that waits for a third of a second, unless told otherwise."""
     return EventLog(
         Kafka(""),
         0,
-        LogLimits(100, max_bytes, TIMEOUT_S),
+        LogLimits(100, max_bytes, timeout_s),
         Instruments(registry=CollectorRegistry()),
     )
 
@@ -127,25 +127,28 @@ def test_a_poll_that_raises_is_not_the_last(
     asyncio.run(scene())
 
 
+@pytest.mark.thorough
 def test_an_answer_comes_by_one_deadline(libraries: list[Library]) -> None:
     """Waiting for room and for the acknowledgement together take no longer than one of them."""
+    # Of a third of a second, what a busy machine holds anybody up for is too large a part.
+    timeout_s = 2.0
 
     async def scene() -> float:
-        log = new_log(max_bytes=400)
+        log = new_log(max_bytes=400, timeout_s=timeout_s)
         loop = asyncio.get_running_loop()
         first = asyncio.create_task(log.append([RECORD]))
         libraries[0].answers = False
-        await asyncio.sleep(TIMEOUT_S * 0.1)
+        await asyncio.sleep(0)
         start_s = loop.time()
         second = asyncio.create_task(log.append([RECORD]))
-        await asyncio.sleep(TIMEOUT_S * 0.7)
+        await asyncio.sleep(timeout_s * 0.7)
         libraries[0].reports.pop(0)(None, Stored())  # room for the second, with 0.3 of its time
         await first
         with pytest.raises(ProblemError, match="not confirmed as stored"):
             await second
         return loop.time() - start_s
 
-    assert asyncio.run(scene()) < TIMEOUT_S * 1.5
+    assert asyncio.run(scene()) < timeout_s * 1.5
 
 
 def test_what_never_fits_is_told_so(libraries: list[Library]) -> None:
