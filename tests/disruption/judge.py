@@ -172,3 +172,26 @@ def uncounted(differences: Sequence[str], status: str, *, is_filled: bool) -> li
     if not wrong and (status in ("rebuilding", "stale") or not is_filled):
         wrong = [f"what was lost must be counted again: {status}, filled: {is_filled}"]
     return wrong
+
+
+def lead_of_one(batches: Sequence[Mapping[str, int]]) -> float:
+    """Return how far one tenant was ahead of another at most while what waited was counted.
+
+    Args:
+        batches: How many events of each tenant they had, in order.
+
+    Returns:
+        After the batch at which they differ most, the difference of the parts that were done of
+        what waited for each: 0 where all are as far after each batch, 1 where one is done before
+        another begins.
+    """
+    waited = Counter[str]()
+    for batch in batches:
+        waited.update(batch)
+    done, found = dict.fromkeys(waited, 0), 0.0
+    for batch in batches:
+        for tenant, events in batch.items():
+            done[tenant] += events
+        parts = [done[tenant] / waited[tenant] for tenant in waited]
+        found = max(found, max(parts) - min(parts))
+    return found

@@ -20,7 +20,7 @@ BARS = {
     "disruption.checker": {"RECOVERY_S": 120},
     "disruption.scene": {"FIRST_RESULT_S": 60},
     "disruption.soak": {"RECOVERY_S": 120},
-    "disruption.test_faults": {"FRESH_S": 10},
+    "disruption.test_catching_up": {"FRESH_S": 10},
     "disruption.test_faults_of_stores": {"STALE_S": 10},
     "disruption.test_processes": {"FIRST_RESULT_S": 60},
 }

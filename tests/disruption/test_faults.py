@@ -1,7 +1,7 @@
 """Faults of the engine (RELIABILITY 3): each bites, each passes, each has a mutant that is red.
 
-D2, D3, D4, D5, D9, D15, D20: processes, fences, marks, checkpoints. The log's and the stores'
-own faults are in `test_faults_of_stores.py`.
+D2, D3, D4, D5, D9, D15: processes, fences, marks, checkpoints. The log's and the stores' own
+faults are in `test_faults_of_stores.py`, what waits and floods in `test_catching_up.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import signal
 from pathlib import Path
 
 import pytest
-from account import records_of
 from disruption.alarm import await_evaluated, end_alarm, settle_alarm
 from disruption.checkpoints import cut_newest, put_back
 from disruption.faults import (
@@ -25,14 +24,10 @@ from disruption.faults import (
     second_driver,
     with_mutant,
 )
-from disruption.mixed import MixedLoad
-from disruption.mixed_recount import recount
 from disruption.proxy import Conditions
-from disruption.rig import INTERRUPTED, PACE, Rig, promised_s
+from disruption.rig import INTERRUPTED, Rig
 from disruption.scene import FIRST_RESULT_S, PATIENCE_S, Scene, await_new_result
-from disruption.tenants import key_for
 from equality import is_filled
-from load import TYPE
 from weir.clock import SystemClock
 from weir_local.process import Part
 
@@ -294,142 +289,6 @@ def test_the_checkpoint_is_not_what_it_was(
         found = [line["verdict"] for line in here.rig.lines("panes", "reconciled")[before:]]
         bites(set(found) & {"rewind", "behind"}, "a driver without its checkpoint")
         here.more(500)
-
-
-FLOOD = f"""
-kind: metric
-name: flood
-events: {{type: {TYPE}}}
-by: [data.n]
-aggregates: [count]
-resolution: 10s
-max_series: 50
-"""
-MOST = 2_000
-BOUNDED = {"WEIR_ANALYTICS_MAX_RECORDS": str(MOST)}
-
-
-@with_mutant("no_bound_of_a_batch")
-def test_a_burst_after_an_outage(tmp_path: Path, seed: int, mutant: str) -> None:
-    """D20: what waited is counted in bounded batches; a flood of keys keeps its totals."""
-    with broken(tmp_path, seed, mutant, settings={"panes": BOUNDED}) as here:
-        rig = here.rig
-        rig.define("metric", "flood", FLOOD)
-        here.more(200)
-        await_new_result(rig)
-        rig.kill("panes")
-        here.load.batch, usual = 500, here.load.batch
-        here.more(10_000)
-        here.load.batch = usual
-        before = len(rig.lines("panes", "batch"))
-        rig.restart("panes")
-        await_new_result(rig, PATIENCE_S)
-        lines = rig.lines("panes", "batch")[before:]
-        sizes = [line["received"] + line["ticks"] for line in lines]
-        bites(sum(sizes) >= 10_000, "ten thousand events that waited")
-        assert max(sizes) <= MOST + 4, "a batch must be bounded"
-        if not mutant:
-            assert_totals_of_flood(here)
-
-
-# RELIABILITY 3: some ten minutes, a minute of ten times the load, a million keys.
-AWAY_S = float(os.environ.get("WEIR_AWAY_S") or 600)
-BURST_S, BURST, KEYS = 60.0, 10, 1_000_000
-FRESH_S = promised_s(10.0)
-
-
-@pytest.mark.alone
-def test_ten_minutes_away_and_a_million_keys(tmp_path: Path, seed: int) -> None:
-    """D20: all that waited is caught up; at ten times the load the numbers stay fresh."""
-    with broken(tmp_path, seed, "") as here:
-        rig = here.rig
-        rig.define("metric", "flood", FLOOD)
-        here.more(200)
-        await_new_result(rig)
-        rig.kill("panes")
-        acknowledged = here.load.acknowledged
-        here.pass_time(SystemClock().monotonic_s() + AWAY_S)
-        bites(here.load.acknowledged > acknowledged, "events that waited")
-        rig.restart("panes")
-        await_new_result(rig, PATIENCE_S)
-        rig.wait_until(lambda: rig.fresh()["status"] == "live", "fresh numbers", PATIENCE_S)
-        clock, ages_s = SystemClock(), list[float]()
-        until_s, keys = clock.monotonic_s() + BURST_S, round(KEYS * AWAY_S / 600)
-
-        def is_over() -> bool:
-            status = rig.api("GET", "/status").body
-            ages_s.append((status["now_ms"] - status["fresh"]["processed_through_ms"]) / 1000)
-            return clock.monotonic_s() > until_s and here.load.acknowledged > keys
-
-        here.load.batch *= BURST
-        rig.wait_until(is_over, "the burst", 10 * BURST_S * PACE)
-        here.load.batch //= BURST
-        assert max(ages_s) < FRESH_S, f"numbers must stay fresh, were {max(ages_s):.1f} s old"
-        assert_totals_of_flood(here)
-
-
-def assert_totals_of_flood(here: Scene) -> None:
-    """Assert that a metric with a series for each event is capped, and its totals exact."""
-    here.load.pause()
-    await_new_result(here.rig)
-    here.rig.wait_until(
-        lambda: here.rig.api("GET", "/definitions/metric/flood/progress").body["serving"],
-        "the metric",
-        PATIENCE_S,
-    )
-    assert here.rig.api("GET", "/metrics/flood").body["capped"]
-    here.rig.wait_until(lambda: total(here, "flood") == total(here, "load"), "equal totals")
-    assert total(here, "flood") >= here.load.acknowledged
-
-
-def total(here: Scene, metric: str) -> int:
-    """Return how many events a metric holds of the last hour."""
-    asked = {
-        "metric": metric,
-        "aggregate": "count",
-        "window": {"kind": "tumbling", "length": "10s"},
-        "step": "10s",
-        "by": [],
-        "range": {"last": "1h"},
-    }
-    return sum(
-        count or 0 for series in here.rig.query(asked)["series"] for count in series["count"]
-    )
-
-
-@pytest.mark.alone
-@with_mutant("one_quota_for_all")
-def test_a_tenant_beyond_its_quota(tmp_path: Path, seed: int, mutant: str) -> None:
-    """D20: it gets 429 before the log, for a minute; the other one's panes stay fresh."""
-    settings = {"ingest": {"WEIR_INGEST_QUOTA_EVENTS_PER_S": "1000"}}
-    with broken(tmp_path, seed, mutant, part="ingest", settings=settings) as here:
-        rig, clock = here.rig, SystemClock()
-        flood = MixedLoad(rig.ingest_url, key_for(rig, "acme"), seed, "acme", 200_000, batch=500)
-        here.more(200)
-        await_new_result(rig)
-        # By moment: what was acknowledged, and what is served `FRESH_S` later.
-        sent, behind = list[tuple[float, int]](), list[tuple[int, int]]()
-        until_s = clock.monotonic_s() + BURST_S
-
-        def is_over() -> bool:
-            now_s = clock.monotonic_s()
-            sent.append((now_s, here.load.acknowledged))
-            old = [count for at_s, count in sent if at_s <= now_s - FRESH_S]
-            if old and (served := total(here, "load")) < old[-1]:
-                behind.append((served, old[-1]))
-            return now_s > until_s and flood.unanswered >= 20
-
-        refused = len(here.load.refusals)
-        flood.start()
-        rig.wait_until(is_over, "a minute of a flood that is refused", 3 * BURST_S * PACE)
-        flood.stop()
-        bites(flood.unanswered, "429")
-        others = {one.status for one in here.load.refusals[refused:]}
-        assert others == set(), f"no other tenant may be refused, was by {others}"
-        assert behind == [], f"the other's panes must be of the last {FRESH_S:g} s: {behind[:3]}"
-        # What was refused is not in the log: of each request all or nothing.
-        found = recount(records_of(rig.kafka_bootstrap))["acme"]
-        assert found.log_records == flood.sent
 
 
 def test_what_has_not_bitten_is_not_passed() -> None:

@@ -12,6 +12,7 @@ from disruption.judge import (
     Watch,
     age_untold,
     copied,
+    lead_of_one,
     refused,
     stored,
     uncounted,
@@ -332,3 +333,18 @@ class TestPanes:
         found = compare(Served(), dict(rest), SPEC, ("sum",), PANE_MS)
         assert len(found.mismatches) == 1
         assert str(key) in found.mismatches[0]
+
+
+@pytest.mark.parametrize(
+    ("batches", "lead"),
+    [
+        ([{"a": 10, "b": 1}, {"a": 10, "b": 1}], 0.0),
+        ([{"a": 10}, {"b": 5}], 1.0),
+        ([{"a": 3, "b": 2}, {"a": 1, "b": 2}], 0.25),
+        ([{"a": 10}, {"a": 10}], 0.0),
+    ],
+    ids=["side by side", "one after the other", "a little apart", "alone"],
+)
+def test_how_far_one_tenant_is_ahead(batches: list[dict[str, int]], lead: float) -> None:
+    """By the part of what waited for each, whatever it was."""
+    assert lead_of_one(batches) == lead
