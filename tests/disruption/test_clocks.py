@@ -32,6 +32,8 @@ HERE = Path(__file__).parent
 # By how much a clock is wrong, one after the other: each a step while the part runs.
 SHIFTS_S = (3_600, -3_600, 600)
 NEAR_S = 60
+# So wrong is the clock of a part that is started with it.
+STARTS_OFF_S = (3_600, -3_600)
 # Of a broker: what is appended at a later time never gets an earlier one again, so that is first.
 BROKER_SHIFTS_S = (-3_600, 600, 3_600)
 OLD = ("behind", "stale")
@@ -86,12 +88,43 @@ def test_clocks_are_wrong(tmp_path: Path, seed: int, mutant: str) -> None:
             with clock_of(here, part, library) as step_to:
                 for by_s in SHIFTS_S:
                     step_to(by_s)
-                    await_off(here.rig, part, by_s)
-                    here.more(100)
-                    await_new_result(here.rig, RECOVERY_S)
-                    await_evaluated(here.rig, SystemClock().now_ms())
-                    found = [*events_of(here), *["with another time"] * here.receiver.forged]
-                    assert found == told, f"no alert may change with the clock of {part}: {found}"
+                    assert_nothing_changes(here, part, by_s, told)
+
+
+@with_mutant("alerts_by_the_present")
+def test_parts_start_an_hour_off(tmp_path: Path, seed: int, mutant: str) -> None:
+    """D16: ahead and behind from the first moment on, each part; all is as with a right clock."""
+    needs(a_C_compiler=compiler)
+    library = made_library(tmp_path)
+    with (
+        scene(tmp_path, seed, mutants={"alerts": mutant}) as here,
+        judged(mutant),
+        here.watched([INTERRUPTED], recovery_s=recovery_s(mutant, RECOVERY_S)),
+    ):
+        here.define_alarm()
+        here.rig.define("rule", "steady", STEADY)
+        told = await_confirmed(here)
+        for part in ("alerts",) if mutant else ("ingest", "panes", "alerts"):
+            for by_s in STARTS_OFF_S:
+                with clock_of(here, part, library, by_s):
+                    assert_nothing_changes(here, part, by_s, told)
+
+
+def assert_nothing_changes(here: Scene, part: str, by_s: int, told: list[str]) -> None:
+    """Assert that a part whose clock is off goes on, and that no alert changes for it.
+
+    Args:
+        here: The stack.
+        part: Whose clock it is.
+        by_s: By how much it is off.
+        told: What was told of the rule until then.
+    """
+    await_off(here.rig, part, by_s)
+    here.more(100)
+    await_new_result(here.rig, RECOVERY_S)
+    await_evaluated(here.rig, SystemClock().now_ms())
+    found = [*events_of(here), *["with another time"] * here.receiver.forged]
+    assert found == told, f"no alert may change with the clock of {part}: {found}"
 
 
 @with_mutant("newest_time_serves")
@@ -187,10 +220,19 @@ def bodies_of(here: Scene) -> list[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def clock_of(here: Scene, part: str, library: Path) -> Iterator[Callable[[int], object]]:
-    """Start a part again with a clock that can be stepped; give it its own back at the end."""
+def clock_of(
+    here: Scene, part: str, library: Path, off_s: int = 0
+) -> Iterator[Callable[[int], object]]:
+    """Start a part again with a clock that can be stepped; give it its own back at the end.
+
+    Args:
+        here: The stack.
+        part: Whose clock it is.
+        library: What moves it.
+        off_s: By how much it is off from the first moment on.
+    """
     told = here.rig.faults / f"clock_of_{part}"
-    told.write_text("0")
+    told.write_text(str(off_s))
     here.rig.kill(part)
     here.rig.arm(part, **moved_by(library, told))
     here.rig.restart(part)
