@@ -25,6 +25,10 @@ pytestmark = [pytest.mark.stack, pytest.mark.disruption, pytest.mark.timeout(360
 # RELIABILITY 3: longer than any call of Weir waits; a mutant has shown itself long before.
 SILENCE_S = float(os.environ.get("WEIR_SILENCE_S") or 90)
 OF_A_MUTANT_S = 12.0
+# One way at a time: longer than the longest call of Weir waits, and there are fourteen of them.
+ONE_WAY_S = min(SILENCE_S, 30.0)
+# The longest that a client of Kafka waits for an answer (`socket.timeout.ms`), and connects anew.
+GIVEN_UP_S = 90.0
 # `spark.python.worker.idleTimeoutSeconds` of the engine's session.
 KILLED_AFTER_S = 60.0
 # Events have an answer by then, while Redis is silent.
@@ -64,6 +68,28 @@ def test_a_link_swallows_what_is_sent(tmp_path: Path, seed: int, mutant: str) ->
             rig.links[name].heal()
             rig.links[name].reset()
         await_new_result(rig, recovers_s)
+        await_sockets(rig, before)
+
+
+@with_mutant("call_without_timeout")
+def test_a_link_is_lost_one_way(tmp_path: Path, seed: int, mutant: str) -> None:
+    """D17: requests alone or answers alone vanish, on each link in turn; sockets come back."""
+    recovers_s = min(RED_S, KILLED_AFTER_S - 5)
+    links = ("panes-redis",) if mutant else LINKS
+    silence_s = OF_A_MUTANT_S if mutant else ONE_WAY_S
+    with broken(tmp_path, seed, mutant, links=links, errors=(INTERRUPTED,)) as here:
+        rig = here.rig
+        here.more(200)
+        await_new_result(rig)
+        swallow(here, "panes-redis", frozenset({"down"}), silence_s)
+        await_new_result(rig, recovers_s)
+        before = sockets(rig)
+        for name in links:
+            for way in ("up", "down"):
+                swallow(here, name, frozenset({way}), silence_s)
+                rig.revive()
+                await_new_result(rig, recovers_s)
+                print(f"after {name} {way}: sockets {sockets(rig)}")  # noqa: T201
         await_sockets(rig, before)
 
 
@@ -132,16 +158,21 @@ def swallow(
     silence_s: float,
     look: Callable[[], object] = lambda: None,
 ) -> None:
-    """Have a link lose all that is sent for some time, looking; assert that something was."""
+    """Have a link lose all that is sent for some time, looking; assert that something was.
+
+    Who still waits for an answer of before sends nothing that could be lost: until it has given
+    up, the silence goes on.
+    """
     link, clock = here.rig.links[name], SystemClock()
     lost, until_s = link.swallowed, clock.monotonic_s() + silence_s
 
     def is_over() -> bool:
         look()
-        return clock.monotonic_s() > until_s
+        now_s = clock.monotonic_s()
+        return now_s > until_s and (link.swallowed > lost or now_s > until_s + GIVEN_UP_S)
 
     link.now = Conditions(swallowed=ways)
-    here.rig.wait_until(is_over, f"the end of the silence of {name}", 2 * silence_s)
+    here.rig.wait_until(is_over, f"the end of the silence of {name}", 2 * silence_s + GIVEN_UP_S)
     link.heal()
     bites(link.swallowed > lost, f"bytes lost on {name}")
 
