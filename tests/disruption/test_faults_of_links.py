@@ -31,6 +31,8 @@ ONE_WAY_S = min(SILENCE_S, 30.0)
 GIVEN_UP_S = 90.0
 # `spark.python.worker.idleTimeoutSeconds` of the engine's session.
 KILLED_AFTER_S = 60.0
+# What a mutant has by the end of its silence is saved by that no sooner, with a new worker.
+RECOVERS_S = KILLED_AFTER_S - OF_A_MUTANT_S - 10.0
 # Events have an answer by then, while Redis is silent.
 ANSWERED_S = 5.0 * PACE
 LINKS = (
@@ -46,7 +48,6 @@ def test_a_link_swallows_what_is_sent(tmp_path: Path, seed: int, mutant: str) ->
     A worker that waits without end is killed by Spark after a minute: what goes on only by
     that has not timed out itself, so Weir has no longer than its mutant, at any pace.
     """
-    recovers_s = min(RED_S, KILLED_AFTER_S - 5)
     links = ("panes-redis",) if mutant else LINKS
     with broken(tmp_path, seed, mutant, links=links, errors=(INTERRUPTED,)) as here:
         rig = here.rig
@@ -54,27 +55,26 @@ def test_a_link_swallows_what_is_sent(tmp_path: Path, seed: int, mutant: str) ->
         await_new_result(rig)
         silence_s = OF_A_MUTANT_S if mutant else SILENCE_S
         swallow(here, "panes-redis", frozenset({"down"}), silence_s)
-        await_new_result(rig, recovers_s)
+        await_new_result(rig, RECOVERS_S)
         # What waits after a silence is counted by more of Spark's workers than a quiet start
         # has, each with its connections; whoever leaves some open does so at each of seven.
         before = sockets(rig)
         for name in links:
             swallow(here, name, frozenset({"up", "down"}), silence_s)
             rig.revive()  # the alerts job ends where Kafka answers nothing, and is started again
-            await_new_result(rig, recovers_s)
+            await_new_result(rig, RECOVERS_S)
         for name in () if mutant else links:
             rig.links[name].now = Conditions(lose_share=0.2)
             here.more(50)
             rig.links[name].heal()
             rig.links[name].reset()
-        await_new_result(rig, recovers_s)
+        await_new_result(rig, RECOVERS_S)
         await_sockets(rig, before)
 
 
 @with_mutant("call_without_timeout")
 def test_a_link_is_lost_one_way(tmp_path: Path, seed: int, mutant: str) -> None:
     """D17: requests alone or answers alone vanish, on each link in turn; sockets come back."""
-    recovers_s = min(RED_S, KILLED_AFTER_S - 5)
     links = ("panes-redis",) if mutant else LINKS
     silence_s = OF_A_MUTANT_S if mutant else ONE_WAY_S
     with broken(tmp_path, seed, mutant, links=links, errors=(INTERRUPTED,)) as here:
@@ -82,13 +82,13 @@ def test_a_link_is_lost_one_way(tmp_path: Path, seed: int, mutant: str) -> None:
         here.more(200)
         await_new_result(rig)
         swallow(here, "panes-redis", frozenset({"down"}), silence_s)
-        await_new_result(rig, recovers_s)
+        await_new_result(rig, RECOVERS_S)
         before = sockets(rig)
         for name in links:
             for way in ("up", "down"):
                 swallow(here, name, frozenset({way}), silence_s)
                 rig.revive()
-                await_new_result(rig, recovers_s)
+                await_new_result(rig, RECOVERS_S)
                 print(f"after {name} {way}: sockets {sockets(rig)}")  # noqa: T201
         await_sockets(rig, before)
 
