@@ -78,6 +78,13 @@ class Installation:
         for future in admin.delete_records([TopicPartition(names.EVENTS, 0, offset)]).values():
             future.result(10)
 
+    def plan(self, end: int) -> None:
+        """Leave a checkpoint whose only batch ends at an offset, and was committed."""
+        folder = self.settings.checkpoint_dir
+        for name, offset in (("sources/0", 0), ("offsets", end), ("commits", end)):
+            (folder / name).mkdir(parents=True)
+            (folder / name / "0").write_text(f'{{"{names.EVENTS}":{{"0":{offset}}}}}')
+
     # ── the definitions ─────────────────────────────────────────────────────
     def fold(self) -> Definitions:
         """Return what the definitions say."""

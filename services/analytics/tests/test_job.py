@@ -220,6 +220,33 @@ class TestJob:
 
         assert_equal_to_the_log(world, "again")
 
+    def test_what_waited_when_all_was_lost_is_quarantined(self, world: World, job: Job) -> None:
+        """Without Redis and checkpoint nobody says what was counted: copies are made of all.
+
+        Of what one metric cannot use, of what ingest refused, and of what is no event.
+        """
+        world.define("unread", METRIC.replace("amount", "unread").replace("data.x", "data.nowhere"))
+        vid = world.wait_active("unread")
+        world.wait_counted()
+        job.kill()
+        send_some(world, "unread", 100)
+        world.raw(b"unread", [])
+        world.raw(b"{unread", [("weir-reason", b"invalid_json"), ("weir-tenant", b"default")])
+        world.producer.flush(30)
+        world.redis.flushall()
+        shutil.rmtree(job.folder / "state" / "checkpoint")
+        job.start()
+        world.wait_counted()
+        assert_equal_to_the_log(world)
+        world.delete("unread", based_on=1)
+
+        copies = [m for m in world.log(names.QUARANTINE) if b"unread" in m.value()]
+        told = [dict(message.headers()) for message in copies]
+        own = [headers for headers in told if headers.get("weir-version") == b"%d" % vid]
+        assert len(own) + sum(int(headers.get("weir-left-out", 0)) for headers in own) == 100
+        whole = {headers["weir-reason"] for headers in told if "weir-version" not in headers}
+        assert whole == {b"not_an_event", b"invalid_json"}
+
     @pytest.mark.disruption  # the short faults empty one, under load (D5)
     def test_a_wiped_redis_is_counted_again_from_the_log(self, world: World, job: Job) -> None:
         """After FLUSHALL the job begins a new epoch unasked and ends equal to the log."""

@@ -283,6 +283,7 @@ def test_the_driver_says_what_a_task_has_met(
         events_id=EVENTS_ID,
         target={},
         levels=(),
+        copies=False,
         empty=True,
         through_ms=0,
         may_activate_from={},

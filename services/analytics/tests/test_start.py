@@ -289,6 +289,48 @@ class TestLost:
         assert ranges[-1][0] == 0
         assert RECORDS in {start for start, _end in ranges}
 
+    @pytest.mark.parametrize("lost", [(0, 1), (1,)], ids=["all shards", "one of two"])
+    @pytest.mark.parametrize("kept", [True, False], ids=["checkpoint kept", "checkpoint gone"])
+    def test_lanes_copy_what_nobody_says_was_copied(
+        self,
+        installation: Installation,
+        monkeypatch: pytest.MonkeyPatch,
+        lost: tuple[int, ...],
+        kept: bool,
+    ) -> None:
+        """With the checkpoint, nothing; without, what one batch may have left, or the whole log."""
+        monkeypatch.setattr(open_lanes, "CHUNK_MS", 1)
+        installation.start()
+        installation.stand(0, RECORDS)
+        installation.stand(1, RECORDS)
+        later_ms = SystemClock().now_ms() + 20
+        wait_until(lambda: SystemClock().now_ms() > later_ms, timeout_s=5, what="some time")
+        monkeypatch.setattr(open_lanes, "CLOCK_MS", later_ms - 10 - SystemClock().now_ms())
+        installation.append(5)
+        for shard in (0, 1):
+            installation.stand(shard, RECORDS + 5)
+        if kept:
+            installation.plan(RECORDS + 5)
+        for shard in lost:
+            installation.client.delete(*installation.keys(shard))
+        installation.start()
+
+        newest, *older = [lane.copies for lane in installation.lanes()]
+        assert older
+        assert (newest, *set(older)) == (not kept, not kept and len(lost) == 2)
+
+    @pytest.mark.parametrize("kept", [True, False], ids=["checkpoint kept", "checkpoint gone"])
+    def test_so_do_shards_that_are_levelled(self, installation: Installation, kept: bool) -> None:
+        """Of the batch that was under way one of them may have done nothing."""
+        installation.start()
+        installation.stand(0, RECORDS)
+        installation.stand(1, 4)
+        if kept:
+            installation.plan(RECORDS)
+        footing = installation.start()
+
+        assert (len(footing.levels), footing.copies) == (1, not kept)
+
     def test_by_what_the_log_is_counted_is_said_before_any_of_it_is(
         self, installation: Installation
     ) -> None:

@@ -221,6 +221,7 @@ class Lane:
         end: Partition -> offset after the last.
         until_ms: All its records were received before this instant.
         complete_from_ms: Panes that start earlier may lack events; 0: none.
+        copies: Whether a rebuild copies to quarantine what cannot be used.
     """
 
     offset: int
@@ -233,6 +234,7 @@ class Lane:
     end: Mapping[int, int]
     until_ms: int
     complete_from_ms: int
+    copies: bool = False
 
     @property
     def name(self) -> str:

@@ -118,6 +118,7 @@ def read_lane(offset: int, record: Record) -> Lane:
         end=numbers(record["end"]),
         until_ms=number(record["until_ms"]),
         complete_from_ms=number(record["complete_from_ms"]),
+        copies=bool(record.get("copies", False)),
     )
 
 

@@ -218,6 +218,8 @@ class OpenLane:
         until_ms: All its records were received before this instant.
         complete_from_ms: Panes that start earlier may lack events that the log no longer has;
             0: none.
+        copies: Whether a rebuild copies to quarantine what cannot be used: nobody can say that
+            this was done when its range was counted first.
     """
 
     kind: Literal["backfill", "rebuild"]
@@ -228,6 +230,7 @@ class OpenLane:
     shards: tuple[int, ...] = ()
     until_ms: int = 0
     complete_from_ms: int = 0
+    copies: bool = False
 
 
 def lane_record(lane: OpenLane, *, fence: int, at_ms: int, job: str = "panes") -> NewRecord:
@@ -241,6 +244,7 @@ def lane_record(lane: OpenLane, *, fence: int, at_ms: int, job: str = "panes") -
         "end": _offsets(lane.end),
         "until_ms": lane.until_ms,
         "complete_from_ms": lane.complete_from_ms,
+        "copies": lane.copies,
     }
     return _driver("lane", job, fence, at_ms, fields)
 

@@ -42,7 +42,8 @@ class Batch:
         lane_start: Where that chain begins, if it is not the live one.
         only: The shards to commit; None for all.
         copies: What is copied to quarantine of what cannot be used: not what was copied when
-            the range was counted first. A backfill copies what its versions cannot use.
+            the range was counted first, unless nobody can say that it was. A backfill copies
+            what its versions cannot use.
         accounts: Whether ledger and types are counted too; not by a backfill.
         final_through_ms: Processed-through of the batch before: a part of a pane
             that was final by then is a correction. None: nothing is.

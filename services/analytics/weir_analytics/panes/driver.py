@@ -265,7 +265,12 @@ class Driver:
             read_from = {p: max(n, level.read_from.get(p, 0)) for p, n in start.items()}
             batch = cycle.range_of(start, end, -1)
             # By Spark, however small: what retention has left begins later than the range.
-            batch = replace(batch, only=(level.shard,), copies="none", single=False)
+            batch = replace(
+                batch,
+                only=(level.shard,),
+                copies="all" if cycle.footing.copies else "none",
+                single=False,
+            )
             cycle.count(self._range(read_from, end), batch, begins_later=True)
 
     def _range(self, start: Offsets, end: Offsets) -> DataFrame:

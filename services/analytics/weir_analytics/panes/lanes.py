@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Literal
 
 import structlog
 from pyspark.sql import DataFrame
@@ -174,7 +174,7 @@ class Filler:
             lane=found.lane.name,
             lane_start=dict(found.lane.start),
             only=found.shards,
-            copies="none" if rebuild else "values",
+            copies=_copies_of(found.lane),
             accounts=rebuild,
         )
         if same_offsets(found.there, found.start):
@@ -243,6 +243,13 @@ def next_size(before: int, done: int, took_s: float, slice_s: float, most: int) 
     """
     wanted = round(done / max(took_s, 0.001) * slice_s)
     return max(LEAST_RECORDS, min(most, 2 * before, wanted))
+
+
+def _copies_of(lane: Lane) -> Literal["all", "values", "none"]:
+    """Return what a lane copies to quarantine of what it cannot use."""
+    if lane.kind == "backfill":
+        return "values"
+    return "all" if lane.copies else "none"
 
 
 def _is_served(definitions: Definitions, lane: Lane) -> bool:

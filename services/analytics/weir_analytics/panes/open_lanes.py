@@ -45,8 +45,15 @@ def near(log: LogOffsets, bounds: LogBounds, ends: Sequence[Offsets]) -> dict[in
     return {p: 0 if p in whole else min(n, target.get(p, 0)) for p, n in at.items()}
 
 
-def bridge(bounds: LogBounds, level: Level, now_ms: int) -> OpenLane:
-    """Return the lane that counts what one shard lacks."""
+def bridge(bounds: LogBounds, level: Level, now_ms: int, *, copies: bool) -> OpenLane:
+    """Return the lane that counts what one shard lacks.
+
+    Args:
+        bounds: What the log holds.
+        level: The range that the shard lacks.
+        now_ms: The present.
+        copies: Whether it copies to quarantine what cannot be used.
+    """
     return OpenLane(
         kind="rebuild",
         topic_id=bounds.topic_id,
@@ -54,6 +61,7 @@ def bridge(bounds: LogBounds, level: Level, now_ms: int) -> OpenLane:
         end=dict(level.to_offsets),
         shards=(level.shard,),
         until_ms=now_ms + CLOCK_MS,
+        copies=copies,
     )
 
 

@@ -7,7 +7,7 @@ whoever starts next begins here again (RELIABILITY 2.3 and 2.4).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 import structlog
@@ -61,6 +61,8 @@ class Footing:
         events_id: Kafka's id of `weir.events`.
         target: Where live counting goes on if the checkpoint is new.
         levels: What single shards count first.
+        copies: Whether they copy to quarantine what cannot be used: of the batch that was under
+            way some tasks may not have done that, and nobody runs it again.
         empty: Counting begins at the start of the log: nothing lies before it, and what
             was appended since this driver came up (its own ticks) is still to be counted.
         through_ms: Processed-through of the epoch's last record; 0 in a new epoch.
@@ -77,6 +79,7 @@ class Footing:
     events_id: str
     target: Offsets
     levels: tuple[Level, ...]
+    copies: bool
     empty: bool
     through_ms: int
     may_activate_from: Offsets
@@ -162,6 +165,7 @@ def take_over(
         events_id=events_id,
         target=dict(recovery.target),
         levels=recovery.levels,
+        copies=not recovery.keep_checkpoint,
         empty=not any(recovery.target.values()),
         may_activate_from=activation_floor(bounds.end, first_start=before is None),
         through_ms=0 if recovery.new_epoch else processed_through(settings),
@@ -298,7 +302,9 @@ class _Start:
             lanes = self._open_lanes(self._rebuilds(recovery, bounds), fence)
             self.stores.shards.recount(recovery, fence, mark, lanes)
         for level in recovery.bridges:
-            (lane,) = self._open_lanes([bridge(bounds, level, self.clock.now_ms())], fence)
+            again = not recovery.keep_checkpoint
+            wanted = bridge(bounds, level, self.clock.now_ms(), copies=again)
+            (lane,) = self._open_lanes([wanted], fence)
             self.stores.shards.bridge(level.shard, fence, mark, lane)
         opening = Opening(epoch=epoch, reason=reason, at_ms=self.clock.now_ms())
         if self.stores.stream.open_epoch(opening) is Verdict.FENCED:
@@ -307,11 +313,20 @@ class _Start:
         return fence
 
     def _rebuilds(self, recovery: Recovery, bounds: LogBounds) -> list[OpenLane]:
-        """Return the lanes that count again what lost shards held."""
+        """Return the lanes that count again what lost shards held.
+
+        What could not be used was copied when it was counted first. Without the checkpoint
+        nobody runs the batch that was under way again; without any shard as well nobody knows
+        what was counted at all. Then lanes copy, too: readers keep one copy of each.
+        """
         if not recovery.rebuild:
             return []
         target, now_ms = dict(recovery.target or {}), self.clock.now_ms()
-        return rebuilds(self.log, bounds, target, recovery.rebuild, now_ms)
+        lanes = rebuilds(self.log, bounds, target, recovery.rebuild, now_ms)
+        if recovery.keep_checkpoint:
+            return lanes
+        is_known = len(recovery.rebuild) < self.settings.shards
+        return [replace(lane, copies=not (is_known and n)) for n, lane in enumerate(lanes)]
 
     def _open_lanes(self, wanted: Sequence[OpenLane], fence: Fence) -> list[Lane]:
         """Append the records of lanes, and read them back.
