@@ -96,6 +96,18 @@ class TestQuickWay:
         assert admit_all(found, 3, terms) == want
 
     @pytest.mark.parametrize(
+        "said", [b"1e400", b"-1e400", b"NaN", b"Infinity", b"123456789012345678901"]
+    )
+    @pytest.mark.parametrize("data", [b'{"x":%s,"x":1}', b'{"x":{"x":%s},"x":1}', b'{"x":[%s]}'])
+    def test_numbers_that_json_cannot_hold(self, data: bytes, said: bytes) -> None:
+        """Also under a name that comes again, which nothing tells of any more."""
+        item = b'{"specversion":"1.0","id":"1","source":"s","type":"t","data":%s}' % (data % said)
+        want = admit(item, 0, LENIENT)
+
+        assert admit_all([item], 0, LENIENT) == [want]
+        assert isinstance(want, Refused) or b"e400" not in want.value
+
+    @pytest.mark.parametrize(
         "line",
         [
             b'{"type":"t","id":"1","time":"2026-03-01T09:00:00Z","data":{"a":1}}',

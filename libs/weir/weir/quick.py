@@ -146,7 +146,9 @@ class Quick:
         if item.count(b"{") + item.count(b"[") > json_exact.MAX_DEPTH:
             return None
         try:
-            if b"NaN" in item or (not plain and json_exact.mend(item).nulled):
+            # What is not left as it was, also where nothing tells of it any more: a number beyond
+            # doubles under a name that comes again.
+            if b"NaN" in item or (not plain and json_exact.mend(item).text is not item):
                 return None
             # Items of one request mostly look alike: what the last one was goes first.
             if self._bare_first:
