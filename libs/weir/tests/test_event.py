@@ -103,3 +103,12 @@ class TestPartitionKey:
     ) -> None:
         """The key is partitionkey, else of events we build the subject, else the id."""
         assert event.partition_key("id", partitionkey, subject, built=built) == want
+
+
+def test_a_long_source_is_not_remembered() -> None:
+    """A source is as long as its client likes; its identities are those of any other."""
+    for length, known in ((512, 1), (513, 0)):
+        before = event._known_prefix.cache_info().currsize
+        source = "s" * length
+        assert event.identity_digest("acme", source, "1") == slow_digest("acme", source, "1")
+        assert event._known_prefix.cache_info().currsize == before + known

@@ -85,14 +85,24 @@ def owner(tenant: str, source: str) -> tuple[str, str]:
 
 
 _OWNER: Final = re.compile(OWNER_PATTERN)
+_MAX_KNOWN_SOURCE: Final = 512
+UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding the value of a record may raise, whoever wrote it: bytes that are no JSON or no
+UTF-8, and what nests deeper than there are frames."""
 
 
 # ── identity ────────────────────────────────────────────────────────────────
 
 
-@lru_cache(maxsize=4096)
 def identity_prefix(tenant: str, source: str) -> bytes:
     """Return what the digests of a source's identities all begin with."""
+    # A client's source is as long as it likes: what is remembered must not be.
+    made = _known_prefix if len(source) <= _MAX_KNOWN_SOURCE else _known_prefix.__wrapped__
+    return made(tenant, source)
+
+
+@lru_cache(maxsize=4096)
+def _known_prefix(tenant: str, source: str) -> bytes:
     return b"".join(
         len(part).to_bytes(4, "big") + part for part in (tenant.encode(), source.encode())
     )
