@@ -139,6 +139,17 @@ class TestMembers:
         # What nobody reads is not held.
         assert held(f'{{"z":"{"a" * 500}"}}') < 2_000
 
+    def test_long_types_are_weighed_and_not_remembered(self) -> None:
+        """A type is as long as its client likes; no definition names one over 256."""
+        reads = Reads([], [(selecting("t*"), [parse_path("data.a")])])
+        members = Members(Decoder(reads.all), reads)
+        names = ["t" * length for length in (255, 256, 257, 100_000)]
+        members.add([event_of("{}").replace('"type":"t"', f'"type":"{n}"').encode() for n in names])
+
+        assert members.bytes > 100_000
+        assert sorted(map(len, reads._known)) == [255, 256]
+        assert {len(reads.of(name)) for name in names} == {1}
+
 
 class TestColumns:
     @pytest.mark.parametrize(

@@ -274,3 +274,14 @@ class TestEdges:
 
         assert run_node(parse_number(text), counted, 1).to_pylist() == [2.0]
         assert reads == {Path(("data", "x")): 1}
+
+
+@pytest.mark.parametrize("count", [16, 17, 5_000])
+def test_a_long_array_is_hashed(count: int) -> None:
+    """It is asked for items of three types, which Python takes for each other's."""
+    events: list[dict[str, Any]] = [
+        {"data": {"x": [*range(2, count), last]}} for last in (1, 1.0, True, "1", -0.0, None, [1])
+    ]
+    for said in ("has(data.x, 1)", "has(data.x, true)", "has(data.x, '1')", "has(data.x, 0)"):
+        tree = parse_kind(said, Kind.BOOL)
+        assert computed(tree, events) == [evaluate(tree, event) for event in events], said

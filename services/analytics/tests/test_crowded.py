@@ -73,6 +73,13 @@ class TestBoundsOf:
 
 @pytest.mark.spark
 class TestColumns:
+    @pytest.mark.parametrize("start_s", [1 << 35, 253_402_300_790, -(1 << 35)])
+    def test_a_pane_in_a_far_future_is_left_out(self, start_s: int) -> None:
+        """A key holds no such start; who does not know of a full pane makes the same panes."""
+        near, far = Bound(1, (1 << 35) - 1, "a"), Bound(1, start_s, "b")
+        assert bounds_column([far], 2).null_count == 2
+        assert bounds_column([near, far], 2) == bounds_column([near], 2)
+
     @pytest.mark.parametrize("shards", [1, 3])
     def test_spark_and_python_say_the_same(self, spark: SparkSession, shards: int) -> None:
         """Series beyond the bound are `other` of their shard, in panes that have a bound."""

@@ -7,6 +7,7 @@ import tracemalloc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from weir.series import cut_text
 from weir_analytics.panes.inbox import MAX_COPIES, Copies, Inbox, Late, Unusable
 
 
@@ -70,3 +71,11 @@ def test_a_type_may_hold_the_sign_that_divides() -> None:
     found = Inbox({})
     found._note_late("a\x01b\x01c\x01d", 5, 60, 1)
     assert found.late.kept() == [("a", "b", "c\x01d", 5, 60, 1)]
+
+
+def test_a_long_type_is_cut() -> None:
+    """What a task tells is one line of text; a type may be almost as long as an event."""
+    found = Inbox({})
+    found._note_late("a\x01b\x01" + "t" * 500_000, 5, 60, 1)
+    (group,) = found.late.kept()
+    assert group == ("a", "b", cut_text("t" * 500_000), 5, 60, 1)

@@ -20,6 +20,7 @@ from weir_analytics.panes.quarantine import (
 )
 
 BROKER_LIMIT = 1_048_588
+NOBODY = ("default", "kafka")
 ORIGIN = Origin(names.EVENTS, "Qx-_1", 3, 9_000_000_000, 1_800_000_000_000)
 
 
@@ -73,6 +74,8 @@ class TestCopy:
             (b'{"weirtenant":"acme","weirsource":"%s"}' % (b"x" * 65), ("acme", "kafka")),
             (b'{"weirtenant":7}', ("default", "kafka")),
             (None, ("default", "kafka")),
+            (b'{"weirtenant":"acme","data":' + b"[" * 5_000 + b"]" * 5_000 + b"}", NOBODY),
+            (b"no json", NOBODY),
         ],
     )
     def test_owner_is_a_name_or_nobody(self, value: bytes | None, found: tuple[str, str]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 from confluent_kafka import Message, TopicPartition
-from weir.event import owner, placed
+from weir.event import UNREADABLE, owner, placed
 from weir.kafka import Kafka
 
 from weir_analytics.panes.history import headers_of, reader
@@ -63,6 +63,6 @@ def _first(messages: Iterable[Message], partition: int, tenant: str) -> list[int
 def _tenant_of(value: bytes) -> str | None:
     try:
         told = _JSON.decode(value).get("weirtenant")
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNREADABLE:
         return None
     return owner(told, "")[0] if isinstance(told, str) else None

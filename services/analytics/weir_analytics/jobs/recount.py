@@ -21,7 +21,7 @@ from weir.admission import Refused, admit_foreign
 from weir.definitions.history import Horizons
 from weir.definitions.metric import Metric
 from weir.erasure import Erasure, subject_hash
-from weir.event import owner, placed
+from weir.event import UNREADABLE, owner, placed
 from weir.expressions.numbers import scalar_text
 from weir.horizons import horizons_at
 from weir.series import cut_text
@@ -233,7 +233,7 @@ class Recount:
         try:
             told = _TOLD.decode(found.value)
             return _JSON.decode(found.value) if self._is_asked_for(told) else None
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except UNREADABLE:
             return None  # forged: quarantined whole
 
     def _horizons(self, found: _Event) -> Horizons:

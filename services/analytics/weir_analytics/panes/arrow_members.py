@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from weir.definitions.selection import Selection
+from weir.event import UNREADABLE
 from weir.expressions import Path
 from weir.expressions.numbers import scalar_text
 from weir.expressions.paths import DATA, TEXT_ATTRIBUTES, TIME, attribute_text
@@ -48,8 +49,10 @@ _AT_ONCE: Final = 2_000
 # kinds with few events each have all members read.
 _FEW_KINDS, _EVENTS_A_KIND = 8, 64
 _MOST_TYPES: Final = 1_000
-# Types are remembered by what is read of them: there may be any number.
+# Types are remembered by what is read of them: there may be any number, of any length. Those of
+# the longest that a definition may name are few.
 _TYPES_KEPT: Final = 10_000
+_LONG_TYPE: Final = 256
 
 ENVELOPE: Final = ("type", "weirtenant", "weirsource")
 
@@ -93,7 +96,7 @@ class Decoder:
         decode = self._decode
         try:
             return list(map(decode, values))
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             return [self._event(value) for value in values]
 
     def outer(self, name: str) -> Callable[[Any], Any]:
@@ -116,7 +119,7 @@ class Decoder:
             return self._decode(value)
         except msgspec.ValidationError:
             return self._with_other_data(value)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             return self.nothing
 
     def _with_other_data(self, value: bytes) -> Any:
@@ -126,7 +129,7 @@ class Decoder:
         """
         try:
             found = self._loose(value)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             return self.nothing
         data = found.data if isinstance(found.data, dict) else {}
         found.data = self._data(**{own: data.get(name) for name, own in self._inner.items()})
@@ -172,9 +175,11 @@ class Reads:
         if found is None:
             beside = (of for name, of in self._prefixed.items() if event_type.startswith(name))
             found = self._exact.get(event_type, self.always).union(*beside)
+            found = self._sets.setdefault(found, found)
             if len(self._known) >= _TYPES_KEPT:
                 self._known.clear()
-            found = self._known[event_type] = self._sets.setdefault(found, found)
+            if len(event_type) <= _LONG_TYPE:
+                self._known[event_type] = found
         return found
 
 
@@ -224,7 +229,9 @@ class Members:
             nothing = self._decoder.nothing
             structs = [nothing if value is None else next(found) for value in values]
         for name, words in self._words.items():
-            words.append(words_of(list(map(self._decoder.outer(name), structs))))
+            found_words = words_of(list(map(self._decoder.outer(name), structs)))
+            words.append(found_words)
+            self.bytes += sum(map(len, found_words.texts))
         columns: list[tuple[Leaf, Column]] = []
         for leaves, places in self._kinds(self._words["type"][-1]):
             some = structs if len(places) == len(structs) else picked(structs, places)

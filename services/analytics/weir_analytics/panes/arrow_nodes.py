@@ -95,6 +95,7 @@ class _Batch:
     def __init__(self, read: ReadArray) -> None:
         self._read = read
         self._made: dict[int, Column] = {}
+        self._items: dict[Path, list[_Items | None]] = {}
 
     def column(self, node: Node) -> Column:
         """Return the array of a node, or a scalar if it reads no event."""
@@ -114,7 +115,9 @@ class _Batch:
             case Size():
                 return self._read(node.path, View.SIZE)
             case Has():
-                return _has(node, self._read(node.path, View.ITEMS))
+                if node.path not in self._items:
+                    self._items[node.path] = list(map(_items, self._read(node.path, View.ITEMS)))
+                return _has(node, self._items[node.path])
         operands = [self.column(child) for child in children(node)]
         if any(isinstance(operand, pa.Array) for operand in operands):
             return _of_operands(node, operands)
@@ -170,15 +173,33 @@ def _numbers_in(node: Call) -> Iterator[float]:
             yield operand.value
 
 
-def _has(node: Has, arrays: list[list[Any] | None]) -> Column:
-    wanted = node.item
+# What an array is searched for: values of one type, which Python might take for another's.
+_Items: TypeAlias = "list[_Item] | frozenset[_Item]"
+_Item: TypeAlias = tuple[Kind, Any]
+# A longer array is hashed: there may be hundreds of thousands, and dozens that are looked for.
+_FEW_ITEMS: Final = 16
 
-    def is_it(item: Any) -> bool:
-        if wanted.kind is Kind.NUMBER:
-            return as_double(item) == wanted.value
-        return type(item) is type(wanted.value) and item == wanted.value
 
-    held = [None if items is None else any(map(is_it, items)) for items in arrays]
+def _items(array: list[Any] | None) -> _Items | None:
+    """Return the scalars of an array; None if it is none."""
+    if array is None:
+        return None
+    found = [item for item in map(_item, array) if item is not None]
+    return found if len(found) <= _FEW_ITEMS else frozenset(found)
+
+
+def _item(value: Any) -> _Item | None:
+    if isinstance(value, str):
+        return Kind.TEXT, value
+    if isinstance(value, bool):
+        return Kind.BOOL, value
+    number = as_double(value)
+    return None if number is None else (Kind.NUMBER, number)
+
+
+def _has(node: Has, arrays: list[_Items | None]) -> Column:
+    wanted = node.item.kind, node.item.value
+    held = [None if items is None else wanted in items for items in arrays]
     return pa.array(held, pa.bool_())
 
 

@@ -31,6 +31,7 @@ TYPE: Final = "map<bigint,string>"
 ARROW_TYPE: Final = pa.map_(pa.int64(), pa.string())
 # Ids of versions are offsets of definitions, far below 2^28; a start in seconds is below 2^35.
 _VID_BITS: Final = 28
+_START_BITS: Final = 35
 
 
 @dataclass
@@ -63,6 +64,8 @@ class Crowded:
 
 def bounds_column(bounds: Sequence[Bound], size: int) -> pa.Array:
     """Return the bounds as a column that holds all of them in each of its rows."""
+    # Of panes beyond what a key holds, in the year 3058, nobody needs to know that they are full.
+    bounds = [one for one in bounds if abs(one.start_s) < 1 << _START_BITS]
     if not bounds:
         return pa.nulls(size, ARROW_TYPE)
     count = len(bounds)

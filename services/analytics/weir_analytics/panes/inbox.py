@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from weir import rows
 from weir.rows import Row
+from weir.series import cut_text
 
 from weir_analytics.panes.accounts import FATE, GAP, LATE, PROGRESS, REASONS, UNREADABLE
 from weir_analytics.panes.commit_job import Part
@@ -177,7 +178,8 @@ class Inbox:
 
     def _note_late(self, series: str, start_s: int, minute_s: int, n: int) -> None:
         tenant, source, event_type = series.split(GAP, 2)
-        self.late.add((tenant, source, event_type, start_s, minute_s, n))
+        # All of a task are one line of text, and a type is as long as its client likes.
+        self.late.add((tenant, source, cut_text(event_type), start_s, minute_s, n))
 
     def _note(self, vid: int, series: str, at: int, extra: int | None) -> None:
         words = series.split(GAP)

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 from weir import names
-from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE, owner
+from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE, UNREADABLE, owner
 from weir.kafka import Kafka
 from weir.problems import Reason
 
@@ -184,6 +184,6 @@ def event_owner(value: bytes | None) -> tuple[str, str]:
     """Return tenant and source that an event's record names; those of a foreign one else."""
     try:
         said = _OWNER.decode(value or b"")
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNREADABLE:
         return DEFAULT_TENANT, FOREIGN_SOURCE
     return owner(said.weirtenant, said.weirsource)
