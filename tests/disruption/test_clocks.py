@@ -31,6 +31,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.disruption, pytest.mark.timeout(360
 HERE = Path(__file__).parent
 # By how much a clock is wrong, one after the other: each a step while the part runs.
 SHIFTS_S = (3_600, -3_600, 600)
+PARTS = ("ingest", "panes", "alerts")
 NEAR_S = 60
 # So wrong is the clock of a part that is started with it.
 STARTS_OFF_S = (3_600, -3_600)
@@ -73,18 +74,8 @@ def moved_by(library: Path, told: Path) -> dict[str, str]:
 @with_mutant("alerts_by_the_wall_clock")
 def test_clocks_are_wrong(tmp_path: Path, seed: int, mutant: str) -> None:
     """D16: the log and its panes are what they would be, and no alert changes for it."""
-    needs(a_C_compiler=compiler)
-    library = made_library(tmp_path)
-    with (
-        scene(tmp_path, seed, mutants={"alerts": mutant}) as here,
-        judged(mutant),
-        # A stream whose clock is set back begins anew.
-        here.watched([INTERRUPTED], recovery_s=recovery_s(mutant, RECOVERY_S)),
-    ):
-        here.define_alarm()
-        here.rig.define("rule", "steady", STEADY)
-        told = await_confirmed(here)
-        for part in ("alerts",) if mutant else ("ingest", "panes", "alerts"):
+    with firing(tmp_path, seed, mutant) as (here, library, told):
+        for part in ("alerts",) if mutant else PARTS:
             with clock_of(here, part, library) as step_to:
                 for by_s in SHIFTS_S:
                     step_to(by_s)
@@ -94,20 +85,27 @@ def test_clocks_are_wrong(tmp_path: Path, seed: int, mutant: str) -> None:
 @with_mutant("alerts_by_the_present")
 def test_parts_start_an_hour_off(tmp_path: Path, seed: int, mutant: str) -> None:
     """D16: ahead and behind from the first moment on, each part; all is as with a right clock."""
+    with firing(tmp_path, seed, mutant) as (here, library, told):
+        for part in ("alerts",) if mutant else PARTS:
+            for by_s in STARTS_OFF_S:
+                with clock_of(here, part, library, by_s):
+                    assert_nothing_changes(here, part, by_s, told)
+
+
+@contextlib.contextmanager
+def firing(folder: Path, seed: int, mutant: str) -> Iterator[tuple[Scene, Path, list[str]]]:
+    """Yield a scene whose rule fires for good, what moves clocks, and what was told of the rule."""
     needs(a_C_compiler=compiler)
-    library = made_library(tmp_path)
+    library = made_library(folder)
     with (
-        scene(tmp_path, seed, mutants={"alerts": mutant}) as here,
+        scene(folder, seed, mutants={"alerts": mutant}) as here,
         judged(mutant),
+        # A stream whose clock is set back begins anew.
         here.watched([INTERRUPTED], recovery_s=recovery_s(mutant, RECOVERY_S)),
     ):
         here.define_alarm()
         here.rig.define("rule", "steady", STEADY)
-        told = await_confirmed(here)
-        for part in ("alerts",) if mutant else ("ingest", "panes", "alerts"):
-            for by_s in STARTS_OFF_S:
-                with clock_of(here, part, library, by_s):
-                    assert_nothing_changes(here, part, by_s, told)
+        yield here, library, await_confirmed(here)
 
 
 def assert_nothing_changes(here: Scene, part: str, by_s: int, told: list[str]) -> None:
