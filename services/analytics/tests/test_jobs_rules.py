@@ -34,7 +34,6 @@ from weir.further import Further, Last
 from weir.rows import Row
 from weir.series import OTHER, series_digest, shard_of
 from weir.sets import Theta
-from weir_analytics.jobs import event_times, recount
 from weir_analytics.jobs.compare import compare
 from weir_analytics.jobs.count_again import mending
 from weir_analytics.jobs.erase import EraseTask
@@ -586,28 +585,3 @@ def test_a_long_outcome_says_what_it_leaves_out() -> None:
         "c": 5,
         "left_out": {"a": 1},
     }
-
-
-class TestForged:
-    """A record that another producer wrote, with the header and the places of ingest's."""
-
-    HEAD = b'{"weirid":"%s","weirms":"+001800000000000","weirtenant":"acme","data":' % (b"a" * 32)
-    VALUES = (b"[" * 5_000 + b"]" * 5_000 + b"}", b'"\xff"}', b"{")
-
-    @pytest.mark.parametrize("rest", VALUES, ids=["deep", "no UTF-8", "no JSON"])
-    def test_an_audit_reads_past_it(self, rest: bytes) -> None:
-        """It was quarantined whole, and no audit may end at it."""
-        asked: Any = SimpleNamespace(
-            _near=((10_000, {180_000_000}),),
-            _horizons=lambda _found: SimpleNamespace(beyond_ms=1),
-            _is_asked_for=lambda told: told.weirtenant == "acme",
-        )
-        at_ms = 1_800_000_000_000
-        found = recount._Event(b"a" * 16, at_ms, at_ms, 0, 0, self.HEAD + rest)
-        assert recount.Recount._read(asked, found) is None
-
-    @pytest.mark.parametrize("rest", VALUES, ids=["deep", "no UTF-8", "no JSON"])
-    def test_it_is_nobodys(self, rest: bytes) -> None:
-        """Whoever looks for a tenant's newest event looks on."""
-        assert event_times._tenant_of(self.HEAD + b"1}") == "acme"
-        assert event_times._tenant_of(self.HEAD + rest) is None
