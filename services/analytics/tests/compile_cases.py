@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
+from collections.abc import Mapping
 from random import Random
+from typing import Any
 
 from weir.definitions.metric import Metric
-from weir.expressions import ExpressionError
+from weir.expressions import ExpressionError, evaluate
 from weir.expressions.functions import APPROXIMATED, CHOOSING, FUNCTIONS
 from weir.expressions.parse import parse_kind
 from weir.expressions.times import UNITS
-from weir.expressions.tree import Kind, Node
+from weir.expressions.tree import Call, Kind, Node
 
 PATHS = (
     "data.a",
@@ -469,3 +472,21 @@ def event_of(data: str, **attributes: str | int | None) -> str:
         f'{{"weirid":"{"0" * 32}","weirms":"+000001700000000","type":"t","source":"s","id":"1",'
         f'"weirtenant":"default","weirsource":"web",{extra}"data":{data}}}'
     )
+
+
+def function_events() -> list[str]:
+    """Return events for `every_function`, as raw JSON: each value beside another one."""
+    texts = [json.dumps(text) for text in (*NUMERALS, *INSTANTS, *URLS)]
+    values = [*NUMBERS, *TIMES, *TEXTS, *texts, "null", "true", "[1]"]
+    others = [*values[7:], *values[:7]]
+    return [event_of(f'{{"x":{x},"y":{y}}}') for x, y in zip(values, others, strict=True)]
+
+
+def assert_as_the_reference(tree: Node, event: Mapping[str, Any], got: Any) -> None:
+    """Assert that a function gave what the reference gives, some of them but for the last digit."""
+    wanted = evaluate(tree, event)
+    if isinstance(tree, Call) and tree.name in APPROXIMATED and wanted is not None:
+        assert isinstance(wanted, float)
+        assert abs(got - wanted) <= math.ulp(wanted), (event, tree)
+    else:
+        assert (got, type(got)) == (wanted, type(wanted)), (event, tree)

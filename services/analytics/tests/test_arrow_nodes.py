@@ -22,18 +22,13 @@ from weir_analytics.panes.arrow_nodes import ReadArray, has_kernel, run_node
 from weir_analytics.panes.compile_views import View
 
 from .compile_cases import (
-    INSTANTS,
     LITERAL_TEXTS,
-    NUMBERS,
-    NUMERALS,
     PATTERNS,
-    TEXTS,
-    TIMES,
-    URLS,
+    assert_as_the_reference,
     draw_event,
     drawn_trees,
-    event_of,
     every_function,
+    function_events,
 )
 
 JOBS, TREES, EVENTS = 5, 200, 20
@@ -106,21 +101,10 @@ class TestAgainstTheReference:
 
         Only the last digit of what is approximated may differ: of those C libraries differ.
         """
-        texts = [json.dumps(text) for text in (*NUMERALS, *INSTANTS, *URLS)]
-        values = [*NUMBERS, *TIMES, *TEXTS, *texts, "null", "true", "[1]"]
-        others = [*values[7:], *values[:7]]
-        events = [
-            json.loads(event_of(f'{{"x":{x},"y":{y}}}'))
-            for x, y in zip(values, others, strict=True)
-        ]
+        events = list(map(json.loads, function_events()))
         for tree in every_function():
             for event, got in zip(events, computed(tree, events), strict=True):
-                wanted = evaluate(tree, event)
-                if isinstance(tree, Call) and tree.name in APPROXIMATED and wanted is not None:
-                    assert isinstance(wanted, float)
-                    assert abs(got - wanted) <= math.ulp(wanted), (event, tree)
-                else:
-                    assert (got, type(got)) == (wanted, type(wanted)), (event, tree)
+                assert_as_the_reference(tree, event, got)
 
     def test_drawn_cases_hold_every_function(self) -> None:
         """The cases are not few of the functions over and over: each is drawn within 400."""

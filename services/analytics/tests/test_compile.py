@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any, get_args
@@ -38,17 +37,15 @@ from weir_analytics.panes.compile_nodes import compile_node
 from weir_analytics.panes.compile_views import double_text
 
 from .compile_cases import (
-    INSTANTS,
     NUMBERS,
-    NUMERALS,
     TEXTS,
-    TIMES,
-    URLS,
+    assert_as_the_reference,
     draw_event,
     draw_metric,
     drawn_trees,
     event_of,
     every_function,
+    function_events,
 )
 
 if TYPE_CHECKING:
@@ -171,20 +168,12 @@ class TestAgainstTheReference:
 
         Python and Java compute some functions to another last digit, and none to another but.
         """
-        texts = [json.dumps(text) for text in (*NUMERALS, *INSTANTS, *URLS)]
-        values = [*NUMBERS, *TIMES, *TEXTS, *texts, "null", "true", "[1]"]
-        others = [*values[7:], *values[:7]]
-        events = [event_of(f'{{"x":{x},"y":{y}}}') for x, y in zip(values, others, strict=True)]
+        events = function_events()
         trees = every_function()
         for event, found in zip(events, computed(spark, trees, events), strict=True):
             decoded = json.loads(event)
             for tree, got in zip(trees, found, strict=True):
-                wanted = evaluate(tree, decoded)
-                if isinstance(tree, Call) and tree.name in APPROXIMATED and wanted is not None:
-                    assert isinstance(wanted, float)
-                    assert abs(got - wanted) <= math.ulp(wanted), (event, tree)
-                else:
-                    assert (got, type(got)) == (wanted, type(wanted)), (event, tree)
+                assert_as_the_reference(tree, decoded, got)
 
     def test_drawn_cases_hold_every_function(self) -> None:
         """The cases are not few of the functions over and over: each is drawn within 400."""
