@@ -49,8 +49,8 @@ _AT_ONCE: Final = 2_000
 # kinds with few events each have all members read.
 _FEW_KINDS, _EVENTS_A_KIND = 8, 64
 _MOST_TYPES: Final = 1_000
-# Types are remembered by what is read of them: there may be any number, of any length. Those of
-# the longest that a definition may name are few.
+# Types are remembered by what is read of them. There may be any number, of any length: a client
+# that makes them up fills no memory, and a longer one is looked up anew each time.
 _TYPES_KEPT: Final = 10_000
 _LONG_TYPE: Final = 256
 
