@@ -71,14 +71,21 @@ BAD = {
     "no_json_in_what_is_skipped": event_of('{"x":7,"z":nul}').encode(),
     "trailing": GOOD + b"}",
     "no_object": b"[1]",
-    "no_utf8": event_of('{"x":"\xff"}').encode("latin-1"),
     "half_a_surrogate": event_of('{"x":"\\ud800"}').encode(),
     "too_deep": event_of(f'{{"x":{DEEP}}}').encode(),
     "too_deep_in_what_is_skipped": event_of(f'{{"z":{DEEP}}}').encode(),
     "too_deep_where_data_is_no_object": event_of(f"[{DEEP}]").encode(),
-    "beyond_doubles": event_of('{"x":1e400}').encode(),
+    "deeper_than_any_event": event_of(f'{{"z":{"[" * 511}{"]" * 511}}}').encode(),
     "nan": event_of('{"x":NaN}').encode(),
-    "too_many_digits": event_of(f'{{"x":{"9" * 5_000}}}').encode(),
+}
+# Members that cannot be read, of records whose grammar holds: only another producer writes them.
+UNREAD = {
+    "beyond_doubles": b"1e400",
+    "beyond_doubles_in_a_list": b"[1,-1e400]",
+    "too_many_digits": b"9" * 5_000,
+    "no_utf8": b'"\xff"',
+    "no_utf8_in_a_name": b'{"\xff":1}',
+    "as_deep_as_an_event_may_be": b"[" * 510 + b"]" * 510,
 }
 
 
@@ -256,6 +263,53 @@ class TestBad:
         events = events_of([event_of(data).encode(), GOOD], [X])
 
         assert events.read(X, View.NUMBER).to_pylist() == [7.0, 7.0]
+
+
+class TestUnread:
+    """What a record is does not depend on what is read of it."""
+
+    @pytest.mark.parametrize("unread", UNREAD.values(), ids=UNREAD)
+    @pytest.mark.parametrize(
+        "paths", [(), ("data.x",), ("data.z",), ("data.x", "data.z", "subject")]
+    )
+    def test_it_is_an_event_whoever_reads(self, unread: bytes, paths: tuple[str, ...]) -> None:
+        """Its other members are there, and the one that cannot be read is null or what it is."""
+        value = event_of('{"x":7,"z":@}', subject="s").encode().replace(b"@", unread)
+        asked = [parse_path(path) for path in paths]
+        events = events_of([GOOD, value, GOOD], asked)
+
+        assert (events.members.words("type").codes < 0).tolist() == [False] * 3
+        if X in asked:
+            assert events.read(X, View.NUMBER).to_pylist() == [7.0] * 3
+        if asked[1:]:
+            assert events.read(asked[2], View.TEXT).to_pylist() == [None, "s", None]
+            assert events.read(asked[1], View.NUMBER).to_pylist() == [None] * 3
+
+    @pytest.mark.parametrize("paths", [(), ("data.x",)])
+    @pytest.mark.parametrize("data", [b"[1e400]", b'"\xff"', b"1e400", b'{"\xff":1}'])
+    def test_data_that_is_no_object(self, paths: tuple[str, ...], data: bytes) -> None:
+        """None of its members is there, and the event is one."""
+        value = event_of("@").encode().replace(b"@", data)
+        events = events_of([value, GOOD], [parse_path(path) for path in paths])
+
+        assert (events.members.words("type").codes < 0).tolist() == [False, False]
+        if paths:
+            assert events.read(X, View.PRESENT).to_pylist() == [False, True]
+
+    @pytest.mark.parametrize("frames", [0, 300])
+    def test_how_many_calls_are_under_way_decides_nothing(self, frames: int) -> None:
+        """A record at the limit is read, and one beyond it is none, also deep in other calls."""
+
+        def below(n: int) -> list[bool]:
+            if n:
+                return below(n - 1)
+            values = [
+                event_of(f'{{"x":{"[" * deep}{"]" * deep}}}').encode() for deep in (510, 511, 900)
+            ]
+            codes = events_of(values, [X]).members.words("type").codes
+            return [bool(code >= 0) for code in codes]
+
+        assert below(frames) == [True, False, False]
 
 
 class TestPart:

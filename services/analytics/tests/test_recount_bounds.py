@@ -19,7 +19,7 @@ from weir.definitions.check import check
 from weir.definitions.history import Horizons
 from weir.definitions.metric import Metric
 from weir.erasure import Erasure, subject_hash
-from weir.event import placed
+from weir.event import TIME_END, placed
 from weir.frequent import Texts
 from weir.further import Further
 from weir.series import cut_text
@@ -214,6 +214,38 @@ class TestRules:
         assert list(compare(one.version.metric, 1, HOUR, served, counted)) == []
         assert sorted(map(len, counted["=k"].texts)) == [97, 97, 128]
         assert counted["=k"].in_set == set(texts)
+
+
+class TestForged:
+    """Records with ingest's header and places, of which another producer wrote some part."""
+
+    def test_what_cannot_be_read_is_null(self) -> None:
+        """As for the engine: the event counts wherever the metric does not need that member."""
+        head = event("z", HOUR_MS, k="k", x=1)
+        forged = [
+            head.replace(b'"x": 1', rest)
+            for rest in (b'"x":1,"o":1e400', b'"x":1e400', b'"x":1,"o":"\xff"', b'"x":NaN')
+        ]
+        deep = [b'"x":1,"o":' + b"[" * n + b"]" * n for n in (510, 511)]
+        forged += [head.replace(b'"x": 1', rest) for rest in deep]
+        assert head not in forged
+        values = [
+            (event(f"m{n}", HOUR_MS)[:TIME_END] + v[TIME_END:], HOUR_MS)
+            for n, v in enumerate(forged)
+        ]
+
+        counted = recounted(log_of(values), [part(HOUR)]).panes[HOUR]
+
+        assert {series: one.n for series, one in counted.items()} == {"=k": 3}
+
+    @pytest.mark.parametrize(
+        "data", [b"[" * 5_000 + b"]" * 5_000, b'"\xff"', b"{"], ids=["deep", "no UTF-8", "no JSON"]
+    )
+    def test_an_audit_reads_past_it(self, data: bytes) -> None:
+        """No audit may end at a record that has nothing to count."""
+        value = event("z", HOUR_MS)[:TIME_END] + b'","type":"t","weirtenant":"acme","data":' + data
+        counted = recounted(log_of([(value + b"}", HOUR_MS)]), [part(HOUR)]).panes[HOUR]
+        assert counted == {}
 
 
 class TestErased:

@@ -23,12 +23,15 @@ from weir.definitions.metric import Metric
 from weir.erasure import Erasure, subject_hash
 from weir.event import UNREADABLE, owner, placed
 from weir.expressions.numbers import scalar_text
+from weir.expressions.paths import DATA
 from weir.horizons import horizons_at
+from weir.members import MemberReader, is_too_deep
 from weir.series import cut_text
 
 from weir_analytics.jobs.digits import Near, near
 from weir_analytics.jobs.identities import Identities, Room
 from weir_analytics.jobs.sample import Audited, PaneAt
+from weir_analytics.panes.compile_views import leaf_of
 from weir_analytics.panes.history import headers_of
 from weir_analytics.panes.kinds import Kind
 from weir_analytics.panes.states import kind_of
@@ -49,6 +52,7 @@ class _Told(msgspec.Struct):
 
 
 _TOLD = msgspec.json.Decoder(_Told)
+_ASKED: Final = frozenset(("type", "weirtenant", "weirsource", "source", "subject", "id", "time"))
 
 
 @dataclass
@@ -153,6 +157,7 @@ class Recount:
         self._known = Identities(most)
         self._room = Room(most)
         self._near = _starts(self.panes)
+        self._by_member = _by_member(part.version.metric for part in parts)
         self._received: tuple[dict[int, int], dict[int, int]] = ({}, {})
 
     @property
@@ -230,11 +235,21 @@ class Recount:
             return None
         if found.received_ms - time_ms > self._horizons(found).beyond_ms:
             return None
+        if is_too_deep(found.value):
+            return None  # forged: quarantined whole
         try:
             told = _TOLD.decode(found.value)
             return _JSON.decode(found.value) if self._is_asked_for(told) else None
         except UNREADABLE:
-            return None  # forged: quarantined whole
+            return self._read_forged(found.value)
+
+    def _read_forged(self, value: bytes) -> dict[str, Any] | None:
+        """Return an event of which some part cannot be read; None: it was quarantined whole."""
+        event = self._by_member.read(value)
+        if event is None:
+            return None
+        told = _Told(event["weirtenant"], event["type"])
+        return event if self._is_asked_for(told) else None
 
     def _horizons(self, found: _Event) -> Horizons:
         return horizons_at(self._terms.horizons, found.partition, found.offset)
@@ -321,6 +336,13 @@ def exact_of(metric: Metric, it: Near, event: Mapping[str, Any], at: tuple[int, 
         text = scalar_text(metric.top_path.read(event))
         one.texts = Counter() if text is None else Counter({cut_text(text): 1})
     return one
+
+
+def _by_member(metrics: Iterable[Metric]) -> MemberReader:
+    """Return who reads what metrics read, and what every event is asked for."""
+    leaves = [leaf_of(path) for metric in metrics for path in metric.paths]
+    outer = {leaf[-1] for leaf in leaves if leaf[0] != DATA}
+    return MemberReader(outer | _ASKED, {leaf[1] for leaf in leaves if leaf[0] == DATA})
 
 
 def _starts(panes: Iterable[PaneAt]) -> tuple[tuple[int, frozenset[int]], ...]:

@@ -26,6 +26,7 @@ from weir.event import UNREADABLE
 from weir.expressions import Path
 from weir.expressions.numbers import scalar_text
 from weir.expressions.paths import DATA, TEXT_ATTRIBUTES, TIME, attribute_text
+from weir.members import DEEPEST, MemberReader, is_too_deep
 
 from weir_analytics.panes.arrow_account import Words
 from weir_analytics.panes.compile_views import leaf_of
@@ -85,14 +86,20 @@ class Decoder:
         self._inner = {name: f"i{at}" for at, name in enumerate(sorted(inner))}
         data = _struct("Data", self._inner)
         self._data = data
-        self.nothing = _struct("Event", self._outer, {DATA: Any})()
         self.no_data = data()
         of: Any = data | None if inner else msgspec.Raw | None
         self._decode = msgspec.json.Decoder(_struct("Event", self._outer, {DATA: of})).decode
-        self._loose = msgspec.json.Decoder(_struct("Event", self._outer, {DATA: Any})).decode
+        self._event_of = _struct("Event", self._outer, {DATA: Any})
+        self.nothing = self._event_of()
+        self._by_member = MemberReader(outer, inner)
 
     def events(self, values: Sequence[bytes]) -> list[Any]:
-        """Return each value as a struct; `nothing` for what is no JSON object."""
+        """Return each value as a struct; `nothing` for what is no JSON object.
+
+        A member that cannot be read is null, whether or not it is read: see `weir.members`.
+        """
+        if max(map(len, values), default=0) > 2 * DEEPEST:
+            values = [b"" if is_too_deep(value) else value for value in values]
         decode = self._decode
         try:
             return list(map(decode, values))
@@ -115,25 +122,14 @@ class Decoder:
         return found
 
     def _event(self, value: bytes) -> Any:
-        try:
+        with suppress(*UNREADABLE):
             return self._decode(value)
-        except msgspec.ValidationError:
-            return self._with_other_data(value)
-        except UNREADABLE:
+        found = self._by_member.read(value)
+        if found is None:
             return self.nothing
-
-    def _with_other_data(self, value: bytes) -> Any:
-        """Return an event whose data is no object: none of its members is there.
-
-        Or was none, where data stands there twice: the last one counts.
-        """
-        try:
-            found = self._loose(value)
-        except UNREADABLE:
-            return self.nothing
-        data = found.data if isinstance(found.data, dict) else {}
-        found.data = self._data(**{own: data.get(name) for name, own in self._inner.items()})
-        return found
+        members = {own: found[name] for name, own in self._outer.items()}
+        data = self._data(**{own: found[DATA][name] for name, own in self._inner.items()})
+        return self._event_of(**members, **{DATA: data})
 
 
 def _struct(name: str, members: dict[str, str], also: dict[str, Any] | None = None) -> Any:

@@ -1,0 +1,87 @@
+"""Members of an event's record, each read by itself.
+
+A reader of JSON that skips what nobody asks for refuses a number beyond doubles, or bytes that
+are no UTF-8, only where somebody reads them. Ingest writes neither, another producer may. What
+such a record is must not depend on what is read of it, or a recount under other definitions
+finds another number: so a member that cannot be read is null, as RELIABILITY 4 has it for
+`1e400`, and the record is an event as long as its grammar holds.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from weir.event import UNREADABLE
+from weir.json_exact import is_deeper
+
+DEEPEST: Final = 512
+"""How many levels a record nests at most. Ingest takes 32; a parser has frames for some 700,
+fewer the more calls are under way, and whether it has them must not decide."""
+
+_DATA: Final = "data"
+_NULL: Final = msgspec.Raw(b"null")
+
+
+def is_too_deep(value: bytes) -> bool:
+    """Tell whether a record nests deeper than any event may."""
+    return len(value) > 2 * DEEPEST and is_deeper(value, DEEPEST)
+
+
+class MemberReader:
+    """Reads some members of an event and of its data, whatever the others are."""
+
+    def __init__(self, outer: Iterable[str], inner: Iterable[str]) -> None:
+        """Take the names of members of the event, and of its data."""
+        self._outer = _raw_members("Event", {*outer, _DATA})
+        self._inner = _raw_members("Data", inner)
+
+    def read(self, value: bytes) -> dict[str, Any] | None:
+        """Return the members that are asked for, null where there is none or it cannot be read.
+
+        Args:
+            value: A record's value.
+
+        Returns:
+            The members, `data` as an object of its own members (none if it is no object);
+            None: the value is no JSON object, or nests too deep.
+        """
+        if is_too_deep(value):
+            return None
+        try:
+            members = self._outer(value)
+        except UNREADABLE:
+            return None
+        try:
+            data = self._inner(members.pop(_DATA))
+        except UNREADABLE:
+            data = self._inner(b"{}")  # no object: none of its members is there
+        found = {name: _read(raw) for name, raw in members.items()}
+        found[_DATA] = {name: _read(raw) for name, raw in data.items()}
+        return found
+
+
+def _raw_members(kind: str, names: Iterable[str]) -> Callable[[Any], dict[str, Any]]:
+    """Return what cuts members out of a JSON object without reading them."""
+    # Members may have any name, attributes of Python not.
+    own: Mapping[str, str] = {name: f"m{at}" for at, name in enumerate(sorted(names))}
+    fields = [(field, msgspec.Raw, _NULL) for field in own.values()]
+    renamed = {field: name for name, field in own.items()}
+    decode = msgspec.json.Decoder(msgspec.defstruct(kind, fields, rename=renamed)).decode
+
+    def members(value: Any) -> dict[str, Any]:
+        found = decode(value)
+        return {name: getattr(found, field) for name, field in own.items()}
+
+    return members
+
+
+def _read(raw: msgspec.Raw) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except UNREADABLE:
+        return None
