@@ -125,6 +125,56 @@ def test_in_pieces_it_counts_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
     assert sum(row[0] for (vid, *_), row in whole.items() if vid == 1) == 3 * 90
 
 
+@pytest.mark.parametrize("slices", [1, 4])
+@pytest.mark.parametrize("most", [1, 3, 40])
+def test_events_that_a_metric_cannot_use_are_few_rows(
+    slices: int, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong path makes all unusable: those that are copied have a row each, all others one.
+
+    What the writer copies, counts, and says is missing is as if each had a row.
+    """
+    # Of two types: what a metric selects of several is in the log's order, too.
+    values = [event(f"e{i}", event_type=f"t{i % 2}", x="a" if i % 4 else None) for i in range(40)]
+    one = metric(value="data.x", events={"type": "t*"}, aggregates=["count", "sum"])
+    plan, batch = arrow(one), batch_of(tmp_path, 40, copies="none", dry=True)
+
+    def written(at_most: int) -> tuple[list[tuple[str, int]], Inbox]:
+        monkeypatch.setattr(arrow_metrics, "MAX_COPIES", at_most)
+        task, dispose = CountTask(plan.told, plan.outputs, batch), DisposeTask(batch)
+        batches: list[pa.RecordBatch] = []
+        for at in range(0, 40, 40 // slices):
+            taken(task, dispose, values[at : at + 40 // slices], [])
+            batches += task.rows()
+        inbox = Inbox(versions_from_json(versions_to_json(plan.versions)))
+        inbox.copies.most = most
+        for rows in batches:
+            inbox.take(rows)
+        own = [
+            (series.split("\x01")[0], offset)
+            for rows in batches
+            for vid, series, offset in zip(
+                *(rows[name].to_pylist() for name in ("vid", "series", "start_s")), strict=True
+            )
+            if vid == 1
+        ]
+        return own, inbox
+
+    (few, found), (each, wanted) = written(most), written(40)
+    size = 40 // slices
+    pieces = [range(at, at + size) for at in range(0, 40, size)]
+    missing = [[n for n in piece if n % 4 == 0] for piece in pieces]
+    invalid = [[n for n in piece if n % 4] for piece in pieces]
+    lowest = {("value_missing", n) for piece in missing for n in piece[:most]}
+    lowest |= {("value_invalid", n) for piece in invalid for n in piece[:most]}
+    assert {(code, offset) for code, offset in few if offset >= 0} == lowest
+    assert found.copies.chosen() == wanted.copies.chosen()
+    assert found.copies.left_out() == wanted.copies.left_out() == 40 - most
+    assert found.unused == wanted.unused == {"value_invalid": 30, "value_missing": 10}
+    assert len(each) == 40
+    assert len(few) - len(lowest) == sum(len(p) > most for p in (*missing, *invalid))
+
+
 def test_texts_of_an_expression_are_made_for_some_events_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

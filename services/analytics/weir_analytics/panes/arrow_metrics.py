@@ -33,7 +33,8 @@ from weir_analytics.panes.arrow_plan import Told
 from weir_analytics.panes.batch import Offsets
 from weir_analytics.panes.commit_job import Bound
 from weir_analytics.panes.compile_views import View
-from weir_analytics.panes.kinds import Use
+from weir_analytics.panes.inbox import MAX_COPIES, NO_COPY
+from weir_analytics.panes.kinds import Kind, Use
 from weir_analytics.panes.measures import IDENTITY, TIME, Measures
 from weir_analytics.panes.plan import Counted
 from weir_analytics.panes.versions import Version
@@ -241,12 +242,22 @@ class MetricCount:
         self, version: Version, chosen: Chosen, errors: npt.NDArray[np.int8], panes: Panes
     ) -> None:
         wrong = np.flatnonzero(errors)
-        at, judged = chosen.records[wrong], self.judged
-        read = (judged.partition, judged.kind, judged.offset, judged.minute_s)
-        columns = (errors[wrong].tolist(), *(column[at].tolist() for column in read))
-        for error, partition, kind, offset, minute_s in zip(*columns, strict=True):
-            series = copy_series(_ERRORS[error - 1].value, partition, kind)
-            panes.unused.append(PaneRow(version.vid, series, offset, minute_s))
+        at, judged, error = chosen.records[wrong], self.judged, errors[wrong]
+        partition, offset = judged.partition[at], judged.offset[at]
+        kind, minute_s = judged.kind[at], judged.minute_s[at]
+        alike = groups_by(error, partition)
+        # A partition's events come in order, and of each the writer copies no more. Of one that
+        # is sampled each metric's code is told.
+        told = (_ranks(alike) < MAX_COPIES) | (kind == Kind.SAMPLED)
+        read = (error, partition, kind, offset, minute_s)
+        for code, of, kind_of, place, minute in zip(*(c[told].tolist() for c in read), strict=True):
+            series = copy_series(_ERRORS[code - 1].value, of, kind_of)
+            panes.unused.append(PaneRow(version.vid, series, place, minute))
+        others = np.bincount(alike.codes[~told], minlength=len(alike)).tolist()
+        for first, n in zip(alike.first.tolist(), others, strict=True):
+            if n:
+                series = copy_series(_ERRORS[error[first] - 1].value, partition[first], Kind.EVENT)
+                panes.unused.append(PaneRow(version.vid, series, NO_COPY, int(minute_s[first]), n))
         self._use(version, Use.VALUE_QUARANTINED, at, panes)
 
     def _use(self, version: Version, use: Use, records: Indices, panes: Panes) -> None:
@@ -341,6 +352,13 @@ class MetricCount:
             }
             for at in newest.tolist()
         ]
+
+
+def _ranks(groups: Groups) -> Longs:
+    """Return of each event how many of its group come before it."""
+    ranks = np.empty(len(groups.codes), np.int64)
+    ranks[groups.order] = np.arange(len(ranks)) - np.repeat(groups.starts, groups.sizes)
+    return ranks
 
 
 class Choice:

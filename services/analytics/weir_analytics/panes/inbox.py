@@ -30,6 +30,8 @@ LateGroup = tuple[str, str, str, int, int, int]
 MAX_LATE = 10_000
 # Most copies of one version, partition and task: a wrong path makes every event unusable.
 MAX_COPIES = 1_000
+# In place of an offset: a row tells how many events there are besides those that have one each.
+NO_COPY = -1
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,10 @@ class Copies:
         else:
             heapq.heappushpop(heap, (-offset, code))
             self._left_out[vid, partition] = self._left_out.get((vid, partition), 0) + 1
+
+    def leave_out(self, vid: int, partition: int, n: int) -> None:
+        """Take the number of events that lie behind enough others to be copied."""
+        self._left_out[vid, partition] = self._left_out.get((vid, partition), 0) + n
 
     def left_out(self) -> int:
         """Return how many events have no copy."""
@@ -163,6 +169,9 @@ class Inbox:
                 self.reasons[series] += columns["n"][at]
                 continue
             if vid <= PROGRESS or (use == Use.VALUE_QUARANTINED and vid >= 0):
+                if start_s == NO_COPY and vid >= 0:
+                    self._note_more(vid, series, columns["n"][at])
+                    continue
                 self._note(vid, series, start_s, minute_s)
                 continue
             row = read.row(at)
@@ -180,6 +189,11 @@ class Inbox:
         tenant, source, event_type = series.split(GAP, 2)
         # All of a task are one line of text, and a type is as long as its client likes.
         self.late.add((tenant, source, cut_text(event_type), start_s, minute_s, n))
+
+    def _note_more(self, vid: int, series: str, n: int) -> None:
+        code, partition, _sampled = series.split(GAP)
+        self.copies.leave_out(vid, int(partition), n)
+        self.unused[code] += n
 
     def _note(self, vid: int, series: str, at: int, extra: int | None) -> None:
         words = series.split(GAP)
