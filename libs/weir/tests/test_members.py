@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from weir import members
 from weir.members import DEEPEST, MemberReader, is_too_deep
 
 
@@ -51,3 +56,24 @@ def test_deepest_is_counted_outside_strings() -> None:
     assert MemberReader(("x",), ()).read(held[1]) is None
     assert not is_too_deep(b'{"x":"%s"}' % (b"[" * 5_000))
     assert not is_too_deep(b"[%s1]" % (b"[]," * 5_000))
+
+
+TEXTS = st.text(st.sampled_from('ab"\\[]{},:'), max_size=6)
+NESTED = st.recursive(
+    st.none() | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=30,
+)
+
+
+@given(NESTED, TEXTS, st.integers(1, 6), st.sampled_from("[{"))
+def test_how_deep_is_told_whatever_texts_hold(
+    value: object, text: str, layers: int, kind: str
+) -> None:
+    """An event as ingest takes it is told at once, and a level too many is found around it."""
+    assert members._is_shallow(json.dumps(value).encode())
+
+    name = json.dumps(text).encode()
+    begin, end = (b"[" + name + b",", b"]") if kind == "[" else (b"{" + name + b":", b"}")
+    for deep in (DEEPEST, DEEPEST + layers):
+        assert is_too_deep(begin * deep + name + end * deep) is (deep > DEEPEST)
