@@ -67,9 +67,9 @@ class Copies:
             heapq.heappush(heap, (-offset, code))
         else:
             heapq.heappushpop(heap, (-offset, code))
-            self._left_out[vid, partition] = self._left_out.get((vid, partition), 0) + 1
+            self.leave_out(vid, partition, 1)
 
-    def leave_out(self, vid: int, partition: int, n: int) -> None:
+    def leave_out(self, vid: int | None, partition: int, n: int) -> None:
         """Take the number of events that lie behind enough others to be copied."""
         self._left_out[vid, partition] = self._left_out.get((vid, partition), 0) + n
 
