@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from browser import accessibility_faults, opened
 from playwright.sync_api import Page, Route, expect
 from weir_local.testing import TestStack
@@ -11,7 +13,7 @@ MADE = "/definitions/board/made_here"
 
 def store_without_an_answer(stack: TestStack, page: Page) -> None:
     """Put a tile whose answer is lost, and again: the alert has the focus, the board one tile."""
-    page.route(f"**{MADE}", lambda route: _unanswered(stack, route), times=2)
+    at_first_write(page, lambda route: _unanswered(stack, route))
     opened(page, "/m/browser_hits?put=board")
     board = page.get_by_test_id("tile-board")
     expect(board).to_have_value("made_here")
@@ -26,21 +28,39 @@ def store_without_an_answer(stack: TestStack, page: Page) -> None:
     expect(page.get_by_test_id("chart-tile")).to_have_count(2)
 
 
+def at_first_write(page: Page, act: Callable[[Route], None]) -> None:
+    """Have the first request that writes the board answered otherwise; the rest goes through.
+
+    The route stays: when one goes while a page asks, Chromium stops intercepting, and a request
+    that is under way in that moment may never be answered.
+    """
+    written: list[Route] = []
+
+    def answer(route: Route) -> None:
+        if route.request.method != "PUT" or written:
+            route.fallback()
+            return
+        written.append(route)
+        act(route)
+
+    page.route(f"**{MADE}", answer)
+
+
 def _unanswered(stack: TestStack, route: Route) -> None:
-    """Let a request through; of one that writes, the answer is lost."""
-    if route.request.method == "PUT":
-        condition = {"If-Match": route.request.headers["if-match"]}
-        assert stack.api("PUT", MADE, route.request.post_data_json, condition).status == 200
-        route.abort()
-    else:
+    """Write what a request asks for; its answer is lost."""
+    condition = {"If-Match": route.request.headers["if-match"]}
+    assert stack.api("PUT", MADE, route.request.post_data_json, condition).status == 200
+    route.abort()
+
+
+def overtake(stack: TestStack, page: Page, text: str) -> None:
+    """Let somebody else write the board before the page does."""
+
+    def write_first(route: Route) -> None:
+        assert stack.api("PUT", MADE, {"text": text}, {"If-Match": '"2"'}).status == 200
         route.continue_()
 
-
-def overtaken(stack: TestStack, route: Route, text: str) -> None:
-    """Let a request through; before one that writes, somebody else writes."""
-    if route.request.method == "PUT":
-        assert stack.api("PUT", MADE, {"text": text}, {"If-Match": '"2"'}).status == 200
-    route.continue_()
+    at_first_write(page, write_first)
 
 
 def leave_while_it_stores(stack: TestStack, page: Page) -> None:

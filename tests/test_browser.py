@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import weblog
 from alert_pages import ALERT_PAGES, RULE
-from board_dialog import MADE, leave_while_it_stores, overtaken, store_without_an_answer
+from board_dialog import MADE, leave_while_it_stores, overtake, store_without_an_answer
 from browser import Followed, accessibility_faults, opened, signed_in
 from playwright.sync_api import Locator, Page, Route, expect
 from weir.clock import SystemClock
@@ -354,7 +354,7 @@ def test_a_metric_comes_onto_a_new_board_and_onto_one_that_changed(hits: TestSta
 
         store_without_an_answer(hits, page)
         text = hits.api("GET", MADE).body["text"] + "# last word\n"
-        page.route(f"**{MADE}", lambda route: overtaken(hits, route, text), times=2)
+        overtake(hits, page, text)
         opened(page, "/m/browser_hits?put=board")
         page.get_by_role("radio", name="Number").click()
         page.get_by_test_id("tile-store").click()
