@@ -7,6 +7,7 @@ import random
 import socket
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -38,6 +39,74 @@ def test_a_task_that_is_cancelled_once_ends(redis_url: str) -> None:
         await client.aclose()
 
     asyncio.run(cancel_many())
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_what_redis_has_closed_fails_no_request(
+    redis_url: str, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    """As after a restart of it: what lay unused is opened again, and nobody notices."""
+
+    async def ask() -> list[object]:
+        client, other = connect(redis_url, None), connect(redis_url, None)
+        own = await asyncio.gather(*(client.client_id() for _ in range(10)))
+        assert len(set(own)) == 10
+        for one in own:
+            await other.client_kill_filter(_id=str(one))
+        for _ in range(100):  # the word of it has come
+            await asyncio.sleep(0)
+        found = await asyncio.gather(*(client.ping() for _ in own), return_exceptions=True)
+        await client.aclose()
+        await other.aclose()
+        return list(found)
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        assert runner.run(ask()) == [True] * 10
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_what_was_reset_fails_no_request(
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    """As after a network that has lost its mind: what lay unused is opened again."""
+
+    async def ask() -> list[object]:
+        met: list[asyncio.StreamWriter] = []
+
+        async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            met.append(writer)
+            with suppress(ConnectionError):
+                while commands := await reader.read(1_000):
+                    writer.write(b"+OK\r\n" * commands.count(b"*"))
+
+        server = await asyncio.start_server(meet, "127.0.0.1", 0)
+        client = connect(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", None)
+        pool: Any = client.connection_pool
+        used = [await pool.get_connection() for _ in range(10)]
+        for one in used:
+            await pool.release(one)
+        for writer in met:
+            reset(writer)
+        async with asyncio.timeout(10):
+            while not all(one._writer.is_closing() for one in used):  # noqa: ASYNC110  nobody tells
+                await asyncio.sleep(0.001)
+        found = await asyncio.gather(*(client.ping() for _ in used), return_exceptions=True)
+        await client.aclose()
+        for writer in met:
+            writer.close()
+        server.close()
+        return [one for one in found if isinstance(one, BaseException)]
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        assert runner.run(ask()) == []
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """End a connection as a crash of this end does."""
+    wire = writer.get_extra_info("socket")
+    wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
 
 
 def test_who_does_not_read_is_not_waited_for() -> None:
@@ -77,8 +146,8 @@ def test_a_connection_that_was_reset_is_an_error_of_the_store(
 
         async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             met.append(writer)
-            while await reader.read(1_000):
-                writer.write(b"+OK\r\n" * 10)
+            while commands := await reader.read(1_000):
+                writer.write(b"+OK\r\n" * commands.count(b"*"))
 
         server = await asyncio.start_server(meet, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
@@ -86,9 +155,7 @@ def test_a_connection_that_was_reset_is_an_error_of_the_store(
         pool: Any = client.connection_pool
         connection = await pool.get_connection()
         await connection.send_command("PING")
-        wire = met[0].get_extra_info("socket")
-        wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        met[0].transport.abort()
+        reset(met[0])
         async with asyncio.timeout(10):
             while not connection._writer.transport.is_closing():  # noqa: ASYNC110  nobody tells
                 await asyncio.sleep(0.001)

@@ -10,6 +10,7 @@ from redis.asyncio import Connection, ConnectionPool, Redis, SSLConnection
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.maint_notifications import MaintNotificationsConfig
 
 _CLOSED: Final = "the handler is closed"
 TIMEOUT_S: Final = 5.0
@@ -34,6 +35,10 @@ def connect(
         socket_timeout=timeout_s,
         socket_connect_timeout=timeout_s,
         max_connections=max_connections,
+        # On by default, the pool takes a connection that Redis has closed for one with a notice
+        # of maintenance, and hands it out: after a restart of Redis each of those fails a request,
+        # be it minutes later (https://github.com/redis/redis-py/issues/4252).
+        maint_notifications_config=MaintNotificationsConfig(enabled=False),
     )
     pool.connection_class = _Tls if pool.connection_class is SSLConnection else _Plain
     return Redis.from_pool(pool)
@@ -71,6 +76,14 @@ class Cancellable(AbstractConnection):
             raise RedisConnectionError(str(error)) from error
         finally:
             self.socket_timeout = timeout_s
+
+    async def can_read(self) -> bool:
+        """Tell whether the connection is not to be used: it was closed, or holds an old answer.
+
+        The pool asks before it hands one out. redis-py knows one that the other end has closed,
+        but not one that was reset: the next request would fail with it, however much later.
+        """
+        return self._writer is None or self._writer.is_closing() or await super().can_read()
 
 
 class _Plain(Cancellable, Connection):
