@@ -161,7 +161,8 @@ def test_every_disruption_test_has_a_target() -> None:
 def test_stopping_and_looking_need_no_set_up(target: str, tmp_path: Path) -> None:
     """These targets only use an environment that is there, and say so where there is none."""
     shutil.copy(ROOT / "Makefile", tmp_path)
-    command = ["make", target, "PYTHON=false"]
+    # Within `make test` it would say which folder it enters.
+    command = ["make", "--no-print-directory", target, "PYTHON=false"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)  # noqa: S603
     assert "this checkout must be set up for that" in done.stderr
     assert "run `make setup`" in done.stderr

@@ -62,7 +62,8 @@ class Cluster:
 
     def running(self, number: int) -> list[str] | None:
         """Return the names of executors whose processes live, if they are so many."""
-        found = [name for name, one in self.executors.items() if one.part.pid() is not None]
+        known = list(self.executors.items())  # another thread adds to them
+        found = [name for name, one in known if one.part.pid() is not None]
         return found if len(found) == number else None
 
     @property

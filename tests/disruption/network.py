@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 import psutil
 from disruption.checker import RECOVERY_S
@@ -64,7 +64,11 @@ def losing(share: float) -> Iterator[Callable[[], int]]:
         _run(iptables(), "-D", *rule)
 
 
-def await_sockets(rig: Rig, before: dict[str, int]) -> None:
+Sockets: TypeAlias = dict[str, list[int]]
+"""Connections of each service, by process, the most first."""
+
+
+def await_sockets(rig: Rig, before: Sockets) -> None:
     """Return once no service has more connections than before the fault, but for a few.
 
     Fewer are no leak: in a quarter of an hour what is idle is closed, by Kafka after nine minutes.
@@ -74,7 +78,7 @@ def await_sockets(rig: Rig, before: dict[str, int]) -> None:
     def are_back() -> bool:
         nonlocal now
         now = sockets(rig)
-        return all(0 < now[part] <= before[part] + SOCKETS for part in SERVICES)
+        return all(0 < sum(now[part]) <= sum(before[part]) + SOCKETS for part in SERVICES)
 
     try:
         rig.wait_until(are_back, "as many sockets as before", RECOVERY_S)
@@ -84,16 +88,24 @@ def await_sockets(rig: Rig, before: dict[str, int]) -> None:
     print(f"sockets before {before}, after {now}")  # noqa: T201
 
 
-def sockets(rig: Rig) -> dict[str, int]:
+def sockets(rig: Rig) -> Sockets:
     """Return how many connections each service has open."""
-    found = dict.fromkeys(SERVICES, 0)
-    for name in SERVICES:
-        pid = rig.part(name).pid()
-        with contextlib.suppress(psutil.Error):
-            if pid is not None:
-                family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-                found[name] = sum(len(one.net_connections("tcp")) for one in family)
-    return found
+    return {name: connections(rig.part(name).pid()) for name in SERVICES}
+
+
+def connections(pid: int | None) -> list[int]:
+    """Return how many connections a process and those below it have open, the most first.
+
+    Workers come and go while they are asked: who is gone has none.
+    """
+    if pid is None:
+        return []
+    found: list[int] = []
+    with contextlib.suppress(psutil.Error):
+        for one in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                found.append(len(one.net_connections("tcp")))
+    return sorted(filter(None, found), reverse=True)
 
 
 def _dropped() -> int:

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -248,9 +249,9 @@ class Soak:
         """Print one JSON line of how it is now."""
         here, seen = self.here, self.seen
         minute = len(seen.samples) + 1
-        seen.samples.append(sample(here.rig, minute))
         load = here.load
         assert isinstance(load, SoakLoad)
+        seen.samples.append(replace(sample(here.rig, minute), sent=load.items))
         told = {
             "minute": minute,
             "sent": load.items,

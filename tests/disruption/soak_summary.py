@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from statistics import median
 from typing import Any
 
@@ -27,7 +27,8 @@ JUDGED_AFTER_MIN = 20.0
 FLAT_SHARE = 0.05
 # What is counted in pieces: a fault that ends moves some of them for a while.
 PIECES_SHARE, PIECES = 0.1, 5.0
-# The dedup horizon holds what the load brought, and that stands still during comparisons.
+DEDUP, AN_ITEM = "dedup_bytes", "dedup_bytes_an_item"
+# A horizon is some minutes, and the load within its first and last one is not even.
 DEDUP_SHARE = 0.25
 PIECES_OF = ("sockets", "threads", "panes_threads", "panes_files", "checkpoint_files")
 
@@ -41,11 +42,13 @@ class Sample:
         rss: Resident bytes of each part.
         flat: Figures that level off once `keep` and the horizon are full: Redis memory and
             keys, bytes a pane, dedup bytes, checkpoint files, sockets, threads.
+        sent: Items that were sent until then.
     """
 
     minute: float
     rss: dict[str, int] = field(default_factory=dict)
     flat: dict[str, float] = field(default_factory=dict)
+    sent: int = 0
 
 
 @dataclass
@@ -271,10 +274,19 @@ def _pieces(seen: Seen) -> Row:
 
 
 def _dedup(seen: Seen) -> Row:
+    """Judge what dedup holds of an item that came within the horizon: of bursts it holds more."""
+    sent = {sample.minute: sample.sent for sample in seen.samples}
+    samples = []
+    for sample in seen.samples:
+        flat = dict(sample.flat)
+        items = sample.sent - sent.get(sample.minute - seen.horizon_min, 0)
+        if items and DEDUP in flat:
+            flat[AN_ITEM] = flat[DEDUP] / items
+        samples.append(replace(sample, flat=flat))
     return _level(
-        seen,
+        replace(seen, samples=samples),
         "dedup is flat",
-        ("dedup_bytes",),
+        (AN_ITEM,),
         (seen.horizon_min, "the horizon is full"),
         (DEDUP_SHARE, 0.0),
     )

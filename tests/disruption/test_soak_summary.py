@@ -30,7 +30,8 @@ LEVELS = {
 def good(minutes: float = 180, **changed: Any) -> Seen:
     """Return what a soak of three hours sees that is right in every row."""
     samples = [
-        Sample(minute, {"panes": 800_000_000}, dict(LEVELS)) for minute in range(int(minutes))
+        Sample(minute, {"panes": 800_000_000}, dict(LEVELS), 1_000 * minute)
+        for minute in range(int(minutes))
     ]
     told: dict[str, Any] = {
         "sent": 1_010,
@@ -105,7 +106,7 @@ def grown(share: float, name: str, minutes: int = 180) -> list[Sample]:
         if name in flat:
             flat[name] *= factor
         rss = round(8e8 * (factor if name == "rss" else 1))
-        found.append(Sample(minute, {"panes": rss}, flat))
+        found.append(Sample(minute, {"panes": rss}, flat, 1_000 * minute))
     return found
 
 
@@ -149,6 +150,20 @@ def test_dedup_waits_for_its_horizon() -> None:
     (row,) = [row for row in found if row.figure == "dedup is flat"]
     assert row.passes is None
     assert row.value["why"] == "judged from 80 minutes on: the horizon is full after 60"
+
+
+@pytest.mark.parametrize(("an_item", "is_right"), [(24.0, True), (34.0, False)])
+def test_dedup_holds_more_of_bursts(an_item: float, is_right: bool) -> None:
+    """What an item takes must not grow; how many come within the horizon is the load's."""
+    samples, sent = grown(0, ""), [0]
+    for minute in range(1, len(samples)):
+        sent.append(sent[-1] + (5_000 if minute % 60 > 50 and minute > 100 else 1_000))
+    for sample, items in zip(samples, sent, strict=True):
+        within = items - (sent[int(sample.minute) - 10] if sample.minute >= 10 else 0)
+        late = sample.minute > 120
+        sample.sent, sample.flat["dedup_bytes"] = items, within * (an_item if late else 24.0)
+    found = failed(good(samples=samples, horizon_min=10.0))
+    assert found == ([] if is_right else ["dedup is flat"])
 
 
 def test_a_part_that_is_down_says_nothing() -> None:

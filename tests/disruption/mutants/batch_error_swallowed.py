@@ -13,10 +13,10 @@ OnBatch = Callable[..., None]
 def mutate(original: OnBatch) -> OnBatch:
     """Return a batch that never fails."""
 
-    def on_batch(self: Any, *batch: Any) -> None:
+    def on_batch(self: Any, life: Any, *batch: Any) -> None:
         try:
-            original(self, *batch)
+            original(self, life, *batch)
         except Exception:  # noqa: BLE001  this is the fault
-            self._failure = None
+            life.failure = None
 
     return on_batch

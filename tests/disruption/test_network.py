@@ -1,0 +1,29 @@
+"""How connections are counted, of processes that come and go."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+
+import psutil
+import pytest
+from disruption.network import connections
+
+
+def test_a_worker_that_has_gone_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that ends between being listed and being asked has none, and the rest is counted."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        gone = psutil.Process(ended.pid)
+    before = connections(os.getpid())
+    monkeypatch.setattr(psutil.Process, "children", lambda _self, recursive: [gone] * recursive)
+    with socket.create_server(("127.0.0.1", 0)):
+        assert sum(connections(os.getpid())) == sum(before) + 1
+
+
+def test_a_process_that_is_not_there_has_none() -> None:
+    """Neither one that was never started nor one that has ended."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    assert [connections(None), connections(ended.pid)] == [[], []]
