@@ -192,6 +192,14 @@ class TestGrowth:
         assert found["10"]["µs_a_match"] == 5.0
         assert found["10"]["µs_a_match_more"] == 3.33
 
+    def test_one_thing_grows_at_a_time(self) -> None:
+        """However many definitions there are, their series are as many together."""
+        sizes = growth.sizes(growth.asked([]))["definitions"]
+        assert [n * size.combinations for n, size in sizes.items()] == [200] * 3
+        assert [(size.metrics, size.types, size.matching) for size in sizes.values()] == [
+            (n, n, 1) for n in (1, 10, 100)
+        ]
+
     def test_the_bar_is_the_dearest_size(self) -> None:
         """By the event, and of definitions that all match by the match."""
         sizes = growth.sizes(growth.asked(["--definitions", "1", "10", "--matches", "1", "10"]))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
+import psutil
 import pytest
 import rebuild
 from contest import Spent
 from job import Job
 from rebuild import asked, bar, costs, watched
+from weir.clock import SystemClock
 
 BUSY_S = 0.4
 # Says `ready` after some CPU that is not to count, and `burnt` after some that is.
@@ -99,14 +101,57 @@ class TestMeasured:
         # The system tells hundredths of a second, of each process cut off.
         assert 3 * BUSY_S - 0.1 <= found.cpu_s < 4 * BUSY_S
 
-    def test_what_is_counted_while_it_is_written_is_no_pace(
+    def test_events_are_written_while_the_job_stands_still(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A round that is too small says so, and is no figure of nothing."""
-        monkeypatch.setattr(rebuild, "send", lambda *_: None)
-        running = cast("Job", SimpleNamespace(accounted=lambda: 25))
-        with pytest.raises(SystemExit, match="must outlast its writing, 5 events did not; raise"):
-            rebuild.live(running, [cast("Any", None)] * 5, 20)
+        """All of them are counted within the time: none was when it began."""
+        did: list[str] = []
+
+        @contextmanager
+        def paused() -> Iterator[None]:
+            did.append("stands")
+            yield
+            did.append("goes on")
+
+        def timed(_running: Job, events: int, work: Callable[[], None]) -> Spent:
+            did.append("time begins")
+            work()
+            return Spent(events, 1.0, 1.0)
+
+        monkeypatch.setattr(rebuild, "send", lambda *_: did.append("written"))
+        monkeypatch.setattr(rebuild, "watched", timed)
+        running = SimpleNamespace(
+            paused=paused, await_accounted=lambda upto, _s: did.append(f"counted up to {upto}")
+        )
+        found = rebuild.live(cast("Job", running), [cast("Any", None)] * 5, 20)
+
+        assert found.events == 5
+        assert did == ["stands", "written", "goes on", "time begins", "counted up to 25"]
+
+    def test_who_is_paused_goes_on_whatever_happens(self) -> None:
+        """The job, and what it started."""
+        sleeping = "import subprocess; subprocess.run(['sleep', '60'])"
+        with subprocess.Popen([sys.executable, "-S", "-c", sleeping]) as process:  # noqa: S603
+            job, own = Job.__new__(Job), psutil.Process(process.pid)
+            job.pid = process.pid
+            try:
+                deadline_s = SystemClock().monotonic_s() + 20
+                while not own.children():
+                    assert SystemClock().monotonic_s() < deadline_s
+                tree = [own, *own.children()]
+
+                def fail() -> None:
+                    with job.paused():
+                        assert [one.status() for one in tree] == ["stopped"] * 2
+                        raise KeyError
+
+                with pytest.raises(KeyError):
+                    fail()
+                while "stopped" in [one.status() for one in tree]:
+                    assert SystemClock().monotonic_s() < deadline_s
+            finally:
+                for one in reversed([own, *own.children()]):
+                    one.kill()
 
 
 @contextmanager

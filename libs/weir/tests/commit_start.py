@@ -204,12 +204,15 @@ class Starting:
             p: max(begin.get(p, 0), int(self.world.rng.random() * (n + 1)))
             for p, n in target.items()
         }
-        for start, end in ((begin, middle), (middle, target)):
-            record = Definition(
-                "rebuild", self.fence.fence, offsets=end, start=start, topic=self.topic
-            )
-            lanes[self.world.append_definition(record)] = start
-            yield
+        for low, high in ((begin, middle), (middle, target)):
+            # Of each partition a lane of its own, counted at the same time as the others.
+            for p, n in high.items():
+                start, end = {p: low.get(p, 0)}, {p: n}
+                record = Definition(
+                    "rebuild", self.fence.fence, offsets=end, start=start, topic=self.topic
+                )
+                lanes[self.world.append_definition(record)] = start
+                yield
         self._check_mine(lanes)
 
     def _check_mine(self, lanes: Iterable[int]) -> None:

@@ -80,13 +80,18 @@ class MemberReader:
             members = self._outer(value)
         except UNREADABLE:
             return None
-        try:
-            data = self._inner(members.pop(_DATA))
-        except UNREADABLE:
-            data = self._inner(b"{}")  # no object: none of its members is there
-        found = {name: _read(raw) for name, raw in members.items()}
-        found[_DATA] = {name: _read(raw) for name, raw in data.items()}
+        data = self.data(members.pop(_DATA))
+        found: dict[str, Any] = {name: read_member(raw) for name, raw in members.items()}
+        found[_DATA] = data
         return found
+
+    def data(self, raw: msgspec.Raw) -> dict[str, Any]:
+        """Return the members of an event's data, all null if it is no object."""
+        try:
+            members = self._inner(raw)
+        except UNREADABLE:
+            members = self._inner(b"{}")
+        return {name: read_member(one) for name, one in members.items()}
 
 
 def _raw_members(kind: str, names: Iterable[str]) -> Callable[[Any], dict[str, Any]]:
@@ -104,7 +109,8 @@ def _raw_members(kind: str, names: Iterable[str]) -> Callable[[Any], dict[str, A
     return members
 
 
-def _read(raw: msgspec.Raw) -> Any:
+def read_member(raw: msgspec.Raw) -> Any:
+    """Return a member that was cut out of its object, null if it cannot be read."""
     try:
         return msgspec.json.decode(raw)
     except UNREADABLE:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import redis
 from weir import names
+from weir_analytics.panes import arrow_decode
 from weir_analytics.panes.session import open_session
 from weir_analytics.settings import Settings
 from weir_local.repository import SPARK_JARS
@@ -58,6 +59,12 @@ def columns(request: pytest.FixtureRequest) -> bool:
     """Return each of the two ways to count: by Python's workers, and by columns of Spark."""
     found: bool = request.param
     return found
+
+
+@pytest.fixture(params=[10_000, 0], ids=["few_names", "many_names"])
+def each_decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decode events as if few names were read of them, and as if many were."""
+    monkeypatch.setattr(arrow_decode, "FEW_NAMES", request.param)
 
 
 @pytest.fixture(scope="module")

@@ -13,15 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from weir import names
-from weir.expressions.parse import parse_kind, parse_path
-from weir.expressions.tree import Kind as Type
-from weir_analytics.panes import arrow_count, arrow_metrics
+from weir_analytics.panes import arrow_choice, arrow_count, arrow_metrics
 from weir_analytics.panes.arrow_account import Words
 from weir_analytics.panes.arrow_count import CountTask
 from weir_analytics.panes.arrow_judge import or_else
 from weir_analytics.panes.arrow_members import decoded_bytes
-from weir_analytics.panes.arrow_metrics import Chosen
-from weir_analytics.panes.arrow_nodes import made_bytes, run_node
 from weir_analytics.panes.arrow_plan import ArrowPlan, Told, read_told
 from weir_analytics.panes.dispose import TAKES, DisposeTask
 from weir_analytics.panes.erased import Erased
@@ -31,7 +27,6 @@ from weir_analytics.panes.places import places_of
 from weir_analytics.panes.versions import versions_from_json, versions_to_json
 
 from .log_frames import NOW_MS, batch_of, event
-from .test_arrow_events import events_of
 from .test_plan import metric, plan_of
 
 Parts = dict[tuple[Any, ...], tuple[Any, ...]]
@@ -120,7 +115,8 @@ def test_in_pieces_it_counts_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(arrow_count, "AT_ONCE", 20)
     monkeypatch.setattr(arrow_count, "ROWS_AT_ONCE", 4)
     monkeypatch.setattr(arrow_metrics, "ROWS_AT_ONCE", 4)
-    monkeypatch.setattr(arrow_metrics, "MOST_TEXT", 40)
+    monkeypatch.setattr(arrow_choice, "MOST_BYTES", 40)
+    monkeypatch.setattr(arrow_metrics, "MOST_BYTES", 40)
     assert counted(9) == whole
     assert sum(row[0] for (vid, *_), row in whole.items() if vid == 1) == 3 * 90
 
@@ -173,28 +169,6 @@ def test_events_that_a_metric_cannot_use_are_few_rows(
     assert found.unused == wanted.unused == {"value_invalid": 30, "value_missing": 10}
     assert len(each) == 40
     assert len(few) - len(lowest) == sum(len(p) > most for p in (*missing, *invalid))
-
-
-def test_texts_of_an_expression_are_made_for_some_events_at_a_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """As many as fit, with the literals and the fill that it adds to each."""
-    tree = parse_kind(f"length(concat(lpad(data.x, 50, 'é'), '{'y' * 70}'))", Type.NUMBER)
-    values = [event(str(i), x="a" * (i % 60)) for i in range(100)]
-    chosen = Chosen(events_of(values, [parse_path("data.x")]), np.arange(100))
-    whole = run_node(tree, chosen.events.read, 100)
-
-    assert 50 + 70 <= made_bytes(tree) <= 4 * 50 + 70 + 8
-    sizes: list[int] = []
-
-    def noted(node: Any, read: Any, size: int) -> pa.Array:
-        sizes.append(size)
-        return run_node(node, read, size)
-
-    monkeypatch.setattr(arrow_metrics, "run_node", noted)
-    monkeypatch.setattr(arrow_metrics, "MOST_TEXT", 10 * (1 + made_bytes(tree)))
-    assert chosen._run(tree).equals(whole)
-    assert sizes == [10] * 10
 
 
 def test_a_task_leaves_nothing_for_the_collector_of_cycles(tmp_path: Path) -> None:

@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 from weir.expressions import Path, parse_path
 from weir.expressions.numbers import scalar_text
+from weir.members import MemberReader
+from weir_analytics.panes.arrow_decode import WideDecoder, decoder_of
 from weir_analytics.panes.arrow_events import Events
-from weir_analytics.panes.arrow_members import Coded, Decoder, Members, Reads
+from weir_analytics.panes.arrow_members import Coded, Members
+from weir_analytics.panes.arrow_reads import Reads
 from weir_analytics.panes.compile_views import View
 from weir_analytics.panes.places import times_ms_of
 
@@ -31,6 +34,7 @@ from .compile_cases import (
 )
 from .test_arrow_nodes import reader
 
+pytestmark = pytest.mark.usefixtures("each_decoder")
 JOBS, EVENTS = 6, 80
 VIEWS = (View.NUMBER, View.TEXT, View.BOOL, View.PRESENT, View.SIZE, View.ITEMS)
 DRAWN = tuple(
@@ -85,14 +89,19 @@ UNREAD = {
     "too_many_digits": b"9" * 5_000,
     "no_utf8": b'"\xff"',
     "no_utf8_in_a_name": b'{"\xff":1}',
+    "twice": b'1,"z":[1e400]',
     "as_deep_as_an_event_may_be": b"[" * 510 + b"]" * 510,
 }
 
 
+def members_of(reads: Reads) -> Members:
+    """Return what takes what is read."""
+    return Members(decoder_of(reads.all), reads)
+
+
 def events_of(values: Sequence[bytes], paths: Iterable[Path]) -> Events:
     """Return some values as events of which some paths may be read."""
-    reads = Reads(paths)
-    members = Members(Decoder(reads.all), reads)
+    members = members_of(Reads(paths))
     members.add(values)
     return Events(members, times_ms_of(values))
 
@@ -237,7 +246,7 @@ class TestBad:
     def test_one_bad_value_spoils_no_other(self, bad: bytes) -> None:
         """What is no event is nothing, has nothing to read, and the others are as without it."""
         paths = [X, parse_path("data.y"), parse_path("subject")]
-        decoder = Decoder(Reads(paths).all)
+        decoder = decoder_of(paths)
         other = event_of('{"x":"b"}', subject="s").encode()
         structs = decoder.events([GOOD, other, bad, GOOD])
         events = events_of([GOOD, other, bad, GOOD], paths)
@@ -249,7 +258,7 @@ class TestBad:
 
     def test_all_are_bad(self) -> None:
         """A list of nothing but such values reads as nothing at all."""
-        decoder, values = Decoder(Reads([X]).all), list(BAD.values())
+        decoder, values = decoder_of([X]), list(BAD.values())
         events = events_of(values, [X])
 
         assert all(one is decoder.nothing for one in decoder.events(values))
@@ -285,8 +294,20 @@ class TestUnread:
             assert events.read(asked[2], View.TEXT).to_pylist() == [None, "s", None]
             assert events.read(asked[1], View.NUMBER).to_pylist() == [None] * 3
 
+    @pytest.mark.parametrize(("outer", "inner"), [("@", "z"), ("zz", "@"), ("@", "@")])
+    def test_names_that_are_no_utf8(self, outer: str, inner: str) -> None:
+        """Of the event or of its data: they are nobody's, and the other members are there."""
+        value = event_of(f'{{"{inner}":1,"x":7}}').replace('"id"', f'"{outer}":2,"id"')
+        values = [value.encode().replace(b"@", b"\xff"), GOOD]
+        events = events_of(values, [X, parse_path("data.y"), parse_path("id")])
+
+        assert (events.members.words("type").codes < 0).tolist() == [False, False]
+        assert events.read(X, View.NUMBER).to_pylist() == [7.0, 7.0]
+        assert events.read(parse_path("data.y"), View.TEXT).to_pylist() == [None, "a"]
+        assert events.read(parse_path("id"), View.TEXT).to_pylist() == ["1", "1"]
+
     @pytest.mark.parametrize("paths", [(), ("data.x",)])
-    @pytest.mark.parametrize("data", [b"[1e400]", b'"\xff"', b"1e400", b'{"\xff":1}'])
+    @pytest.mark.parametrize("data", [b"[1e400]", b'"\xff"', b"1e400", b'{"\xff":1}', b"null"])
     def test_data_that_is_no_object(self, paths: tuple[str, ...], data: bytes) -> None:
         """None of its members is there, and the event is one."""
         value = event_of("@").encode().replace(b"@", data)
@@ -341,3 +362,30 @@ class TestPart:
         assert_read(part, [values[0], values[4]], [X], "first")
         assert_read(whole, values, [X], "whole")
         assert_read(whole.part(at), [values[0], values[4]], [X], "second")
+
+
+class TestDecoder:
+    @pytest.mark.parametrize(("names", "wide"), [(125, False), (126, True)])
+    def test_many_names_are_not_looked_for(
+        self, names: int, wide: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Beyond 128 with those of the envelope members are cut out under whatever name."""
+        monkeypatch.undo()
+        paths = [parse_path(f"data.m{n}") for n in range(names)]
+        decoder = decoder_of(paths)
+
+        assert isinstance(decoder, WideDecoder) is wide
+        (event,) = decoder.events([event_of('{"m7":"a"}').encode()])
+        (data,) = decoder.data_of([event])
+        assert (decoder.inner("m7")(data), decoder.inner("m8")(data)) == ("a", None)
+        assert decoder.outer("type")(event) == "t"
+
+    def test_data_that_nobody_reads_is_skipped(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Not read member by member, which is for what cannot be read."""
+        decoder = decoder_of([parse_path("subject")])
+
+        def read(*_: Any) -> Any:
+            pytest.fail("read member by member")
+
+        monkeypatch.setattr(MemberReader, "read", read)
+        assert len(decoder.events([event_of(data).encode() for data in ("{}", "null", "7")])) == 3

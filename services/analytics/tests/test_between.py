@@ -5,14 +5,23 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from typing import Any, cast
+from unittest.mock import MagicMock
 
 import pytest
+from pyspark import SparkContext
 from weir.clock import ManualClock, SystemClock
 from weir_analytics.panes.between import IDLE_S, Between, Pace, pace_of, pause_s
-from weir_analytics.panes.lanes import next_size
+from weir_analytics.panes.lanes import Filler, Last, live_as_last, next_size
 from weir_analytics.panes.turns import GivenUpError, Turns
+from weir_analytics.panes.vitals import Vitals
 
 DEADLINE_S = 10.0
+
+
+@pytest.fixture(autouse=True)
+def _no_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the JVM of another file's session, which this process may have ended before."""
+    monkeypatch.setattr(SparkContext, "_gateway", None)
 
 
 class Slices:
@@ -136,19 +145,31 @@ class Pauses(threading.Event):
 
 class TestPause:
     @pytest.mark.parametrize(
-        ("per_s", "is_behind", "pace"),
+        ("per_s", "quiet_s", "is_behind", "pace"),
         [
-            (0.0, False, Pace.QUIET),
-            (0.9, False, Pace.QUIET),
-            (1.0, False, Pace.BUSY),
-            (9_000.0, False, Pace.BUSY),
-            (0.0, True, Pace.BEHIND),
-            (9_000.0, True, Pace.BEHIND),
+            (0.0, 0.0, False, Pace.QUIET),
+            (0.9, 0.0, False, Pace.QUIET),
+            (1.0, 0.0, False, Pace.BUSY),
+            (9_000.0, 2.9, False, Pace.BUSY),
+            (9_000.0, 3.0, False, Pace.QUIET),  # the mean of a load that is over falls slowly
+            (0.0, 9.0, True, Pace.BEHIND),
+            (9_000.0, 0.0, True, Pace.BEHIND),
         ],
     )
-    def test_how_much_slices_may_take(self, per_s: float, is_behind: bool, pace: Pace) -> None:
+    def test_how_much_slices_may_take(
+        self, per_s: float, quiet_s: float, is_behind: bool, pace: Pace
+    ) -> None:
         """All where only ticks come, half beside events, a tenth where numbers are old."""
-        assert pace_of(per_s, is_behind=is_behind) is pace
+        assert pace_of(per_s, quiet_s, is_behind=is_behind) is pace
+
+    def test_it_is_quiet_from_the_last_event_on(self) -> None:
+        """Whatever came in a batch before it."""
+        vitals = Vitals()
+        for received in (200_000, 0, 0, 0):
+            vitals.receive(received, 1.0)
+        assert (vitals.quiet_s, vitals.received_per_s > 1.0) == (3.0, True)
+        vitals.receive(1, 1.0)
+        assert vitals.quiet_s == 0.0
 
     def test_live_counting_has_the_rest_after_each_round(self) -> None:
         """As long as the slices of the round took, by half of the time; and where none was done."""
@@ -184,7 +205,7 @@ class TestSize:
         [
             (20_000, 20_000, 0.8, 10_000),  # twice as long as it may
             (20_000, 20_000, 0.4, 20_000),
-            (20_000, 20_000, 0.1, 40_000),  # four times as fast: at most twice as many
+            (20_000, 20_000, 0.05, 80_000),  # eight times as fast: at most four times as many
             (60_000, 60_000, 0.2, 100_000),  # the most
             (20_000, 20_000, 60.0, 5_000),  # the least: who takes nothing never ends
             (20_000, 0, 0.0, 5_000),
@@ -194,7 +215,32 @@ class TestSize:
         self, before: int, done: int, took_s: float, size: int
     ) -> None:
         """By how fast the last one was, with bounds: a live batch waits for it."""
-        assert next_size(before, done, took_s, 0.4, 100_000) == size
+        assert next_size(Last(before, done, took_s), 0.4, 100_000) == size
+
+    @pytest.mark.parametrize(
+        ("per_s", "size"),
+        [(None, 5_000), (1_000.0, 5_000), (200_000.0, 40_000), (2_000_000.0, 100_000)],
+    )
+    def test_the_first_slice_has_half_of_what_live_counting_does(
+        self, per_s: float | None, size: int
+    ) -> None:
+        """In the time that it may take, with the same bounds."""
+        assert next_size(live_as_last(per_s, 100_000), 0.4, 100_000) == size
+
+    def test_its_size_is_by_the_pace_when_it_begins(self) -> None:
+        """Not when the one before it ended: by now somebody may send again."""
+        paces, cycle = [Pace.QUIET], MagicMock()
+        cycle.book.next.return_value = None
+        last = Last(100_000, 200_000, 1.0)
+        filler = Filler(MagicMock(), MagicMock(), ManualClock(), 250_000, lambda: paces[-1], last)
+        filler._open = set()
+        cycle.book.open.return_value = []
+        filler.step(cycle)
+        paces.append(Pace.BUSY)
+        filler.step(cycle)
+
+        asked = [call.args[1] for call in cycle.book.next.call_args_list]
+        assert asked == [250_000, 80_000]
 
 
 def until(true: Callable[[], bool]) -> None:

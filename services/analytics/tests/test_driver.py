@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import threading
+import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import MagicMock
 
 import pytest
+from py4j.protocol import Py4JError
 from structlog.testing import capture_logs
 from weir.clock import ManualClock
 from weir.commit import Verdict
-from weir.commit_found import Level
 from weir.definitions.fold import Definitions
 from weir.definitions.records import (
     Counting,
@@ -25,15 +28,17 @@ from weir.definitions.records import (
     start_record,
 )
 from weir_analytics.panes import driver as panes_driver
+from weir_analytics.panes import life as life_module
 from weir_analytics.panes import plans as plans_module
+from weir_analytics.panes.between import Pace
 from weir_analytics.panes.cycle import Done
 from weir_analytics.panes.driver import (
     EXIT_FENCED,
     EXIT_FOREIGN,
     EXIT_STOPPED,
     Driver,
-    _slices,
 )
+from weir_analytics.panes.life import Life
 from weir_analytics.panes.ops import Figures, answer
 from weir_analytics.panes.outcome import Outcome
 from weir_analytics.panes.passing import StreamEndedError, first_line
@@ -48,14 +53,14 @@ from .test_reasons import empty_record
 class Query:
     """A stream that asks for one more batch while it is stopped, and waits for that."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Driver, life: Life) -> None:
         self.asked: list[str] = []
-        self.thread = threading.Thread(target=self.ask, args=(driver,), daemon=True)
+        self.thread = threading.Thread(target=self.ask, args=(driver, life), daemon=True)
 
-    def ask(self, driver: Driver) -> None:
+    def ask(self, driver: Driver, life: Life) -> None:
         """Ask for a batch."""
         try:
-            driver._on_batch(cast("Any", None), cast("Any", None), 7)
+            driver._on_batch(life, cast("Any", None), 7)
         except GivenUpError:
             self.asked.append("refused")
 
@@ -118,11 +123,40 @@ class TestEnd:
         """Stopping waits for the stream's thread; that thread must not wait for it in turn."""
         if told:
             driver.stop.set()
-        query = Query(driver)
-        driver._end(cast("Any", query))
+        life, between = Life(lambda: None), MagicMock()
+        query = Query(driver, life)
+        driver._end(cast("Any", query), between, life)
 
         assert not query.thread.is_alive()
         assert query.asked == ["refused"]
+        assert (life.failure, between.end.called) == (None, True)
+
+    def test_a_stream_that_never_began_leaves_no_thread(self, driver: Driver) -> None:
+        """The thread between batches begins before it: Spark may refuse to start the stream."""
+        life, between = Life(lambda: None), MagicMock()
+        driver._end(None, between, life)
+        assert (life.failure, life.ending.is_set(), between.end.called) == (None, True, True)
+
+    @pytest.mark.parametrize("fenced", [VerdictError(Verdict.FENCED, "a newer driver runs"), None])
+    def test_a_stream_that_does_not_end_hides_nothing(
+        self, driver: Driver, fenced: VerdictError | None
+    ) -> None:
+        """Why it ends comes first; that its thread was not waited for ends it else."""
+        life, between, query = Life(lambda: None, failure=fenced), MagicMock(), MagicMock()
+        query.stop.side_effect = late = Py4JError("the stream's thread did not end in 20 s")
+        driver._end(query, between, life)
+
+        assert life.take_failure() is (fenced or late)
+        assert between.end.called, "its thread would work on beside the next one's"
+
+    def test_a_batch_that_is_asked_for_later_changes_nothing(self, driver: Driver) -> None:
+        """Nor does it fail the stream that runs by then."""
+        life = Life(lambda: None)
+        driver._end(MagicMock(), MagicMock(), life)
+        with pytest.raises(GivenUpError):
+            driver._on_batch(life, cast("Any", None), 8)
+
+        assert life.failure is None
 
 
 class TestVerdicts:
@@ -168,6 +202,8 @@ class TestVerdicts:
         """Run a driver whose start does something; return its exit code and what it has counted."""
         driver.figures, driver.vitals = Figures(), Vitals()
         monkeypatch.setattr(panes_driver, "take_over", start)
+        monkeypatch.setattr(life_module, "drop_callbacks", lambda _spark: None)
+        driver.clock = ManualClock()
         vars(driver)["_open"] = lambda: MagicMock()
         monkeypatch.setattr(driver, "_jvm_is_gone", lambda: False)
         code = driver.run()
@@ -192,6 +228,102 @@ class TestVerdicts:
         assert {v: n for v, n in verdicts_of(figures).items() if n} == counted
 
 
+class Waits(threading.Event):
+    """Notes how long a driver waits between its lives, and lets it wait no time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked_s: list[float] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Return at once."""
+        self.asked_s.append(timeout or 0.0)
+        return self.is_set()
+
+
+def test_only_who_has_not_lasted_waits_before_the_next_life(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Longer each time, though each may count a batch; an old interruption makes none longer."""
+    driver.clock = clock = ManualClock(1_795_348_800_000)
+    driver.figures, driver.vitals, driver.stop = Figures(), Vitals(), Waits()
+    lives = iter([60_000, 9_999, 0, 0, 0, 0, 10_001, 0, None])
+    dropped, left = MagicMock(), list[weakref.ref[Any]]()
+
+    def live(*_given: Any) -> None:
+        lasts_ms = next(lives)
+        assert all(one() is None for one in left), "the life before was to be collected"
+        left.append(left_behind())
+        if lasts_ms is None:
+            driver.stop.set()
+        clock.advance(lasts_ms or 0)
+        raise TimeoutError
+
+    monkeypatch.setattr(panes_driver, "take_over", live)
+    monkeypatch.setattr(life_module, "drop_callbacks", dropped)
+    monkeypatch.setattr(driver, "_jvm_is_gone", lambda: False)
+    vars(driver)["_open"] = lambda: MagicMock()
+    gc.disable()
+    try:
+        driver.run()
+    finally:
+        gc.enable()
+
+    assert driver.stop.asked_s == [0.0, 0.5, 1.0, 2.0, 4.0, 5.0, 0.0, 0.5, 1.0]
+    assert dropped.call_count == len(left) == 9
+
+
+def left_behind() -> weakref.ref[Any]:
+    """Return what tells whether something is there that knows itself."""
+
+    class Part:
+        """A part of a life."""
+
+        whole: Part
+
+    part = Part()
+    part.whole = part
+    return weakref.ref(part)
+
+
+def test_what_the_jvm_keeps_of_a_stream_holds_no_life(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It keeps the function that counts a batch, for minutes."""
+    monkeypatch.setattr(panes_driver, "source_options", lambda *_: {})
+    driver.spark = spark = MagicMock()
+    writer = spark.readStream.format.return_value.options.return_value.load.return_value.writeStream
+    cycle: Any = MagicMock()
+    cycle.footing.target = {0: 1}
+    life = Life(weakref.ref(cycle))
+    driver._stream(cycle, life)
+    (function,) = writer.foreachBatch.call_args.args
+    assert life.cycle() is cycle
+    del cycle
+    gc.collect()
+
+    assert life.cycle() is None
+    with pytest.raises(StreamEndedError, match="batch 8 must be of the stream that runs"):
+        function(None, 8)
+
+
+def test_slices_take_all_once_no_event_has_come_for_a_while(driver: Driver) -> None:
+    """By what the batches brought; the mean of their events falls slowly."""
+    driver.clock = ManualClock(1_795_348_800_000)
+    driver.vitals, driver.figures, driver.ticker = Vitals(), Figures(), MagicMock()
+    driver.ticker.seen.clock_ahead_ms = 0
+    paces = list[Pace]()
+    for events, wait_ms in [(400_000, 1_000), (0, 2_900), (0, 200), (1, 1_000)]:
+        driver.clock.advance(wait_ms)
+        done = done_batch(repeated=False, retries=0)
+        done = replace(done, outcome=replace(done.outcome, events={"counted": events}))
+        driver._tell(replace(done, batch=MagicMock(end={}, single=True)))
+        driver.vitals.processed_through_ms = driver.clock.now_ms()
+        paces.append(driver._pace())
+
+    assert paces == [Pace.BUSY, Pace.BUSY, Pace.QUIET, Pace.BUSY]
+
+
 class Steps(threading.Event):
     """Each look finds the clock set by so much more; then the driver is told to stop."""
 
@@ -214,28 +346,31 @@ class TestFollow:
         """Spark would sleep until the clock is there again; why it begins anew is told."""
         driver.clock = clock = ManualClock(1_795_348_800_000)
         driver.stop = Steps(clock, 0, 7_200_000, -back_ms, 0)
-        driver._follow(MagicMock(isActive=True), MagicMock(failure=None))
+        life = Life(lambda: None)
+        driver._follow(MagicMock(isActive=True), MagicMock(failure=None), life)
 
-        assert isinstance(driver._failure, StreamEndedError)
-        assert f"was by {back_ms / 1000:.0f} s: the stream begins anew" in str(driver._failure)
+        assert isinstance(life.failure, StreamEndedError)
+        assert f"was by {back_ms / 1000:.0f} s: the stream begins anew" in str(life.failure)
         assert not driver.stop.wait(0.5), "the rest was to come"
 
     def test_steps_that_nobody_waits_for_end_nothing(self, driver: Driver) -> None:
         """Ahead, or back by less than anybody notices."""
         driver.clock = clock = ManualClock(1_795_348_800_000)
         driver.stop = Steps(clock, 3_600_000, -1_000, 0, -1_000)
-        driver._follow(MagicMock(isActive=True), MagicMock(failure=None))
+        life = Life(lambda: None)
+        driver._follow(MagicMock(isActive=True), MagicMock(failure=None), life)
 
-        assert driver._failure is None
+        assert life.failure is None
 
     def test_what_a_batch_has_said_is_kept(self, driver: Driver) -> None:
         """A driver that is fenced off ends, whatever its clock does just then."""
         driver.clock = clock = ManualClock(1_795_348_800_000)
         driver.stop = Steps(clock, -3_600_000)
-        driver._failure = fenced = VerdictError(Verdict.FENCED, "a newer driver runs")
-        driver._follow(MagicMock(isActive=True), MagicMock(failure=None))
+        fenced = VerdictError(Verdict.FENCED, "a newer driver runs")
+        life = Life(lambda: None, failure=fenced)
+        driver._follow(MagicMock(isActive=True), MagicMock(failure=None), life)
 
-        assert driver._failure is fenced
+        assert life.failure is fenced
 
 
 def done_batch(repeated: bool, retries: int) -> Done:
@@ -278,36 +413,3 @@ class TestWhatWentWrong:
     def test_of_all_else_it_is_the_first_line(self) -> None:
         """With the kind of error before it."""
         assert first_line(OSError("no route\nmore")) == "OSError: no route"
-
-
-class TestLevel:
-    def test_pieces_follow_each_other_without_a_gap(self) -> None:
-        """All of the range and nothing else; a partition that is done leaves others its part."""
-        level = Level(0, {0: 5, 1: 2}, {0: 7, 1: 40, 2: 3}, {})
-        pieces = list(_slices(level, 12))
-
-        assert pieces == [
-            ({0: 5, 1: 2, 2: 0}, {0: 7, 1: 6, 2: 3}),
-            ({0: 7, 1: 6, 2: 3}, {0: 7, 1: 18, 2: 3}),
-            ({0: 7, 1: 18, 2: 3}, {0: 7, 1: 30, 2: 3}),
-            ({0: 7, 1: 30, 2: 3}, {0: 7, 1: 40, 2: 3}),
-        ]
-
-    def test_what_a_shard_has_is_not_counted_again(self) -> None:
-        """Nothing to do at its end; and a piece has at least one record of each partition."""
-        assert list(_slices(Level(0, {0: 7}, {0: 7}, {}), 12)) == []
-        assert list(_slices(Level(0, {0: 5, 1: 0}, {0: 7, 1: 1}, {}), 1)) == [
-            ({0: 5, 1: 0}, {0: 6, 1: 1}),
-            ({0: 6, 1: 1}, {0: 7, 1: 1}),
-        ]
-
-    def test_no_piece_lies_on_both_sides_of_an_erasure(self) -> None:
-        """What comes before it counts who was erased, what comes after it does not."""
-        level = Level(0, {0: 5, 1: 2}, {0: 30, 1: 40}, {})
-        before, within, beyond = {0: 5, 1: 1}, {0: 9, 1: 2, 2: 7}, {0: 50, 1: 50}
-        pieces = list(_slices(level, 100, [before, within, beyond]))
-
-        assert pieces == [
-            ({0: 5, 1: 2}, {0: 9, 1: 2}),
-            ({0: 9, 1: 2}, {0: 30, 1: 40}),
-        ]

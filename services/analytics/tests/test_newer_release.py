@@ -26,7 +26,9 @@ from weir_analytics.panes.commit_job import CommitJob, Committed, Limits, Part
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_analytics.panes.driver import EXIT_FOREIGN, Driver
+from weir_analytics.panes.life import Life
 from weir_analytics.panes.ops import Figures
+from weir_analytics.panes.passing import StreamEndedError
 from weir_analytics.panes.plans import Plans
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.series_ids import short_id
@@ -212,9 +214,10 @@ class TestDriver:
                 msg = "mark must be older"
                 raise NewerFormatError(msg)
 
-        with pytest.raises(NewerFormatError):
-            driver._on_batch(cast("Any", Told()), cast("Any", None), 1)
-        assert isinstance(driver._failure, NewerFormatError)
+        life = Life(cast("Any", Told))
+        with pytest.raises(StreamEndedError):
+            driver._on_batch(life, cast("Any", None), 1)
+        assert isinstance(life.failure, NewerFormatError)
 
 
 class TestCommit:

@@ -1,4 +1,4 @@
-"""Where a backfill begins: at the log's start, or above it where retention has taken some."""
+"""Where lanes begin and end: a backfill above what retention takes, a rebuild for each task."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from confluent_kafka.admin import AdminClient
 from weir.commit import Offsets
 from weir.definitions.records import OpenLane
 from weir.kafka import Kafka
+from weir_analytics.panes import open_lanes
 from weir_analytics.panes.log_offsets import LogOffsets
-from weir_analytics.panes.open_lanes import ABOVE_START_MS, backfill
+from weir_analytics.panes.open_lanes import ABOVE_START_MS, CHUNK_MS, CLOCK_MS, backfill, rebuilds
 
 pytestmark = pytest.mark.kafka
 
@@ -40,6 +41,12 @@ class Log:
         admin = AdminClient({"bootstrap.servers": self._kafka})
         (taken,) = admin.delete_records([TopicPartition(self._name, 0, before)]).values()
         taken.result(10)
+
+    def rebuilds(self, target: Offsets, beside: int) -> list[OpenLane]:
+        """Return the lanes for a shard that was lost, by so many tasks at a time."""
+        log = LogOffsets(Kafka(self._kafka), self._name)
+        bounds = log.bounds("events")
+        return rebuilds(log, bounds, target, [1], self.now_ms, beside=beside)
 
     def backfill(self, begin: Offsets) -> OpenLane:
         """Return the lane for a version that was activated at some offsets."""
@@ -74,3 +81,29 @@ def test_it_never_begins_behind_the_activation(log: Log) -> None:
     log.take(5)
     lane = log.backfill({0: 12, 1: 3, 2: 0})
     assert (lane.start, lane.end) == ({0: 12, 1: 0, 2: 0}, {0: 12, 1: 3, 2: 0})
+
+
+@pytest.mark.parametrize("beside", [1, 2, 8])
+def test_a_rebuild_has_a_lane_for_each_task(log: Log, beside: int) -> None:
+    """Of partitions of its own, all up to the target; where there is nothing there is none."""
+    lanes = log.rebuilds(ENDS, beside)
+    spans = [(lane.start, lane.end) for lane in lanes]
+    both = [({0: 0, 1: 0}, {0: 30, 1: 20})]
+    assert spans == (both if beside == 1 else [({0: 0}, {0: 30}), ({1: 0}, {1: 20})])
+    assert {lane.until_ms for lane in lanes} == {log.now_ms + CLOCK_MS}
+
+
+def test_the_newest_hours_come_first_for_all_tasks(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part of the log is in one lane, and lanes of the same hours follow each other."""
+    monkeypatch.setattr(open_lanes, "CHUNK_MS", CHUNK_MS // 24)  # a quarter of an hour
+    lanes = log.rebuilds(ENDS, 2)
+    assert [lane.until_ms for lane in lanes] == sorted((x.until_ms for x in lanes), reverse=True)
+    assert len({lane.until_ms for lane in lanes}) > 1
+    covered: list[tuple[int, int]] = []
+    for lane in lanes:
+        assert lane.start.keys() == lane.end.keys()
+        assert len(lane.end) == 1, "each has a partition"
+        covered += [(p, n) for p, end in lane.end.items() for n in range(lane.start[p], end)]
+    assert sorted(covered) == [(p, n) for p, end in ENDS.items() for n in range(end)]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
-from weir_analytics.panes.session import COMPILERS_NICE
+from weir_analytics.panes.session import COMPILERS_NICE, drop_callbacks
+from weir_local.waiting import wait_until
 
 
 def nice_values(process: Path) -> Iterator[tuple[str, int]]:
@@ -45,3 +49,34 @@ def test_a_thread_that_has_ended_is_passed_over(tmp_path: Path) -> None:
     # Read after its end, a file that was opened before it says that there is no such process.
     (tmp_path / "task" / "2" / "stat").symlink_to(f"/proc/self/task/{os.getpid()}/nothing")
     assert list(nice_values(tmp_path)) == [("a (b) c", 7)]
+
+
+@pytest.mark.spark
+def test_connections_of_streams_that_have_ended_are_closed(spark: SparkSession) -> None:
+    """Each stream calls Python by a thread and a connection of its own, which Py4J keeps."""
+    gateway: Any = spark.sparkContext._gateway
+    listeners = []
+    for _stream in range(4):
+        count_a_batch(spark)
+        drop_callbacks(spark)
+        server = JavaObject("GATEWAY_SERVER", gateway._gateway_client)
+        listeners.append(server.getListeners().size())
+    assert len(set(listeners)) == 1
+    port = gateway.get_callback_server().get_listening_port()
+    # The JVM's collector has one of its own, whenever it lets go of what Python made.
+    wait_until(lambda: connected_to(port) <= 1, timeout_s=10, what="connections to be closed")
+
+
+def count_a_batch(spark: SparkSession) -> None:
+    """Begin a stream, have it call Python, and end it."""
+    called = threading.Event()
+    log = spark.readStream.format("rate").load().writeStream
+    query = log.foreachBatch(lambda _frame, _number: called.set()).start()
+    assert called.wait(60)
+    query.stop()
+
+
+def connected_to(port: int) -> int:
+    """Return how many connections this process has that came to one of its ports."""
+    found = psutil.Process().net_connections("tcp")
+    return sum(one.laddr.port == port and one.status == psutil.CONN_ESTABLISHED for one in found)

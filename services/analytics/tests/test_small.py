@@ -21,7 +21,7 @@ from weir_analytics.panes.decode import classify
 from weir_analytics.panes.dispose import dispose
 from weir_analytics.panes.kinds import Fate
 from weir_analytics.panes.outcome import outcome_of
-from weir_analytics.panes.plans import run
+from weir_analytics.panes.plans import run, run_beside
 from weir_analytics.panes.session import source_options
 from weir_analytics.panes.small import disposed_range
 from weir_analytics.panes.writer import Report
@@ -314,6 +314,33 @@ class TestSmallDataflow:
         run(spark, None, plan, replace(batch, bounds=(Bound(1, start_s, "0" * 32),)))
 
         assert list(panes_in(redis_url)[1, 10, start_s]) == [OTHER]
+
+    def test_side_by_side_tasks_leave_what_one_does(
+        self, spark: SparkSession, kafka: str, tmp_path: Path, new_topic: Any, redis_url: str
+    ) -> None:
+        """Lanes of a partition each, committed to the same shards and panes at the same time."""
+        topic, end = flood_of(new_topic, kafka)
+        ways = Ways(spark, kafka, topic, tmp_path)
+        plan = plan_of(metric(value="data.x", by=["data.u"], aggregates=["sum"]), shards=2)
+        start, known = dict.fromkeys(end, 0), {"shards": 2, "redis_url": redis_url}
+        found = []
+        for is_beside in (False, True):
+            wipe(redis_url)
+            whole = ways.batch(f"task-{is_beside}", start, end, **known)
+            whole = replace(whole, single=True)
+            open_shards(redis_url, whole)
+            lanes = [
+                replace(whole, start={p: 0}, end={p: n}, lane=str(p), lane_start={p: 0})
+                for p, n in end.items()
+            ]
+            texts = run_beside(spark, plan, lanes if is_beside else [whole])
+            reports = list(map(Report.from_json, texts))
+            assert all(report.verdicts == {0: "ok", 1: "ok"} for report in reports)
+            if is_beside:
+                told = [[p for p, _at, _seen in report.progress] for report in reports]
+                assert told == [[p] for p in end], "each task has the batch of its own"
+            found.append(exact(panes_in(redis_url, 2)))
+        assert found[0] == found[1]
 
     @pytest.mark.parametrize("wanted", [[], ["count"], ["sum", "p50", "p99", "distinct(data.u)"]])
     def test_a_kept_frame_shuffles_nothing(self, spark: SparkSession, wanted: list[str]) -> None:

@@ -25,7 +25,7 @@ from weir_analytics.panes.plans import Plans
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.shard_wire import StoreError
 from weir_analytics.panes.start import Footing, Stores, processed_through
-from weir_analytics.panes.writer import commit
+from weir_analytics.panes.writer import commit, store
 from weir_analytics.settings import Settings
 from weir_local.waiting import wait_until
 
@@ -114,12 +114,15 @@ class TestPassword:
         folder = tmp_path / "secrets"
         folder.mkdir()
         (folder / "redis_password").write_text("s3cret\n")
+        # A connection that was opened before Redis asked for a password stays let in.
+        store.cache_clear()
         client = installation.client
         client.config_set("requirepass", "s3cret")
         client.execute_command("AUTH", "s3cret")
         settings = installation.settings.model_copy(update={"secrets_dir": folder})
         yield replace(installation, settings=settings, found=[])
         client.config_set("requirepass", "")
+        store.cache_clear()
 
     def test_every_part_reads_it_from_its_file(
         self, locked: Installation, installation: Installation

@@ -23,7 +23,6 @@ from weir.definitions.metric import Metric
 from weir.erasure import Erasure, subject_hash
 from weir.event import UNREADABLE, owner, placed
 from weir.expressions.numbers import scalar_text
-from weir.expressions.paths import DATA
 from weir.horizons import horizons_at
 from weir.members import MemberReader, is_too_deep
 from weir.series import cut_text
@@ -31,7 +30,7 @@ from weir.series import cut_text
 from weir_analytics.jobs.digits import Near, near
 from weir_analytics.jobs.identities import Identities, Room
 from weir_analytics.jobs.sample import Audited, PaneAt
-from weir_analytics.panes.compile_views import leaf_of
+from weir_analytics.panes.compile_views import members_of
 from weir_analytics.panes.history import headers_of
 from weir_analytics.panes.kinds import Kind
 from weir_analytics.panes.states import kind_of
@@ -340,9 +339,8 @@ def exact_of(metric: Metric, it: Near, event: Mapping[str, Any], at: tuple[int, 
 
 def _by_member(metrics: Iterable[Metric]) -> MemberReader:
     """Return who reads what metrics read, and what every event is asked for."""
-    leaves = [leaf_of(path) for metric in metrics for path in metric.paths]
-    outer = {leaf[-1] for leaf in leaves if leaf[0] != DATA}
-    return MemberReader(outer | _ASKED, {leaf[1] for leaf in leaves if leaf[0] == DATA})
+    outer, inner = members_of(path for metric in metrics for path in metric.paths)
+    return MemberReader(outer | _ASKED, inner)
 
 
 def _starts(panes: Iterable[PaneAt]) -> tuple[tuple[int, frozenset[int]], ...]:

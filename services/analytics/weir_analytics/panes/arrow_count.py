@@ -27,12 +27,14 @@ from weir.event import TIME_END
 
 from weir_analytics.panes.accounts import KEYS
 from weir_analytics.panes.arrow_account import account_rows, table_of
+from weir_analytics.panes.arrow_decode import Decoder, decoder_of
 from weir_analytics.panes.arrow_events import Events
 from weir_analytics.panes.arrow_groups import Longs
 from weir_analytics.panes.arrow_judge import Records, judge
-from weir_analytics.panes.arrow_members import Decoder, Members, Reads
+from weir_analytics.panes.arrow_members import Members
 from weir_analytics.panes.arrow_metrics import ROWS_AT_ONCE, MetricCount, Panes
 from weir_analytics.panes.arrow_plan import read_told
+from weir_analytics.panes.arrow_reads import Reads
 from weir_analytics.panes.batch import Batch, current_batch
 from weir_analytics.panes.dispose import TAKES, DisposeTask
 from weir_analytics.panes.erased import SUBJECT
@@ -40,13 +42,15 @@ from weir_analytics.panes.kinds import Fate, Use
 from weir_analytics.panes.measures import IDENTITY, TIME, output_type
 from weir_analytics.panes.places import identities_of, times_ms_of
 from weir_analytics.panes.plan import KEPT
+from weir_analytics.panes.shares import shares
 from weir_analytics.panes.small import disposed_slices
+from weir_analytics.panes.task_watch import awaited, note_step, watched
 from weir_analytics.panes.writer import write
 
 _ZEROS: Final = b"0" * TIME_END
 # So many records are counted at once: rows of a group, with its sketches, are made once for all
 # of them, and what is held of each is some hundred bytes.
-AT_ONCE: Final = 100_000
+AT_ONCE: Final = 200_000
 # Or as many as take so many bytes once they are decoded: a metric may read long texts and lists.
 BYTES_AT_ONCE: Final = 128 * 1024 * 1024
 
@@ -60,6 +64,7 @@ _ARROW: Final = {
 _NEWEST: Final = pa.struct([(TIME, pa.int64()), (IDENTITY, pa.binary()), ("value", pa.float64())])
 
 
+@watched
 def count_log(
     told: str, outputs: Sequence[str], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
@@ -67,9 +72,10 @@ def count_log(
 
     Takes what `classify` leaves, the records of a partition in order.
     """
+    spare_collector()
     batch = current_batch()
     task, dispose = CountTask(told, outputs, batch), DisposeTask(batch)
-    for records in batches:
+    for records in awaited(batches):
         fates = dispose.answer(*(records[name] for name in TAKES))
         values = records["value"].to_pylist()
         task.take(records["partition"], records["offset"], records["kind"], fates, values)
@@ -79,11 +85,12 @@ def count_log(
     yield from task.rows()
 
 
+@watched
 def count_range(
     told: str, outputs: Sequence[str], tasks: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Read a task's part of the running batch's range and count it; one call a task."""
-    for _row in batches:
+    for _row in awaited(batches):
         pass  # Spark ends a worker that leaves some of its input: a second a batch
     spare_collector()
     batch = current_batch()
@@ -121,17 +128,9 @@ def spare_collector() -> None:
 def own_part(batch: Batch, task: int, tasks: int) -> Batch:
     """Return the partitions of a batch that one of several tasks reads: about as many records.
 
-    A partition is one task's, which sees its records in order. By the range alone, so that a
-    task that runs again reads the same.
+    By the range alone, so that a task that runs again reads the same.
     """
-    sizes = {p: n - batch.start.get(p, 0) for p, n in batch.end.items()}
-    loads = [0] * tasks
-    own: set[int] = set()
-    for partition in sorted(sizes, key=lambda p: (-sizes[p], p)):
-        least = loads.index(min(loads))
-        loads[least] += sizes[partition]
-        if least == task:
-            own.add(partition)
+    own = shares({p: n - batch.start.get(p, 0) for p, n in batch.end.items()}, tasks)[task]
     start = {p: n for p, n in batch.start.items() if p in own}
     return replace(batch, start=start, end={p: n for p, n in batch.end.items() if p in own})
 
@@ -190,6 +189,7 @@ class CountTask:
                     for n, text in enumerate(told[name].to_pylist())
                     if text is not None
                 )
+        note_step()
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Count what was taken, and hold nothing of it any more."""
@@ -199,6 +199,7 @@ class CountTask:
             numbers = tuple(map(np.concatenate, zip(*self._numbers, strict=True)))
             judged, hidden = judge(self._told, events, Records(numbers, self._words))
             panes.rows += account_rows(judged)
+            note_step()
             nobody_asks = np.empty((len(events), 0), np.uint64)
             identities = np.concatenate([*self._identities] or [nobody_asks])
             count = MetricCount.of(self._told, judged, identities, self._batch.bounds)
@@ -220,8 +221,9 @@ def reading_of(told: str) -> tuple[Decoder, Reads]:
     """Return what the metrics of a plan read, and who decodes it; made once a plan and worker."""
     found = read_told(told)
     always = () if found.erased is None else (SUBJECT[0],)
-    reads = Reads(always, ((one.metric.events, one.metric.paths) for one in found.counted))
-    return Decoder(reads.all), reads
+    metrics = ((one.version.tenant, one.metric.events, one.metric.paths) for one in found.counted)
+    reads = Reads(always, metrics)
+    return decoder_of(reads.all), reads
 
 
 def _events_in(

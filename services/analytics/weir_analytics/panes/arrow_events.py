@@ -14,13 +14,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from weir.expressions import Path
 from weir.expressions.numbers import as_double
-from weir.expressions.paths import DATA, TIME
+from weir.expressions.paths import TIME
 
 from weir_analytics.panes.arrow_groups import Longs
-from weir_analytics.panes.arrow_members import Coded, Column, Indices, Leaf, Members, coded
-from weir_analytics.panes.compile_views import View, leaf_of
+from weir_analytics.panes.arrow_members import Coded, Column, Indices, Members, coded
+from weir_analytics.panes.compile_views import View
 
 _TYPES: Final = {View.NUMBER: pa.float64(), View.TEXT: pa.string(), View.BOOL: pa.bool_()}
+
+# A list holds what `members` does.
+_REFERENCE: Final = 8
+
+
+@dataclass
+class Held:
+    """About how many bytes were made of some events and parts of them, and are held."""
+
+    bytes: int = 0
+
+    def add(self, column: Column) -> None:
+        """Add what is held from now on."""
+        self.bytes += _REFERENCE * len(column) if isinstance(column, list) else column.nbytes
 
 
 @dataclass
@@ -32,14 +46,16 @@ class Events:
         times_ms: The event times of these.
         places: Which of all these are; None: all.
         parent: What these are a part of, with their places there.
+        held: What is held of these, of what they are a part of, and of its other parts, beside
+            `members`.
     """
 
     members: Members
     times_ms: Longs
     places: Indices | None = None
     parent: tuple[Events, Indices] | None = None
-    _columns: dict[Leaf, Column] = field(default_factory=dict)
-    _paths: dict[Path, Column] = field(default_factory=dict)
+    held: Held = field(default_factory=Held)
+    _columns: dict[Path, Column] = field(default_factory=dict)
     _views: dict[tuple[Path, View], pa.Array] = field(default_factory=dict)
     _coded: dict[Path, Coded] = field(default_factory=dict)
 
@@ -47,10 +63,19 @@ class Events:
         """Return how many they are."""
         return len(self.times_ms)
 
+    def forget(self) -> None:
+        """Let go of what has been read; who asks again has it made again."""
+        for made in (self._columns, self._views, self._coded):
+            made.clear()
+        self.held.bytes = 0
+        self.members.forget()
+
     def part(self, places: Indices) -> Events:
         """Return some of them."""
         own = places if self.places is None else self.places[places]
-        return Events(self.members, self.times_ms[places], own, (self, places))
+        times_ms = self.times_ms[places]
+        self.held.bytes += own.nbytes + times_ms.nbytes
+        return Events(self.members, times_ms, own, (self, places), self.held)
 
     def read(self, path: Path, view: View) -> Any:
         """Return one view of a path; `ITEMS` is a list of lists, all else an array."""
@@ -62,6 +87,7 @@ class Events:
         found = self._views.get((path, view))
         if found is None:
             found = self._views[path, view] = self._view(path, view)
+            self.held.add(found)
         return found
 
     def coded(self, path: Path) -> Coded:
@@ -69,16 +95,16 @@ class Events:
         found = self._coded.get(path)
         if found is None:
             found = self._coded[path] = self._texts(path)
+            self.held.bytes += found.codes.nbytes
         return found
 
     def _texts(self, path: Path) -> Coded:
-        if path.parts == (TIME,) or _below(path):
+        if path.parts == (TIME,):
             return coded(self._values(path))
         # Texts are found once for all parts, and each takes their numbers.
-        leaf = leaf_of(path)
-        found, (_column, places) = self.members.coded(leaf), self.members.leaf(leaf)
+        found, taken = self.members.coded(path), self.members.taken(path)
         at = np.arange(len(self)) if self.places is None else self.places
-        return Coded(found.codes[at if places is None else places[at]], found.texts)
+        return Coded(found.codes[taken.places(at)], found.texts)
 
     def _view(self, path: Path, view: View) -> pa.Array:
         if self.parent is not None:
@@ -101,34 +127,14 @@ class Events:
 
     def _values(self, path: Path) -> Column:
         """Return the JSON values at a path; null where there is none."""
-        found = self._paths.get(path)
-        if found is None:
-            found = self._paths[path] = self._read(path)
-        return found
-
-    def _read(self, path: Path) -> Column:
         if path.parts == (TIME,):
             return pa.array(self.times_ms)
-        column = self._leaf(leaf_of(path))
-        below = _below(path)
-        if not below:
-            return column
-        if isinstance(column, pa.Array):
-            return pa.nulls(len(column), pa.string())  # scalars have nothing below them
-        deeper = Path((DATA, *below))
-        return [deeper.read({DATA: value}) if value is not None else None for value in column]
-
-    def _leaf(self, leaf: Leaf) -> Column:
-        found = self._columns.get(leaf)
+        found = self._columns.get(path)
         if found is None:
             at = np.arange(len(self)) if self.places is None else self.places
-            found = self._columns[leaf] = self.members.leaf(leaf).at(at)
+            found = self._columns[path] = self.members.taken(path).at(at)
+            self.held.add(found)
         return found
-
-
-def _below(path: Path) -> tuple[str, ...]:
-    """Return what of a path lies below the member that is taken of the event."""
-    return () if path.is_extension else path.parts[2:]
 
 
 def typed(column: Column, view: View) -> pa.Array:

@@ -43,6 +43,11 @@ class Groups:
         """Return how many groups there are."""
         return len(self.first)
 
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it takes once it is sorted."""
+        return 2 * self.codes.nbytes + 3 * self.first.nbytes
+
     @cached_property
     def order(self) -> Longs:
         """The events sorted by group, each group's in their order."""

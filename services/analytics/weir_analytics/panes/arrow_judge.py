@@ -15,12 +15,12 @@ from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE
 from weir.problems import Reason
 
 from weir_analytics.panes.arrow_account import Codes, Judged, Words
+from weir_analytics.panes.arrow_decode import ENVELOPE
 from weir_analytics.panes.arrow_events import Events
 from weir_analytics.panes.arrow_groups import Longs
-from weir_analytics.panes.arrow_members import ENVELOPE, values_in
+from weir_analytics.panes.arrow_members import values_in
 from weir_analytics.panes.arrow_metrics import Mask, offsets_of
 from weir_analytics.panes.arrow_plan import Told
-from weir_analytics.panes.compile_views import leaf_of
 from weir_analytics.panes.erased import SUBJECT
 from weir_analytics.panes.kinds import Fate
 
@@ -106,7 +106,7 @@ def _gone(told: Told, events: Events, is_first: Mask, tenant: Words) -> tuple[Ma
     tenants = {one for one, _hash in (*erased.subjects, *erased.later)}
     of_them = np.array([text in tenants for text in tenant.texts] + [False], bool)
     places = np.flatnonzero(is_first & of_them[tenant.codes])
-    subjects = values_in(events.members.leaf(leaf_of(SUBJECT[0])).at(places))
+    subjects = values_in(events.members.taken(SUBJECT[0]).at(places))
     hashed: dict[tuple[str, str], tuple[str, str]] = {}
     for at, subject in zip(places.tolist(), subjects, strict=True):
         owner = tenant.of(at)

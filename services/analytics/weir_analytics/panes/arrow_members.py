@@ -1,38 +1,37 @@
-"""What is read of events, as columns: decoded by msgspec, and taken out while it is at hand.
+"""What is read of events, as columns: taken out while it is at hand.
 
-Values are decoded into structs of the members that some metric reads; all else is skipped. A
-member may have any JSON type in any event, so nothing is declared and nothing is guessed: a
+A member may have any JSON type in any event, so nothing is declared and nothing is guessed: a
 column looks at the values that it has, and is one of Arrow if they are of one type.
 
-A hundred thousand structs take longer to walk through than they took to decode: what they hold
-lies all over the memory. So columns are made of some thousands at a time, of each type's events
-only what the metrics of that type read (docs/decisions/0032).
+A hundred thousand decoded events take longer to walk through than they took to decode: what they
+hold lies all over the memory. So columns are made of some thousands at a time, of the events of
+each tenant and type only what the metrics of that tenant read of that type (docs/decisions/0032).
+What lies below a member is taken out as well, and the member itself let go.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from operator import attrgetter, itemgetter
+from functools import reduce
+from operator import itemgetter
+from sys import getsizeof
 from typing import Any, Final, NamedTuple, TypeAlias
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from weir.definitions.selection import Selection
-from weir.event import UNREADABLE
 from weir.expressions import Path
 from weir.expressions.numbers import scalar_text
-from weir.expressions.paths import DATA, TEXT_ATTRIBUTES, TIME, attribute_text
-from weir.members import DEEPEST, MemberReader, is_too_deep
+from weir.expressions.paths import DATA, TEXT_ATTRIBUTES, attribute_text, element_at
 
 from weir_analytics.panes.arrow_account import Words
-from weir_analytics.panes.compile_views import leaf_of
+from weir_analytics.panes.arrow_decode import ENVELOPE, Decoder
+from weir_analytics.panes.arrow_reads import Reads
+from weir_analytics.panes.task_watch import note_step
 
 Indices = npt.NDArray[np.intp]
-Leaf: TypeAlias = tuple[str, ...]
 # All values are of one type, or null; or Python's objects as they came.
 Column: TypeAlias = "pa.Array | list[Any]"
 
@@ -40,22 +39,25 @@ _NONE: Final = type(None)
 # Of one of them values are equal only if their texts are: 1, 1.0 and true are of three.
 _NUMBERS: Final = (({int, _NONE}, pa.int64()), ({float, _NONE}, pa.float64()))
 _SCALARS: Final = {int, float, bool, _NONE}
+_TEXTS: Final = {str, _NONE}
 # What Python takes for an object or a list, and for a value in one, at least.
 _CONTAINER, _VALUE = 72, 32
 # And for a short text or a number that a list holds, once for all.
 _OBJECT = 64
-# So many events are decoded before columns are made of them: structs and texts lie in the cache.
+# So many events are decoded before columns are made of them: what is decoded and its texts lie in
+# the cache. Or so many bytes of them, which may take twenty times as much once they are decoded.
 _AT_ONCE: Final = 2_000
-# Some events of one kind, by what is read of them, are worth columns of their own; those of many
-# kinds with few events each have all members read.
-_FEW_KINDS, _EVENTS_A_KIND = 8, 64
-_MOST_TYPES: Final = 1_000
-# Types are remembered by what is read of them. There may be any number, of any length: a client
-# that makes them up fills no memory, and a longer one is looked up anew each time.
-_TYPES_KEPT: Final = 10_000
-_LONG_TYPE: Final = 256
-
-ENVELOPE: Final = ("type", "weirtenant", "weirsource")
+_BYTES_AT_ONCE: Final = 8 * 1024 * 1024
+# A column of its own for some of the events costs about what so many values do, and takes so many
+# bytes besides its values. Of fewer values it is made once there are more of them.
+_COLUMN: Final = 100
+_COLUMN_BYTES: Final = 1_000
+# A member of at least one event in so many has a list of all events.
+_MANY: Final = 4
+# And of each value where it is: in such a list.
+_PLACES: Final = 8 * _MANY
+# What an array takes besides what is in it.
+_ARRAY: Final = 128
 
 
 class Coded(NamedTuple):
@@ -70,117 +72,7 @@ class Coded(NamedTuple):
     texts: list[str | None]
 
 
-# ── decoding ────────────────────────────────────────────────────────────────
-
-
-class Decoder:
-    """Values to structs with the members that some paths need."""
-
-    def __init__(self, leaves: Iterable[Leaf]) -> None:
-        """Take what is read besides the envelope."""
-        leaves = tuple(leaves)
-        outer = {leaf[-1] for leaf in leaves if leaf[0] != DATA}.union(ENVELOPE)
-        inner = {leaf[1] for leaf in leaves if leaf[0] == DATA}
-        # Members may have any name, attributes of Python not.
-        self._outer = {name: f"o{at}" for at, name in enumerate(sorted(outer))}
-        self._inner = {name: f"i{at}" for at, name in enumerate(sorted(inner))}
-        data = _struct("Data", self._inner)
-        self._data = data
-        self.no_data = data()
-        of: Any = data | None if inner else msgspec.Raw | None
-        self._decode = msgspec.json.Decoder(_struct("Event", self._outer, {DATA: of})).decode
-        self._event_of = _struct("Event", self._outer, {DATA: Any})
-        self.nothing = self._event_of()
-        self._by_member = MemberReader(outer, inner)
-
-    def events(self, values: Sequence[bytes]) -> list[Any]:
-        """Return each value as a struct; `nothing` for what is no JSON object.
-
-        A member that cannot be read is null, whether or not it is read: see `weir.members`.
-        """
-        if max(map(len, values), default=0) > 2 * DEEPEST:
-            values = [b"" if is_too_deep(value) else value for value in values]
-        decode = self._decode
-        try:
-            return list(map(decode, values))
-        except UNREADABLE:
-            return [self._event(value) for value in values]
-
-    def outer(self, name: str) -> Callable[[Any], Any]:
-        """Return the reader of a member of the event."""
-        return attrgetter(self._outer[name])
-
-    def inner(self, name: str) -> Callable[[Any], Any]:
-        """Return the reader of a member of its data."""
-        return attrgetter(self._inner[name])
-
-    def data_of(self, structs: list[Any]) -> list[Any]:
-        """Return the data of some events, of one without any such as has no members."""
-        found = list(map(attrgetter(DATA), structs))
-        if None in found:
-            found = [self.no_data if data is None else data for data in found]
-        return found
-
-    def _event(self, value: bytes) -> Any:
-        with suppress(*UNREADABLE):
-            return self._decode(value)
-        found = self._by_member.read(value)
-        if found is None:
-            return self.nothing
-        members = {own: found[name] for name, own in self._outer.items()}
-        data = self._data(**{own: found[DATA][name] for name, own in self._inner.items()})
-        return self._event_of(**members, **{DATA: data})
-
-
-def _struct(name: str, members: dict[str, str], also: dict[str, Any] | None = None) -> Any:
-    fields = [(own, Any, None) for own in members.values()]
-    fields += [(own, kind, None) for own, kind in (also or {}).items()]
-    renamed = {own: member for member, own in members.items()}
-    return msgspec.defstruct(name, fields, rename=renamed, gc=False)
-
-
 # ── columns ─────────────────────────────────────────────────────────────────
-
-
-class Reads:
-    """Which members the metrics of a type read, besides those that are read of every event."""
-
-    def __init__(
-        self, always: Iterable[Path], metrics: Iterable[tuple[Selection, Iterable[Path]]] = ()
-    ) -> None:
-        """Take the paths that are read of every event, and by metric those that it reads."""
-        self.always = _leaves(always)
-        self._exact: dict[str, frozenset[Leaf]] = {}
-        self._prefixed: dict[str, frozenset[Leaf]] = {}
-        for selection, paths in metrics:
-            leaves = _leaves(paths)
-            of_names = (
-                (self._exact, selection.exact_types),
-                (self._prefixed, selection.type_prefixes),
-            )
-            for known, names in of_names:
-                for name in names:
-                    known[name] = known.get(name, self.always) | leaves
-        self.all = self.always.union(*self._exact.values(), *self._prefixed.values())
-        self._known: dict[str, frozenset[Leaf]] = {}
-        self._sets: dict[frozenset[Leaf], frozenset[Leaf]] = {}
-
-    def of(self, event_type: str) -> frozenset[Leaf]:
-        """Return what is read of the events of a type; equal ones are one set."""
-        found = self._known.get(event_type)
-        if found is None:
-            beside = (of for name, of in self._prefixed.items() if event_type.startswith(name))
-            found = self._exact.get(event_type, self.always).union(*beside)
-            found = self._sets.setdefault(found, found)
-            if len(self._known) >= _TYPES_KEPT:
-                self._known.clear()
-            if len(event_type) <= _LONG_TYPE:
-                self._known[event_type] = found
-        return found
-
-
-def _leaves(paths: Iterable[Path]) -> frozenset[Leaf]:
-    return frozenset(leaf_of(path) for path in paths if path.parts != (TIME,))
 
 
 class Taken(NamedTuple):
@@ -188,15 +80,34 @@ class Taken(NamedTuple):
 
     Attributes:
         column: Its values, and a null behind them.
-        places: Of each event where it stands in the column; None: they are the first ones.
+        events: Of which events the values are, in ascending order; None: of the first ones.
+        order: Where in the column the value of each of them is; None: they are in that order.
+        of_all: Of every event where its value is, if it was taken of many: quicker to look up.
     """
 
     column: Column
-    places: Indices | None
+    events: Indices | None = None
+    order: Indices | None = None
+    of_all: Indices | None = None
+
+    def places(self, events: Indices) -> Indices:
+        """Return where in the column the values of some events are."""
+        if self.of_all is not None:
+            return self.of_all[events]
+        if self.events is None:
+            return events
+        # A list of all events would take, for each path, more than the values of a rare type.
+        none = len(self.column) - 1
+        if not none:
+            return np.zeros(len(events), np.intp)
+        found = np.searchsorted(self.events, events)
+        is_there = self.events[np.minimum(found, none - 1)] == events
+        places = found if self.order is None else self.order[found * is_there]
+        return np.where(is_there, places, none)
 
     def at(self, events: Indices) -> Column:
         """Return the values of some events."""
-        return picked(self.column, events if self.places is None else self.places[events])
+        return picked(self.column, self.places(events))
 
 
 class Members:
@@ -207,112 +118,177 @@ class Members:
         self._decoder, self._reads = decoder, reads
         self.size, self.bytes = 0, 0
         self._words: dict[str, list[Words]] = {name: [] for name in ENVELOPE}
-        self._pieces: dict[Leaf, list[tuple[Indices, Column]]] = defaultdict(list)
-        self._types: dict[Leaf, pa.DataType | None] = {}
-        self._made: dict[Leaf, Taken] = {}
-        self._coded: dict[Leaf, Coded] = {}
+        self._pieces: dict[Path, list[tuple[Indices, Column]]] = defaultdict(list)
+        # By path what is too little for a column yet: where it stands, and values.
+        self._few: dict[Path, tuple[list[Indices], list[Any]]] = defaultdict(lambda: ([], []))
+        self._types: dict[Path, pa.DataType | None] = {}
+        self._made: dict[Path, Taken] = {}
+        self._coded: dict[Path, Coded] = {}
+        self.coded_bytes = 0
 
     def add(self, values: Sequence[bytes | None]) -> None:
         """Take the next events; None is one that has nothing."""
-        for at in range(0, len(values), _AT_ONCE):
-            self._add(values[at : at + _AT_ONCE])
+        for some in _lists(values):
+            self._add(some)
+            note_step()
 
     def _add(self, values: Sequence[bytes | None]) -> None:
-        present = [value for value in values if value is not None]
-        structs = self._decoder.events(present)
-        if len(present) < len(values):
-            found = iter(structs)
-            nothing = self._decoder.nothing
-            structs = [nothing if value is None else next(found) for value in values]
+        events = self._decoder.events(values)
         for name, words in self._words.items():
-            found_words = words_of(list(map(self._decoder.outer(name), structs)))
-            words.append(found_words)
-            self.bytes += sum(map(len, found_words.texts))
-        columns: list[tuple[Leaf, Column]] = []
-        for leaves, places in self._kinds(self._words["type"][-1]):
-            some = structs if len(places) == len(structs) else picked(structs, places)
-            own, places = list(self._taken(some, leaves)), places + self.size
-            for leaf, column in own:
-                self._pieces[leaf].append((places, column))
-            columns += own
+            found = words_of(list(map(self._decoder.outer(name), events)))
+            words.append(found)
+            self.bytes += _ARRAY + found.codes.nbytes + sum(map(getsizeof, found.texts))
+        is_flat = True
+        for paths, places in self._kinds():
+            some = events if len(places) == len(events) else picked(events, places)
+            places = places + self.size
             self.bytes += places.nbytes
-        self._weigh(columns, present)
-        self.size += len(structs)
+            if len(some) < len(events):  # what is taken of all has no list of where it is
+                self.bytes += _PLACES * len(places) * len(paths)
+            for path, own in self._taken(some, paths):
+                is_flat &= self._keep(path, places, own)
+        if not is_flat:
+            self.bytes += decoded_bytes([value for value in values if value is not None])
+        self.size += len(events)
 
-    def _weigh(self, columns: Sequence[tuple[Leaf, Column]], values: Sequence[bytes]) -> None:
-        """Add about how much columns take that were made of some values."""
-        lists = (column for _leaf, column in columns if isinstance(column, list))
-        if not all(set(map(type, column)) <= _SCALARS for column in lists):
-            self.bytes += decoded_bytes(values)
-            return
-        for leaf, column in columns:
-            kind = None
-            if isinstance(column, pa.Array):
-                self.bytes += column.nbytes
-                kind = column.type
-            if _is_null(column) or self._types.setdefault(leaf, kind) == kind is not None:
-                continue
-            objects = len(column)
-            if self._types[leaf] is not None:
+    def _keep(self, path: Path, places: Indices, values: list[Any]) -> bool:
+        """Keep what was taken at a path; tell whether it is scalars, which are weighed here."""
+        if len(values) >= _COLUMN:
+            return self._make(path, places, values)
+        at, waiting = self._few[path]
+        at.append(places)
+        waiting += values
+        texts = sum(getsizeof(value) for value in values if isinstance(value, str))
+        self.bytes += _ARRAY + _OBJECT * len(values) + texts
+        if len(waiting) >= _AT_ONCE:
+            self._make_waiting(path)
+        return not any(isinstance(value, dict | list) for value in values)
+
+    def _make_waiting(self, path: Path) -> None:
+        at, waiting = self._few.pop(path)
+        self._make(path, np.concatenate(at), waiting)
+
+    def _make(self, path: Path, places: Indices, values: list[Any]) -> bool:
+        column = column_of(values)
+        kind = None
+        if isinstance(column, pa.Array):
+            self.bytes += column.nbytes
+            kind, is_weighed = column.type, True
+        else:
+            is_weighed = set(map(type, column)) <= _SCALARS and not any(map(_is_large, column))
+        before = self._pieces[path]
+        self.bytes += _COLUMN_BYTES
+        if not _is_null(column):
+            was = self._types.setdefault(path, kind)
+            if was != kind or kind is None:
                 # Of several types all are Python's objects once they are joined.
-                objects = sum(len(one) for _places, one in self._pieces[leaf])
-                self._types[leaf] = None
-            self.bytes += _OBJECT * objects
+                objects = 0 if was is None else sum(len(one) for _places, one in before)
+                self.bytes += _OBJECT * (objects + is_weighed * len(column))
+                self._types[path] = None
+        before.append((places, column))
+        return is_weighed
 
     def words(self, name: str) -> Words:
         """Return a text of the envelope of each event; see `words_of`."""
         return _joined_words(self._words[name])
 
-    def leaf(self, leaf: Leaf) -> Taken:
-        """Return what was taken of a member."""
-        found = self._made.get(leaf)
+    def taken(self, path: Path) -> Taken:
+        """Return what was taken at a path."""
+        found = self._made.get(path)
         if found is None:
-            found = self._made[leaf] = self._joined(self._pieces.pop(leaf, []))
+            if path in self._few:
+                self._make_waiting(path)
+            found = self._made[path] = self._joined(self._pieces.pop(path, []))
         return found
 
-    def coded(self, leaf: Leaf) -> Coded:
-        """Return the texts of what was taken of a member."""
-        found = self._coded.get(leaf)
+    def coded(self, path: Path) -> Coded:
+        """Return the texts of what was taken at a path."""
+        found = self._coded.get(path)
         if found is None:
-            found = self._coded[leaf] = coded(self.leaf(leaf).column)
+            found = self._coded[path] = coded(self.taken(path).column)
+            texts = sum(map(getsizeof, found.texts))
+            self.coded_bytes += found.codes.nbytes + _VALUE * len(found.texts) + texts
         return found
 
-    def _kinds(self, types: Words) -> list[tuple[frozenset[Leaf], Indices]]:
-        """Return the events by what is read of them."""
-        size, reads = len(types.codes), self._reads
-        if len(types.texts) > _MOST_TYPES:
-            return [(reads.all, np.arange(size))]
-        # Behind them, that of what has no type: it is forged, and no metric counts it.
-        by_code = [*map(reads.of, types.texts), reads.always]
-        kinds = list(dict.fromkeys(by_code))
-        if len(kinds) > max(_FEW_KINDS, size // _EVENTS_A_KIND):
-            return [(reads.all, np.arange(size))]
-        if len(kinds) == 1:
-            return [(kinds[0], np.arange(size))]
-        numbers = np.array([kinds.index(of) for of in by_code], np.intp)[types.codes]
-        parts = ((of, np.flatnonzero(numbers == n)) for n, of in enumerate(kinds))
-        return [(of, places) for of, places in parts if len(places)]
+    def forget(self) -> None:
+        """Let go of texts; who asks again has them made again."""
+        self._coded.clear()
+        self.coded_bytes = 0
 
-    def _taken(self, structs: list[Any], leaves: frozenset[Leaf]) -> Iterator[tuple[Leaf, Column]]:
+    def _kinds(self) -> list[tuple[frozenset[Path], Indices]]:
+        """Return the newest events by what is read of them, each kind's apart if that is less."""
+        types, tenants, _sources = (words[-1] for words in self._words.values())
+        # The codes are -1 of what has none: no text stands behind the last one.
+        type_of, tenant_of = [*types.texts, None], [*tenants.texts, None]
+        pairs = tenants.codes.astype(np.int64) % len(tenant_of) * len(type_of)
+        found = pa.array(pairs + types.codes % len(type_of)).dictionary_encode()
+        different, numbers = found.dictionary.to_pylist(), found.indices.to_numpy()
+        kinds: dict[frozenset[Path], int] = {}
+        kind_of = [
+            kinds.setdefault(self._reads.of(tenant_of[tenant], type_of[event_type]), len(kinds))
+            for tenant, event_type in (divmod(pair, len(type_of)) for pair in different)
+        ]
+        size = len(numbers)
+        if len(kinds) < 2:
+            return [(paths, np.arange(size)) for paths in kinds]
+        numbers = np.array(kind_of, np.intp)[numbers]
+        parts = [(paths, np.flatnonzero(numbers == n)) for paths, n in kinds.items()]
+        whole: frozenset[Path] = frozenset().union(*kinds)
+        apart = sum(len(paths) * (len(places) + _COLUMN) for paths, places in parts)
+        return parts if apart < len(whole) * (size + _COLUMN) else [(whole, np.arange(size))]
+
+    def _taken(self, events: list[Any], paths: frozenset[Path]) -> Iterator[tuple[Path, list[Any]]]:
         data: list[Any] | None = None
-        for leaf in leaves:
+        for leaf, own in self._reads.leaves(paths):
             if leaf[0] == DATA:
-                data = self._decoder.data_of(structs) if data is None else data
-                yield leaf, column_of(list(map(self._decoder.inner(leaf[1]), data)))
+                data = self._decoder.data_of(events) if data is None else data
+                values = list(map(self._decoder.inner(leaf[1]), data))
+                for path in own:
+                    yield path, reduce(_below, path.parts[2:], values)
                 continue
-            column = column_of(list(map(self._decoder.outer(leaf[-1]), structs)))
-            if leaf[0] in TEXT_ATTRIBUTES and not _is_text(column):
-                column = column_of(list(map(attribute_text, values_in(column))))
-            yield leaf, column
+            values = list(map(self._decoder.outer(leaf[-1]), events))
+            if leaf[0] in TEXT_ATTRIBUTES and not set(map(type, values)) <= _TEXTS:
+                values = list(map(attribute_text, values))
+            yield own[0], values  # an attribute has nothing below it: there is one path
 
     def _joined(self, pieces: list[tuple[Indices, Column]]) -> Taken:
         column = joined([*(column for _places, column in pieces), pa.nulls(1)])
         at = np.concatenate([np.empty(0, np.intp), *(places for places, _column in pieces)])
         if len(at) == self.size and (at == np.arange(self.size)).all():
-            return Taken(column, None)
-        places = np.full(self.size, len(at), np.intp)
-        places[at] = np.arange(len(at))
-        return Taken(column, places)
+            return Taken(column)
+        if len(at) * _MANY >= self.size:
+            of_all = np.full(self.size, len(at), np.intp)
+            of_all[at] = np.arange(len(at))
+            return Taken(column, of_all=of_all)
+        if (np.diff(at) > 0).all():
+            return Taken(column, at)
+        order = np.argsort(at)  # what waited for a column stands behind what did not
+        return Taken(column, at[order], order)
+
+
+def _lists(values: Sequence[bytes | None]) -> Iterator[Sequence[bytes | None]]:
+    """Yield values, as many at a time as are decoded at once."""
+    for at in range(0, len(values), _AT_ONCE):
+        some = values[at : at + _AT_ONCE]
+        if sum(map(len, filter(None, some))) <= _BYTES_AT_ONCE:
+            yield some
+            continue
+        begin, held = 0, 0
+        for end, value in enumerate(some):
+            size = len(value or b"")
+            if held + size > _BYTES_AT_ONCE and end > begin:
+                yield some[begin:end]
+                begin, held = end, 0
+            held += size
+        yield some[begin:]
+
+
+def _below(values: list[Any], part: str) -> list[Any]:
+    """Return what lies below some JSON values, as `Path.read` reads it."""
+    at = element_at(part)
+    if at is None:
+        return [value.get(part) if isinstance(value, dict) else None for value in values]
+    return [value[at] if isinstance(value, list) and at < len(value) else None for value in values]
 
 
 def column_of(values: list[Any]) -> Column:
@@ -344,8 +320,9 @@ def joined(columns: Sequence[Column]) -> Column:
     return pa.concat_arrays([pa.nulls(len(c), kind) if _is_null(c) else c for c in columns])
 
 
-def _is_text(column: Column) -> bool:
-    return isinstance(column, pa.Array) and pa.types.is_string(column.type)
+def _is_large(value: Any) -> bool:
+    """Tell whether a scalar takes more than others do: a number of a thousand digits."""
+    return isinstance(value, int) and value.bit_length() > 256
 
 
 def _is_null(column: Column) -> bool:

@@ -1,22 +1,17 @@
 """The panes of metrics out of arrays: which events each metric uses, and what they add up to.
 
-Events are sorted by tenant and type once, so a metric costs what its own events cost. What
-several metrics ask of the same events (a condition, dimensions, a path) is computed once.
+What is selected, and what metrics share, is in `arrow_choice.py`.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from weir.definitions.metric import Metric
-from weir.definitions.selection import Selection
-from weir.expressions import Node, Path
 from weir.expressions.tree import paths_of
 from weir.expressions.use import MAX_VALUE
 from weir.problems import Reason
@@ -25,10 +20,10 @@ from weir.series import OTHER, cut_text, encode_series, encode_value, series_dig
 from weir_analytics.panes import arrow_groups
 from weir_analytics.panes.accounts import USE
 from weir_analytics.panes.arrow_account import Judged, PaneRow, copy_series
+from weir_analytics.panes.arrow_choice import MOST_BYTES, Choice, Chosen
 from weir_analytics.panes.arrow_events import Events
 from weir_analytics.panes.arrow_groups import Doubles, Groups, Longs, groups_by
 from weir_analytics.panes.arrow_members import Coded, Indices
-from weir_analytics.panes.arrow_nodes import made_bytes, run_node
 from weir_analytics.panes.arrow_plan import Told
 from weir_analytics.panes.batch import Offsets
 from weir_analytics.panes.commit_job import Bound
@@ -37,86 +32,16 @@ from weir_analytics.panes.inbox import MAX_COPIES, NO_COPY
 from weir_analytics.panes.kinds import Kind, Use
 from weir_analytics.panes.measures import IDENTITY, TIME, Measures
 from weir_analytics.panes.plan import Counted
+from weir_analytics.panes.task_watch import note_step
 from weir_analytics.panes.versions import Version
 
 Mask = npt.NDArray[np.bool_]
 
-# Texts that an expression makes of several events are one array, which holds 2 GiB.
-MOST_TEXT: Final = 1 << 27
 # So many rows leave a task at once: with their sketches they may be some kilobytes each.
 ROWS_AT_ONCE: Final = 20_000
 # What is wrong with an event, as far as one metric goes; 0: nothing.
 _ERRORS: Final = (Reason.VALUE_MISSING, Reason.VALUE_INVALID, Reason.VALUE_RANGE)
 _MISSING, _INVALID, _RANGE = 1, 2, 3
-
-
-@dataclass
-class Chosen:
-    """Some counted events, with what several metrics ask of them.
-
-    Attributes:
-        events: Their content.
-        records: Their places among the judged records.
-    """
-
-    events: Events
-    records: Indices
-    _where: dict[str, Chosen | None] = field(default_factory=dict)
-    _groups: dict[object, Groups] = field(default_factory=dict)
-    _values: dict[str, pa.Array] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        """Return how many they are."""
-        return len(self.records)
-
-    def part(self, places: Indices) -> Chosen:
-        """Return some of them."""
-        return Chosen(self.events.part(places), self.records[places])
-
-    def matching(self, metric: Metric) -> Chosen:
-        """Return those for which a metric's condition is true."""
-        tree = metric.where_tree
-        if tree is None or metric.where is None:
-            return self
-        if metric.where not in self._where:
-            is_true = self._run(tree).fill_null(False)
-            places = np.flatnonzero(is_true.to_numpy(zero_copy_only=False))
-            is_part = len(places) < len(self)
-            self._where[metric.where] = self.part(places) if is_part else None
-        # What held itself would stay, with a task's columns, until the collector of cycles runs.
-        found = self._where[metric.where]
-        return self if found is None else found
-
-    def value(self, metric: Metric, tree: Node) -> pa.Array:
-        """Return what a metric measures."""
-        key = str(metric.value)
-        found = self._values.get(key)
-        if found is None:
-            found = self._values[key] = self._run(tree)
-        return found
-
-    def _run(self, tree: Node) -> pa.Array:
-        """Return what an expression yields, so many events at a time that their texts fit."""
-        most = max(1, MOST_TEXT // (1 + made_bytes(tree)))
-        if len(self) <= most:
-            return run_node(tree, self.events.read, len(self))
-        pieces = []
-        for at in range(0, len(self), most):
-            part = self.events.part(np.arange(at, min(at + most, len(self))))
-            pieces.append(run_node(tree, part.read, len(part)))
-        return pa.concat_arrays(pieces)
-
-    def groups(self, judged: Judged, dimensions: Sequence[Path], res_s: int) -> Groups:
-        """Return them by pane, received minute and series."""
-        key = (tuple(dimensions), res_s)
-        found = self._groups.get(key)
-        if found is None:
-            codes = [self.events.coded(path).codes for path in dimensions]
-            found = groups_by(
-                self.events.times_ms // (res_s * 1000), judged.minute_s[self.records], *codes
-            )
-            self._groups[key] = found
-        return found
 
 
 @dataclass
@@ -176,21 +101,25 @@ class MetricCount:
             hidden: Records that leave no row of a metric.
             panes: Rows that leave with the first of them.
         """
-        chosen = Choice(self.judged, events, np.flatnonzero(~hidden))
-        for one in self.told.counted:
-            found = chosen.of(one)
-            if found is None or not len(found):
-                continue
-            places = self._in_place(one.version, found)
-            if places is not None:
-                found = found.part(places)
-            matched = found.matching(one.metric)
-            if len(matched):
-                self._metric(one, matched, panes)
-            if panes.size >= ROWS_AT_ONCE:
-                yield panes
-                panes = Panes(panes.outputs)
+        choice = Choice(self.judged, events, np.flatnonzero(~hidden))
+        for selected, metrics in choice.of(self.told.counted):
+            for one in metrics:
+                self._count(one, selected, panes)
+                note_step()
+                if selected.events.held.bytes + events.members.coded_bytes > MOST_BYTES:
+                    selected.forget()
+                if panes.size >= ROWS_AT_ONCE:
+                    yield panes
+                    panes = Panes(panes.outputs)
         yield panes
+
+    def _count(self, one: Counted, selected: Chosen, panes: Panes) -> None:
+        """Add the rows of one metric, of the events that it selects."""
+        places = self._in_place(one.version, selected)
+        found = selected if places is None else selected.part(places)
+        matched = found.matching(one.metric)
+        if len(matched):
+            self._metric(one, matched, panes)
 
     def _in_place(self, version: Version, chosen: Chosen) -> Indices | None:
         """Return which events lie in a version's span and on its side of the cuts; None: all."""
@@ -359,58 +288,6 @@ def _ranks(groups: Groups) -> Longs:
     ranks = np.empty(len(groups.codes), np.int64)
     ranks[groups.order] = np.arange(len(ranks)) - np.repeat(groups.starts, groups.sizes)
     return ranks
-
-
-class Choice:
-    """Events by tenant and type, each chosen once for all metrics that select it."""
-
-    def __init__(self, judged: Judged, events: Events, records: Indices) -> None:
-        """Take the records that metrics may count."""
-        self._judged, self._all = judged, events
-        tenants, types = judged.tenant, judged.type
-        groups = groups_by(tenants.codes[records], types.codes[records])
-        self._parts = (
-            [records[part] for part in groups.slices(np.arange(len(records)))]
-            if len(records)
-            else []
-        )
-        self._types: dict[str, dict[str, int]] = defaultdict(dict)
-        for number, first in enumerate(groups.first.tolist()):
-            tenant, event_type = tenants.of(int(records[first])), types.of(int(records[first]))
-            self._types[tenant or ""][event_type or ""] = number
-        # By what is asked for, and by what that comes to: metrics may ask in several ways.
-        self._made: dict[object, Chosen | None] = {}
-        self._chosen: dict[object, Chosen] = {}
-
-    def of(self, one: Counted) -> Chosen | None:
-        """Return the events of a version's tenant that its metric selects; None: none."""
-        wanted, types = one.metric.events, self._types.get(one.version.tenant)
-        if not types:
-            return None
-        key = (one.version.tenant, wanted.type, wanted.source)
-        if key not in self._made:
-            self._made[key] = self._of(wanted, types)
-        return self._made[key]
-
-    def _of(self, wanted: Selection, types: Mapping[str, int]) -> Chosen | None:
-        found = {types[name] for name in wanted.exact_types if name in types}
-        if prefixes := wanted.type_prefixes:
-            found |= {number for name, number in types.items() if name.startswith(prefixes)}
-        if not found:
-            return None
-        same = (tuple(sorted(found)), wanted.source)
-        if same not in self._chosen:
-            self._chosen[same] = self._choose(same[0], wanted.source)
-        return self._chosen[same]
-
-    def _choose(self, numbers: Sequence[int], sources: Sequence[str]) -> Chosen:
-        records = np.sort(np.concatenate([self._parts[number] for number in numbers]))
-        if sources:
-            words = self._judged.source
-            is_one = np.array([text in sources for text in words.texts], bool)
-            # None of these is without: every event has a source.
-            records = records[is_one[words.codes[records]]]
-        return Chosen(self._all.part(records), records)
 
 
 def offsets_of(offsets: Offsets, partition: npt.NDArray[np.int32]) -> Longs:

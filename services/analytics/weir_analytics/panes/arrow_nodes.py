@@ -7,7 +7,7 @@ once. Nothing here raises for what an event holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import reduce
 from typing import Any, Final, TypeAlias
 
@@ -150,27 +150,6 @@ def _of_operands(node: Node, operands: list[Column]) -> Column:
             return _call(node, operands)
     msg = f"no kernel for {node}"
     raise AssertionError(msg)
-
-
-_UTF8: Final = 4  # bytes a character, at most
-
-
-def made_bytes(node: Node) -> int:
-    """Return how many bytes a tree's texts have at most besides those of the event: its own."""
-    own = 0
-    for one in walk(node):
-        if isinstance(one, Constant) and isinstance(one.value, str):
-            own += len(one.value.encode())
-        elif isinstance(one, Call) and one.name in ("lpad", "rpad"):
-            own += _UTF8 * max(int(v) for v in _numbers_in(one))
-    return own
-
-
-def _numbers_in(node: Call) -> Iterator[float]:
-    yield 0.0
-    for operand in node.operands:
-        if isinstance(operand, Constant) and isinstance(operand.value, float):
-            yield operand.value
 
 
 # What an array is searched for: values of one type, which Python might take for another's.

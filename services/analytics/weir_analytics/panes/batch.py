@@ -9,7 +9,7 @@ plan does not have to be built again.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -49,8 +49,9 @@ class Batch:
             that was final by then is a correction. None: nothing is.
         untold: Panes of which none is told, since what stood there before was not shown.
         dry: Nothing is written and no earlier record is known: a plan is rehearsed.
-        single: One task reads the range and commits everything; else some tasks read, and task
-            i of the writers commits shard i.
+        single: One task reads the range and commits everything: a small one, or one of several
+            that are counted side by side. Else some tasks read, and task i of the writers
+            commits shard i.
         bounds: Beyond which digests series of full panes are `other`; a driver that knows none
             makes the same panes.
         lost: Holes of the log, up to the batch's end, that are known and told: nobody looks for
@@ -132,19 +133,25 @@ class Batch:
         return cls(**fields)
 
 
+def to_property(batches: Sequence[Batch]) -> str:
+    """Return what the tasks of a job are told: one batch, or one for each task."""
+    return "\n".join(batch.to_json() for batch in batches)
+
+
 # Files are read once a process: for each record that is copied somebody asks.
 _kafka = cache(read_kafka)
 
 
 def current_batch() -> Batch:
-    """Return the batch that the running task belongs to.
+    """Return the batch that the running task belongs to, or counts whole.
 
     Raises:
         RuntimeError: If the driver did not name one.
     """
     context = TaskContext.get()
     text = context.getLocalProperty(PROPERTY) if context is not None else None
-    if not text:
+    if context is None or not text:
         msg = f'a task of the plan must run under the local property "{PROPERTY}", which is not set'
         raise RuntimeError(msg)
-    return Batch.from_json(text)
+    batches = text.split("\n")
+    return Batch.from_json(batches[context.partitionId() if len(batches) > 1 else 0])

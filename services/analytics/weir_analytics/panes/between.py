@@ -22,6 +22,9 @@ from weir_analytics.panes.turns import GivenUpError, Turns
 IDLE_S: Final = 0.25
 # Below so many events a second nobody notices that a batch waits for a longer slice.
 QUIET_PER_S: Final = 1.0
+# Nor once none has come for so long: after a load the mean of its last batches falls slowly, and
+# what was lost with it would be counted again at half the pace for half a minute.
+QUIET_S: Final = 3.0
 # After a slice that took very long, such as the first of a plan on a busy machine.
 LONGEST_PAUSE_S: Final = 5.0
 
@@ -34,7 +37,7 @@ class Pace(Enum):
         slice_s: How long one may take, about: a live batch waits for it.
     """
 
-    QUIET = (0.95, 1.5)
+    QUIET = (0.99, 1.5)
     """Live batches bring ticks only."""
     BUSY = (0.5, 0.4)
     BEHIND = (0.1, 0.4)
@@ -117,16 +120,18 @@ class Between:
         return took_s if done else None
 
 
-def pace_of(received_per_s: float, *, is_behind: bool) -> Pace:
+def pace_of(received_per_s: float, quiet_s: float, *, is_behind: bool) -> Pace:
     """Return how much slices may take now.
 
     Args:
         received_per_s: Events that come in a second.
+        quiet_s: For how long none has come.
         is_behind: Whether live numbers are older than they are when all is well.
     """
     if is_behind:
         return Pace.BEHIND
-    return Pace.BUSY if received_per_s >= QUIET_PER_S else Pace.QUIET
+    is_quiet = received_per_s < QUIET_PER_S or quiet_s >= QUIET_S
+    return Pace.QUIET if is_quiet else Pace.BUSY
 
 
 def pause_s(took_s: float | None, pace: Pace) -> float:

@@ -8,6 +8,7 @@ off by the last bit. What this costs is in docs/decisions/0010-typed-reads.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 
 from pyspark.sql import Column
@@ -50,6 +51,13 @@ def leaf_of(path: Path) -> tuple[str, ...]:
     if path.parts == (TIME,):
         return (TIME_MEMBER,)
     return path.parts[:2]
+
+
+def members_of(paths: Iterable[Path]) -> tuple[set[str], set[str]]:
+    """Return which members of an event hold some paths, and which of its data do."""
+    leaves = list(map(leaf_of, paths))
+    outer = {leaf[-1] for leaf in leaves if leaf[0] != DATA}
+    return outer, {leaf[1] for leaf in leaves if leaf[0] == DATA}
 
 
 def view_column(parsed: Column, path: Path, view: View) -> Column:

@@ -36,7 +36,7 @@ from weir_analytics.panes.holes import Hole, check_read, up_to
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.outcome import Outcome, outcome_of, processed_through
-from weir_analytics.panes.plans import Plans, run
+from weir_analytics.panes.plans import Plans, run, run_beside
 from weir_analytics.panes.recovery import VerdictError, changed_panes, last_entries
 from weir_analytics.panes.same_log import SameLog
 from weir_analytics.panes.start import Footing, Stores
@@ -233,7 +233,33 @@ class Cycle:
             HoleError: If records of it are missing; see `holes.py`.
         """
         self._same_log.check()
-        reports = [Report.from_json(text) for text in run(self.spark, log, plan, batch)]
+        return self._settled(run(self.spark, log, plan, batch), plan, batch)
+
+    def evaluate_beside(self, batches: Sequence[Batch], plan: AnyPlan) -> list[VerdictError | None]:
+        """Evaluate ranges of several lanes by one plan, in Arrow, at a time, and commit each.
+
+        Returns:
+            Of each what a shard refused it with; None: it is committed.
+
+        Raises:
+            HoleError: If records of one are missing; see `holes.py`.
+        """
+        self._same_log.check()
+        texts = run_beside(self.spark, plan, batches)
+        return [
+            self._refusal([text], plan, batch) for text, batch in zip(texts, batches, strict=True)
+        ]
+
+    def _refusal(self, texts: Sequence[str], plan: AnyPlan, batch: Batch) -> VerdictError | None:
+        try:
+            self._settled(texts, plan, batch)
+        except VerdictError as error:
+            return error
+        return None
+
+    def _settled(self, texts: Sequence[str], plan: AnyPlan, batch: Batch) -> Outcome:
+        """Put the reports of a range's tasks together, and commit what none of them did."""
+        reports = [Report.from_json(text) for text in texts]
         reports += self._commit_silent(reports, plan, batch)
         outcome = outcome_of(reports, {v.vid: v.name for v in plan.versions})
         if outcome.verdict is not Verdict.OK:

@@ -4,6 +4,9 @@ Spark starts it as `spark.python.daemon.module`. A worker collects all its garba
 each task, which looks at every object of every imported module: 60 ms a task, two tasks
 a batch. What is here before the first fork is therefore put where the collector never
 looks; so it also stays in memory that all workers share.
+
+What its forks log is lines of JSON, like what the job logs; they end themselves where a task
+hangs (`task_watch.py`).
 """
 
 from __future__ import annotations
@@ -11,8 +14,9 @@ from __future__ import annotations
 import gc
 
 from pyspark import daemon
+from weir_service import logs
 
-from weir_analytics.panes import arrow_count, dispose, small, writer
+from weir_analytics.panes import arrow_count, dispose, small, task_watch, writer
 
 STEPS = (
     arrow_count.count_and_write,
@@ -25,6 +29,8 @@ STEPS = (
 
 
 if __name__ == "__main__":
+    logs.configure()
+    task_watch.arm()
     gc.collect()
     gc.freeze()
     daemon.manager()

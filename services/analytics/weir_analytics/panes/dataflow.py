@@ -70,22 +70,25 @@ def read_dataflow(spark: SparkSession, plan: ArrowPlan, batch: Batch) -> DataFra
     return route(counted, batch.shards).mapInArrow(write, REPORT)
 
 
-def small_dataflow(spark: SparkSession, plan: AnyPlan) -> DataFrame:
-    """Connect the steps of all small batches of a plan, in one task and without a shuffle."""
+def small_dataflow(spark: SparkSession, plan: AnyPlan, tasks: int = 1) -> DataFrame:
+    """Connect the steps of all small batches of a plan, in one task and without a shuffle.
+
+    In Arrow several tasks may have a batch each, of lanes that are counted side by side.
+    """
     if isinstance(plan, ArrowPlan):
         run = partial(count_and_write, plan.told, plan.outputs)
-        return spark.range(0, 1, 1, 1).mapInArrow(run, REPORT)
+        return spark.range(0, tasks, 1, tasks).mapInArrow(run, REPORT)
     return panes_of(disposed_range(spark), plan).mapInArrow(write, REPORT)
 
 
 @lru_cache(KEPT)
-def small_rows(spark: SparkSession, plan: AnyPlan) -> RDD[Row]:
-    """Return the reports of whichever small batch is running, to be collected once a batch.
+def small_rows(spark: SparkSession, plan: AnyPlan, tasks: int = 1) -> RDD[Row]:
+    """Return the reports of whichever small batches are running, to be collected once a batch.
 
     Under the batch's local property. As rows and not as a frame: collecting a frame writes
     its Java code anew each time, though it was compiled long ago.
     """
-    return small_dataflow(spark, plan).rdd
+    return small_dataflow(spark, plan, tasks).rdd
 
 
 def panes_of(disposed: DataFrame, plan: Plan) -> DataFrame:

@@ -10,7 +10,6 @@ from typing import Any
 
 import structlog
 from confluent_kafka import (
-    OFFSET_BEGINNING,
     Consumer,
     KafkaError,
     KafkaException,
@@ -46,9 +45,11 @@ class DefinitionsLog:
         self._consumer = Consumer(
             common
             | {"group.id": "weir-panes", "enable.auto.commit": False, "fetch.wait.max.ms": 100}
+            # A place that is gone is no reason to go on at the end.
+            | {"auto.offset.reset": "error"}
         )
-        self._place = TopicPartition(names.DEFINITIONS, 0, OFFSET_BEGINNING)
-        self._consumer.assign([self._place])
+        self._place = TopicPartition(names.DEFINITIONS, 0)
+        self._is_assigned = False
         self._producer = Producer(common | {"acks": "all", "enable.idempotence": True})
         self.fold = Definitions()
         self._passed_over = PassedOver()
@@ -59,16 +60,21 @@ class DefinitionsLog:
         self._producer.flush(TIMEOUT_S)
 
     def end(self) -> int:
-        """Return the offset that the next record will get.
+        """Return the offset that the next record will get; what is before it comes from now on.
 
         Raises:
             KafkaException: If no broker answered.
         """
         try:
-            _start, end = self._consumer.get_watermark_offsets(self._place, timeout=TIMEOUT_S)
+            start, end = self._consumer.get_watermark_offsets(self._place, timeout=TIMEOUT_S)
         except KafkaException:
             self.poll()  # the library says why brokers refuse from there only
             raise
+        if not self._is_assigned:
+            # By its number: who asks for "the beginning" before the broker is known asks again
+            # after half a second.
+            self._consumer.assign([TopicPartition(names.DEFINITIONS, 0, int(start))])
+            self._is_assigned = True
         return int(end)
 
     def poll(self) -> None:
@@ -84,8 +90,11 @@ class DefinitionsLog:
 
         Raises:
             NewerFormatError: If a newer release wrote some of them.
+            KafkaException: If no broker answered.
             TimeoutError: If they did not come.
         """
+        if not self._is_assigned:
+            self.end()
         while self.fold.next_offset < end:
             first = self._consumer.poll(TIMEOUT_S)
             if first is None:

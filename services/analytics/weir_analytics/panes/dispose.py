@@ -52,6 +52,7 @@ from weir_analytics.panes.quarantine import (
 )
 from weir_analytics.panes.runs import tidy, write_run
 from weir_analytics.panes.states import dedup_folder, state_before
+from weir_analytics.panes.task_watch import awaited, note_step, watched
 
 RESULT = (
     "fate tinyint, received_ms bigint, seen bigint, tenant string, source string, reason string,"
@@ -107,6 +108,7 @@ def _fates(*columns: str) -> Column:
     return column
 
 
+@watched
 def dispose_rows(slices: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
     """Give each record its fate; runs in a Python worker, one call a task.
 
@@ -115,7 +117,7 @@ def dispose_rows(slices: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
     records of it the task saw.
     """
     task = DisposeTask(current_batch())
-    for columns in slices:
+    for columns in awaited(slices):
         yield task.answer(*columns)
     task.finish()
 
@@ -140,6 +142,7 @@ class DisposeTask:
                 self._decide(rows, part)
         if self._copies:
             quarantine_writer(self._batch.kafka).flush()
+            note_step()
             self._copies = 0
             failpoint("C5")
         return rows.result(self._batch.bounds)
@@ -163,6 +166,7 @@ class DisposeTask:
             folder = dedup_folder(batch, partition)
             write_run(folder, state.run(batch.end[partition]), batch.horizon_ms)
             tidy(folder, state.start, batch.horizon_ms)
+            note_step()
 
     def _decide(self, rows: _Slice, part: Rows) -> None:
         partition = int(rows.partition[part[0]])
@@ -182,6 +186,7 @@ class DisposeTask:
             rows.fate[events[again]] = Fate.DUPLICATE
         if rows.offset[part[-1]] >= self._last[partition]:
             rows.seen[part[-1]] = state.rows
+        note_step()
 
     def _state(self, partition: int, first_at_ms: int) -> PartitionState:
         state = self._states.get(partition)
@@ -195,6 +200,7 @@ class DisposeTask:
         """Read what only Python can: what ingest refused, and records of other producers."""
         for at in map(int, part[rows.kind[part] == Kind.REFUSED]):
             rows.refuse(at, self._copy_refused(rows, at))
+            note_step()
         for at in map(int, part[rows.kind[part] == Kind.FOREIGN]):
             origin = rows.origin(at, self._batch)
             found = admit_foreign(
@@ -207,6 +213,7 @@ class DisposeTask:
                 rows.refuse(at, self._copy_foreign(rows, at, found.reason))
             else:
                 rows.admit(at, found.value, found.digest)
+            note_step()
 
     def _copy_refused(self, rows: _Slice, at: int) -> Copy:
         headers = rows.headers_at(at)

@@ -8,8 +8,10 @@ driver has taken over, when the state is of another log, or when a part of it di
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -24,7 +26,6 @@ from weir.definitions.fold import Definitions
 from weir.definitions.history import Horizons
 from weir.erasure import borders, erasures
 from weir.formats import NewerFormatError
-from weir.lanes import advance, first_border
 
 from weir_analytics.failpoints import failpoint
 from weir_analytics.jobs.runner import Jobs
@@ -37,10 +38,13 @@ from weir_analytics.panes.cycle import Cycle, Done
 from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_analytics.panes.holes import Met
 from weir_analytics.panes.lane_book import LaneBook
-from weir_analytics.panes.lanes import Filler
+from weir_analytics.panes.lanes import Filler, live_as_last
+from weir_analytics.panes.levels import slices
+from weir_analytics.panes.life import Life, let_go
 from weir_analytics.panes.log_offsets import LogOffsets
+from weir_analytics.panes.open_lanes import lanes_beside
 from weir_analytics.panes.ops import Figures
-from weir_analytics.panes.passing import PASSING, StreamEndedError, first_line, told
+from weir_analytics.panes.passing import PASSING, StreamEndedError, first_line
 from weir_analytics.panes.plans import Plans, first_words, run
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.redaction import Redaction
@@ -61,6 +65,8 @@ EXIT_FENCED = 3
 EXIT_FOREIGN = 4
 EXIT_BROKEN = 70
 
+# A life that has lasted is followed by the next at once; one after the other waits longer.
+LASTING_S = 10.0
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 5.0
 # Failures one after the other without a batch between them; then a fresh process tries.
@@ -88,8 +94,6 @@ class Driver:
     clock: Clock
     stop: threading.Event = field(default_factory=threading.Event)
     _turns: Turns = field(default_factory=Turns)
-    _ending: threading.Event = field(default_factory=threading.Event)
-    _failure: BaseException | None = None
     _failures: int = 0
     _met: Met = field(default_factory=Met)
     _plans: dict[tuple[object, ...], AnyPlan] = field(default_factory=dict)
@@ -99,12 +103,11 @@ class Driver:
 
     def run(self) -> int:
         """Count until told to stop; return the exit code."""
-        pause_s = FIRST_PAUSE_S
+        pause_s = 0.0
         while not self.stop.is_set():
-            stores = self._open()
+            stores, began_s = self._open(), self.clock.monotonic_s()
             try:
                 self._life(stores)
-                pause_s = FIRST_PAUSE_S
             except (VerdictError, NewerFormatError) as error:
                 # What a newer release wrote is another's state as well.
                 verdict = error.verdict if isinstance(error, VerdictError) else Verdict.FOREIGN
@@ -125,8 +128,11 @@ class Driver:
             finally:
                 _close(stores)
             self.vitals.doing = "waiting for Kafka and Redis"
+            let_go(self.spark)
+            if self.clock.monotonic_s() - began_s > LASTING_S:
+                pause_s = 0.0
             self.stop.wait(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            pause_s = min(max(2 * pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
         return EXIT_STOPPED
 
     def warm_up(self) -> None:
@@ -172,28 +178,33 @@ class Driver:
         for level in footing.levels:
             self._level(cycle, level)
         self.vitals.epoch, self.vitals.doing = footing.epoch, "counting"
-        self._failure = None
-        self._ending.clear()
-        query = self._stream(cycle)
+        life = Life(weakref.ref(cycle))
         works = (ahead, *self._works(cycle))
         between = Between(cycle, works, self._turns, self.clock, self._pace)
+        # What was lost is counted again while Spark starts the stream.
         between.start()
+        query: StreamingQuery | None = None
         try:
-            self._follow(query, between)
-        finally:
-            self._end(query)
+            query = self._stream(cycle, life)
+            self._follow(query, between, life)
+        except PASSING as error:
+            life.fail(error)
             between.end()
-        if self._failure is not None:
-            raise self._failure
+            if between.failure is not None:  # such as that a newer driver runs
+                life.fail(between.failure)
+        finally:
+            self._end(query, between, life)
+        if (failure := life.take_failure()) is not None:
+            raise failure
         if self._jobs is not None:
             self._jobs.rest(cycle)
 
-    def _stream(self, cycle: Cycle) -> StreamingQuery:
+    def _stream(self, cycle: Cycle, life: Life) -> StreamingQuery:
         starting = checkpoint.starting_offsets(names.EVENTS, cycle.footing.target)
         options = source_options(self.settings, starting) | {"subscribe": names.EVENTS}
         log = self.spark.readStream.format("kafka").options(**options).load()
         writer = log.writeStream.foreachBatch(
-            lambda frame, number: self._on_batch(cycle, frame, number)
+            lambda frame, number: self._on_batch(life, frame, number)
         ).option("checkpointLocation", str(self.settings.checkpoint_dir))
         if self.settings.trigger_ms:
             writer = writer.trigger(processingTime=f"{self.settings.trigger_ms} milliseconds")
@@ -205,9 +216,12 @@ class Driver:
         plans = self._plans_of(fold, footing.events_id, self._lane_plans)
         self._jobs = self._jobs or Jobs(self.settings, self.clock, self.figures.audited)
         redaction = Redaction(self.clock, self.settings.hash_key)
+        most = self.settings.max_records
+        beside = lanes_beside(self.settings.cores)
+        last = live_as_last(self.vitals.capacity_per_s, most, beside)
         cycle.followers.append(redaction.note)
         return (
-            Filler(plans, self._range, self.clock, self.settings.max_records, self._pace),
+            Filler(plans, self._range, self.clock, most, self._pace, last, beside),
             self._jobs,
             redaction,
         )
@@ -220,48 +234,57 @@ class Driver:
         usual, columns = _set_to(settings), settings.columns
         return Plans(fold, topic_id, usual, self._warm, shards, key, columns, made)
 
-    def _on_batch(self, cycle: Cycle, frame: DataFrame, number: int) -> None:
-        with self._turns.live(lambda: self.stop.is_set() or self._ending.is_set()):
-            try:
-                failpoint("C10")
-                self._tell(cycle.on_batch(frame, number))
-                self.vitals.lanes = cycle.book.least(cycle.stores.definitions.fold)
-            except Exception as error:
-                self._failure = told(error)
-                raise
+    def _on_batch(self, life: Life, frame: DataFrame, number: int) -> None:
+        with self._turns.live(lambda: self.stop.is_set() or life.ending.is_set()):
+            life.count(lambda cycle: self._count(cycle, frame, number), number)
+
+    def _count(self, cycle: Cycle, frame: DataFrame, number: int) -> None:
+        failpoint("C10")
+        self._tell(cycle.on_batch(frame, number))
+        self.vitals.lanes = cycle.book.least(cycle.stores.definitions.fold)
 
     def _pace(self) -> Pace:
-        is_behind = self.vitals.is_behind(self.clock.now_ms())
-        return pace_of(self.vitals.received_per_s, is_behind=is_behind)
+        vitals = self.vitals
+        is_behind = vitals.is_behind(self.clock.now_ms())
+        return pace_of(vitals.received_per_s, vitals.quiet_s, is_behind=is_behind)
 
-    def _follow(self, query: StreamingQuery, between: Between) -> None:
+    def _follow(self, query: StreamingQuery, between: Between, life: Life) -> None:
         """Wait until the stream ends, or must begin anew, or the driver is told to stop."""
         wall = WallClock(self.clock)
         while not self.stop.wait(0.5):
             if (back_s := wall.back_s()) > MOST_BACK_S:
-                self._failure = self._failure or StreamEndedError(_SET_BACK.format(back_s))
+                life.fail(StreamEndedError(_SET_BACK.format(back_s)))
                 return
             if between.failure is not None:
-                self._failure = self._failure or told(between.failure)
+                life.fail(between.failure)
                 return
             if not query.isActive:
-                error = query.exception()
-                if self._failure is None and error is not None:
-                    self._failure = StreamEndedError(first_line(error))
+                if (error := query.exception()) is not None:
+                    life.fail(StreamEndedError(first_line(error)))
                 return
 
-    def _end(self, query: StreamingQuery) -> None:
-        """Stop the stream between two batches: within one, Spark prints a stack overflow."""
-        with self._turns.live():
-            self._ending.set()
-            query.stop()
+    def _end(self, query: StreamingQuery | None, between: Between, life: Life) -> None:
+        """Stop the stream between two batches: within one, Spark prints a stack overflow.
+
+        Spark stops waiting for a stream's thread after a while, which is less than why it ends.
+        """
+        try:
+            with self._turns.live():
+                life.ending.set()
+                if query is not None:
+                    query.stop()
+        except PASSING as error:
+            LOG.warning("stream_not_stopped", error=first_line(error))
+            life.fail(error)
+        finally:
+            between.end()
 
     def _level(self, cycle: Cycle, level: Level) -> None:
         """Count what one shard lacks, in slices, before live counting goes on."""
         self.vitals.doing = f"levelling shard {level.shard}"
         known = erasures(cycle.stores.definitions.fold)
         places = borders(known, cycle.footing.events_id)
-        for start, end in _slices(level, self.settings.max_records, places):
+        for start, end in slices(level, self.settings.max_records, places):
             read_from = {p: max(n, level.read_from.get(p, 0)) for p, n in start.items()}
             batch = cycle.range_of(start, end, -1)
             # By Spark, however small: what retention has left begins later than the range.
@@ -276,7 +299,8 @@ class Driver:
     def _range(self, start: Offsets, end: Offsets) -> DataFrame:
         options = source_options(self.settings, checkpoint.starting_offsets(names.EVENTS, start))
         options |= {
-            "subscribe": names.EVENTS,
+            # By partition: a lane may be of some, and Spark wants a place in each that it reads.
+            "assign": json.dumps({names.EVENTS: sorted(end)}),
             "endingOffsets": checkpoint.starting_offsets(names.EVENTS, end),
         }
         return self.spark.read.format("kafka").options(**options).load()
@@ -292,8 +316,7 @@ class Driver:
         vitals.rev, vitals.processed_through_ms = done.record.rev, done.record.processed_through_ms
         vitals.take(done.batch.end, outcome.received_ms)
         vitals.busy = 0.8 * vitals.busy + 0.2 * min(1.0, done.seconds / max(since_s, 0.001))
-        rate = outcome.received / max(since_s, done.seconds)
-        vitals.received_per_s = 0.7 * vitals.received_per_s + 0.3 * rate
+        vitals.receive(outcome.received, max(since_s, done.seconds))
         vitals.measure(outcome.received, done.seconds)
         vitals.last_batch_s, vitals.ready = now_s, True
         vitals.held_by = done.record.held_by
@@ -360,21 +383,6 @@ class Driver:
             return bool(self.spark.sparkContext._jsc.sc().isStopped())
         except (Py4JError, OSError, AttributeError):
             return True
-
-
-def _slices(
-    level: Level, most: int, places: Sequence[Offsets] = ()
-) -> Iterator[tuple[dict[int, int], dict[int, int]]]:
-    """Yield a level's range in pieces of at most about `most` records, in order.
-
-    No piece lies on both sides of one of the `places`, from which an erasure holds.
-    """
-    end = level.to_offsets
-    at = {p: level.from_offsets.get(p, 0) for p in end}
-    while any(at[p] < n for p, n in end.items()):
-        upto = advance(at, first_border(at, end, places), most)
-        yield at, upto
-        at = upto
 
 
 def _set_to(settings: Settings) -> Horizons:

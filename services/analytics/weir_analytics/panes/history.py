@@ -18,6 +18,8 @@ from typing import Any, TypeAlias
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from weir.kafka import Kafka
 
+from weir_analytics.panes.task_watch import note_step
+
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]] | None
 
 CHUNK = 2_000
@@ -93,11 +95,12 @@ def first_offsets(kafka: Kafka, topic: str, partitions: Iterable[int]) -> dict[i
         KafkaException: If the log did not answer.
     """
     with reader(kafka) as consumer:
-        places = [TopicPartition(topic, partition) for partition in partitions]
-        return {
-            place.partition: consumer.get_watermark_offsets(place, timeout=TIMEOUT_S)[0]
-            for place in places
-        }
+        found: dict[int, int] = {}
+        for partition in partitions:
+            place = TopicPartition(topic, partition)
+            found[partition] = consumer.get_watermark_offsets(place, timeout=TIMEOUT_S)[0]
+            note_step()
+        return found
 
 
 def record_from(log: LogPartition, offset: int) -> Message:
@@ -263,4 +266,5 @@ def _consume(consumer: Consumer, most: int) -> list[Message]:
     messages = [first, *(consumer.consume(most - 1, timeout=0) if most > 1 else ())]
     for error in filter(None, map(Message.error, messages)):
         raise KafkaException(error)
+    note_step()
     return messages

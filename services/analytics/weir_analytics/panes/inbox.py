@@ -20,6 +20,7 @@ from weir_analytics.panes.accounts import FATE, GAP, LATE, PROGRESS, REASONS, UN
 from weir_analytics.panes.commit_job import Part
 from weir_analytics.panes.kinds import Use
 from weir_analytics.panes.measures import RowReader
+from weir_analytics.panes.task_watch import note_step
 from weir_analytics.panes.versions import Version
 
 Series = tuple[int, int, int, str]  # version, length, start, series text
@@ -180,10 +181,13 @@ class Inbox:
 
     def parts(self) -> list[Part]:
         """Return the parts; equal groups are merged at once, sketches opened once."""
-        return [
-            Part(*key, found[0] if len(found) == 1 else rows.merge_all(found))
-            for key, found in self._groups.items()
-        ]
+        return [self._part(key, found) for key, found in self._groups.items()]
+
+    def _part(self, key: Series, found: list[Row]) -> Part:
+        if len(found) == 1:
+            return Part(*key, found[0])
+        note_step()
+        return Part(*key, rows.merge_all(found))
 
     def _note_late(self, series: str, start_s: int, minute_s: int, n: int) -> None:
         tenant, source, event_type = series.split(GAP, 2)

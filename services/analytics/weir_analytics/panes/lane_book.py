@@ -97,7 +97,7 @@ class LaneBook:
         first: Mapping[int, int] | None = None,
         without: Container[int] = (),
     ) -> Slice | None:
-        """Return the next slice of all, the same one until it `moved`; None if all are done.
+        """Return the next slice of all, from the same place until it `moved`; None: all are done.
 
         Args:
             definitions: The fold.
@@ -111,6 +111,29 @@ class LaneBook:
             return None
         lane = min(lanes, key=lambda one: (known.needs[one.offset], self._waits(known, one)))
         return next_slice(lane, self._at[lane.offset], most, known.borders, first)
+
+    def beside(
+        self,
+        found: Slice,
+        definitions: Definitions,
+        most: int,
+        first: Mapping[int, int] | None = None,
+    ) -> list[Slice]:
+        """Return the next slice of each other rebuild: no two lanes count the same.
+
+        Args:
+            found: What is counted anyway, of a rebuild.
+            definitions: The fold.
+            most: About how many records each has at most.
+            first: What the log begins with.
+        """
+        borders = self._known.of(definitions).borders
+        others = (
+            next_slice(lane, self._at[lane.offset], most, borders, first)
+            for lane in self.open(definitions)
+            if lane.kind == "rebuild" and lane.offset != found.lane.offset
+        )
+        return [one for one in others if one is not None]
 
     def moved(self, done: Slice, definitions: Definitions) -> None:
         """Take note of a slice that is committed."""

@@ -11,9 +11,10 @@ of the driver has said which panes are incomplete.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from itertools import islice
+from typing import Final, Literal, NamedTuple
 
 import structlog
 from pyspark.sql import DataFrame
@@ -27,13 +28,14 @@ from weir.horizons import horizons_of, longest_ms
 from weir.lanes import Slice, filled_by
 
 from weir_analytics.failpoints import failpoint
-from weir_analytics.panes.arrow_plan import ArrowPlan
+from weir_analytics.panes.arrow_plan import AnyPlan, ArrowPlan
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.between import Pace
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.fault import at_fault
 from weir_analytics.panes.holes import OvertakenError
 from weir_analytics.panes.log_offsets import LogOffsets
+from weir_analytics.panes.outcome import gravest
 from weir_analytics.panes.plans import Counting, Plans, first_words
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.states import forget_lanes
@@ -43,6 +45,23 @@ LOG = structlog.get_logger()
 # Fewer take as long: what a small batch costs is planning (decision 0013).
 LEAST_RECORDS: Final = 5_000
 LOOK_AT_LOG_S: Final = 10.0
+
+
+class Last(NamedTuple):
+    """A slice that was counted, or several side by side, each of which a core had.
+
+    Attributes:
+        size: How many records each could have.
+        done: How many the largest had: the last of a lane has fewer.
+        took_s: How long it took.
+    """
+
+    size: int
+    done: int
+    took_s: float
+
+
+NOTHING_KNOWN: Final = Last(LEAST_RECORDS, 0, 0.0)
 
 
 @dataclass
@@ -55,6 +74,8 @@ class Filler:
         read: Returns a range of the log as Spark's source reads it.
         most: The most records of a slice.
         pace: How long a slice may take.
+        last: The last slice. Of the first one what live counting does, or nothing is known.
+        beside: How many slices of rebuilds are counted at a time, a task each.
     """
 
     plans: Plans
@@ -62,7 +83,8 @@ class Filler:
     clock: Clock
     most: int
     pace: Callable[[], Pace]
-    _records: int = LEAST_RECORDS
+    last: Last = NOTHING_KNOWN
+    beside: int = 1
     _wanted: Counting | None = None
     _log_start: Mapping[int, int] = field(default_factory=dict)
     _look_at_s: float = 0.0
@@ -116,7 +138,8 @@ class Filler:
         lanes = cycle.book.open(definitions)
         self._forget(cycle, {lane.name for lane in lanes})
         first = self._first(cycle) if lanes else {}
-        found = cycle.book.next(definitions, self._records, first, self._refused)
+        size = next_size(self.last, self.pace().slice_s, self.most)
+        found = cycle.book.next(definitions, size, first, self._refused)
         self._tell_refused(cycle)
         if found is None:
             self._wanted = None
@@ -127,19 +150,64 @@ class Filler:
             self._wanted = counting
             return True  # its plan is made first
         began_s = self.clock.monotonic_s()
+        plan = self.plans.plan_of(counting)
+        slices = [found]
+        if isinstance(plan, ArrowPlan) and found.lane.kind == "rebuild":
+            slices += self._beside(cycle, found, size, first)
+        done = self._count(cycle, slices, plan)
+        if done:
+            failpoint("C11")
+            took_s = self.clock.monotonic_s() - began_s
+            self.last = Last(size, max(one.records for one in done), took_s)
+        for one in done:
+            cycle.book.moved(one, cycle.stores.definitions.fold)
+            self._tell_aside(cycle, one.lane, None)
+            _tell(one, self.last.took_s)
+        return True
+
+    def _beside(self, cycle: Cycle, found: Slice, size: int, first: Offsets) -> Iterator[Slice]:
+        """Yield slices of other rebuilds that are counted at the same time, by the same plan.
+
+        What the log has lost a part of is counted alone, and read in another way.
+        """
+        if not same_offsets(found.there, found.start):
+            return
+        definitions = cycle.stores.definitions.fold
+        fitting = (
+            one
+            for one in cycle.book.beside(found, definitions, size, first)
+            if same_offsets(one.there, one.start) and self._counting(cycle, one) == self._wanted
+        )
+        yield from islice(fitting, self.beside - 1)
+
+    def _count(self, cycle: Cycle, slices: Sequence[Slice], plan: AnyPlan) -> Sequence[Slice]:
+        """Count slices; return those that are committed. Where a shard moved, it is read again.
+
+        Raises:
+            VerdictError: What else a shard refused one with, the gravest: who is fenced ends.
+        """
+        if len(slices) == 1:
+            refused = [self._alone(cycle, slices[0], plan)]
+        else:
+            batches = [replace(self._batch(cycle, one), single=True) for one in slices]
+            refused = cycle.evaluate_beside(batches, plan)
+        moved = (Verdict.BEHIND, Verdict.REWIND)
+        ends = [error for error in refused if error is not None and error.verdict not in moved]
+        if ends:
+            grave = gravest(error.verdict for error in ends)
+            raise next(error for error in ends if error.verdict is grave)
+        for one, error in zip(slices, refused, strict=True):
+            if error is not None:
+                cycle.book.forget(one.lane)
+        return [one for one, error in zip(slices, refused, strict=True) if error is None]
+
+    def _alone(self, cycle: Cycle, found: Slice, plan: AnyPlan) -> VerdictError | None:
+        """Count a slice by itself; return what a shard refused it with."""
         try:
-            plan = self.plans.plan_of(counting)
             cycle.evaluate(*self._range(cycle, found, isinstance(plan, ArrowPlan)), plan)
         except VerdictError as error:
-            if error.verdict not in (Verdict.BEHIND, Verdict.REWIND):
-                raise
-            cycle.book.forget(found.lane)
-            return True
-        failpoint("C11")
-        cycle.book.moved(found, cycle.stores.definitions.fold)
-        self._tell_aside(cycle, found.lane, None)
-        self._tell(found, self.clock.monotonic_s() - began_s)
-        return True
+            return error
+        return None
 
     def _tell_refused(self, cycle: Cycle) -> None:
         """Append what the authors of versions that are not filled read of that."""
@@ -167,16 +235,18 @@ class Filler:
         vids = filled_by(cycle.stores.definitions.fold, found.lane)
         return self.plans.filling(found.there, found.end, cycle.end, vids)
 
-    def _range(self, cycle: Cycle, found: Slice, by_tasks: bool) -> tuple[DataFrame | None, Batch]:
-        rebuild = found.lane.kind == "rebuild"
-        batch = replace(
+    def _batch(self, cycle: Cycle, found: Slice) -> Batch:
+        return replace(
             cycle.range_of(found.start, found.end, -1),
             lane=found.lane.name,
             lane_start=dict(found.lane.start),
             only=found.shards,
             copies=_copies_of(found.lane),
-            accounts=rebuild,
+            accounts=found.lane.kind == "rebuild",
         )
+
+    def _range(self, cycle: Cycle, found: Slice, by_tasks: bool) -> tuple[DataFrame | None, Batch]:
+        batch = self._batch(cycle, found)
         if same_offsets(found.there, found.start):
             by_tasks = by_tasks or batch.single
             return (None if by_tasks else self.read(found.start, found.end)), batch
@@ -216,33 +286,46 @@ class Filler:
             self._log_start = LogOffsets(cycle.settings.kafka, names.EVENTS).start()
         return self._log_start
 
-    def _tell(self, done: Slice, took_s: float) -> None:
-        """Log a slice, and size the next one by how fast it was."""
-        LOG.info(
-            "slice",
-            lane=done.lane.offset,
-            kind=done.lane.kind,
-            records=done.records,
-            ms=round(took_s * 1000),
-        )
-        self._records = next_size(
-            self._records, done.records, took_s, self.pace().slice_s, self.most
-        )
 
+def live_as_last(per_s: float | None, most: int, beside: int = 2) -> Last:
+    """Return live counting as if it were the slice before the first.
 
-def next_size(before: int, done: int, took_s: float, slice_s: float, most: int) -> int:
-    """Return how many records the next slice has: as many as take as long as it may.
+    Half of what it does at most, since a slice may count more metrics, and for a second.
 
     Args:
-        before: The size of the last one; the next is at most twice as large, since a first
-            measurement of a fast machine may be of a few records.
-        done: How many records it had: the last of a lane has fewer.
-        took_s: How long it took.
-        slice_s: How long the next one may take.
+        per_s: How many events a second it has done; None if it is not known.
+        most: The size that no slice exceeds.
+        beside: How many slices share the cores.
+    """
+    if per_s is None:
+        return NOTHING_KNOWN
+    share = per_s / max(2, beside)
+    return Last(min(most, round(share / 4)), round(share), 1.0)
+
+
+def next_size(last: Last, slice_s: float, most: int) -> int:
+    """Return how many records the next slice has: as many as take as long as it may.
+
+    At most four times as many as the last one: a first measurement of a fast machine may be of a
+    few records.
+
+    Args:
+        last: The slice before it.
+        slice_s: How long it may take.
         most: The size that none exceeds.
     """
-    wanted = round(done / max(took_s, 0.001) * slice_s)
-    return max(LEAST_RECORDS, min(most, 2 * before, wanted))
+    wanted = round(last.done / max(last.took_s, 0.001) * slice_s)
+    return max(LEAST_RECORDS, min(most, 4 * last.size, wanted))
+
+
+def _tell(done: Slice, took_s: float) -> None:
+    LOG.info(
+        "slice",
+        lane=done.lane.offset,
+        kind=done.lane.kind,
+        records=done.records,
+        ms=round(took_s * 1000),
+    )
 
 
 def _copies_of(lane: Lane) -> Literal["all", "values", "none"]:

@@ -1,4 +1,4 @@
-"""Which ranges of the log lanes are opened for: its start, and its hours."""
+"""Which ranges of the log lanes are opened for: its start, its hours, its partitions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from weir.commit_found import Level, LogBounds
 from weir.definitions.records import OpenLane
 
 from weir_analytics.panes.log_offsets import LogOffsets
+from weir_analytics.panes.shares import shares
 
 CHUNK_MS: Final = 6 * 3_600_000
 """How much of the log one rebuild lane counts: the newest is shown first."""
@@ -17,8 +18,15 @@ ABOVE_START_MS: Final = 10 * 60_000
 """How far above the log's start a backfill begins, or retention overtakes its first slice."""
 NEAR_MS: Final = 10 * 60_000
 """How much of the log a shard that is behind counts before live counting goes on."""
+MOST_BESIDE: Final = 8
+"""How many lanes are counted at a time: all commit to the same shards, one after the other."""
 CLOCK_MS: Final = 5_000
 """How far a broker's clock may be ahead of ours."""
+
+
+def lanes_beside(cores: int) -> int:
+    """Return how many rebuild lanes are opened for the same hours, and counted at a time."""
+    return min(cores, MOST_BESIDE)
 
 
 def near(log: LogOffsets, bounds: LogBounds, ends: Sequence[Offsets]) -> dict[int, int] | None:
@@ -101,9 +109,19 @@ def backfill(
 
 
 def rebuilds(
-    log: LogOffsets, bounds: LogBounds, target: Offsets, shards: Sequence[int], now_ms: int
+    log: LogOffsets,
+    bounds: LogBounds,
+    target: Offsets,
+    shards: Sequence[int],
+    now_ms: int,
+    *,
+    beside: int,
 ) -> list[OpenLane]:
     """Return the lanes that count for lost shards what lies before `target`, newest first.
+
+    Some hours of the log are several lanes, of some partitions each: they are counted at the same
+    time, a task for each. What is a duplicate is told by earlier records of a partition, so that
+    no lane reads what another one counts.
 
     Args:
         log: Answers for the log.
@@ -111,6 +129,7 @@ def rebuilds(
         target: Where live counting goes on.
         shards: The shards that were lost.
         now_ms: The present.
+        beside: How many tasks run at a time.
     """
     found: list[OpenLane] = []
     end, until_ms = {p: target.get(p, 0) for p in bounds.start}, now_ms + CLOCK_MS
@@ -118,15 +137,16 @@ def rebuilds(
         begin_ms = until_ms - CHUNK_MS
         at = log.at(begin_ms, bounds.end)
         start = {p: min(end[p], max(n, bounds.start[p])) for p, n in at.items()}
-        if not same_offsets(start, end):
-            lane = OpenLane(
-                kind="rebuild",
-                topic_id=bounds.topic_id,
-                start=start,
-                end=end,
-                shards=tuple(shards),
-                until_ms=until_ms,
-            )
-            found.append(lane)
+        for own in shares({p: n - start[p] for p, n in end.items() if n > start[p]}, beside):
+            if own:
+                lane = OpenLane(
+                    kind="rebuild",
+                    topic_id=bounds.topic_id,
+                    start={p: start[p] for p in own},
+                    end={p: end[p] for p in own},
+                    shards=tuple(shards),
+                    until_ms=until_ms,
+                )
+                found.append(lane)
         end, until_ms = start, begin_ms
     return found

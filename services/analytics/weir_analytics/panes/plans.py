@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from weir.horizons import horizons_of, horizons_within
 
 from weir_analytics.panes.activation import awaited, counted, filling, rebuilt
 from weir_analytics.panes.arrow_plan import AnyPlan, ArrowPlan, make_plan
-from weir_analytics.panes.batch import PROPERTY, Batch, Offsets
+from weir_analytics.panes.batch import PROPERTY, Batch, Offsets, to_property
 from weir_analytics.panes.dataflow import dataflow, read_dataflow, small_rows
 from weir_analytics.panes.erased import Erased
 from weir_analytics.panes.plan import KEPT, Counted, beyond_from
@@ -224,11 +224,9 @@ def run(spark: SparkSession, log: DataFrame | None, plan: AnyPlan, batch: Batch)
     Raises:
         ValueError: If a large batch comes without its frame.
     """
-    context = spark.sparkContext
-    context.setLocalProperty(PROPERTY, batch.to_json())
-    context.setLocalProperty(VERSIONS_PROPERTY, versions_to_json(plan.versions))
     if batch.single:
-        return [row.report for row in _collected(small_rows(spark, plan))]
+        return run_beside(spark, plan, [batch])
+    _tell(spark, plan, [batch])
     if log is not None:
         frame = dataflow(log, plan, batch)
     elif isinstance(plan, ArrowPlan):
@@ -239,14 +237,36 @@ def run(spark: SparkSession, log: DataFrame | None, plan: AnyPlan, batch: Batch)
     return [row.report for row in frame.collect()]
 
 
-def _collected(rows: RDD[Row]) -> list[Row]:
-    """Collect the one partition of an RDD, as `SparkContext.runJob` does behind its function.
+def run_beside(spark: SparkSession, plan: AnyPlan, batches: Sequence[Batch]) -> list[str]:
+    """Run one small batch, or one of each of several lanes at a time; return each one's report.
+
+    A task counts all of its range and commits it, so that nobody waits for another one: only at
+    the end, until the last is done. Two that commit to one shard see each other by its token.
+
+    Args:
+        spark: The session.
+        plan: What is counted; of more than one batch a plan in Arrow.
+        batches: Their ranges, each with a lane of its own.
+    """
+    _tell(spark, plan, batches)
+    rows = small_rows(spark, plan, len(batches))
+    return [row.report for row in _collected(rows, len(batches))]
+
+
+def _tell(spark: SparkSession, plan: AnyPlan, batches: Sequence[Batch]) -> None:
+    context = spark.sparkContext
+    context.setLocalProperty(PROPERTY, to_property(batches))
+    context.setLocalProperty(VERSIONS_PROPERTY, versions_to_json(plan.versions))
+
+
+def _collected(rows: RDD[Row], partitions: int) -> list[Row]:
+    """Collect an RDD, in the order of its partitions, as `SparkContext.runJob` does by itself.
 
     What `RDD.collect` runs holds the RDD itself, and Spark writes all of the plan twice, 20 ms,
     to see whether that can be sent; what this runs holds nothing.
     """
     context = rows.context
-    told = context._jvm.PythonRDD.runJob(context._jsc.sc(), rows._jrdd, [0])  # type: ignore[union-attr]
+    told = context._jvm.PythonRDD.runJob(context._jsc.sc(), rows._jrdd, list(range(partitions)))  # type: ignore[union-attr]
     with _load_from_socket(told, rows._jrdd_deserializer) as found:
         return list(found)
 

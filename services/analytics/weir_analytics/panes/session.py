@@ -14,6 +14,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
 from weir_analytics.panes.compile import SETTINGS as EXPRESSION_SETTINGS
@@ -108,8 +109,10 @@ def session_config(settings: Settings) -> Mapping[str, str]:
         # TCP on loopback stalls a Python worker 40 ms a batch (delayed acknowledgements).
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.python.daemon.module": "weir_analytics.panes.daemon",
-        # Off by default: a worker that hangs would hold its batch for ever.
-        "spark.python.worker.idleTimeoutSeconds": "60",
+        # A task is silent while it counts, and judges by itself whether it hangs (`task_watch.py`).
+        # Off by default, this is for a worker whose threads cannot run any more: it would hold its
+        # batch for ever.
+        "spark.python.worker.idleTimeoutSeconds": "1800",
         "spark.python.worker.killOnIdleTimeout": "true",
         # On, each function of a column asks the JVM five times who called it.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
@@ -194,6 +197,26 @@ def _let_compilers_wait(session: SparkSession) -> None:
         with suppress(OSError):  # a thread that has ended meanwhile
             if "CompilerThre" in (task / "comm").read_text():
                 os.setpriority(os.PRIO_PROCESS, int(task.name), COMPILERS_NICE)
+
+
+def drop_callbacks(session: SparkSession) -> None:
+    """Close the connections by which threads of the JVM have called Python.
+
+    Py4J keeps one for each thread that ever did, also when the thread has ended, and closes
+    none: each stream has a thread of its own. One by which Python is called just now is not among
+    them, and who calls next opens another. Nor is one by which Python calls the JVM, as long as
+    no thread that serves such a call calls back: here only streams do.
+
+    Raises:
+        Py4JError: If the JVM does not answer; the same for an OSError.
+    """
+    gateway: Any = session.sparkContext._gateway
+    if gateway.get_callback_server() is None:
+        return  # no stream has begun yet
+    server = JavaObject("GATEWAY_SERVER", gateway._gateway_client)
+    former = server.getCallbackClient()
+    server.resetCallbackClient(former.getAddress(), gateway._python_proxy_port)
+    server.removeListener(former)  # it would be told of every connection for ever
 
 
 def source_options(settings: Settings, starting: str) -> dict[str, str]:

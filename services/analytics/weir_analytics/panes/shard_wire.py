@@ -19,6 +19,7 @@ from redis.exceptions import ReadOnlyError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
+from weir_analytics.panes.task_watch import note_step
 from weir_analytics.settings import Settings
 
 TIMEOUT_S: Final = 10.0
@@ -141,6 +142,7 @@ class ShardWire:
         for _ in range(count):
             try:
                 replies.append(self._connection.read_response())
+                note_step()
             except ReadOnlyError:
                 raise
             except ResponseError as error:

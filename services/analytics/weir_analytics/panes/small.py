@@ -31,6 +31,7 @@ from weir_analytics.panes.history import QUEUE_BYTES, Headers, all_headers, read
 from weir_analytics.panes.kinds import Fate, Kind
 from weir_analytics.panes.places import places_of
 from weir_analytics.panes.states import EVENT_HEADERS, kinds_of
+from weir_analytics.panes.task_watch import awaited, watched
 
 _EVENTS: Final = frozenset(EVENT_HEADERS)
 # So many records get their fates at once.
@@ -47,9 +48,10 @@ def disposed_range(spark: SparkSession) -> DataFrame:
     return spark.range(0, 1, 1, 1).mapInArrow(read_and_dispose, DISPOSED)
 
 
+@watched
 def read_and_dispose(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Read the running batch's range and give each record its fate; one call a batch."""
-    for _row in rows:
+    for _row in awaited(rows):
         pass  # Spark ends a worker that leaves some of its input: a second a batch
     for disposed in disposed_slices(current_batch()):
         yield _with_meant(disposed)

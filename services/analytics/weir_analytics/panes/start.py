@@ -32,7 +32,7 @@ from weir_analytics.panes.batch import Offsets
 from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_analytics.panes.holes import Hole
 from weir_analytics.panes.log_offsets import LogOffsets
-from weir_analytics.panes.open_lanes import bridge, near, rebuilds
+from weir_analytics.panes.open_lanes import bridge, lanes_beside, near, rebuilds
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.same_log import topic_id
 from weir_analytics.panes.shard_wire import open_client
@@ -251,7 +251,9 @@ class _Start:
         )
         offset = definitions.append(start_record(start, at_ms=self.clock.now_ms()))
         fence = Fence(offset, self.definitions_id)
-        self.stores.shards.raise_fence(fence, definitions.end(), also)
+        # On a connection of its own: the reader's answers once its wait for more is over.
+        _start, end = LogOffsets(settings.kafka, names.DEFINITIONS).ends()
+        self.stores.shards.raise_fence(fence, end[0], also)
         return fence
 
     def say_horizons(self, before: Start | None, fence: Fence, events_id: str) -> None:
@@ -322,11 +324,13 @@ class _Start:
         if not recovery.rebuild:
             return []
         target, now_ms = dict(recovery.target or {}), self.clock.now_ms()
-        lanes = rebuilds(self.log, bounds, target, recovery.rebuild, now_ms)
-        if recovery.keep_checkpoint:
+        beside = lanes_beside(self.settings.cores)
+        lanes = rebuilds(self.log, bounds, target, recovery.rebuild, now_ms, beside=beside)
+        if recovery.keep_checkpoint or not lanes:
             return lanes
         is_known = len(recovery.rebuild) < self.settings.shards
-        return [replace(lane, copies=not (is_known and n)) for n, lane in enumerate(lanes)]
+        newest_ms = lanes[0].until_ms
+        return [replace(lane, copies=not is_known or lane.until_ms == newest_ms) for lane in lanes]
 
     def _open_lanes(self, wanted: Sequence[OpenLane], fence: Fence) -> list[Lane]:
         """Append the records of lanes, and read them back.

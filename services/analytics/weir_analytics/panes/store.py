@@ -58,6 +58,7 @@ from weir_analytics.panes.shard_wire import (
     ShardWire,
     StoreError,
 )
+from weir_analytics.panes.task_watch import note_step
 
 __all__ = ["CommitJob", "Committed", "Limits", "Pane", "Part", "ShardStore", "StoreError"]
 
@@ -137,6 +138,7 @@ class ShardStore:
     def _try(self, job: CommitJob, grouped: Grouped, tally: _Tally) -> Committed:
         """Read, decide, merge and write once; RETRY also where nobody answered."""
         tally.tries += 1
+        note_step()
         try:
             done = self._commit_once(job, grouped, tally)
         except NoAnswerError:
@@ -159,11 +161,13 @@ class ShardStore:
     def _commit_once(self, job: CommitJob, grouped: Grouped, tally: _Tally) -> Committed:
         began = self._clock.monotonic_s()
         head = self._reader.begin(job, grouped)
+        note_step()
         verdict = decide(head.state, _attempt(job, head.state.token))
         if verdict is not Verdict.OK:
             self._wire.ask([("UNWATCH",)])
             return Committed(verdict)
         reads = self._reader.finish(job, grouped, head)
+        note_step()
         read_at = self._clock.monotonic_s()
         changes: dict[Pane, PaneChange] = {}
         for pane, arriving in grouped.items():
@@ -173,6 +177,7 @@ class ShardStore:
                 change.corrections = corrections_of(
                     pane, reads[pane], change, job.limits[pane.vid].sketched
                 )
+            note_step()
         merged_at = self._clock.monotonic_s()
         done = self._write(job, changes, head)
         tally.read_s += read_at - began

@@ -26,6 +26,7 @@ class Vitals:
         doing: What the driver is at, in a word or two.
         busy: Share of the time that went into batches lately, 0 to 1.
         received_per_s: Events of the last batches by the second.
+        quiet_s: For how long batches have brought no event.
         capacity_per_s: How many events a second large batches counted lately; None before one did.
         last_batch_s: When the last batch was done, by the clock that never steps back.
         held_by: The partition that held processed-through of the last batch.
@@ -46,6 +47,7 @@ class Vitals:
     rev: int = 0
     processed_through_ms: int = 0
     received_per_s: float = 0.0
+    quiet_s: float = 0.0
     capacity_per_s: float | None = None
     last_batch_s: float | None = None
     held_by: int | None = None
@@ -84,6 +86,11 @@ class Vitals:
         """Take in how far a batch has come."""
         self.counted, self.trouble = dict(counted), None
         self.received_ms = {**self.received_ms, **received_ms}
+
+    def receive(self, received: int, since_s: float) -> None:
+        """Take in how many events a batch brought, and how long after the one before it ended."""
+        self.received_per_s = 0.7 * self.received_per_s + 0.3 * received / since_s
+        self.quiet_s = 0.0 if received else self.quiet_s + since_s
 
     def measure(self, received: int, took_s: float) -> None:
         """Take in how fast a batch was; of a small one most is what any batch costs.

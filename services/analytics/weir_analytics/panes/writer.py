@@ -35,6 +35,7 @@ from weir_analytics.panes.history import read_records
 from weir_analytics.panes.inbox import Inbox, Unusable
 from weir_analytics.panes.quarantine import Copy, Origin, event_owner, quarantine_writer
 from weir_analytics.panes.store import ShardStore
+from weir_analytics.panes.task_watch import awaited, note_step, watched
 from weir_analytics.panes.versions import Version, current_versions
 
 REPORT = "report string"
@@ -97,14 +98,16 @@ class Report:
             self.work[name] = self.work.get(name, 0) + amount
 
 
+@watched
 def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Commit the shards of this task; runs in a Python worker, one call a task."""
     batch, versions = current_batch(), current_versions()
     inbox = Inbox(versions)
-    for rows in batches:
+    for rows in awaited(batches):
         inbox.take(rows)
     quarantine(inbox.copies.chosen(), batch, versions)
     parts = inbox.parts()
+    note_step()
     report = Report(
         ledger=[(p.series, p.start_s, p.row.n) for p in parts if p.vid == LEDGER],
         progress=[(p, at, seen) for p, (at, seen) in inbox.progress.items()],
@@ -193,7 +196,9 @@ def quarantine(unusable: Sequence[Unusable], batch: Batch, versions: Mapping[int
         origin = Origin(batch.topic, batch.topic_id, *place, message.timestamp()[1])
         for one in wanted[place]:
             writer.send(_copy(one, origin, message.value(), versions))
+        note_step()
     writer.flush()
+    note_step()
     failpoint("C5")
 
 

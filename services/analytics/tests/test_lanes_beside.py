@@ -1,0 +1,200 @@
+"""Rebuilds that are counted side by side: which slices, by what, and what a refusal does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from weir.clock import ManualClock
+from weir.commit import Verdict
+from weir.definitions.fold import Definitions
+from weir.definitions.records import (
+    DriverStart,
+    NewRecord,
+    OpenLane,
+    lane_record,
+    start_record,
+)
+from weir_analytics.panes import lanes
+from weir_analytics.panes.arrow_plan import ArrowPlan
+from weir_analytics.panes.batch import Batch, Offsets
+from weir_analytics.panes.between import Pace
+from weir_analytics.panes.lane_book import LaneBook
+from weir_analytics.panes.lanes import LEAST_RECORDS, Filler
+from weir_analytics.panes.recovery import Shards, VerdictError
+
+from .test_lanes_overtaken import _batch
+
+LOG = "events"
+SIZE = 40_000
+
+
+class Shard:
+    """One shard that has a part in each rebuild, at its start."""
+
+    def read_lane_marks(self, opened: Sequence[Any]) -> list[list[Any]]:
+        """Return the marks as they were set when the shard was emptied."""
+        return [[SimpleNamespace(end=lane.start)] for lane in opened]
+
+
+class World:
+    """Two partitions, each with a rebuild of its own, and a driver that counts them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, start: Offsets | None = None) -> None:
+        self.fold = Definitions()
+        self.fence = self._add(start_record(DriverStart("a", 1, "start"), at_ms=0))
+        self.book = LaneBook(cast(Shards, Shard()), LOG)
+        self.lanes = [self.lane({p: 0}, {p: SIZE}) for p in (0, 1)]
+        self.evaluated: list[list[Batch]] = []
+        self.refusals: list[Verdict | None] = []
+        self.plan: Any = ArrowPlan.__new__(ArrowPlan)
+        log = SimpleNamespace(start=lambda: dict(start or {}))
+        monkeypatch.setattr(lanes, "LogOffsets", lambda *_: log)
+        monkeypatch.setattr(lanes, "forget_lanes", lambda *_: None)
+        plans: Any = SimpleNamespace(
+            plan_of=lambda _: self.plan,
+            filling=lambda *_: "of a backfill",
+            rebuilding=lambda there, *_: self.counting(there),
+        )
+        clock, told = ManualClock(0), lambda: Pace.QUIET
+        self.filler = Filler(plans, lambda *_: None, clock, SIZE, told, beside=2)  # type: ignore[arg-type]
+        self.filler._open = {lane.name for lane in self.lanes}
+
+    def counting(self, there: Offsets) -> Any:
+        """Return what a range is counted for: everywhere the same."""
+        del there
+        return "everything"
+
+    def lane(self, start: Offsets, end: Offsets) -> Any:
+        """Open a rebuild."""
+        wanted = OpenLane("rebuild", LOG, start, end, (), (0,), until_ms=50_000)
+        return self.fold.lanes[self._add(lane_record(wanted, fence=self.fence, at_ms=0))]
+
+    def _add(self, record: NewRecord) -> int:
+        change = self.fold.apply(self.fold.next_offset, record.key, record.value)
+        assert change is not None
+        assert change.applied, change.note
+        return change.offset
+
+    def step(self) -> None:
+        """Count what is next; its plan is there."""
+        self.filler._wanted = cast(Any, "everything")
+        assert self.filler.step(self._cycle())
+
+    def at(self) -> list[Offsets]:
+        """Return where the shard stands in each lane, as the book has it."""
+        self.book.open(self.fold)
+        return [self.book._at[lane.offset][0] for lane in self.lanes]
+
+    def _cycle(self) -> Any:
+        return SimpleNamespace(
+            stores=SimpleNamespace(definitions=SimpleNamespace(fold=self.fold)),
+            footing=SimpleNamespace(events_id=LOG),
+            settings=SimpleNamespace(kafka=None, dedup_dir=None),
+            book=self.book,
+            end={0: SIZE, 1: SIZE},
+            through_ms=0,
+            range_of=lambda start, end, _n: _ranged(start, end),
+            evaluate=self._alone,
+            evaluate_beside=self._beside,
+        )
+
+    def _alone(self, _log: object, batch: Batch, _plan: object) -> None:
+        (refusal,) = self._beside([batch], self.plan)
+        if refusal is not None:
+            raise refusal
+
+    def _beside(self, batches: Sequence[Batch], plan: object) -> list[VerdictError | None]:
+        assert plan is self.plan
+        self.evaluated.append(list(batches))
+        said = self.refusals or [None] * len(batches)
+        return [None if one is None else VerdictError(one, "refused") for one in said]
+
+
+def _ranged(start: Offsets, end: Offsets) -> Batch:
+    batch: Batch = _batch()
+    return replace(batch, start=dict(start), end=dict(end), single=False)
+
+
+def test_two_lanes_have_a_task_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slice of each at a time, of as many records; a task counts and commits all of its own."""
+    world = World(monkeypatch)
+    world.step()
+    (batches,) = world.evaluated
+    assert [(one.start, one.end) for one in batches] == [
+        ({1: 0}, {1: LEAST_RECORDS}),
+        ({0: 0}, {0: LEAST_RECORDS}),
+    ]
+    assert {one.lane for one in batches} == {lane.name for lane in world.lanes}
+    assert all(one.single and one.accounts for one in batches)
+    assert world.at() == [{0: LEAST_RECORDS}, {1: LEAST_RECORDS}]
+
+
+def test_no_more_at_a_time_than_there_are_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third lane waits; with one core each is counted alone, as a batch is."""
+    world = World(monkeypatch)
+    world.lanes.append(world.lane({2: 0}, {2: SIZE}))
+    world.step()
+    assert len(world.evaluated[-1]) == 2
+    world.filler.beside = 1
+    world.step()
+    assert [one.single for one in world.evaluated[-1]] == [False]
+
+
+def test_what_is_left_is_counted_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a batch is."""
+    world = World(monkeypatch)
+    world.book.open(world.fold)
+    world.book._at[world.lanes[0].offset] = {0: {0: SIZE}}
+    world.step()
+    assert [one.end for one in world.evaluated[-1]] == [{1: LEAST_RECORDS}]
+
+
+@pytest.mark.parametrize("refusal", [Verdict.BEHIND, Verdict.REWIND])
+def test_where_a_shard_moved_one_lane_is_read_again(
+    monkeypatch: pytest.MonkeyPatch, refusal: Verdict
+) -> None:
+    """The other one is committed and goes on."""
+    world = World(monkeypatch)
+    world.refusals = [refusal, None]
+    world.step()
+    assert world.lanes[1].offset not in world.book._at
+    assert world.at() == [{0: LEAST_RECORDS}, {1: 0}]
+
+
+@pytest.mark.parametrize("first", [None, Verdict.LOST, Verdict.BEHIND])
+def test_what_else_refuses_one_ends_the_life(
+    monkeypatch: pytest.MonkeyPatch, first: Verdict | None
+) -> None:
+    """Whichever of them it was, and the gravest: after LOST a driver would begin again."""
+    world = World(monkeypatch)
+    world.refusals = [first, Verdict.FENCED]
+    with pytest.raises(VerdictError, match="refused") as raised:
+        world.step()
+    assert raised.value.verdict is Verdict.FENCED
+
+
+def test_a_lane_that_counts_something_else_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as behind an erasure: one plan is of one job."""
+    world = World(monkeypatch)
+    monkeypatch.setattr(world, "counting", lambda there: "everything" if 1 in there else "less")
+    world.step()
+    assert [one.end for one in world.evaluated[-1]] == [{1: LEAST_RECORDS}]
+
+
+def test_a_plan_of_columns_counts_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its tasks do not read the log themselves."""
+    world = World(monkeypatch)
+    world.plan = None
+    world.step()
+    assert len(world.evaluated[-1]) == 1
+
+
+def test_what_the_log_has_lost_is_counted_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of another lane too, when its turn comes: it is read in another way."""
+    world = World(monkeypatch, start={0: 10})
+    world.step()
+    assert [one.end for one in world.evaluated[-1]] == [{1: LEAST_RECORDS}]

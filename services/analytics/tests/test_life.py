@@ -1,0 +1,88 @@
+"""A life of the stream: what ends it, what is told of that, and what stays behind."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+from weir.commit import Verdict
+from weir.formats import NewerFormatError
+from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.life import Life
+from weir_analytics.panes.passing import StreamEndedError
+from weir_analytics.panes.recovery import VerdictError
+
+
+class Counting:
+    """What counts the batches of a life, and fails."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error: Exception | None = error
+
+    def on_batch(self) -> None:
+        """Raise the error, with all that there is in a frame."""
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+
+
+def fail(cycle: Any) -> None:
+    """Count a batch that fails."""
+    cycle.on_batch()
+
+
+def test_what_was_raised_holds_nothing_once_the_failure_is_taken() -> None:
+    """The JVM keeps the error for minutes; the life has clients of Kafka."""
+    cycle: Any = Counting(TimeoutError("the log did not answer"))
+    of: weakref.ref[Cycle] = weakref.ref(cycle)
+    life = Life(of)
+    with pytest.raises(StreamEndedError, match="the log did not answer") as kept:
+        life.count(fail, 7)
+    assert isinstance(life.take_failure(), TimeoutError)  # says more, where it is dealt with
+    del cycle
+    gc.collect()
+
+    assert of() is None
+    assert kept.tb is not None
+
+
+def test_the_first_failure_is_what_ended_it() -> None:
+    """Others follow from it: a driver that is fenced off ends by that."""
+    fenced = VerdictError(Verdict.FENCED, "a newer driver runs")
+    cycle: Any = Counting(fenced)
+    life = Life(lambda: cycle)
+    with pytest.raises(StreamEndedError):
+        life.count(fail, 7)
+    life.fail(TimeoutError("the stream did not end"))
+
+    assert life.take_failure() is fenced
+    assert life.take_failure() is None
+
+
+def test_that_a_driver_must_end_comes_before_all_else() -> None:
+    """The batch that was at hand may be the first to learn of it, when the life ends already."""
+    life = Life(lambda: None)
+    life.fail(StreamEndedError("the clock was set back"))
+    life.fail(VerdictError(Verdict.FENCED, "a newer driver runs"))
+    life.fail(NewerFormatError("mark must be older"))
+
+    assert isinstance(life.failure, VerdictError)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_told"), [(KeyError("shard"), True), (TimeoutError("redis is away"), False)]
+)
+def test_where_an_error_came_from_that_nobody_expects_is_logged(
+    error: Exception, is_told: bool
+) -> None:
+    """Of what may pass, its first line is enough."""
+    cycle: Any = Counting(error)
+    life = Life(lambda: cycle)
+    with capture_logs() as logs, pytest.raises(StreamEndedError):
+        life.count(fail, 7)
+
+    assert [line["exc_info"] for line in logs] == [error] * is_told
+    assert isinstance(life.failure, StreamEndedError if is_told else TimeoutError)
