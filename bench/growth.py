@@ -79,7 +79,10 @@ def sizes(options: argparse.Namespace) -> dict[str, dict[int, Size]]:
         "series": {
             n: Size(few, combinations=max(1, n // TYPES), metrics=TYPES) for n in options.series
         },
-        "definitions": {n: Size(few, metrics=n, types=n, alike=True) for n in options.definitions},
+        "definitions": {
+            n: Size(few, max(1, COMBINATIONS // n), metrics=n, types=n, alike=True)
+            for n in options.definitions
+        },
         "matches": {n: Size(few // 4, metrics=n, types=1, alike=True) for n in options.matches},
     }
     return {axis: all_of_them[axis] for axis in options.only}

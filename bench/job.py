@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import marks
+import psutil
 import redis
 from confluent_kafka import Producer
 from weir import names, rows
@@ -30,6 +31,8 @@ from workload import PARTITIONS, Wanted
 HERE = Path(__file__).parent
 END_S = 60.0
 POLL_S = 0.2
+STOPPED_S = 10.0
+STOP_POLL_S = 0.01
 SHOWN_LINES = 8
 # What 20 metrics with sketches would take, had each of them its 10,000 series, is beyond the
 # usual budget, and those that exceed it would not begin.
@@ -84,6 +87,25 @@ class Job:
         log.close()
         return log.fold
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let the job stand still, with all that it started: its cores are free meanwhile."""
+        root = psutil.Process(self.pid)
+        stopped: list[psutil.Process] = []
+        try:
+            # From the root on: who stands still starts nobody.
+            waiting = [root]
+            while waiting:
+                process = waiting.pop()
+                process.suspend()
+                stopped.append(process)
+                _await_stopped(process)
+                waiting += process.children()
+            yield
+        finally:
+            for process in reversed(stopped):
+                process.resume()
+
     def accounted(self) -> int:
         """Return how many events the ledger accounts for."""
         keys = self.redis.keys(f"{names.shard_prefix(0)}p:-1:*")
@@ -103,6 +125,16 @@ class Job:
                 msg = f"the ledger must account for {sent} events, got {got}; the job said:\n{said}"
                 raise SystemExit(msg)
             time.sleep(POLL_S)
+
+
+def _await_stopped(process: psutil.Process) -> None:
+    """Return when a process stands still, or has ended: what sends a signal does not wait."""
+    deadline = time.monotonic() + STOPPED_S
+    while process.status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
+        if time.monotonic() > deadline:
+            msg = f"process {process.pid} must stand still, but it is {process.status()}"
+            raise SystemExit(msg)
+        time.sleep(STOP_POLL_S)
 
 
 def _vids(fold: Definitions, metrics: Sequence[Wanted]) -> list[int]:
