@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import time
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -189,7 +190,7 @@ def wanted(count: int, *, sketches: bool, types: int = TYPES, alike: bool = Fals
 class Truth:
     """All events of one metric."""
 
-    values: list[float] = field(default_factory=list)
+    values: array[float] = field(default_factory=lambda: array("d"))
     users: set[str] = field(default_factory=set)
 
     def wrong(self, said: Any, *, sketches: bool) -> str | None:
@@ -222,9 +223,17 @@ class Truth:
         return None
 
 
-def recount(events: Iterable[Drawn], metrics: Sequence[Wanted]) -> list[Truth]:
-    """Return what each metric must come to."""
-    found = [Truth() for _ in metrics]
+def recount(
+    events: Iterable[Drawn], metrics: Sequence[Wanted], before: list[Truth] | None = None
+) -> list[Truth]:
+    """Return what each metric must come to.
+
+    Args:
+        events: What is counted.
+        metrics: By what.
+        before: What came before those events, to which they are added; None: nothing.
+    """
+    found = [Truth() for _ in metrics] if before is None else before
     by_type: dict[str, list[Wanted]] = {}
     for one in metrics:
         by_type.setdefault(one.type, []).append(one)

@@ -1,4 +1,4 @@
-"""What a rebuild costs, by size: one that bends shows, and the worst size is the bar."""
+"""What a rebuild costs, by size: one that bends shows, and the largest log is the bar."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import pytest
 import rebuild
 from contest import Spent
 from job import Job
-from rebuild import asked, bar, costs, watched
+from rebuild import asked, bars, costs, watched
 from weir.clock import SystemClock
+from workload import draw, recount, wanted
 
 BUSY_S = 0.4
 # Says `ready` after some CPU that is not to count, and `burnt` after some that is.
@@ -64,13 +65,21 @@ class TestFigures:
         assert found["4000"]["rebuild"]["events_a_second"]["median"] == 2_000
         assert found["4000"]["rebuild"]["of_the_smallest"] == 0.25
 
-    def test_the_worst_size_is_the_bar(self) -> None:
-        """Whichever it is."""
+    def test_the_largest_log_is_the_bar(self) -> None:
+        """Beside it stands the smallest, of which the start is a larger part."""
         found = costs({1_000: runs(1_000, 0.02, 5.0), 4_000: runs(4_000, 0.12, 8.0)})
-        told = bar(found)
-        assert (told["id"], told["got"]) == ("P13", 1.25)
-        assert "rounds of 4000" in told["what"]
-        assert bar(dict(reversed(found.items())))["got"] == 1.25
+        for sizes in (found, dict(reversed(found.items()))):
+            (told,) = bars(sizes)
+            assert (told["id"], told["got"]) == ("P13", 1.25)
+            assert "rounds of 4000; of 1000" in told["what"]
+            assert told["what"].endswith(": 2.00")
+
+    def test_rounds_are_recounted_one_after_the_other(self) -> None:
+        """What is added to a recount is that of all events together."""
+        metrics = wanted(3, sketches=True)
+        events = list(draw(400, 20))
+        truths = recount(events[:150], metrics)
+        assert recount(events[150:], metrics, truths) == recount(events, metrics)
 
     def test_three_sizes_by_default(self) -> None:
         """The smallest first, however they are given."""

@@ -25,7 +25,7 @@ from weir.definitions.records import (
 from weir.erasure import erasures
 from weir_analytics.panes.activation import counting
 from weir_analytics.panes.ahead import LONGEST_S, Ahead
-from weir_analytics.panes.between import Pace
+from weir_analytics.panes.between import BUSY
 from weir_analytics.panes.changes import Changes
 from weir_analytics.panes.due import About, Due
 from weir_analytics.panes.lanes import Filler
@@ -509,7 +509,7 @@ class TestPlanThatCannotBeMade:
         world.add(activation_record(said, op="start", fence=world.fence, at_ms=0))
         opened = OpenLane("backfill", "log", {0: 0}, {0: 9}, (waiting.vid,))
         lane = world.fold.lanes[world.add(lane_record(opened, fence=world.fence, at_ms=0))]
-        filler = Filler(world.plans, lambda *_: None, world.clock, 9, lambda: Pace.BUSY)  # type: ignore[arg-type]
+        filler = Filler(world.plans, lambda *_: None, world.clock, 9, lambda: BUSY)  # type: ignore[arg-type]
         filler._lane, filler._wanted = lane, world.plans.filling({}, END, END, (waiting.vid,))
         with capture_logs() as logs:
             filler.prepare()

@@ -10,7 +10,16 @@ from unittest.mock import MagicMock
 import pytest
 from pyspark import SparkContext
 from weir.clock import ManualClock, SystemClock
-from weir_analytics.panes.between import IDLE_S, Between, Pace, pace_of, pause_s
+from weir_analytics.panes.between import (
+    BEHIND,
+    BUSY,
+    IDLE_S,
+    Between,
+    Pace,
+    pace_of,
+    pause_s,
+    quiet,
+)
 from weir_analytics.panes.lanes import Filler, Last, live_as_last, next_size
 from weir_analytics.panes.turns import GivenUpError, Turns
 from weir_analytics.panes.vitals import Vitals
@@ -48,7 +57,7 @@ class Slices:
 
 def between(turns: Turns, *works: Slices) -> Between:
     """Return a thread that does some work, not yet begun."""
-    return Between(cast("Any", None), works, turns, SystemClock(), lambda: Pace.BUSY)
+    return Between(cast("Any", None), works, turns, SystemClock(), lambda: BUSY)
 
 
 class TestTurns:
@@ -147,20 +156,44 @@ class TestPause:
     @pytest.mark.parametrize(
         ("per_s", "quiet_s", "is_behind", "pace"),
         [
-            (0.0, 0.0, False, Pace.QUIET),
-            (0.9, 0.0, False, Pace.QUIET),
-            (1.0, 0.0, False, Pace.BUSY),
-            (9_000.0, 2.9, False, Pace.BUSY),
-            (9_000.0, 3.0, False, Pace.QUIET),  # the mean of a load that is over falls slowly
-            (0.0, 9.0, True, Pace.BEHIND),
-            (9_000.0, 0.0, True, Pace.BEHIND),
+            (0.0, 0.0, False, quiet(0.0)),
+            (0.9, 0.0, False, quiet(0.0)),
+            (1.0, 0.0, False, BUSY),
+            (9_000.0, 0.9, False, BUSY),
+            (9_000.0, 1.0, False, quiet(1.0)),  # the mean of a load that is over falls slowly
+            (0.0, 9.0, True, BEHIND),
+            (9_000.0, 0.0, True, BEHIND),
         ],
     )
     def test_how_much_slices_may_take(
         self, per_s: float, quiet_s: float, is_behind: bool, pace: Pace
     ) -> None:
         """All where only ticks come, half beside events, a tenth where numbers are old."""
-        assert pace_of(per_s, quiet_s, is_behind=is_behind) is pace
+        assert pace_of(per_s, quiet_s, is_behind=is_behind) == pace
+
+    @pytest.mark.parametrize(
+        ("quiet_s", "slice_s"), [(0.0, 1.5), (2.0, 2.0), (3.5, 3.0), (1e6, 3.0)]
+    )
+    def test_a_slice_takes_no_longer_than_it_has_been_quiet(
+        self, quiet_s: float, slice_s: float
+    ) -> None:
+        """Within bounds: who sends again waits for it."""
+        assert quiet(quiet_s).slice_s == slice_s
+
+    def test_that_live_counting_waited_for_a_slice_is_not_that_it_is_behind(self) -> None:
+        """Else each slice of a quiet time would be followed by a pause of seconds."""
+        clock, turns, looks = ManualClock(), Turns(), list[int]()
+
+        def pace() -> Pace:
+            looks.append(clock.now_ms())
+            return BEHIND if clock.now_ms() else quiet(9.0)
+
+        works = [Slices(lambda: clock.advance(3_000))]
+        one = Between(cast("Any", None), works, turns, clock, pace)
+        one._stop = pauses = Pauses(1)
+        one._run()
+        assert looks == [0]
+        assert pauses.told == pytest.approx([0.03], abs=0.01)
 
     def test_it_is_quiet_from_the_last_event_on(self) -> None:
         """Whatever came in a batch before it."""
@@ -175,28 +208,28 @@ class TestPause:
         """As long as the slices of the round took, by half of the time; and where none was done."""
         clock, turns = ManualClock(), Turns()
         works = [Slices(lambda: clock.advance(200)), Slices(lambda: clock.advance(100))]
-        one = Between(cast("Any", None), works, turns, clock, lambda: Pace.BUSY)
+        one = Between(cast("Any", None), works, turns, clock, lambda: BUSY)
         one._stop = pauses = Pauses(3)
         one._run()
         assert pauses.told == pytest.approx([0.3] * 3)
         assert [work.done for work in works] == [3, 3]
-        nothing = Between(cast("Any", None), (), turns, clock, lambda: Pace.BUSY)
+        nothing = Between(cast("Any", None), (), turns, clock, lambda: BUSY)
         nothing._stop = pauses = Pauses(1)
         nothing._run()
         assert pauses.told == [IDLE_S]
 
-    @pytest.mark.parametrize(("pace", "pause"), [(Pace.BUSY, 0.4), (Pace.BEHIND, 3.6)])
+    @pytest.mark.parametrize(("pace", "pause"), [(BUSY, 0.4), (BEHIND, 3.6)])
     def test_slices_take_their_share_of_the_time(self, pace: Pace, pause: float) -> None:
         """Half of it, a tenth while counting is behind; but they always go on."""
         assert pause_s(0.4, pace) == pytest.approx(pause)
 
     def test_where_nothing_arrives_they_hardly_pause(self) -> None:
         """What was lost is back as soon as can be."""
-        assert pause_s(1.5, Pace.QUIET) < 0.1
+        assert pause_s(3.0, quiet(9.0)) < 0.1
 
     def test_a_slice_that_took_very_long_does_not_stop_the_next_one(self) -> None:
         """The first of a plan may take half a minute on a busy machine."""
-        assert pause_s(30.0, Pace.BEHIND) == pytest.approx(5.0)
+        assert pause_s(30.0, BEHIND) == pytest.approx(5.0)
 
 
 class TestSize:
@@ -229,14 +262,14 @@ class TestSize:
 
     def test_its_size_is_by_the_pace_when_it_begins(self) -> None:
         """Not when the one before it ended: by now somebody may send again."""
-        paces, cycle = [Pace.QUIET], MagicMock()
+        paces, cycle = [quiet(0.0)], MagicMock()
         cycle.book.next.return_value = None
         last = Last(100_000, 200_000, 1.0)
         filler = Filler(MagicMock(), MagicMock(), ManualClock(), 250_000, lambda: paces[-1], last)
         filler._open = set()
         cycle.book.open.return_value = []
         filler.step(cycle)
-        paces.append(Pace.BUSY)
+        paces.append(BUSY)
         filler.step(cycle)
 
         asked = [call.args[1] for call in cycle.book.next.call_args_list]

@@ -30,7 +30,7 @@ from weir.definitions.records import (
 from weir_analytics.panes import driver as panes_driver
 from weir_analytics.panes import life as life_module
 from weir_analytics.panes import plans as plans_module
-from weir_analytics.panes.between import Pace
+from weir_analytics.panes.between import BUSY, Pace, quiet
 from weir_analytics.panes.cycle import Done
 from weir_analytics.panes.driver import (
     EXIT_FENCED,
@@ -313,7 +313,7 @@ def test_slices_take_all_once_no_event_has_come_for_a_while(driver: Driver) -> N
     driver.vitals, driver.figures, driver.ticker = Vitals(), Figures(), MagicMock()
     driver.ticker.seen.clock_ahead_ms = 0
     paces = list[Pace]()
-    for events, wait_ms in [(400_000, 1_000), (0, 2_900), (0, 200), (1, 1_000)]:
+    for events, wait_ms in [(400_000, 1_000), (0, 900), (0, 200), (1, 1_000)]:
         driver.clock.advance(wait_ms)
         done = done_batch(repeated=False, retries=0)
         done = replace(done, outcome=replace(done.outcome, events={"counted": events}))
@@ -321,7 +321,7 @@ def test_slices_take_all_once_no_event_has_come_for_a_while(driver: Driver) -> N
         driver.vitals.processed_through_ms = driver.clock.now_ms()
         paces.append(driver._pace())
 
-    assert paces == [Pace.BUSY, Pace.BUSY, Pace.QUIET, Pace.BUSY]
+    assert paces == [BUSY, BUSY, quiet(1.1), BUSY]
 
 
 class Steps(threading.Event):

@@ -30,7 +30,7 @@ from weir_analytics.panes.activation import (
     takeover,
     to_stop,
 )
-from weir_analytics.panes.between import Pace
+from weir_analytics.panes.between import BUSY
 from weir_analytics.panes.changes import Changes
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.due import Open
@@ -152,7 +152,7 @@ def test_a_rebuild_goes_on_without_it(world: Counted) -> None:
     world.spark.names = {"m5"}
     opened = OpenLane("rebuild", "log", {0: 0}, {0: 9}, (), (0,), until_ms=1)
     lane = world.fold.lanes[world.add(lane_record(opened, fence=world.fence, at_ms=0))]
-    filler = Filler(world.plans, lambda *_: None, world.clock, 9, lambda: Pace.BUSY)  # type: ignore[arg-type]
+    filler = Filler(world.plans, lambda *_: None, world.clock, 9, lambda: BUSY)  # type: ignore[arg-type]
     filler._lane = lane
     filler._wanted = world.plans.rebuilding({0: 0}, {0: 9}, END, THROUGH_S)
     filler.prepare()
@@ -178,7 +178,7 @@ def test_a_backfill_goes_on_with_those_that_are_not_to_blame(world: Counted) -> 
     vids = (world.vids["m0"], world.vids["m1"])
     opened = OpenLane("backfill", "log", {0: 0}, {0: 9}, vids)
     lane = world.fold.lanes[world.add(lane_record(opened, fence=world.fence, at_ms=0))]
-    filler = Filler(world.plans, lambda *_: None, world.clock, 9, lambda: Pace.BUSY)  # type: ignore[arg-type]
+    filler = Filler(world.plans, lambda *_: None, world.clock, 9, lambda: BUSY)  # type: ignore[arg-type]
     filler._lane = lane
     for bad, faults, refused in (
         ({"m1"}, {vids[1]}, set[int]()),

@@ -21,7 +21,7 @@ from weir.definitions.records import (
 from weir_analytics.panes import lanes
 from weir_analytics.panes.arrow_plan import ArrowPlan
 from weir_analytics.panes.batch import Batch, Offsets
-from weir_analytics.panes.between import Pace
+from weir_analytics.panes.between import quiet
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.lanes import LEAST_RECORDS, Filler
 from weir_analytics.panes.recovery import Shards, VerdictError
@@ -59,7 +59,7 @@ class World:
             filling=lambda *_: "of a backfill",
             rebuilding=lambda there, *_: self.counting(there),
         )
-        clock, told = ManualClock(0), lambda: Pace.QUIET
+        clock, told = ManualClock(0), lambda: quiet(0.0)
         self.filler = Filler(plans, lambda *_: None, clock, SIZE, told, beside=2)  # type: ignore[arg-type]
         self.filler._open = {lane.name for lane in self.lanes}
 

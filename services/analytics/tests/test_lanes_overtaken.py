@@ -29,7 +29,7 @@ from weir.definitions.records import (
 from weir.lanes import next_slice
 from weir_analytics.panes import changes, lanes
 from weir_analytics.panes.batch import Batch
-from weir_analytics.panes.between import Pace
+from weir_analytics.panes.between import BUSY
 from weir_analytics.panes.due import Open
 from weir_analytics.panes.holes import Met, OvertakenError
 from weir_analytics.panes.lanes import Filler
@@ -102,7 +102,7 @@ class Driver:
             plan_of=lambda _: None, filling=lambda *_: "plan", rebuilding=lambda *_: "plan"
         )
         clock = ManualClock(NOW_MS + 1_000_000)
-        filler = Filler(plans, lambda *_: None, clock, 1_000, lambda: Pace.BUSY)  # type: ignore[arg-type]
+        filler = Filler(plans, lambda *_: None, clock, 1_000, lambda: BUSY)  # type: ignore[arg-type]
         filler._open, filler._wanted = {self.lane.name}, "plan"  # type: ignore[assignment]
         filler.step(self._cycle())
 

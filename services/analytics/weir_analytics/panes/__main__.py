@@ -85,9 +85,9 @@ def _thread(name: str, work: Callable[[], None], vitals: Vitals) -> threading.Th
     def guarded() -> None:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 - the outermost loop of a thread
+        except BaseException as error:
             vitals.failed = name
-            LOG.critical("thread_died", thread=name, error=repr(error)[:300])
+            LOG.critical("thread_died", thread=name, error=repr(error)[:300], exc_info=error)
             os._exit(EXIT_BROKEN)
 
     thread = threading.Thread(target=guarded, name=name, daemon=True)

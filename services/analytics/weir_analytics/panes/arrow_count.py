@@ -50,7 +50,7 @@ from weir_analytics.panes.writer import write
 _ZEROS: Final = b"0" * TIME_END
 # So many records are counted at once: rows of a group, with its sketches, are made once for all
 # of them, and what is held of each is some hundred bytes.
-AT_ONCE: Final = 200_000
+AT_ONCE: Final = 400_000
 # Or as many as take so many bytes once they are decoded: a metric may read long texts and lists.
 BYTES_AT_ONCE: Final = 128 * 1024 * 1024
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from pyspark import InheritableThread
 from weir.clock import Clock
@@ -24,12 +23,16 @@ IDLE_S: Final = 0.25
 QUIET_PER_S: Final = 1.0
 # Nor once none has come for so long: after a load the mean of its last batches falls slowly, and
 # what was lost with it would be counted again at half the pace for half a minute.
-QUIET_S: Final = 3.0
+QUIET_S: Final = 1.0
+# A slice of a quiet time takes so long at least and at most. A longer one merges its rows once in
+# place of twice; but who sends again waits for it, and numbers must not be told to be behind.
+SHORT_QUIET_SLICE_S: Final = 1.5
+LONG_QUIET_SLICE_S: Final = 3.0
 # After a slice that took very long, such as the first of a plan on a busy machine.
 LONGEST_PAUSE_S: Final = 5.0
 
 
-class Pace(Enum):
+class Pace(NamedTuple):
     """How much slices may take from live counting.
 
     Attributes:
@@ -37,15 +40,22 @@ class Pace(Enum):
         slice_s: How long one may take, about: a live batch waits for it.
     """
 
-    QUIET = (0.99, 1.5)
-    """Live batches bring ticks only."""
-    BUSY = (0.5, 0.4)
-    BEHIND = (0.1, 0.4)
-    """Live counting is behind."""
+    share: float
+    slice_s: float
 
-    def __init__(self, share: float, slice_s: float) -> None:
-        self.share = share
-        self.slice_s = slice_s
+
+BUSY: Final = Pace(0.5, 0.4)
+BEHIND: Final = Pace(0.1, 0.4)
+"""Live counting is behind."""
+
+
+def quiet(quiet_s: float) -> Pace:
+    """Return how much slices may take while live batches bring ticks only.
+
+    A slice takes no longer than it has been quiet: the next event is then as far off, for all that
+    anybody knows.
+    """
+    return Pace(0.99, min(LONG_QUIET_SLICE_S, max(SHORT_QUIET_SLICE_S, quiet_s)))
 
 
 class Work(Protocol):
@@ -100,24 +110,23 @@ class Between:
     def _run(self) -> None:
         try:
             while not self._stop.is_set():
-                self._stop.wait(pause_s(self._round(), self.pace()))
+                self._stop.wait(self._round())
         except GivenUpError:
             return
         except BaseException as error:  # noqa: BLE001  the driver looks, and raises it itself
             self.failure = error
 
-    def _round(self) -> float | None:
-        """Give each work one slice; return how long they took, None if there was nothing."""
-        took_s = 0.0
-        done = False
+    def _round(self) -> float:
+        """Give each work one slice; return how long to leave everything to live counting."""
+        pauses: list[float] = []
         for work in self.works:
             work.prepare()
             with self.turns.between(self._stop.is_set):
-                began_s = self.clock.monotonic_s()
+                # Not after the slice, when live counting has waited for it: it is not behind.
+                pace, began_s = self.pace(), self.clock.monotonic_s()
                 if work.step(self.cycle):
-                    done = True
-                    took_s += self.clock.monotonic_s() - began_s
-        return took_s if done else None
+                    pauses.append(pause_s(self.clock.monotonic_s() - began_s, pace))
+        return min(LONGEST_PAUSE_S, sum(pauses)) if pauses else IDLE_S
 
 
 def pace_of(received_per_s: float, quiet_s: float, *, is_behind: bool) -> Pace:
@@ -129,18 +138,16 @@ def pace_of(received_per_s: float, quiet_s: float, *, is_behind: bool) -> Pace:
         is_behind: Whether live numbers are older than they are when all is well.
     """
     if is_behind:
-        return Pace.BEHIND
+        return BEHIND
     is_quiet = received_per_s < QUIET_PER_S or quiet_s >= QUIET_S
-    return Pace.QUIET if is_quiet else Pace.BUSY
+    return quiet(quiet_s) if is_quiet else BUSY
 
 
-def pause_s(took_s: float | None, pace: Pace) -> float:
-    """Return how long to leave everything to live counting after slices.
+def pause_s(took_s: float, pace: Pace) -> float:
+    """Return how long to leave everything to live counting after a slice.
 
     Args:
-        took_s: How long the slices took; None if there were none.
-        pace: How much they may take.
+        took_s: How long it took.
+        pace: How much slices may take.
     """
-    if took_s is None:
-        return IDLE_S
     return min(LONGEST_PAUSE_S, took_s * (1 / pace.share - 1))

@@ -69,6 +69,9 @@ EXIT_BROKEN = 70
 LASTING_S = 10.0
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 5.0
+# A slice, of which a task counts all and which takes longer where nobody waits, may have as many
+# records as so many batches.
+SLICE_BATCHES = 2
 # Failures one after the other without a batch between them; then a fresh process tries.
 MOST_FAILURES = 60
 
@@ -216,7 +219,7 @@ class Driver:
         plans = self._plans_of(fold, footing.events_id, self._lane_plans)
         self._jobs = self._jobs or Jobs(self.settings, self.clock, self.figures.audited)
         redaction = Redaction(self.clock, self.settings.hash_key)
-        most = self.settings.max_records
+        most = SLICE_BATCHES * self.settings.max_records
         beside = lanes_beside(self.settings.cores)
         last = live_as_last(self.vitals.capacity_per_s, most, beside)
         cycle.followers.append(redaction.note)
