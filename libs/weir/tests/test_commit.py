@@ -16,6 +16,7 @@ from weir.commit import (
     decide_opening,
     decide_record,
     furthest,
+    nearest,
     not_after,
     same_offsets,
 )
@@ -174,3 +175,9 @@ def test_offsets_compare_by_partition() -> None:
     assert not not_after({0: 1, 1: 1}, {0: 1})
     assert furthest([{0: 1, 1: 5}, {0: 2}, {2: 0}]) == {0: 2, 1: 5, 2: 0}
     assert furthest([]) == {}
+
+
+def test_the_nearest_place_names_each_partition_that_any_does() -> None:
+    """One that a place leaves out is not at 0 there, as it is for the furthest."""
+    assert nearest([{0: 5, 1: 9}, {0: 7}, {2: 3, 0: 6}]) == {0: 5, 1: 9, 2: 3}
+    assert nearest([]) == {}

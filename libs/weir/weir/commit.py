@@ -12,7 +12,7 @@ what a starting driver does; the simulation in the tests drives both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -235,3 +235,11 @@ def furthest(ends: Sequence[Offsets]) -> dict[int, int]:
     """Return the largest offset of each partition."""
     partitions = sorted({partition for end in ends for partition in end})
     return {p: max(end.get(p, 0) for end in ends) for p in partitions}
+
+
+def nearest(places: Iterable[Offsets]) -> dict[int, int]:
+    """Return the first offset of each partition in those of some places that name it."""
+    found: dict[int, int] = {}
+    for place in places:
+        found |= {p: min(n, found.get(p, n)) for p, n in place.items()}
+    return found

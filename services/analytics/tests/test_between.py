@@ -20,7 +20,7 @@ from weir_analytics.panes.between import (
     pause_s,
     quiet,
 )
-from weir_analytics.panes.lanes import Filler, Last, live_as_last, next_size
+from weir_analytics.panes.lanes import Filler, Last, live_as_last, most_of, next_size
 from weir_analytics.panes.turns import GivenUpError, Turns
 from weir_analytics.panes.vitals import Vitals
 
@@ -154,31 +154,34 @@ class Pauses(threading.Event):
 
 class TestPause:
     @pytest.mark.parametrize(
-        ("per_s", "quiet_s", "is_behind", "pace"),
+        ("per_s", "quiet_s", "waits", "is_behind", "pace"),
         [
-            (0.0, 0.0, False, quiet(0.0)),
-            (0.9, 0.0, False, quiet(0.0)),
-            (1.0, 0.0, False, BUSY),
-            (9_000.0, 0.9, False, BUSY),
-            (9_000.0, 1.0, False, quiet(1.0)),  # the mean of a load that is over falls slowly
-            (0.0, 9.0, True, BEHIND),
-            (9_000.0, 0.0, True, BEHIND),
+            (0.0, 0.0, False, False, quiet(0.0)),
+            (0.9, 0.0, False, False, quiet(0.0)),
+            (1.0, 0.0, False, False, BUSY),
+            (9_000.0, 1.9, False, False, BUSY),
+            # The mean of a load that is over falls slowly.
+            (9_000.0, 2.5, False, False, Pace(0.99, 1.5, 2.5)),
+            (0.0, 9.0, True, False, BUSY),  # an event came during a slice
+            (0.0, 9.0, True, True, BEHIND),
+            (9_000.0, 0.0, True, True, BEHIND),
+            (0.0, 9.0, False, True, quiet(9.0)),  # only ticks have waited for slices
         ],
     )
     def test_how_much_slices_may_take(
-        self, per_s: float, quiet_s: float, is_behind: bool, pace: Pace
+        self, per_s: float, quiet_s: float, waits: bool, is_behind: bool, pace: Pace
     ) -> None:
         """All where only ticks come, half beside events, a tenth where numbers are old."""
-        assert pace_of(per_s, quiet_s, is_behind=is_behind) == pace
+        assert pace_of(per_s, quiet_s, waits=waits, is_behind=is_behind) == pace
 
     @pytest.mark.parametrize(
-        ("quiet_s", "slice_s"), [(0.0, 1.5), (2.0, 2.0), (3.5, 3.0), (1e6, 3.0)]
+        ("quiet_s", "lost_s"), [(0.0, 1.5), (2.0, 2.0), (3.5, 3.0), (1e6, 3.0)]
     )
-    def test_a_slice_takes_no_longer_than_it_has_been_quiet(
-        self, quiet_s: float, slice_s: float
+    def test_what_was_lost_has_longer_slices_the_longer_it_is_quiet(
+        self, quiet_s: float, lost_s: float
     ) -> None:
-        """Within bounds: who sends again waits for it."""
-        assert quiet(quiet_s).slice_s == slice_s
+        """Others have not: who sends again waits for one, and sees numbers meanwhile."""
+        assert quiet(quiet_s) == Pace(0.99, 1.5, lost_s)
 
     def test_that_live_counting_waited_for_a_slice_is_not_that_it_is_behind(self) -> None:
         """Else each slice of a quiet time would be followed by a pause of seconds."""
@@ -251,6 +254,23 @@ class TestSize:
         assert next_size(Last(before, done, took_s), 0.4, 100_000) == size
 
     @pytest.mark.parametrize(
+        ("per_s", "slice_s", "beside", "most"),
+        [
+            (None, 3.0, 2, 100_000),
+            (60_000.0, 1.5, 1, 90_000),
+            (60_000.0, 1.5, 2, 90_000),
+            (60_000.0, 1.5, 4, 45_000),
+            (60_000.0, 0.4, 2, 24_000),
+            (150_000.0, 3.0, 2, 200_000),  # two batches at most
+        ],
+    )
+    def test_no_slice_is_larger_than_live_counting_could_do_in_twice_the_time(
+        self, per_s: float | None, slice_s: float, beside: int, most: int
+    ) -> None:
+        """A night of ticks is counted fast, and events may follow."""
+        assert most_of(per_s, slice_s, 100_000, beside) == most
+
+    @pytest.mark.parametrize(
         ("per_s", "size"),
         [(None, 5_000), (1_000.0, 5_000), (200_000.0, 40_000), (2_000_000.0, 100_000)],
     )
@@ -265,15 +285,22 @@ class TestSize:
         paces, cycle = [quiet(0.0)], MagicMock()
         cycle.book.next.return_value = None
         last = Last(100_000, 200_000, 1.0)
-        filler = Filler(MagicMock(), MagicMock(), ManualClock(), 250_000, lambda: paces[-1], last)
+        filler = Filler(MagicMock(), MagicMock(), ManualClock(), 600_000, lambda: paces[-1], last)
         filler._open = set()
         cycle.book.open.return_value = []
         filler.step(cycle)
         paces.append(BUSY)
         filler.step(cycle)
 
+        paces.append(quiet(9.0))
+        cycle.book.open.return_value = [MagicMock(kind="backfill")]
+        filler._look_at_s = 1e9
+        filler.step(cycle)
+        cycle.book.open.return_value = [MagicMock(kind="rebuild")]
+        filler.step(cycle)
+
         asked = [call.args[1] for call in cycle.book.next.call_args_list]
-        assert asked == [250_000, 80_000]
+        assert asked == [300_000, 80_000, 300_000, 400_000]
 
 
 def until(true: Callable[[], bool]) -> None:

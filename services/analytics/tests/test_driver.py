@@ -43,6 +43,7 @@ from weir_analytics.panes.ops import Figures, answer
 from weir_analytics.panes.outcome import Outcome
 from weir_analytics.panes.passing import StreamEndedError, first_line
 from weir_analytics.panes.recovery import VerdictError
+from weir_analytics.panes.ticks import LogEnds
 from weir_analytics.panes.turns import GivenUpError
 from weir_analytics.panes.vitals import Vitals
 
@@ -312,16 +313,21 @@ def test_slices_take_all_once_no_event_has_come_for_a_while(driver: Driver) -> N
     driver.clock = ManualClock(1_795_348_800_000)
     driver.vitals, driver.figures, driver.ticker = Vitals(), Figures(), MagicMock()
     driver.ticker.seen.clock_ahead_ms = 0
+    driver.vitals.log = LogEnds(news={0: 9})
     paces = list[Pace]()
-    for events, wait_ms in [(400_000, 1_000), (0, 900), (0, 200), (1, 1_000)]:
+    for events, wait_ms in [(400_000, 1_000), (0, 1_900), (0, 200), (1, 1_000)]:
         driver.clock.advance(wait_ms)
         done = done_batch(repeated=False, retries=0)
         done = replace(done, outcome=replace(done.outcome, events={"counted": events}))
-        driver._tell(replace(done, batch=MagicMock(end={}, single=True)))
+        driver._tell(replace(done, batch=MagicMock(end={0: 9}, single=True)))
         driver.vitals.processed_through_ms = driver.clock.now_ms()
         paces.append(driver._pace())
 
-    assert paces == [BUSY, BUSY, quiet(1.1), BUSY]
+    assert paces == [BUSY, BUSY, quiet(2.1), BUSY]
+    driver.vitals.received_per_s = 0.0
+    assert driver._pace() == quiet(0.0)
+    driver.vitals.log = LogEnds(news={0: 10})  # an event came while a slice was counted
+    assert driver._pace() == BUSY
 
 
 class Steps(threading.Event):

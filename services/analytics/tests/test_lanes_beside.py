@@ -24,12 +24,14 @@ from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.between import quiet
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.lanes import LEAST_RECORDS, Filler
+from weir_analytics.panes.plans import Counting
 from weir_analytics.panes.recovery import Shards, VerdictError
 
 from .test_lanes_overtaken import _batch
 
 LOG = "events"
 SIZE = 40_000
+EVERYTHING = Counting((), guarded=False, erased=frozenset(), horizons=())
 
 
 class Shard:
@@ -51,22 +53,35 @@ class World:
         self.evaluated: list[list[Batch]] = []
         self.refusals: list[Verdict | None] = []
         self.plan: Any = ArrowPlan.__new__(ArrowPlan)
+        self.planned: list[Counting] = []
+        self.made = [EVERYTHING]
         log = SimpleNamespace(start=lambda: dict(start or {}))
         monkeypatch.setattr(lanes, "LogOffsets", lambda *_: log)
         monkeypatch.setattr(lanes, "forget_lanes", lambda *_: None)
         plans: Any = SimpleNamespace(
-            plan_of=lambda _: self.plan,
-            filling=lambda *_: "of a backfill",
-            rebuilding=lambda there, *_: self.counting(there),
+            plan_of=self._plan_of,
+            is_made=lambda counting: counting in self.made,
+            erased=lambda end: self.erased(end),
+            rebuilding=lambda start, end, *_: self.counting(start, end),
         )
         clock, told = ManualClock(0), lambda: quiet(0.0)
         self.filler = Filler(plans, lambda *_: None, clock, SIZE, told, beside=2)  # type: ignore[arg-type]
         self.filler._open = {lane.name for lane in self.lanes}
 
-    def counting(self, there: Offsets) -> Any:
+    def counting(self, start: Offsets, end: Offsets) -> Counting:
         """Return what a range is counted for: everywhere the same."""
-        del there
-        return "everything"
+        del start, end
+        return EVERYTHING
+
+    def erased(self, end: Offsets) -> frozenset[tuple[str, str]]:
+        """Return without whom a range is counted: nobody."""
+        del end
+        return frozenset()
+
+    def _plan_of(self, counting: Counting) -> Any:
+        self.planned.append(counting)
+        self.made.append(counting)
+        return self.plan
 
     def lane(self, start: Offsets, end: Offsets) -> Any:
         """Open a rebuild."""
@@ -81,8 +96,13 @@ class World:
 
     def step(self) -> None:
         """Count what is next; its plan is there."""
-        self.filler._wanted = cast(Any, "everything")
-        assert self.filler.step(self._cycle())
+        before = len(self.evaluated)
+        for _ in range(3):  # a new plan is made first
+            self.filler.prepare()
+            assert self.filler.step(self._cycle())
+            if len(self.evaluated) > before:
+                return
+        pytest.fail("nothing was counted")
 
     def at(self) -> list[Offsets]:
         """Return where the shard stands in each lane, as the book has it."""
@@ -133,6 +153,18 @@ def test_two_lanes_have_a_task_each(monkeypatch: pytest.MonkeyPatch) -> None:
     assert world.at() == [{0: LEAST_RECORDS}, {1: LEAST_RECORDS}]
 
 
+def test_a_plan_is_made_before_the_turn_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may take seconds, in which live counting goes on."""
+    world = World(monkeypatch)
+    world.made = []
+    assert world.filler.step(world._cycle())
+    assert (world.planned, world.evaluated) == ([], [])
+    world.filler.prepare()
+    assert world.planned == [EVERYTHING]
+    assert world.filler.step(world._cycle())
+    assert len(world.evaluated) == 1
+
+
 def test_no_more_at_a_time_than_there_are_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """A third lane waits; with one core each is counted alone, as a batch is."""
     world = World(monkeypatch)
@@ -177,10 +209,46 @@ def test_what_else_refuses_one_ends_the_life(
     assert raised.value.verdict is Verdict.FENCED
 
 
-def test_a_lane_that_counts_something_else_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as behind an erasure: one plan is of one job."""
+def test_lanes_come_to_where_a_metric_begins_by_different_slices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One plan counts both: what is counted somewhere in all of it, each event by its place."""
+    world, ranges = World(monkeypatch), list[tuple[Offsets, Offsets]]()
+
+    def counting(start: Offsets, end: Offsets) -> Counting:
+        ranges.append((start, end))
+        return EVERYTHING._replace(guarded=0 in start, versions=tuple(map(str, start)))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(world, "counting", counting)
+    world.step()
+    assert [one.end for one in world.evaluated[-1]] == [{1: LEAST_RECORDS}, {0: LEAST_RECORDS}]
+    assert ranges[-1] == ({1: 0, 0: 0}, {0: LEAST_RECORDS, 1: LEAST_RECORDS})
+    assert world.planned[-1] == counting({1: 0, 0: 0}, {})
+
+
+def test_a_lane_of_older_hours_widens_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its part of a partition lies before that of the other one: nothing between is left out."""
+    world, ranges = World(monkeypatch), list[tuple[Offsets, Offsets]]()
+
+    def counting(start: Offsets, end: Offsets) -> Counting:
+        ranges.append((start, end))
+        return EVERYTHING
+
+    world.lanes = [world.lane({0: 60_000, 1: 60_000}, {0: 99_000, 1: 99_000})]
+    monkeypatch.setattr(world, "counting", counting)
+    world.step()
+    assert len(world.evaluated[-1]) == 2
+    assert ranges[-1] == ({0: 60_000, 1: 0}, {0: 62_500, 1: 62_500})
+
+
+def test_a_lane_behind_an_erasure_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of whom a plan counts nothing, it counts nothing wherever the event lies."""
     world = World(monkeypatch)
-    monkeypatch.setattr(world, "counting", lambda there: "everything" if 1 in there else "less")
+
+    def erased(end: Offsets) -> frozenset[tuple[str, str]]:
+        return frozenset() if 1 in end else frozenset([("a", "h")])
+
+    monkeypatch.setattr(world, "erased", erased)
     world.step()
     assert [one.end for one in world.evaluated[-1]] == [{1: LEAST_RECORDS}]
 
@@ -188,9 +256,17 @@ def test_a_lane_that_counts_something_else_waits(monkeypatch: pytest.MonkeyPatch
 def test_a_plan_of_columns_counts_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its tasks do not read the log themselves."""
     world = World(monkeypatch)
-    world.plan = None
+    world.plan = "of columns"
+
+    def counting(start: Offsets, end: Offsets) -> Counting:
+        del end
+        return EVERYTHING._replace(versions=tuple(map(str, start)))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(world, "counting", counting)
+    world.made = [counting({1: 0, 0: 0}, {})]
     world.step()
     assert len(world.evaluated[-1]) == 1
+    assert world.planned[-1] == counting({1: 0}, {}), "and by what it needs itself"
 
 
 def test_what_the_log_has_lost_is_counted_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,11 +99,15 @@ class Driver:
         """Let the filler count a slice of what a log still has."""
         monkeypatch.setattr(lanes, "LogOffsets", lambda *_: log)
         plans: Any = SimpleNamespace(
-            plan_of=lambda _: None, filling=lambda *_: "plan", rebuilding=lambda *_: "plan"
+            plan_of=lambda _: "plan",
+            is_made=lambda _: True,
+            filling=lambda *_: "counting",
+            rebuilding=lambda *_: "counting",
+            erased=lambda _: frozenset(),
         )
         clock = ManualClock(NOW_MS + 1_000_000)
         filler = Filler(plans, lambda *_: None, clock, 1_000, lambda: BUSY)  # type: ignore[arg-type]
-        filler._open, filler._wanted = {self.lane.name}, "plan"  # type: ignore[assignment]
+        filler._open = {self.lane.name}
         filler.step(self._cycle())
 
     @property
@@ -120,6 +124,7 @@ class Driver:
         book = SimpleNamespace(
             open=lambda _: [self.lane],
             next=following,
+            beside=lambda *_: [],
             moved=lambda found, _: self.done.append(found),
         )
         return SimpleNamespace(

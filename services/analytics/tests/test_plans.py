@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import pytest
+from weir.commit import Offsets, furthest, nearest
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Horizons
 from weir.definitions.jobs import JobReport, JobState, job_record
@@ -35,11 +38,7 @@ class World:
     def __init__(self) -> None:
         self.fold = Definitions()
         self._add(start_record(DriverStart("a", 1, "start"), at_ms=0))
-        vid = self._add(put_record(Edit("acme", "metric", "m", None, "test", 0), TEXT))
-        definition = self.fold.by_vid(vid)
-        assert definition is not None
-        said = counting(definition, {}, LOG)
-        self._add(activation_record(said, op="start", fence=0, at_ms=0))
+        self.begin("m", {})
         for tenant in ("acme", "zeta"):
             do = {"do": {"job": "erase", "subject_hash": GONE[1]}}
             vid = self._add(put_record(Edit(tenant, "job", "j", None, "x", 0), json.dumps(do)))
@@ -47,6 +46,14 @@ class World:
             self._add(job_record(JobReport(vid, JobState.RUNNING, facts=facts), fence=0))
         usual = Horizons({}, 3_600_000, 1_000)
         self.plans = Plans(self.fold, LOG, usual, lambda _plan: None, hash_key=b"k")
+
+    def begin(self, name: str, offsets: Offsets) -> None:
+        """Let another metric be counted from some offsets on."""
+        vid = self._add(put_record(Edit("acme", "metric", name, None, "test", 0), TEXT))
+        definition = self.fold.by_vid(vid)
+        assert definition is not None
+        said = counting(definition, offsets, LOG)
+        self._add(activation_record(said, op="start", fence=0, at_ms=0))
 
     def _add(self, record: NewRecord) -> int:
         offset = self.fold.next_offset
@@ -67,6 +74,57 @@ def test_nobody_erased_is_counted_again(
 
     assert (GONE in again.erased, GONE in again.later) == (is_account, not is_account)
     assert {tenant for tenant, _hash in again.later} <= {"acme"}, "zeta has nothing there"
+
+
+def drawn_range(drawing: Random) -> tuple[Offsets, Offsets]:
+    """Return a range of some of three partitions."""
+    own = drawing.sample(range(3), drawing.randint(1, 3))
+    start = {p: drawing.randint(0, 25) for p in own}
+    return start, {p: n + drawing.randint(0, 9) for p, n in start.items()}
+
+
+def counted_at(counting: Counting, place: tuple[int, int]) -> set[int]:
+    """Return the versions that a plan counts an event for, by its partition and offset."""
+    partition, offset = place
+    return {
+        one.version.vid
+        for one in counting.versions
+        if not counting.guarded or offset >= one.version.begin.get(partition, 0)
+    }
+
+
+def beyond_at(horizons: Sequence[Horizons], place: tuple[int, int]) -> int:
+    """Return from which age on a plan takes an event as beyond."""
+    partition, offset = place
+    told = beyond_from(horizons)
+    return [ms for begin, ms in told if begin == {} or offset >= begin.get(partition, 0)][-1]
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_a_plan_of_several_ranges_counts_each_as_its_own_would(seed: int) -> None:
+    """Wherever metrics and horizons begin, and whether ranges share partitions or not."""
+    drawing, world = Random(seed), World()  # noqa: S311  drawn to be repeated
+    for name in "abc":
+        own = drawing.sample(range(3), drawing.randint(0, 3))
+        world.begin(name, {p: drawing.randint(0, 30) for p in own})
+    places = sorted(drawing.randint(0, 30) for _ in range(2))
+    known = [
+        Horizons({}, 1_000, 10, LOG),
+        *(Horizons(dict.fromkeys(range(3), n), 1_000, 11 + n, LOG) for n in places),
+    ]
+    ranges = [drawn_range(drawing) for _ in range(drawing.randint(2, 3))]
+    erased = world.plans.erased(ranges[0][1])
+    ranges = [one for one in ranges if world.plans.erased(one[1]) == erased]
+    start, end = nearest(one[0] for one in ranges), furthest([one[1] for one in ranges])
+    whole = world.plans.rebuilding(start, end, AT, 0)
+    assert whole.erased == erased
+    for first, last in ranges:
+        own_plan = world.plans.rebuilding(first, last, AT, 0)
+        assert own_plan.erased | own_plan.later <= whole.erased | whole.later
+        for place in [(p, offset) for p, n in last.items() for offset in range(first[p], n)]:
+            assert counted_at(whole, place) == counted_at(own_plan, place)
+            told = [horizons_within(known, *one) for one in ((start, end), (first, last))]
+            assert beyond_at(told[0], place) == beyond_at(told[1], place)
 
 
 def test_a_batch_that_is_run_again_counts_as_before() -> None:

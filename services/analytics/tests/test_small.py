@@ -315,13 +315,26 @@ class TestSmallDataflow:
 
         assert list(panes_in(redis_url)[1, 10, start_s]) == [OTHER]
 
+    @pytest.mark.parametrize(("begin", "counted"), [({}, 480), ({0: 60, 2: 160}, 260)])
     def test_side_by_side_tasks_leave_what_one_does(
-        self, spark: SparkSession, kafka: str, tmp_path: Path, new_topic: Any, redis_url: str
+        self,
+        spark: SparkSession,
+        kafka: str,
+        tmp_path: Path,
+        new_topic: Any,
+        redis_url: str,
+        begin: Offsets,
+        counted: int,
     ) -> None:
-        """Lanes of a partition each, committed to the same shards and panes at the same time."""
+        """Lanes of a partition each, committed to the same shards and panes at the same time.
+
+        Of a metric that begins in one of them, behind another and before the third, each counts
+        what is its own.
+        """
         topic, end = flood_of(new_topic, kafka)
         ways = Ways(spark, kafka, topic, tmp_path)
-        plan = plan_of(metric(value="data.x", by=["data.u"], aggregates=["sum"]), shards=2)
+        sums = metric(value="data.x", by=["data.u"], aggregates=["sum"])
+        plan = plan_of(sums, shards=2, guarded=bool(begin), begin=begin)
         start, known = dict.fromkeys(end, 0), {"shards": 2, "redis_url": redis_url}
         found = []
         for is_beside in (False, True):
@@ -341,6 +354,8 @@ class TestSmallDataflow:
                 assert told == [[p] for p in end], "each task has the batch of its own"
             found.append(exact(panes_in(redis_url, 2)))
         assert found[0] == found[1]
+        panes = (of for (vid, res_s, _at), of in found[1].items() if (vid, res_s) == (1, 10))
+        assert sum(n for of in panes for n, *_rest in of.values()) == counted
 
     @pytest.mark.parametrize("wanted", [[], ["count"], ["sum", "p50", "p99", "distinct(data.u)"]])
     def test_a_kept_frame_shuffles_nothing(self, spark: SparkSession, wanted: list[str]) -> None:

@@ -111,7 +111,10 @@ class Settings(ServiceSettings):
         default=50, ge=10, description="How often Spark asks for new offsets when idle, in ms."
     )
     max_records: int = Field(
-        default=200_000, ge=1_000, description="Most records of one batch, about 2 s of peak rate."
+        default=200_000,
+        ge=1_000,
+        description="Most records of one batch, about 2 s of peak rate; of what is counted again"
+        " while nobody sends, twice as many.",
     )
     small_batch: int = Field(
         default=20_000,

@@ -23,11 +23,11 @@ IDLE_S: Final = 0.25
 QUIET_PER_S: Final = 1.0
 # Nor once none has come for so long: after a load the mean of its last batches falls slowly, and
 # what was lost with it would be counted again at half the pace for half a minute.
-QUIET_S: Final = 1.0
-# A slice of a quiet time takes so long at least and at most. A longer one merges its rows once in
-# place of twice; but who sends again waits for it, and numbers must not be told to be behind.
-SHORT_QUIET_SLICE_S: Final = 1.5
-LONG_QUIET_SLICE_S: Final = 3.0
+QUIET_S: Final = 2.0
+# A slice of a quiet time takes so long. Of what was lost it may take longer, up to twice: its rows
+# are merged once then and not twice, and until they are there nobody sees the numbers anyway.
+QUIET_SLICE_S: Final = 1.5
+LOST_SLICE_S: Final = 3.0
 # After a slice that took very long, such as the first of a plan on a busy machine.
 LONGEST_PAUSE_S: Final = 5.0
 
@@ -38,24 +38,30 @@ class Pace(NamedTuple):
     Attributes:
         share: Their share of the time.
         slice_s: How long one may take, about: a live batch waits for it.
+        lost_s: How long one of a rebuild may take.
     """
 
     share: float
     slice_s: float
+    lost_s: float
 
 
-BUSY: Final = Pace(0.5, 0.4)
-BEHIND: Final = Pace(0.1, 0.4)
+BUSY: Final = Pace(0.5, 0.4, 0.4)
+"""Live batches bring events."""
+BEHIND: Final = Pace(0.1, 0.4, 0.4)
 """Live counting is behind."""
 
 
 def quiet(quiet_s: float) -> Pace:
     """Return how much slices may take while live batches bring ticks only.
 
-    A slice takes no longer than it has been quiet: the next event is then as far off, for all that
-    anybody knows.
+    Where no event has come for long, none is expected soon.
+
+    Args:
+        quiet_s: For how long none has come.
     """
-    return Pace(0.99, min(LONG_QUIET_SLICE_S, max(SHORT_QUIET_SLICE_S, quiet_s)))
+    lost_s = min(LOST_SLICE_S, max(QUIET_SLICE_S, quiet_s))
+    return Pace(0.99, QUIET_SLICE_S, lost_s)
 
 
 class Work(Protocol):
@@ -129,16 +135,18 @@ class Between:
         return min(LONGEST_PAUSE_S, sum(pauses)) if pauses else IDLE_S
 
 
-def pace_of(received_per_s: float, quiet_s: float, *, is_behind: bool) -> Pace:
+def pace_of(received_per_s: float, quiet_s: float, *, waits: bool, is_behind: bool) -> Pace:
     """Return how much slices may take now.
 
     Args:
         received_per_s: Events that come in a second.
-        quiet_s: For how long none has come.
+        quiet_s: For how long no batch has brought one.
+        waits: Whether some may wait in the log, for a batch that is not planned yet. If none does,
+            numbers are older than usual because of a slice, and nobody is behind.
         is_behind: Whether live numbers are older than they are when all is well.
     """
-    if is_behind:
-        return BEHIND
+    if waits:
+        return BEHIND if is_behind else BUSY
     is_quiet = received_per_s < QUIET_PER_S or quiet_s >= QUIET_S
     return quiet(quiet_s) if is_quiet else BUSY
 

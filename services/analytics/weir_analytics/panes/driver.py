@@ -69,9 +69,6 @@ EXIT_BROKEN = 70
 LASTING_S = 10.0
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 5.0
-# A slice, of which a task counts all and which takes longer where nobody waits, may have as many
-# records as so many batches.
-SLICE_BATCHES = 2
 # Failures one after the other without a batch between them; then a fresh process tries.
 MOST_FAILURES = 60
 
@@ -219,12 +216,20 @@ class Driver:
         plans = self._plans_of(fold, footing.events_id, self._lane_plans)
         self._jobs = self._jobs or Jobs(self.settings, self.clock, self.figures.audited)
         redaction = Redaction(self.clock, self.settings.hash_key)
-        most = SLICE_BATCHES * self.settings.max_records
+        most, vitals = self.settings.max_records, self.vitals
         beside = lanes_beside(self.settings.cores)
-        last = live_as_last(self.vitals.capacity_per_s, most, beside)
         cycle.followers.append(redaction.note)
         return (
-            Filler(plans, self._range, self.clock, most, self._pace, last, beside),
+            Filler(
+                plans,
+                self._range,
+                self.clock,
+                most,
+                self._pace,
+                live_as_last(vitals.capacity_per_s, most, beside),
+                beside,
+                lambda: vitals.capacity_per_s,
+            ),
             self._jobs,
             redaction,
         )
@@ -248,8 +253,12 @@ class Driver:
 
     def _pace(self) -> Pace:
         vitals = self.vitals
-        is_behind = vitals.is_behind(self.clock.now_ms())
-        return pace_of(vitals.received_per_s, vitals.quiet_s, is_behind=is_behind)
+        return pace_of(
+            vitals.received_per_s,
+            vitals.quiet_s,
+            waits=vitals.lag_records != 0,
+            is_behind=vitals.is_behind(self.clock.now_ms()),
+        )
 
     def _follow(self, query: StreamingQuery, between: Between, life: Life) -> None:
         """Wait until the stream ends, or must begin anew, or the driver is told to stop."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from weir.batches import LaneProgress
-from weir.commit import Offsets, same_offsets
+from weir.commit import Offsets, nearest, same_offsets
 from weir.definitions.fold import Definitions
 from weir.definitions.fold_memo import FoldMemo
 from weir.definitions.history import Lane
@@ -174,12 +174,11 @@ class LaneBook:
 
     def least(self, definitions: Definitions) -> dict[int, int]:
         """Return by partition the first offset that a lane has still to count."""
-        found: dict[int, int] = {}
-        for lane in self.open(definitions):
-            for at in self._at[lane.offset].values():
-                left = {p: at.get(p, 0) for p, n in lane.end.items() if at.get(p, 0) < n}
-                found |= {p: min(n, found.get(p, n)) for p, n in left.items()}
-        return found
+        return nearest(
+            {p: at.get(p, 0) for p, n in lane.end.items() if at.get(p, 0) < n}
+            for lane in self.open(definitions)
+            for at in self._at[lane.offset].values()
+        )
 
     def _waits(self, known: _Known, lane: Lane) -> int:
         """Return since which turn a lane's tenants wait; the longest of them."""

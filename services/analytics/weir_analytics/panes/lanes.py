@@ -20,7 +20,7 @@ import structlog
 from pyspark.sql import DataFrame
 from weir import names
 from weir.clock import Clock
-from weir.commit import Offsets, Verdict, same_offsets
+from weir.commit import Offsets, Verdict, furthest, nearest, same_offsets
 from weir.commit_recovery import incomplete_before_ms
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Lane
@@ -72,10 +72,11 @@ class Filler:
         plans: Plans of lanes; another set than that of live batches, since a plan is made
             without the turn.
         read: Returns a range of the log as Spark's source reads it.
-        most: The most records of a slice.
+        most: The most records of a slice, while nothing better is known; see `most_of`.
         pace: How long a slice may take.
         last: The last slice. Of the first one what live counting does, or nothing is known.
         beside: How many slices of rebuilds are counted at a time, a task each.
+        capacity_per_s: Returns how many events live counting has done in a second; None: not known.
     """
 
     plans: Plans
@@ -85,6 +86,7 @@ class Filler:
     pace: Callable[[], Pace]
     last: Last = NOTHING_KNOWN
     beside: int = 1
+    capacity_per_s: Callable[[], float | None] = lambda: None
     _wanted: Counting | None = None
     _log_start: Mapping[int, int] = field(default_factory=dict)
     _look_at_s: float = 0.0
@@ -138,22 +140,22 @@ class Filler:
         lanes = cycle.book.open(definitions)
         self._forget(cycle, {lane.name for lane in lanes})
         first = self._first(cycle) if lanes else {}
-        size = next_size(self.last, self.pace().slice_s, self.most)
+        size = self._size(lanes)
         found = cycle.book.next(definitions, size, first, self._refused)
         self._tell_refused(cycle)
         if found is None:
             self._wanted = None
             return False
-        counting = self._counting(cycle, found)
         self._lane = found.lane
-        if counting != self._wanted:
-            self._wanted = counting
-            return True  # its plan is made first
+        slices = [found, *self._beside(cycle, found, size, first)]
+        plan = self._plan_of(self._counting(cycle, slices))
+        if plan is not None and not isinstance(plan, ArrowPlan) and len(slices) > 1:
+            # Its tasks do not read the log themselves, and need nothing of the other lanes.
+            del slices[1:]
+            plan = self._plan_of(self._counting(cycle, slices))
+        if plan is None:
+            return True
         began_s = self.clock.monotonic_s()
-        plan = self.plans.plan_of(counting)
-        slices = [found]
-        if isinstance(plan, ArrowPlan) and found.lane.kind == "rebuild":
-            slices += self._beside(cycle, found, size, first)
         done = self._count(cycle, slices, plan)
         if done:
             failpoint("C11")
@@ -165,18 +167,32 @@ class Filler:
             _tell(one, self.last.took_s)
         return True
 
+    def _plan_of(self, counting: Counting) -> AnyPlan | None:
+        """Return a plan that there is; None: it is made before the next step, without the turn."""
+        is_there = counting == self._wanted or self.plans.is_made(counting)
+        self._wanted = counting
+        return self.plans.plan_of(counting) if is_there else None
+
+    def _size(self, lanes: Sequence[Lane]) -> int:
+        """Return how many records the next slice has at most."""
+        is_lost = any(lane.kind == "rebuild" for lane in lanes)
+        slice_s = self.pace().lost_s if is_lost else self.pace().slice_s
+        most = most_of(self.capacity_per_s(), slice_s, self.most, self.beside)
+        return next_size(self.last, slice_s, most)
+
     def _beside(self, cycle: Cycle, found: Slice, size: int, first: Offsets) -> Iterator[Slice]:
         """Yield slices of other rebuilds that are counted at the same time, by the same plan.
 
-        What the log has lost a part of is counted alone, and read in another way.
+        What the log has lost a part of is counted alone, and read in another way; so is what lies
+        on the other side of an erasure, since a plan knows of whom it counts nothing.
         """
-        if not same_offsets(found.there, found.start):
+        if found.lane.kind != "rebuild" or not same_offsets(found.there, found.start):
             return
-        definitions = cycle.stores.definitions.fold
+        erased = self.plans.erased(found.end)
         fitting = (
             one
-            for one in cycle.book.beside(found, definitions, size, first)
-            if same_offsets(one.there, one.start) and self._counting(cycle, one) == self._wanted
+            for one in cycle.book.beside(found, cycle.stores.definitions.fold, size, first)
+            if same_offsets(one.there, one.start) and self.plans.erased(one.end) == erased
         )
         yield from islice(fitting, self.beside - 1)
 
@@ -228,12 +244,18 @@ class Filler:
             dedup_dir, topic_id = cycle.settings.dedup_dir, cycle.footing.events_id
             forget_lanes(dedup_dir, topic_id, {names.LIVE_LANE, *lanes})
 
-    def _counting(self, cycle: Cycle, found: Slice) -> Counting:
-        if found.lane.kind == "rebuild":
-            through_s = cycle.through_ms // 1000
-            return self.plans.rebuilding(found.there, found.end, cycle.end, through_s)
-        vids = filled_by(cycle.stores.definitions.fold, found.lane)
-        return self.plans.filling(found.there, found.end, cycle.end, vids)
+    def _counting(self, cycle: Cycle, slices: Sequence[Slice]) -> Counting:
+        """Return what one plan counts slices for: whatever any of them is counted for.
+
+        A metric begins at a place in each partition. Lanes of different partitions reach it in
+        different slices, and the plan tells by its place whether an event is the metric's.
+        """
+        start, end = nearest(one.there for one in slices), furthest([one.end for one in slices])
+        lane = slices[0].lane
+        if lane.kind == "rebuild":
+            return self.plans.rebuilding(start, end, cycle.end, cycle.through_ms // 1000)
+        vids = filled_by(cycle.stores.definitions.fold, lane)
+        return self.plans.filling(start, end, cycle.end, vids)
 
     def _batch(self, cycle: Cycle, found: Slice) -> Batch:
         return replace(
@@ -301,6 +323,24 @@ def live_as_last(per_s: float | None, most: int, beside: int = 2) -> Last:
         return NOTHING_KNOWN
     share = per_s / max(2, beside)
     return Last(min(most, round(share / 4)), round(share), 1.0)
+
+
+def most_of(capacity_per_s: float | None, slice_s: float, most: int, beside: int) -> int:
+    """Return how many records no slice exceeds, however fast the last one was.
+
+    That one may have been of ticks, and the next is of events: as fast as live counting, that takes
+    twice as long as it may.
+
+    Args:
+        capacity_per_s: How many events live counting has done in a second; None: it is not known.
+        slice_s: How long a slice may take.
+        most: The most records of a batch: also of a slice while nothing is known, and half of what
+            it may have where much is done in a second.
+        beside: How many slices share the cores.
+    """
+    if capacity_per_s is None:
+        return most
+    return min(2 * most, round(2 * capacity_per_s / max(2, beside) * slice_s))
 
 
 def next_size(last: Last, slice_s: float, most: int) -> int:

@@ -110,9 +110,12 @@ class Plans:
                 guarded = guarded or covered is None
         if not guarded:
             versions = [replace(one, version=one.version.within()) for one in versions]
+        return Counting(tuple(versions), guarded, self.erased(end), self.horizons(start, end))
+
+    def erased(self, end: Offsets) -> frozenset[tuple[str, str]]:
+        """Return (tenant, hash) of the subjects without whom a range that ends there is counted."""
         found = self._erasures.of(self.definitions)
-        held = {(e.tenant, e.hash) for e in found if e.holds(end, self.topic_id)}
-        return Counting(tuple(versions), guarded, frozenset(held), self.horizons(start, end))
+        return frozenset((e.tenant, e.hash) for e in found if e.holds(end, self.topic_id))
 
     def horizons(self, start: Offsets, end: Offsets) -> tuple[Horizons, ...]:
         """Return by what a range of the log is counted."""
