@@ -20,7 +20,7 @@ from weir_analytics.panes.between import (
     pause_s,
     quiet,
 )
-from weir_analytics.panes.lanes import Filler, Last, live_as_last, most_of, next_size
+from weir_analytics.panes.lanes import Filler, Last, live_as_last, measured, next_size
 from weir_analytics.panes.turns import GivenUpError, Turns
 from weir_analytics.panes.vitals import Vitals
 
@@ -254,21 +254,37 @@ class TestSize:
         assert next_size(Last(before, done, took_s), 0.4, 100_000) == size
 
     @pytest.mark.parametrize(
-        ("per_s", "slice_s", "beside", "most"),
+        ("events_per_s", "slice_s", "size"),
         [
-            (None, 3.0, 2, 100_000),
-            (60_000.0, 1.5, 1, 90_000),
-            (60_000.0, 1.5, 2, 90_000),
-            (60_000.0, 1.5, 4, 45_000),
-            (60_000.0, 0.4, 2, 24_000),
-            (150_000.0, 3.0, 2, 200_000),  # two batches at most
+            (None, 3.0, 100_000),  # nothing is known: what a batch may have
+            (20_000.0, 3.0, 90_000),
+            (20_000.0, 0.4, 12_000),
+            (90_000.0, 3.0, 200_000),  # two batches at most
+            (1_000.0, 0.4, 5_000),
         ],
     )
-    def test_no_slice_is_larger_than_live_counting_could_do_in_twice_the_time(
-        self, per_s: float | None, slice_s: float, beside: int, most: int
+    def test_after_ticks_no_slice_is_larger_than_events_allow(
+        self, events_per_s: float | None, slice_s: float, size: int
     ) -> None:
         """A night of ticks is counted fast, and events may follow."""
-        assert most_of(per_s, slice_s, 100_000, beside) == most
+        ticks = Last(90_000, 90_000, 0.1, events_per_s)
+        assert next_size(ticks, slice_s, 100_000) == size
+
+    @pytest.mark.parametrize(
+        ("done", "known"),
+        [
+            ([(40_000, 40_000)], 20_000.0),
+            ([(40_000, 20_000), (30_000, 30_000)], 10_000.0),  # of the largest
+            ([(40_000, 19_999)], 7.0),  # most are ticks
+            ([(4_999, 4_999)], 7.0),  # so few take as long as none
+        ],
+    )
+    def test_the_pace_of_events_is_that_of_slices_of_little_else(
+        self, done: list[tuple[int, int]], known: float
+    ) -> None:
+        """What was known stays so, whatever ticks take."""
+        found = measured(Last(1, 1, 1.0, 7.0), 50_000, done, 2.0)
+        assert found == Last(50_000, max(done)[0], 2.0, known)
 
     @pytest.mark.parametrize(
         ("per_s", "size"),
@@ -284,7 +300,7 @@ class TestSize:
         """Not when the one before it ended: by now somebody may send again."""
         paces, cycle = [quiet(0.0)], MagicMock()
         cycle.book.next.return_value = None
-        last = Last(100_000, 200_000, 1.0)
+        last = Last(100_000, 200_000, 1.0, 1e6)
         filler = Filler(MagicMock(), MagicMock(), ManualClock(), 600_000, lambda: paces[-1], last)
         filler._open = set()
         cycle.book.open.return_value = []

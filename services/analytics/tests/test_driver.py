@@ -30,7 +30,7 @@ from weir.definitions.records import (
 from weir_analytics.panes import driver as panes_driver
 from weir_analytics.panes import life as life_module
 from weir_analytics.panes import plans as plans_module
-from weir_analytics.panes.between import BUSY, Pace, quiet
+from weir_analytics.panes.between import BEHIND, BUSY, Pace, quiet
 from weir_analytics.panes.cycle import Done
 from weir_analytics.panes.driver import (
     EXIT_FENCED,
@@ -327,6 +327,12 @@ def test_slices_take_all_once_no_event_has_come_for_a_while(driver: Driver) -> N
     driver.vitals.received_per_s = 0.0
     assert driver._pace() == quiet(0.0)
     driver.vitals.log = LogEnds(news={0: 10})  # an event came while a slice was counted
+    assert driver._pace() == BUSY
+    driver.vitals.log = LogEnds()  # nobody knows
+    assert driver._pace() == BUSY
+    driver.vitals.processed_through_ms -= 60_000
+    assert driver._pace() == BEHIND
+    driver.vitals.last_batch_s = None
     assert driver._pace() == BUSY
 
 

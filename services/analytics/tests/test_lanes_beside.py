@@ -55,10 +55,12 @@ class World:
         self.plan: Any = ArrowPlan.__new__(ArrowPlan)
         self.planned: list[Counting] = []
         self.made = [EVERYTHING]
+        self.events = LEAST_RECORDS
         log = SimpleNamespace(start=lambda: dict(start or {}))
         monkeypatch.setattr(lanes, "LogOffsets", lambda *_: log)
         monkeypatch.setattr(lanes, "forget_lanes", lambda *_: None)
         plans: Any = SimpleNamespace(
+            columns=False,
             plan_of=self._plan_of,
             is_made=lambda counting: counting in self.made,
             erased=lambda end: self.erased(end),
@@ -122,16 +124,18 @@ class World:
             evaluate_beside=self._beside,
         )
 
-    def _alone(self, _log: object, batch: Batch, _plan: object) -> None:
-        (refusal,) = self._beside([batch], self.plan)
-        if refusal is not None:
-            raise refusal
+    def _alone(self, _log: object, batch: Batch, _plan: object) -> Any:
+        (found,) = self._beside([batch], self.plan)
+        if isinstance(found, VerdictError):
+            raise found
+        return found
 
-    def _beside(self, batches: Sequence[Batch], plan: object) -> list[VerdictError | None]:
+    def _beside(self, batches: Sequence[Batch], plan: object) -> list[Any]:
         assert plan is self.plan
         self.evaluated.append(list(batches))
         said = self.refusals or [None] * len(batches)
-        return [None if one is None else VerdictError(one, "refused") for one in said]
+        done = SimpleNamespace(received=self.events)
+        return [done if one is None else VerdictError(one, "refused") for one in said]
 
 
 def _ranged(start: Offsets, end: Offsets) -> Batch:
@@ -263,10 +267,29 @@ def test_a_plan_of_columns_counts_one_at_a_time(monkeypatch: pytest.MonkeyPatch)
         return EVERYTHING._replace(versions=tuple(map(str, start)))  # type: ignore[arg-type]
 
     monkeypatch.setattr(world, "counting", counting)
-    world.made = [counting({1: 0, 0: 0}, {})]
+    world.made = []
     world.step()
     assert len(world.evaluated[-1]) == 1
     assert world.planned[-1] == counting({1: 0}, {}), "and by what it needs itself"
+
+
+def test_columns_for_all_look_at_no_other_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their plan for several is made for nothing."""
+    world = World(monkeypatch)
+    world.plan, world.filler.plans.columns = "of columns", True
+    world.step()
+    assert [one.end for one in world.evaluated[-1]] == [{1: LEAST_RECORDS}]
+
+
+def test_ticks_are_no_measure_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their slices take next to nothing."""
+    world = World(monkeypatch)
+    world.step()
+    known = world.filler.last.events_per_s
+    assert known is not None
+    world.events = 3
+    world.step()
+    assert world.filler.last.events_per_s == known
 
 
 def test_what_the_log_has_lost_is_counted_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:

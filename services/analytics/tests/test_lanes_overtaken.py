@@ -99,6 +99,7 @@ class Driver:
         """Let the filler count a slice of what a log still has."""
         monkeypatch.setattr(lanes, "LogOffsets", lambda *_: log)
         plans: Any = SimpleNamespace(
+            columns=False,
             plan_of=lambda _: "plan",
             is_made=lambda _: True,
             filling=lambda *_: "counting",
@@ -135,7 +136,7 @@ class Driver:
             end={0: 60},
             through_ms=0,
             range_of=lambda *_: _batch(),
-            evaluate=lambda *_: None,
+            evaluate=lambda *_: SimpleNamespace(received=0),
         )
 
 

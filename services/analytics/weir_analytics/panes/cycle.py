@@ -235,11 +235,13 @@ class Cycle:
         self._same_log.check()
         return self._settled(run(self.spark, log, plan, batch), plan, batch)
 
-    def evaluate_beside(self, batches: Sequence[Batch], plan: AnyPlan) -> list[VerdictError | None]:
+    def evaluate_beside(
+        self, batches: Sequence[Batch], plan: AnyPlan
+    ) -> list[Outcome | VerdictError]:
         """Evaluate ranges of several lanes by one plan, in Arrow, at a time, and commit each.
 
         Returns:
-            Of each what a shard refused it with; None: it is committed.
+            What became of each, or what a shard refused it with.
 
         Raises:
             HoleError: If records of one are missing; see `holes.py`.
@@ -247,15 +249,15 @@ class Cycle:
         self._same_log.check()
         texts = run_beside(self.spark, plan, batches)
         return [
-            self._refusal([text], plan, batch) for text, batch in zip(texts, batches, strict=True)
+            self._settled_or_refused(text, plan, batch)
+            for text, batch in zip(texts, batches, strict=True)
         ]
 
-    def _refusal(self, texts: Sequence[str], plan: AnyPlan, batch: Batch) -> VerdictError | None:
+    def _settled_or_refused(self, text: str, plan: AnyPlan, batch: Batch) -> Outcome | VerdictError:
         try:
-            self._settled(texts, plan, batch)
+            return self._settled([text], plan, batch)
         except VerdictError as error:
             return error
-        return None
 
     def _settled(self, texts: Sequence[str], plan: AnyPlan, batch: Batch) -> Outcome:
         """Put the reports of a range's tasks together, and commit what none of them did."""

@@ -216,20 +216,12 @@ class Driver:
         plans = self._plans_of(fold, footing.events_id, self._lane_plans)
         self._jobs = self._jobs or Jobs(self.settings, self.clock, self.figures.audited)
         redaction = Redaction(self.clock, self.settings.hash_key)
-        most, vitals = self.settings.max_records, self.vitals
+        most = self.settings.max_records
         beside = lanes_beside(self.settings.cores)
+        last = live_as_last(self.vitals.capacity_per_s, most, beside)
         cycle.followers.append(redaction.note)
         return (
-            Filler(
-                plans,
-                self._range,
-                self.clock,
-                most,
-                self._pace,
-                live_as_last(vitals.capacity_per_s, most, beside),
-                beside,
-                lambda: vitals.capacity_per_s,
-            ),
+            Filler(plans, self._range, self.clock, most, self._pace, last, beside),
             self._jobs,
             redaction,
         )
@@ -257,7 +249,8 @@ class Driver:
             vitals.received_per_s,
             vitals.quiet_s,
             waits=vitals.lag_records != 0,
-            is_behind=vitals.is_behind(self.clock.now_ms()),
+            # Before the first batch nothing is known of how old numbers are.
+            is_behind=vitals.last_batch_s is not None and vitals.is_behind(self.clock.now_ms()),
         )
 
     def _follow(self, query: StreamingQuery, between: Between, life: Life) -> None:

@@ -35,7 +35,7 @@ from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.fault import at_fault
 from weir_analytics.panes.holes import OvertakenError
 from weir_analytics.panes.log_offsets import LogOffsets
-from weir_analytics.panes.outcome import gravest
+from weir_analytics.panes.outcome import Outcome, gravest
 from weir_analytics.panes.plans import Counting, Plans, first_words
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.states import forget_lanes
@@ -54,11 +54,14 @@ class Last(NamedTuple):
         size: How many records each could have.
         done: How many the largest had: the last of a lane has fewer.
         took_s: How long it took.
+        events_per_s: How many events the last one of little else had in a second; None: there was
+            none. Ticks take a fraction of that.
     """
 
     size: int
     done: int
     took_s: float
+    events_per_s: float | None = None
 
 
 NOTHING_KNOWN: Final = Last(LEAST_RECORDS, 0, 0.0)
@@ -72,11 +75,10 @@ class Filler:
         plans: Plans of lanes; another set than that of live batches, since a plan is made
             without the turn.
         read: Returns a range of the log as Spark's source reads it.
-        most: The most records of a slice, while nothing better is known; see `most_of`.
+        most: The most records of a batch; see `next_size`.
         pace: How long a slice may take.
         last: The last slice. Of the first one what live counting does, or nothing is known.
         beside: How many slices of rebuilds are counted at a time, a task each.
-        capacity_per_s: Returns how many events live counting has done in a second; None: not known.
     """
 
     plans: Plans
@@ -86,7 +88,6 @@ class Filler:
     pace: Callable[[], Pace]
     last: Last = NOTHING_KNOWN
     beside: int = 1
-    capacity_per_s: Callable[[], float | None] = lambda: None
     _wanted: Counting | None = None
     _log_start: Mapping[int, int] = field(default_factory=dict)
     _look_at_s: float = 0.0
@@ -150,7 +151,7 @@ class Filler:
         slices = [found, *self._beside(cycle, found, size, first)]
         plan = self._plan_of(self._counting(cycle, slices))
         if plan is not None and not isinstance(plan, ArrowPlan) and len(slices) > 1:
-            # Its tasks do not read the log themselves, and need nothing of the other lanes.
+            # A metric that only columns can count: as with all of them.
             del slices[1:]
             plan = self._plan_of(self._counting(cycle, slices))
         if plan is None:
@@ -160,8 +161,8 @@ class Filler:
         if done:
             failpoint("C11")
             took_s = self.clock.monotonic_s() - began_s
-            self.last = Last(size, max(one.records for one in done), took_s)
-        for one in done:
+            self.last = measured(self.last, size, [(s.records, n) for s, n in done], took_s)
+        for one, _events in done:
             cycle.book.moved(one, cycle.stores.definitions.fold)
             self._tell_aside(cycle, one.lane, None)
             _tell(one, self.last.took_s)
@@ -176,9 +177,8 @@ class Filler:
     def _size(self, lanes: Sequence[Lane]) -> int:
         """Return how many records the next slice has at most."""
         is_lost = any(lane.kind == "rebuild" for lane in lanes)
-        slice_s = self.pace().lost_s if is_lost else self.pace().slice_s
-        most = most_of(self.capacity_per_s(), slice_s, self.most, self.beside)
-        return next_size(self.last, slice_s, most)
+        pace = self.pace()
+        return next_size(self.last, pace.lost_s if is_lost else pace.slice_s, self.most)
 
     def _beside(self, cycle: Cycle, found: Slice, size: int, first: Offsets) -> Iterator[Slice]:
         """Yield slices of other rebuilds that are counted at the same time, by the same plan.
@@ -188,6 +188,8 @@ class Filler:
         """
         if found.lane.kind != "rebuild" or not same_offsets(found.there, found.start):
             return
+        if self.plans.columns:  # tasks of that plan do not read the log themselves
+            return
         erased = self.plans.erased(found.end)
         fitting = (
             one
@@ -196,34 +198,41 @@ class Filler:
         )
         yield from islice(fitting, self.beside - 1)
 
-    def _count(self, cycle: Cycle, slices: Sequence[Slice], plan: AnyPlan) -> Sequence[Slice]:
-        """Count slices; return those that are committed. Where a shard moved, it is read again.
+    def _count(
+        self, cycle: Cycle, slices: Sequence[Slice], plan: AnyPlan
+    ) -> list[tuple[Slice, int]]:
+        """Count slices; return those that are committed, each with its events.
+
+        Where a shard moved, its place is read again.
 
         Raises:
             VerdictError: What else a shard refused one with, the gravest: who is fenced ends.
         """
         if len(slices) == 1:
-            refused = [self._alone(cycle, slices[0], plan)]
+            found = [self._alone(cycle, slices[0], plan)]
         else:
             batches = [replace(self._batch(cycle, one), single=True) for one in slices]
-            refused = cycle.evaluate_beside(batches, plan)
+            found = cycle.evaluate_beside(batches, plan)
         moved = (Verdict.BEHIND, Verdict.REWIND)
-        ends = [error for error in refused if error is not None and error.verdict not in moved]
+        refused = [one for one in found if isinstance(one, VerdictError)]
+        ends = [error for error in refused if error.verdict not in moved]
         if ends:
             grave = gravest(error.verdict for error in ends)
             raise next(error for error in ends if error.verdict is grave)
-        for one, error in zip(slices, refused, strict=True):
-            if error is not None:
+        done: list[tuple[Slice, int]] = []
+        for one, outcome in zip(slices, found, strict=True):
+            if isinstance(outcome, VerdictError):
                 cycle.book.forget(one.lane)
-        return [one for one, error in zip(slices, refused, strict=True) if error is None]
+            else:
+                done.append((one, outcome.received))
+        return done
 
-    def _alone(self, cycle: Cycle, found: Slice, plan: AnyPlan) -> VerdictError | None:
-        """Count a slice by itself; return what a shard refused it with."""
+    def _alone(self, cycle: Cycle, found: Slice, plan: AnyPlan) -> Outcome | VerdictError:
+        """Count a slice by itself; return what became of it, or what a shard refused it with."""
         try:
-            cycle.evaluate(*self._range(cycle, found, isinstance(plan, ArrowPlan)), plan)
+            return cycle.evaluate(*self._range(cycle, found, isinstance(plan, ArrowPlan)), plan)
         except VerdictError as error:
             return error
-        return None
 
     def _tell_refused(self, cycle: Cycle) -> None:
         """Append what the authors of versions that are not filled read of that."""
@@ -325,36 +334,37 @@ def live_as_last(per_s: float | None, most: int, beside: int = 2) -> Last:
     return Last(min(most, round(share / 4)), round(share), 1.0)
 
 
-def most_of(capacity_per_s: float | None, slice_s: float, most: int, beside: int) -> int:
-    """Return how many records no slice exceeds, however fast the last one was.
-
-    That one may have been of ticks, and the next is of events: as fast as live counting, that takes
-    twice as long as it may.
+def measured(last: Last, size: int, done: Sequence[tuple[int, int]], took_s: float) -> Last:
+    """Return what is known once slices are counted.
 
     Args:
-        capacity_per_s: How many events live counting has done in a second; None: it is not known.
-        slice_s: How long a slice may take.
-        most: The most records of a batch: also of a slice while nothing is known, and half of what
-            it may have where much is done in a second.
-        beside: How many slices share the cores.
+        last: What was known before.
+        size: How many records each could have.
+        done: How many records each had, and how many of them were events.
+        took_s: How long they took together.
     """
-    if capacity_per_s is None:
-        return most
-    return min(2 * most, round(2 * capacity_per_s / max(2, beside) * slice_s))
+    records, events = max(done)
+    if records < LEAST_RECORDS or 2 * events < records:
+        return Last(size, records, took_s, last.events_per_s)
+    return Last(size, records, took_s, events / max(took_s, 0.001))
 
 
 def next_size(last: Last, slice_s: float, most: int) -> int:
     """Return how many records the next slice has: as many as take as long as it may.
 
     At most four times as many as the last one: a first measurement of a fast machine may be of a
-    few records.
+    few records. Nor more than events would take half as long again: the last one may have been of
+    ticks, and events may follow.
 
     Args:
         last: The slice before it.
         slice_s: How long it may take.
-        most: The size that none exceeds.
+        most: How many records a batch has at most: also a slice while nothing is known of events,
+            and half of what it may have then.
     """
     wanted = round(last.done / max(last.took_s, 0.001) * slice_s)
+    if last.events_per_s is not None:
+        most = min(2 * most, round(1.5 * last.events_per_s * slice_s))
     return max(LEAST_RECORDS, min(most, 4 * last.size, wanted))
 
 
