@@ -63,7 +63,7 @@ class World:
             columns=False,
             plan_of=self._plan_of,
             is_made=lambda counting: counting in self.made,
-            erased=lambda end: self.erased(end),
+            erased=lambda start, end: self.erased(start, end),
             rebuilding=lambda start, end, *_: self.counting(start, end),
         )
         clock, told = ManualClock(0), lambda: quiet(0.0)
@@ -75,9 +75,9 @@ class World:
         del start, end
         return EVERYTHING
 
-    def erased(self, end: Offsets) -> frozenset[tuple[str, str]]:
+    def erased(self, start: Offsets, end: Offsets) -> frozenset[tuple[str, str]]:
         """Return without whom a range is counted: nobody."""
-        del end
+        del start, end
         return frozenset()
 
     def _plan_of(self, counting: Counting) -> Any:
@@ -249,7 +249,7 @@ def test_a_lane_behind_an_erasure_waits(monkeypatch: pytest.MonkeyPatch) -> None
     """Of whom a plan counts nothing, it counts nothing wherever the event lies."""
     world = World(monkeypatch)
 
-    def erased(end: Offsets) -> frozenset[tuple[str, str]]:
+    def erased(_start: Offsets, end: Offsets) -> frozenset[tuple[str, str]]:
         return frozenset() if 1 in end else frozenset([("a", "h")])
 
     monkeypatch.setattr(world, "erased", erased)

@@ -104,7 +104,7 @@ class Driver:
             is_made=lambda _: True,
             filling=lambda *_: "counting",
             rebuilding=lambda *_: "counting",
-            erased=lambda _: frozenset(),
+            erased=lambda *_: frozenset(),
         )
         clock = ManualClock(NOW_MS + 1_000_000)
         filler = Filler(plans, lambda *_: None, clock, 1_000, lambda: BUSY)  # type: ignore[arg-type]

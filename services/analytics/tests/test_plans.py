@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from weir.commit import Offsets, furthest, nearest
+from weir.commit import Offsets
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Horizons
 from weir.definitions.jobs import JobReport, JobState, job_record
@@ -23,6 +23,7 @@ from weir.definitions.records import (
 from weir.horizons import horizons_within
 from weir_analytics.panes.activation import counting
 from weir_analytics.panes.erased import Erased
+from weir_analytics.panes.lanes import spanned
 from weir_analytics.panes.plan import KEPT, beyond_from
 from weir_analytics.panes.plans import Counting, Plans
 
@@ -35,14 +36,14 @@ AT = {0: 100}
 class World:
     """A metric of `acme`, and somebody of each of two tenants who was erased at offset 10."""
 
-    def __init__(self) -> None:
+    def __init__(self, erased_at: dict[str, int] | None = None) -> None:
         self.fold = Definitions()
         self._add(start_record(DriverStart("a", 1, "start"), at_ms=0))
         self.begin("m", {})
         for tenant in ("acme", "zeta"):
             do = {"do": {"job": "erase", "subject_hash": GONE[1]}}
             vid = self._add(put_record(Edit(tenant, "job", "j", None, "x", 0), json.dumps(do)))
-            facts = {"topic_id": LOG, "offsets": {"0": 10}}
+            facts = {"topic_id": LOG, "offsets": erased_at or {"0": 10}}
             self._add(job_record(JobReport(vid, JobState.RUNNING, facts=facts), fence=0))
         usual = Horizons({}, 3_600_000, 1_000)
         self.plans = Plans(self.fold, LOG, usual, lambda _plan: None, hash_key=b"k")
@@ -76,6 +77,24 @@ def test_nobody_erased_is_counted_again(
     assert {tenant for tenant, _hash in again.later} <= {"acme"}, "zeta has nothing there"
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "is_held"),
+    [
+        ({0: 15, 1: 5}, {0: 15, 1: 10}, False),  # nothing of what lies behind it
+        ({0: 15, 1: 5}, {0: 15, 1: 11}, True),
+        ({0: 15, 1: 5}, {0: 16, 1: 10}, True),  # both sides: no part may be counted with them
+        ({0: 15}, {0: 15}, False),
+    ],
+)
+def test_a_partition_of_which_there_is_nothing_is_on_no_side(
+    start: Offsets, end: Offsets, is_held: bool
+) -> None:
+    """Lanes begin at other places than batches: what live counting counted is accounted so."""
+    world = World({"0": 10, "1": 10})
+
+    assert (GONE in world.plans.rebuilding(start, end, AT, 0).erased) is is_held
+
+
 def drawn_range(drawing: Random) -> tuple[Offsets, Offsets]:
     """Return a range of some of three partitions."""
     own = drawing.sample(range(3), drawing.randint(1, 3))
@@ -100,7 +119,7 @@ def beyond_at(horizons: Sequence[Horizons], place: tuple[int, int]) -> int:
     return [ms for begin, ms in told if begin == {} or offset >= begin.get(partition, 0)][-1]
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(500))
 def test_a_plan_of_several_ranges_counts_each_as_its_own_would(seed: int) -> None:
     """Wherever metrics and horizons begin, and whether ranges share partitions or not."""
     drawing, world = Random(seed), World()  # noqa: S311  drawn to be repeated
@@ -113,13 +132,13 @@ def test_a_plan_of_several_ranges_counts_each_as_its_own_would(seed: int) -> Non
         *(Horizons(dict.fromkeys(range(3), n), 1_000, 11 + n, LOG) for n in places),
     ]
     ranges = [drawn_range(drawing) for _ in range(drawing.randint(2, 3))]
-    erased = world.plans.erased(ranges[0][1])
-    ranges = [one for one in ranges if world.plans.erased(one[1]) == erased]
-    start, end = nearest(one[0] for one in ranges), furthest([one[1] for one in ranges])
+    erased = world.plans.erased(*ranges[0])
+    ranges = [one for one in ranges if world.plans.erased(*one) == erased]
+    start, end = spanned(ranges)
     whole = world.plans.rebuilding(start, end, AT, 0)
     assert whole.erased == erased
     for first, last in ranges:
-        own_plan = world.plans.rebuilding(first, last, AT, 0)
+        own_plan = world.plans.rebuilding(*spanned([(first, last)]), AT, 0)
         assert own_plan.erased | own_plan.later <= whole.erased | whole.later
         for place in [(p, offset) for p, n in last.items() for offset in range(first[p], n)]:
             assert counted_at(whole, place) == counted_at(own_plan, place)

@@ -190,11 +190,12 @@ class Filler:
             return
         if self.plans.columns:  # tasks of that plan do not read the log themselves
             return
-        erased = self.plans.erased(found.end)
+        erased = self.plans.erased(found.there, found.end)
         fitting = (
             one
             for one in cycle.book.beside(found, cycle.stores.definitions.fold, size, first)
-            if same_offsets(one.there, one.start) and self.plans.erased(one.end) == erased
+            if same_offsets(one.there, one.start)
+            and self.plans.erased(one.there, one.end) == erased
         )
         yield from islice(fitting, self.beside - 1)
 
@@ -259,7 +260,7 @@ class Filler:
         A metric begins at a place in each partition. Lanes of different partitions reach it in
         different slices, and the plan tells by its place whether an event is the metric's.
         """
-        start, end = nearest(one.there for one in slices), furthest([one.end for one in slices])
+        start, end = spanned([(one.there, one.end) for one in slices])
         lane = slices[0].lane
         if lane.kind == "rebuild":
             return self.plans.rebuilding(start, end, cycle.end, cycle.through_ms // 1000)
@@ -316,6 +317,19 @@ class Filler:
             self._look_at_s = now_s + LOOK_AT_LOG_S
             self._log_start = LogOffsets(cycle.settings.kafka, names.EVENTS).start()
         return self._log_start
+
+
+def spanned(ranges: Sequence[tuple[Offsets, Offsets]]) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the start and the end of what holds all records of some ranges.
+
+    A partition of which one has nothing does not count: what lies between there and another one's
+    part of it is neither's, and an erasure may be there.
+    """
+    filled = [{p for p, n in end.items() if start.get(p, 0) < n} for start, end in ranges]
+    pairs = list(zip(ranges, filled, strict=True))
+    starts = ({p: start.get(p, 0) for p in own} for (start, _end), own in pairs)
+    ends = [{p: end[p] for p in own} for (_start, end), own in pairs]
+    return nearest(starts), furthest(ends)
 
 
 def live_as_last(per_s: float | None, most: int, beside: int = 2) -> Last:

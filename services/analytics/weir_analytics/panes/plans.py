@@ -110,12 +110,17 @@ class Plans:
                 guarded = guarded or covered is None
         if not guarded:
             versions = [replace(one, version=one.version.within()) for one in versions]
-        return Counting(tuple(versions), guarded, self.erased(end), self.horizons(start, end))
+        erased, horizons = self.erased(start, end), self.horizons(start, end)
+        return Counting(tuple(versions), guarded, erased, horizons)
 
-    def erased(self, end: Offsets) -> frozenset[tuple[str, str]]:
-        """Return (tenant, hash) of the subjects without whom a range that ends there is counted."""
+    def erased(self, start: Offsets, end: Offsets) -> frozenset[tuple[str, str]]:
+        """Return (tenant, hash) of the subjects without whom a range is counted.
+
+        Where it has nothing of a partition, it does not matter on which side of an erasure it ends.
+        """
+        upto = {p: n for p, n in end.items() if start.get(p, 0) < n}
         found = self._erasures.of(self.definitions)
-        return frozenset((e.tenant, e.hash) for e in found if e.holds(end, self.topic_id))
+        return frozenset((e.tenant, e.hash) for e in found if e.holds(upto, self.topic_id))
 
     def horizons(self, start: Offsets, end: Offsets) -> tuple[Horizons, ...]:
         """Return by what a range of the log is counted."""
