@@ -275,20 +275,26 @@ class TestSize:
         [
             ([(40_000, 40_000)], 20_000.0),
             ([(40_000, 20_000), (30_000, 30_000)], 10_000.0),  # of the largest
-            ([(40_000, 19_999)], 7.0),  # most are ticks
-            ([(4_999, 4_999)], 7.0),  # so few take as long as none
+            ([(4_998, 4_998)], 2_499.0),  # as evenly over the partitions as can be
+            ([(2_499, 2_499)], 7_000.0),  # so few take as long as none
+            ([(40_000, 3)], 7_000.0),  # most are ticks
+            ([(40_000, 19_000)], 9_500.0),  # so many at least
         ],
     )
     def test_the_pace_of_events_is_that_of_slices_of_little_else(
         self, done: list[tuple[int, int]], known: float
     ) -> None:
         """What was known stays so, whatever ticks take."""
-        found = measured(Last(1, 1, 1.0, 7.0), 50_000, done, 2.0)
+        found = measured(Last(1, 1, 1.0, 7_000.0), 50_000, done, 2.0)
         assert found == Last(50_000, max(done)[0], 2.0, known)
+
+    def test_nothing_is_known_before_the_first_of_them(self) -> None:
+        """However fast ticks were."""
+        assert measured(Last(1, 1, 1.0), 50_000, [(40_000, 3)], 0.1).events_per_s is None
 
     @pytest.mark.parametrize(
         ("per_s", "size"),
-        [(None, 5_000), (1_000.0, 5_000), (200_000.0, 40_000), (2_000_000.0, 100_000)],
+        [(None, 5_000), (1_000.0, 5_000), (200_000.0, 40_000), (2_000_000.0, 200_000)],
     )
     def test_the_first_slice_has_half_of_what_live_counting_does(
         self, per_s: float | None, size: int

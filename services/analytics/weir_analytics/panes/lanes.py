@@ -345,7 +345,7 @@ def live_as_last(per_s: float | None, most: int, beside: int = 2) -> Last:
     if per_s is None:
         return NOTHING_KNOWN
     share = per_s / max(2, beside)
-    return Last(min(most, round(share / 4)), round(share), 1.0)
+    return Last(min(most, round(share / 4)), round(share), 1.0, share)
 
 
 def measured(last: Last, size: int, done: Sequence[tuple[int, int]], took_s: float) -> Last:
@@ -358,9 +358,12 @@ def measured(last: Last, size: int, done: Sequence[tuple[int, int]], took_s: flo
         took_s: How long they took together.
     """
     records, events = max(done)
-    if records < LEAST_RECORDS or 2 * events < records:
-        return Last(size, records, took_s, last.events_per_s)
-    return Last(size, records, took_s, events / max(took_s, 0.001))
+    per_s = events / max(took_s, 0.001)
+    if records >= LEAST_RECORDS // 2 and 2 * events >= records:
+        return Last(size, records, took_s, per_s)
+    # It had so many at least, however many ticks were among them.
+    known = last.events_per_s
+    return Last(size, records, took_s, None if known is None else max(known, per_s))
 
 
 def next_size(last: Last, slice_s: float, most: int) -> int:
