@@ -170,6 +170,10 @@ def assert_told(run: Run) -> None:
     wanted = run.timeline.told
     assert [body["kind"] for body in run.told] == [one.kind for one in wanted], run.timeline.name
     for body, one in zip(run.told, wanted, strict=True):
-        for member in one.besides.keys() & {"value", "before"}:
-            assert body[member] == one.besides[member], (run.timeline.name, body)
+        if "value" in one.besides:
+            assert body["value"] == one.besides["value"], (run.timeline.name, body)
+        if "before" in one.besides:
+            # Two batches may count the late events of one request: then what stood before the last
+            # of them is what the first batch left, and that is still below.
+            assert one.besides["before"] <= body["before"] < run.timeline.rule.limit, body
     assert run.receiver.forged == 0
