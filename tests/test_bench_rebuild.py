@@ -14,7 +14,7 @@ import pytest
 import rebuild
 from contest import Spent
 from job import Job
-from rebuild import asked, bars, costs, watched
+from rebuild import asked, bar, costs, watched
 from weir.clock import SystemClock
 from workload import draw, recount, wanted
 
@@ -69,7 +69,7 @@ class TestFigures:
         """Beside it stands the smallest, of which the start is a larger part."""
         found = costs({1_000: runs(1_000, 0.02, 5.0), 4_000: runs(4_000, 0.12, 8.0)})
         for sizes in (found, dict(reversed(found.items()))):
-            (told,) = bars(sizes)
+            told = bar(sizes)
             assert (told["id"], told["got"]) == ("P13", 1.25)
             assert "rounds of 4000; of 1000" in told["what"]
             assert told["what"].endswith(": 2.00")

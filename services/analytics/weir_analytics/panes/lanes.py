@@ -170,9 +170,8 @@ class Filler:
 
     def _plan_of(self, counting: Counting) -> AnyPlan | None:
         """Return a plan that there is; None: it is made before the next step, without the turn."""
-        is_there = counting == self._wanted or self.plans.is_made(counting)
         self._wanted = counting
-        return self.plans.plan_of(counting) if is_there else None
+        return self.plans.plan_of(counting) if self.plans.is_made(counting) else None
 
     def _size(self, lanes: Sequence[Lane]) -> int:
         """Return how many records the next slice has at most."""
