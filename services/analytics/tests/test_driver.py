@@ -27,6 +27,7 @@ from weir.definitions.records import (
     put_record,
     start_record,
 )
+from weir_analytics.panes import between as between_module
 from weir_analytics.panes import driver as panes_driver
 from weir_analytics.panes import life as life_module
 from weir_analytics.panes import plans as plans_module
@@ -158,6 +159,50 @@ class TestEnd:
             driver._on_batch(life, cast("Any", None), 8)
 
         assert life.failure is None
+
+
+class Step:
+    """Work between batches that does one slice, or is refused by a shard."""
+
+    def __init__(self, error: VerdictError | None) -> None:
+        self.error, self.begun = error, threading.Event()
+
+    def prepare(self) -> None:
+        """Need nothing."""
+
+    def step(self, _cycle: object) -> bool:
+        """Do it."""
+        self.begun.set()
+        if self.error is not None:
+            raise self.error
+        return False
+
+
+@pytest.mark.parametrize("fenced", [VerdictError(Verdict.FENCED, "a newer driver runs"), None])
+def test_a_stream_that_does_not_start_hides_nothing(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, fenced: VerdictError | None
+) -> None:
+    """Slices begin before it does: what ended them comes first, and their thread ends with it."""
+    work, refused = Step(fenced), StreamEndedError("no broker answered")
+    footing = SimpleNamespace(target={}, levels=(), epoch=1, events_id="log")
+    driver.vitals, driver.clock, driver.figures = Vitals(), ManualClock(), MagicMock()
+    monkeypatch.setattr(between_module, "InheritableThread", threading.Thread)
+    monkeypatch.setattr(panes_driver, "take_over", lambda *_: footing)
+    for name in ("LaneBook", "Cycle"):
+        monkeypatch.setattr(panes_driver, name, MagicMock())
+    monkeypatch.setattr(panes_driver, "Ahead", lambda *_: work)
+    monkeypatch.setattr(Driver, "_plans_of", MagicMock())
+    monkeypatch.setattr(Driver, "_works", lambda *_: ())
+
+    def stream(*_: object) -> None:
+        assert work.begun.wait(10)
+        raise refused
+
+    monkeypatch.setattr(Driver, "_stream", stream)
+    with pytest.raises(type(fenced or refused)) as raised:
+        driver._life(MagicMock())
+    assert raised.value is (fenced or refused)
+    assert "between" not in {thread.name for thread in threading.enumerate()}
 
 
 class TestVerdicts:

@@ -22,6 +22,7 @@ from weir_analytics.panes import lanes
 from weir_analytics.panes.arrow_plan import ArrowPlan
 from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.between import quiet
+from weir_analytics.panes.holes import Hole, HoleError
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.lanes import LEAST_RECORDS, Filler
 from weir_analytics.panes.plans import Counting
@@ -52,6 +53,7 @@ class World:
         self.lanes = [self.lane({p: 0}, {p: SIZE}) for p in (0, 1)]
         self.evaluated: list[list[Batch]] = []
         self.refusals: list[Verdict | None] = []
+        self.hole: HoleError | None = None
         self.plan: Any = ArrowPlan.__new__(ArrowPlan)
         self.planned: list[Counting] = []
         self.made = [EVERYTHING]
@@ -133,6 +135,8 @@ class World:
     def _beside(self, batches: Sequence[Batch], plan: object) -> list[Any]:
         assert plan is self.plan
         self.evaluated.append(list(batches))
+        if self.hole is not None:
+            raise self.hole
         said = self.refusals or [None] * len(batches)
         done = SimpleNamespace(received=self.events)
         return [done if one is None else VerdictError(one, "refused") for one in said]
@@ -211,6 +215,18 @@ def test_what_else_refuses_one_ends_the_life(
     with pytest.raises(VerdictError, match="refused") as raised:
         world.step()
     assert raised.value.verdict is Verdict.FENCED
+
+
+def test_a_hole_in_one_ends_the_life_and_moves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one may be committed: its marks say so, once the next life has read them."""
+    world = World(monkeypatch)
+    before = world.filler.last
+    world.hole = HoleError([Hole(0, 7, 9)])
+    with pytest.raises(HoleError):
+        world.step()
+    assert len(world.evaluated[-1]) == 2
+    assert world.at() == [{0: 0}, {1: 0}]
+    assert world.filler.last == before
 
 
 def test_lanes_come_to_where_a_metric_begins_by_different_slices(
