@@ -12,7 +12,8 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from weir.expressions import evaluate, parse_where
+from ua_parser import BasicResolver, Domain, load_builtins
+from weir.expressions import agents, evaluate, parse_where
 from weir.expressions.calculations import rounded
 from weir.expressions.limits import growth
 from weir.expressions.texts import lpad, rpad, split_part, to_number
@@ -44,6 +45,51 @@ words = st.from_regex(r"[a-z0-9._~-]{1,8}", fullmatch=True)
 def ms_of(instant: datetime) -> int:
     """Return the milliseconds since the epoch, a started one left out."""
     return (instant - EPOCH) // MILLISECOND
+
+
+_SAFARI = "AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.4 Mobile/15E148 Safari/604.1"
+_CHROME = "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0"
+
+
+class TestAgents:
+    @pytest.mark.parametrize(
+        ("text", "browser", "system", "device"),
+        [
+            (
+                f"Mozilla/5.0 (iPhone; CPU iPhone OS 17_4 like Mac OS X) {_SAFARI}",
+                *("Mobile Safari", "iOS", "iPhone"),
+            ),
+            (
+                f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {_CHROME} Safari/537.36 Edg/126.0.0.0",
+                *("Edge", "Windows", None),
+            ),
+            (
+                f"Mozilla/5.0 (Linux; Android 14; Pixel 8) {_CHROME} Mobile Safari/537.36",
+                *("Chrome Mobile", "Android", "Pixel 8"),
+            ),
+            (
+                "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
+                *("Googlebot", None, "Spider"),
+            ),
+            ("curl/8.5.0", "curl", None, None),
+            ("AB-7", None, None, None),
+            ("", None, None, None),
+        ],
+    )
+    def test_names_are_those_of_the_lists(
+        self, text: str, browser: str | None, system: str | None, device: str | None
+    ) -> None:
+        """As the lists are read by Python's own patterns, one after the other."""
+        slow = BasicResolver(load_builtins())(text, Domain.ALL)
+        found = (slow.user_agent, slow.os, slow.device)
+        assert tuple(one.family if one else None for one in found) == (browser, system, device)
+        ours = agents.browser(text), agents.os(text), agents.device(text)
+        assert ours == (browser, system, device)
+
+    def test_a_long_text_ends_at_once(self) -> None:
+        """Python's patterns would go back over it for minutes."""
+        text = "Mozilla/5.0 (Linux; Android 1; " * 30_000
+        assert (agents.browser(text), agents.os(text)) == ("Android", "Android")
 
 
 class TestTimes:

@@ -42,6 +42,7 @@ TYPED = {
 """Paths that mostly hold a value of a kind."""
 FITTING = {
     **dict.fromkeys(("url_host", "url_path", "url_query"), "data.url"),
+    **dict.fromkeys(("ua_browser", "ua_os", "ua_device"), "data.agent"),
     **{"to_time": "data.at", "to_number": "data.numeral"},
     **dict.fromkeys(("year", "month", "day", "day_of_week", "hour", "minute"), "data.ms"),
     **{"date_trunc": "data.ms", "sqrt": "abs(data.n)"},
@@ -147,6 +148,19 @@ URLS = (
     *("a=1&b=2", "?a", "?a=", "?&&a=1=2&", "#?a=1", "x?y?a=1", "https://h?a=1/2?3", "1http://x/y"),
     *("https://a@b@c/d", "https:///p", "javascript:a//b?c"),
 )
+AGENTS = (
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_4 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like"
+    " Gecko) Version/17.4 Mobile/15E148 Safari/604.1",
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko)"
+    " Chrome/126.0.0.0 Safari/537.36",
+    "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
+    *("curl/8.5.0", "Mozilla/5.0 (", "Mozilla/5.0 (Linux; Android 14; é😀)", "Opera/9.80 (\0)"),
+    *(
+        "python-requests/2.32",
+        "; " * 300,
+        "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Firefox/128.0",
+    ),
+)
 OTHERS = (
     *("null", "true", "false", "NaN", "[]", "[1,2]", "{}", '{"y":1}', '{"a":1,"a":"x"}'),
     *('[[3],{"a":"x"}]', '["é",[5,null]]', '[null,{"a":7.5,"y":[1]}]', '{"0":1,"[0]":2}'),
@@ -199,7 +213,8 @@ def draw_value(random: Random, depth: int = 0) -> str:
     if kind < 18:
         return random.choice(TEXTS)
     if kind < 22:
-        return json.dumps(random.choice(random.choice((NUMERALS, INSTANTS, URLS, LITERAL_TEXTS))))
+        texts = random.choice((NUMERALS, INSTANTS, URLS, AGENTS, LITERAL_TEXTS))
+        return json.dumps(random.choice(texts))
     if kind < 26 or depth > 2:
         return random.choice(OTHERS)
     return draw_object(random, ("a", "x", "y"), depth + 1)
@@ -253,6 +268,7 @@ def _friendly(random: Random) -> list[str]:
         *random.sample(typed, random.choice((5, 6, 6, 6))),
         f'"typed":{{{",".join(typed[::2])}}}',
         f'"url":{json.dumps(random.choice(URLS[:4]))}',
+        f'"agent":{json.dumps(random.choice(AGENTS[:4]))}',
         f'"at":{json.dumps(random.choice(INSTANTS[:12]))}',
         f'"numeral":{json.dumps(random.choice(NUMERALS[:7]))}',
         f'"ms":{random.choice((*TIMES[:6], str(random.randrange(2**41))))}',
@@ -476,7 +492,7 @@ def event_of(data: str, **attributes: str | int | None) -> str:
 
 def function_events() -> list[str]:
     """Return events for `every_function`, as raw JSON: each value beside another one."""
-    texts = [json.dumps(text) for text in (*NUMERALS, *INSTANTS, *URLS)]
+    texts = [json.dumps(text) for text in (*NUMERALS, *INSTANTS, *URLS, *AGENTS)]
     values = [*NUMBERS, *TIMES, *TEXTS, *texts, "null", "true", "[1]"]
     others = [*values[7:], *values[:7]]
     return [event_of(f'{{"x":{x},"y":{y}}}') for x, y in zip(values, others, strict=True)]

@@ -286,6 +286,8 @@ class TestSafety:
             *("ArraySize", "Least", "Greatest", "Signum", "BRound", "Sqrt", "Exp", "Log", "Log10"),
             *("Pow", "Pmod", "UnixMillis", "UnixDate", "DateFromUnixDate", "TruncDate"),
             *("Year", "Month", "DayOfMonth"),
+            # functions that only the language itself has, in a Python worker
+            "PythonUDF",
         )
     )
 
@@ -304,9 +306,15 @@ class TestSafety:
             made, (series, value, _distinct, error) = judged_columns(metric, schema, viewed)
             columns += [made.where, value, series, error]
         trees = [*drawn_trees(random, 20), *every_function()]
-        classes = classes_of(viewed.select(*columns)) | classes_of(frame_of(spark, trees, ["{}"]))
+        frames = viewed.select(*columns), frame_of(spark, trees, ["{}"])
+        classes = set().union(*map(classes_of, frames))
 
         assert classes <= self.ALLOWED
+        assert set().union(*map(workers_functions_of, frames)) == {
+            "ua_browser",
+            "ua_os",
+            "ua_device",
+        }
         assert {"GetStructField", "VariantGet", "TryDivide", "CaseWhen", "Pow"} <= classes
 
     def test_what_is_not_listed_would_be_seen(self, spark: SparkSession) -> None:
@@ -384,9 +392,17 @@ class TestSafety:
 
 def classes_of(frame: DataFrame) -> set[str]:
     """Return the classes of the expressions in the analyzed plan of a frame."""
-    plan = json.loads(frame._jdf.queryExecution().analyzed().toJSON())
-    nodes = [n for n in _nodes(plan) if ".expressions." in n.get("class", "")]
+    nodes = [n for n in _analyzed(frame) if ".expressions." in n.get("class", "")]
     return {node["class"].rpartition(".")[2] for node in nodes}
+
+
+def workers_functions_of(frame: DataFrame) -> set[str]:
+    """Return the names of the functions that the plan of a frame has Python workers do."""
+    return {n["name"] for n in _analyzed(frame) if n.get("class", "").endswith(".PythonUDF")}
+
+
+def _analyzed(frame: DataFrame) -> list[dict[str, Any]]:
+    return _nodes(json.loads(frame._jdf.queryExecution().analyzed().toJSON()))
 
 
 def _nodes(parts: Any) -> list[dict[str, Any]]:

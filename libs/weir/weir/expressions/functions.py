@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from weir.expressions import calculations, texts, times, urls
+from weir.expressions import agents, calculations, texts, times, urls
 from weir.expressions.tree import Kind
 
 MAX_PADDED: Final = 256
@@ -133,6 +133,9 @@ _OF_TEXT: Final = {
     "url_host": _text("url_host(data.url)", urls.host, _T),
     "url_path": _text("url_path(data.url)", urls.path, _T),
     "url_query": _text("url_query(data.url, 'utm_source')", urls.query, _T, _PARAMETER),
+    "ua_browser": _text("ua_browser(data.agent)", agents.browser, _T),
+    "ua_os": _text("ua_os(data.agent)", agents.os, _T),
+    "ua_device": _text("ua_device(data.agent)", agents.device, _T),
     "length": _number("length(data.code)", lambda t: float(len(t)), _T),
     "position": _number("position('-' in data.code)", texts.position, _T, _T),
     "to_number": _number("to_number(data.size)", texts.to_number, _T),

@@ -220,6 +220,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Column]]] = {
     "replace": _replace,
     **{name: _of_distinct(name) for name in ("lpad", "rpad", "split_part")},
     **{name: _of_distinct(name) for name in ("url_host", "url_path", "url_query")},
+    **{name: _of_distinct(name) for name in ("ua_browser", "ua_os", "ua_device")},
     **{name: _of_distinct(name) for name in ("to_number", "to_time")},
     "length": lambda text: pc.cast(pc.utf8_length(text), pa.float64()),
     "position": _of_two_texts("position", _of_distinct("position")),

@@ -4,20 +4,25 @@ Operands that must be literals come as plain values, the others as columns. Each
 names each of its operands once: what names one twice doubles the plan at every level
 of a tree. None can raise, whatever an event holds, and what is no finite number is null.
 Regular expressions are ours, none a user's, and none has a choice that it could take
-back over a long text.
+back over a long text. What Spark has nothing like is done by a Python worker, in Arrow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import StringType
 from weir.expressions.functions import COALESCE, GREATEST, LEAST
 from weir.expressions.texts import NUMBER, REST
 from weir.expressions.times import DAY_MS, FIXED_MS, HOUR_MS, ISO, MAX_DIGITS, MINUTE_MS
 from weir.expressions.urls import SCHEME
+
+from weir_analytics.panes import arrow_functions
 
 _UPPER: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LOWER: Final = _UPPER.lower()
@@ -102,6 +107,18 @@ def _url_query(text: Column, name: str) -> Column:
     return _first_match(pairs, f"&{quoted(name)}=([^&]*)")
 
 
+def _by_worker(name: str) -> Callable[[Column], Column]:
+    """Return the form of a function of a text that only the language itself can do."""
+
+    def of(text: pa.Array) -> pa.Array:
+        return arrow_functions.FUNCTIONS[name](text)
+
+    of.__name__ = name  # as a plan shows it
+    make_udf: Any = arrow_udf  # its stubs know type hints only by a third argument
+    found: Callable[[Column], Column] = make_udf(of, StringType())
+    return found
+
+
 # ── numbers ─────────────────────────────────────────────────────────────────
 
 
@@ -176,6 +193,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Column]]] = {
     "url_host": lambda text: _lower(_first_match(text, _HOST)),
     "url_path": lambda text: F.regexp_extract(text, _PATH, 1),
     "url_query": _url_query,
+    **{name: _by_worker(name) for name in ("ua_browser", "ua_os", "ua_device")},
     "length": lambda text: F.char_length(text).cast("double"),
     "position": lambda text, wanted: F.position(wanted, text).cast("double"),
     "to_number": _to_number,

@@ -1,0 +1,38 @@
+"""What the functions on user agents mean: names that the lists of ua-parser give them.
+
+Nothing in such a text says where its parts begin, or which of them is true: it is looked up in
+some two thousand patterns, which grow every month. So a name is that of a list, and the list is a
+package of its own, `ua-parser-builtins`, one release of which each release of Weir is locked to
+(docs/decisions/0025). The patterns run as automata, in time that is linear in the text.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ua_parser import Domain, Resolver, load_lazy_builtins
+from ua_parser.regex import Resolver as Automata
+
+
+def browser(text: str) -> str | None:
+    """Return what sent a request, such as `Mobile Safari` or `curl`; None if no list knows it."""
+    found = _resolver()(text, Domain.USER_AGENT).user_agent
+    return None if found is None else found.family
+
+
+def os(text: str) -> str | None:
+    """Return the system that it ran on, such as `iOS` or `Windows`; None if no list knows it."""
+    found = _resolver()(text, Domain.OS).os
+    return None if found is None else found.family
+
+
+def device(text: str) -> str | None:
+    """Return the device, such as `iPhone`, or `Spider` for a robot; None if no list knows it."""
+    found = _resolver()(text, Domain.DEVICE).device
+    return None if found is None else found.family
+
+
+# Made of the patterns in a fifth of a second, and only where somebody asks.
+@cache
+def _resolver() -> Resolver:
+    return Automata(load_lazy_builtins())
