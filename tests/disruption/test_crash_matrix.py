@@ -38,6 +38,7 @@ ONCE = ("C3", *LANE, *ALERTS)
 # An error that no code knows ends a request, a thread or the process: that is told.
 OF_RAISE = (
     "Exception in ASGI application\n",  # what uvicorn says of a request, answered by 500
+    "batch_failed",
     "cannot_go_on",
     "channel_broke",
     "thread_died",
