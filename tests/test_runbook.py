@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from error_texts import given, modules, raised
 from weir.commit import Verdict
 from weir.definitions.signals import SIGNALS
 from weir.problems import Reason
@@ -52,21 +53,11 @@ def _logged(node: ast.AST, levels: frozenset[str]) -> list[str]:
 
 
 def reasons() -> set[str]:
-    """Return why the panes job stops or begins anew, with "…" for what is filled in."""
-    found: set[str] = set()
-    for source in ("libs/weir/weir", "services/analytics/weir_analytics"):
-        for path in (ROOT / source).rglob("*.py"):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            functions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
-            by_name = {one.name: one for one in functions}
-            found |= {
-                text
-                for function in functions
-                for call in ast.walk(function)
-                if isinstance(call, ast.Call) and _is_stop(call)
-                for text in _said(call.args[WHY[ast.unparse(call.func)]], function, by_name)
-            }
-    return found
+    """Return why the panes job stops or begins anew."""
+    files = modules("libs/weir/weir", "services/analytics/weir_analytics")
+    return given(
+        files, lambda call: [call.args[WHY[ast.unparse(call.func)]]] if _is_stop(call) else ()
+    )
 
 
 def _is_stop(call: ast.Call) -> bool:
@@ -74,32 +65,6 @@ def _is_stop(call: ast.Call) -> bool:
     name = ast.unparse(call.func)
     goes_on = name == "Recovery" and ast.unparse(call.args[0]) != "Verdict.FOREIGN"
     return name in WHY and not goes_on
-
-
-def _said(
-    node: ast.AST, function: ast.FunctionDef, functions: dict[str, ast.FunctionDef]
-) -> set[str]:
-    """Return the texts that an expression may be, whichever way it is made in its file."""
-    if isinstance(node, ast.Constant):
-        return {node.value} if isinstance(node.value, str) else set()
-    if isinstance(node, ast.JoinedStr):
-        parts = (str(one.value) if isinstance(one, ast.Constant) else "…" for one in node.values)
-        return {"".join(parts)}
-    if isinstance(node, ast.Name):
-        values = [
-            one.value
-            for one in ast.walk(function)
-            if isinstance(one, ast.Assign | ast.NamedExpr)
-            and node.id in [ast.unparse(to) for to in getattr(one, "targets", None) or [one.target]]  # type: ignore[union-attr]
-        ]
-        return {text for one in values for text in _said(one, function, functions)}
-    if not isinstance(node, ast.Call):
-        return set()
-    called = functions.get(ast.unparse(node.func))
-    if called is None:
-        return {text for one in node.args for text in _said(one, function, functions)}
-    ends = [one.value for one in ast.walk(called) if isinstance(one, ast.Return) and one.value]
-    return {text for one in ends for text in _said(one, called, functions) if text}
 
 
 def closes() -> set[str]:
@@ -119,16 +84,9 @@ def closes() -> set[str]:
 
 
 def of_laptops() -> set[str]:
-    """Return what the commands for a stack on a laptop refuse with, "…" for what is filled in."""
-    found: set[str] = set()
-    for name in ("home", "kafka", "redis", "stack", "readiness", "lock", "logs", "__main__"):
-        path = ROOT / "infra/local/weir_local" / f"{name}.py"
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for function in (one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)):
-            for node in ast.walk(function):
-                if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "msg":
-                    found |= _said(node.value, function, {})
-    return found
+    """Return what the commands for a stack on a laptop refuse with."""
+    names = ("home", "kafka", "redis", "stack", "readiness", "lock", "logs", "__main__")
+    return raised(modules(*(f"infra/local/weir_local/{name}.py" for name in names)), r"\w*Error")
 
 
 def listed(heading: str) -> list[str]:
@@ -167,7 +125,7 @@ def test_every_reason_of_a_verdict() -> None:
     assert len(found) > 15
     lines = {reason: [one for one in begins if reason.startswith(one)] for reason in found}
     assert not {reason: of for reason, of in lines.items() if len(of) != 1}
-    assert sorted(begins) == sorted(one for of in lines.values() for one in of)
+    assert sorted(begins) == sorted({one for of in lines.values() for one in of})
 
 
 def test_every_refusal_of_a_laptops_stack() -> None:

@@ -68,7 +68,7 @@ def holding(fresh: Fresh, said: Said) -> Holding | None:
         done = f"{fresh.progress or 0:.0%}"
         return Holding("rebuilding", f"what was lost is counted again from the log: {done} done")
     if fresh.part in _GONE:
-        return Holding(f"{fresh.part}_away", _GONE[fresh.part])
+        return _GONE[fresh.part]
     if fresh.part == "ingest":
         words = "ingest is not running, or cannot store: numbers are right, but nothing new comes"
         return Holding("ingest_away", words)
@@ -76,8 +76,11 @@ def holding(fresh: Fresh, said: Said) -> Holding | None:
 
 
 _GONE = {
-    "redis": "Redis does not answer; events are kept in the log and counted once it is back",
-    "hub": "this dashboard has not answered what is due; counting goes on",
+    "redis": Holding(
+        "redis_away",
+        "Redis does not answer; events are kept in the log and counted once it is back",
+    ),
+    "hub": Holding("hub_away", "this dashboard has not answered what is due; counting goes on"),
 }
 
 
