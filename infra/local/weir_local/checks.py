@@ -6,7 +6,8 @@ load, such as the soak, runs after them, alone.
 
 Every check runs, also after one has failed, so that one run tells all. At the end the time
 of each stage stands beside what it may take, and the last line is that of pytest, over all
-of its runs. The output is kept in `.tools/logs/`.
+of its runs. What takes longer is told as "over" and fails nothing: machines of CI are shared,
+and whoever changes the tests reads it. The output is kept in `.tools/logs/`.
 """
 
 from __future__ import annotations
@@ -130,7 +131,8 @@ class Stage:
 
     Attributes:
         name: What is said.
-        budget_min: Minutes that it may take on two cores; 0 where it has no bound of its own.
+        budget_min: Minutes that it may take on two cores; 0 where only all stages together
+            have a bound.
         checks: What it runs.
     """
 
@@ -283,16 +285,20 @@ def outcomes(line: str) -> Counter[str]:
 
 
 def table(took_s: Mapping[str, float], within_min: int = 0) -> str:
-    """Return the time of each stage beside what it may take; 0 minutes are no bound."""
+    """Return the time of each stage, and of all, beside what it may take; 0 minutes: no bound.
+
+    Where all together have a bound, a stage without one of its own says so.
+    """
     budgets = {stage.name: stage.budget_min for stage in (SET_UP, *STAGES, *FAULTS)}
-    rows = [
-        f"   {name:<32}{minutes(took):>8}{f'of {budgets[name]} min' if budgets[name] else '':>12}"
-        f"{'   over' if 0 < budgets[name] * 60 < took else ''}"
-        for name, took in took_s.items()
-    ]
-    bound = f"of {within_min} min" if within_min else ""
-    whole = f"   {'all':<32}{minutes(sum(took_s.values())):>8}{bound:>12}"
-    return "\n".join(["── time", *rows, whole])
+    unbound = "no bound" if within_min else ""
+    rows = [_row(name, took, budgets[name], unbound) for name, took in took_s.items()]
+    return "\n".join(["── time", *rows, _row("all", sum(took_s.values()), within_min)])
+
+
+def _row(name: str, took_s: float, budget_min: int, unbound: str = "") -> str:
+    bound = f"of {budget_min} min" if budget_min else unbound
+    over = "   over" if 0 < budget_min * 60 < took_s else ""
+    return f"   {name:<32}{minutes(took_s):>8}{bound:>12}{over}"
 
 
 def minutes(seconds: float) -> str:
