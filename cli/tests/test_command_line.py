@@ -41,7 +41,7 @@ def test_every_argument_is_explained() -> None:
 
 @pytest.mark.parametrize("shell", sorted(SHELLS))
 def test_completion_knows_every_word(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each command and each option is in it, and the shell, where it is there, can read it."""
+    """Each command and each option is in it."""
     assert main(["completion", shell]) == 0
     text = capsys.readouterr().out
     for name, command in words_of(parser()).items():
@@ -49,9 +49,6 @@ def test_completion_knows_every_word(shell: str, capsys: pytest.CaptureFixture[s
         for option in command.options:
             spelled = max(option.names, key=len)
             assert (spelled[2:] if shell == "fish" else spelled) in text, (name, spelled)
-    found = shutil.which(shell)
-    if found is not None:
-        subprocess.run([found, "-n"], input=text, text=True, check=True)  # noqa: S603
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")

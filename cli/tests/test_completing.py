@@ -9,6 +9,7 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from glob import glob
@@ -19,6 +20,8 @@ from weir_cli.__main__ import parser
 from weir_cli.completing import SHELLS, words_of
 
 DEADLINE_S = 30.0
+NOT_THERE = {name: f"{name} is not installed, so what it completes is not tried" for name in SHELLS}
+"""Shell -> what the report of the tests says where it is not there."""
 # `compadd` is what all of zsh's completion ends in: here it tells what it was given.
 ZSH = """
 fpath=(FOLDER $fpath)
@@ -100,7 +103,7 @@ def await_file(terminal: int, is_there: Callable[[], bool]) -> None:
     ("shell", "offer"),
     [
         pytest.param(
-            name, offer, marks=pytest.mark.skipif(not shutil.which(name), reason=f"no {name}")
+            name, offer, marks=pytest.mark.skipif(not shutil.which(name), reason=NOT_THERE[name])
         )
         for name, offer in (("zsh", by_zsh), ("fish", by_fish))
     ],
@@ -129,13 +132,39 @@ def test_offered(
     assert offer(tmp_path, line) == wanted, shell
 
 
-@pytest.mark.skipif(not shutil.which("fish"), reason="no fish")
+@pytest.mark.skipif(not shutil.which("fish"), reason=NOT_THERE["fish"])
 def test_fish_offers_every_command(tmp_path: Path) -> None:
     """After the first word."""
     assert by_fish(tmp_path, "weir ") == set(words_of(parser()))
 
 
-@pytest.mark.skipif(not shutil.which("zsh"), reason="no zsh")
+@pytest.mark.skipif(not shutil.which("zsh"), reason=NOT_THERE["zsh"])
 def test_zsh_offers_every_command(tmp_path: Path) -> None:
     """After the first word."""
     assert by_zsh(tmp_path, "weir ") == set(words_of(parser()))
+
+
+@pytest.mark.parametrize(
+    "shell",
+    [
+        pytest.param(name, marks=pytest.mark.skipif(not shutil.which(name), reason=NOT_THERE[name]))
+        for name in sorted(SHELLS)
+    ],
+)
+def test_a_shell_can_read_what_it_is_given(shell: str) -> None:
+    """Read without being run."""
+    text = SHELLS[shell](words_of(parser()))
+    subprocess.run([shell, "-n"], input=text, text=True, check=True)  # noqa: S603
+
+
+def test_a_shell_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """The report says what was not tried, and why, without being asked."""
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not told"]
+    without = {**os.environ, "PATH": str(tmp_path)}
+    done = subprocess.run(  # noqa: S603
+        [*words, __file__], env=without, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    told = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED [")]
+    for why in NOT_THERE.values():
+        assert any(line.endswith(f": {why}") for line in told), done.stdout
