@@ -124,7 +124,7 @@ FIGURES: dict[str, dict[str, tuple[str, ...]]] = {
         "keys": (metrics.ALERTS_REDIS_KEYS,),
     },
     "dedup entries; checkpoint files": {
-        "dedup entries": (metrics.PANES_DEDUP,),
+        "dedup entries": (metrics.PANES_DEDUP_ENTRIES, metrics.PANES_DEDUP),
         "checkpoint files": (metrics.PANES_CHECKPOINT,),
     },
     "sockets, threads": {
@@ -165,6 +165,15 @@ def test_every_figure_of_a_soak_is_told() -> None:
             assert own <= EXPORTED.keys() | series, (row, figure)
         asked = {one for wanted in figures.values() for one in wanted}
         assert set(re.findall(r"`(\w+)`", named)) == asked, row
+
+
+def test_what_is_derived_is_an_expression() -> None:
+    """What the page computes of several metrics can be asked of Prometheus as it stands there."""
+    asked = [
+        text for text in re.findall("`([^`]+)`", PAGE.read_text(encoding="utf-8")) if " / " in text
+    ]
+    assert any(metrics.ALERTS_REDIS_BYTES in text for text in asked)
+    assert {text: found for text in asked if (found := faults(text))} == {}
 
 
 @pytest.mark.parametrize("board", BOARDS, ids=lambda path: path.stem)

@@ -7,6 +7,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 import redis
@@ -17,6 +18,8 @@ from weir.log_left import LogLeft
 from weir_analytics.panes.checkpoint import last_planned, set_aside, starting_offsets
 from weir_analytics.panes.heartbeat import Heartbeat
 from weir_analytics.panes.ops import Figures, OpsServer, answer
+from weir_analytics.panes.own import measure
+from weir_analytics.panes.runs import NEVER, Identities, Run, write_run
 from weir_analytics.panes.ticks import LogEnds
 from weir_analytics.panes.vitals import BEHIND_MS, LARGE, Vitals
 
@@ -88,6 +91,27 @@ class TestOps:
         assert told(vitals, figures)["weir_panes_lag_records"] == "112.0"
         vitals.take({0: 200, 1: 23, 2: 0}, {})
         assert told(vitals, figures)["weir_panes_lag_records"] == "7.0"
+
+    def test_how_many_identities_the_dedup_runs_hold(self, tmp_path: Path) -> None:
+        """Of whole runs, to the one; what is half written takes room and holds none."""
+        settings = settings_for(tmp_path)
+        assert measure(settings).dedup_entries == 0
+        folder = settings.dedup_dir / "partition"
+        for start, count in ((0, 3), (10, 1), (20, 0)):
+            ids = np.arange(count, dtype=np.uint64)
+            identities = Identities.of_ordered(ids, ids, np.full(count, 990, np.int64))
+            write_run(folder, Run(start, start + 5, NEVER, 1_000, identities), 60_000)
+        (folder / f".{Run(5, 9, 0, 0, Identities.empty()).name}.host-1").write_bytes(b"\0" * 500)
+
+        own = measure(settings)
+
+        assert own.dedup_entries == 4
+        assert own.dedup_bytes == sum(path.stat().st_size for path in folder.iterdir())
+        assert own.dedup_bytes == 3 * 56 + 4 * 24 + 500
+        figures = Figures()
+        figures.watch(vitals := Vitals(own=own))
+        assert told(vitals, figures)["weir_panes_dedup_entries_count"] == "4.0"
+        assert told(vitals, figures)["weir_panes_dedup_bytes"] == "764.0"
 
     def test_it_answers_on_its_port(self) -> None:
         """The server serves, and says what it serves where it does not."""

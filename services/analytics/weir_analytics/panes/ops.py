@@ -179,6 +179,11 @@ _WATCHED: tuple[tuple[str, str, Callable[[Vitals], float]], ...] = (
     ),
     (metrics.PANES_DEDUP, "Size of the dedup runs.", lambda vitals: vitals.own.dedup_bytes),
     (
+        metrics.PANES_DEDUP_ENTRIES,
+        "Identities in the dedup runs.",
+        lambda vitals: vitals.own.dedup_entries,
+    ),
+    (
         metrics.PANES_CHECKPOINT,
         "Files of the checkpoint.",
         lambda vitals: vitals.own.checkpoint_files,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 
+from weir_analytics.panes.runs import held
 from weir_analytics.settings import Settings
 
 
@@ -24,6 +25,7 @@ class Own:
         threads: Of all of them.
         open_files: Files and sockets that all of them have open.
         dedup_bytes: Size of the dedup runs: levels off after one horizon.
+        dedup_entries: Identities in them; one that is in two runs is two.
         checkpoint_files: Files of Spark's checkpoint.
     """
 
@@ -31,6 +33,7 @@ class Own:
     threads: int = 0
     open_files: int = 0
     dedup_bytes: int = 0
+    dedup_entries: int = 0
     checkpoint_files: int = 0
 
 
@@ -40,11 +43,13 @@ def measure(settings: Settings) -> Own:
     processes = [own, *own.children(recursive=True)]
     told = [_of(process) for process in processes]
     rss_bytes, threads, open_files = (sum(column) for column in zip(*told, strict=True))
+    dedup = list(_sizes(settings.dedup_dir))
     return Own(
         rss_bytes=rss_bytes,
         threads=threads,
         open_files=open_files,
-        dedup_bytes=sum(_sizes(settings.dedup_dir)),
+        dedup_bytes=sum(size_bytes for _path, size_bytes in dedup),
+        dedup_entries=sum(held(path, size_bytes) for path, size_bytes in dedup),
         checkpoint_files=sum(1 for _ in _sizes(settings.checkpoint_dir)),
     )
 
@@ -57,10 +62,11 @@ def _of(process: psutil.Process) -> tuple[int, int, int]:
         return 0, 0, 0
 
 
-def _sizes(folder: Path) -> Iterator[int]:
+def _sizes(folder: Path) -> Iterator[tuple[Path, int]]:
+    """Yield each file below a folder, and its bytes."""
     for path in folder.rglob("*"):
         try:
             if path.is_file():
-                yield path.stat().st_size
+                yield path, path.stat().st_size
         except OSError:  # it was deleted in the meantime
             continue

@@ -35,6 +35,7 @@ I64 = npt.NDArray[np.int64]
 NEVER = -1
 MAGIC = b"WEIRRUN2"
 _HEADER = struct.Struct("<8s6q")
+_IDENTITY_BYTES = 24
 _RUNS, _TEMPORARIES = "[0-9]*-[0-9]*.run", ".[0-9]*-[0-9]*.run.*"
 # Eight runs below a size become one. Runs of `LARGEST` identities stay as they
 # are: merging eight of them would take a third of a second of one batch.
@@ -194,10 +195,19 @@ def read_run(path: Path) -> Run:
         msg = f'dedup run must begin with {MAGIC.decode()}, "{path.name}" does not; delete it'
         raise ValueError(msg)
     _, start, end, before, received_end, horizon_ms, count = _HEADER.unpack(head)
-    if size != _HEADER.size + 24 * count:
+    if size != _HEADER.size + _IDENTITY_BYTES * count:
         msg = f'dedup run "{path.name}" must hold {count} identities, has {size} bytes; delete it'
         raise ValueError(msg)
     return Run(start, end, before, received_end, _mapped(path, count), horizon_ms)
+
+
+def held(path: Path, size_bytes: int) -> int:
+    """Return how many identities a file of the runs' folder holds, by its size; 0 if it is no run.
+
+    One that is half written, under a name of its own, is none.
+    """
+    is_run = path.match(_RUNS)
+    return max(0, size_bytes - _HEADER.size) // _IDENTITY_BYTES if is_run else 0
 
 
 def _mapped(path: Path, count: int) -> Identities:
