@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import report
+import sources
 from weir.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 PANE_MS = 10_000
 COUNTED_S = 60.0
 RESULTS = Path(os.environ.get("WEIR_BENCH_RESULTS", report.RESULTS))
+# Of a processor that calls itself no more than "AMD EPYC", these tell which one it is.
+PROCESSOR = ("cpu family", "model", "stepping", "microcode", "cache size")
 PACKAGES = ("pyspark", "confluent-kafka", "redis", "datasketches", "websockets", "uvicorn")
 
 
@@ -94,19 +97,28 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def machine() -> dict[str, Any]:
-    """Return what a figure depends on: processor, cores, memory, versions."""
-    model = "unknown"
-    if Path("/proc/cpuinfo").exists():
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), model)
+    """Return what a figure depends on: processor, cores, memory, kernel, versions."""
+    path = Path("/proc/cpuinfo")
+    name, details = processor(path.read_text() if path.exists() else "")
     return {
-        "cpu": model,
+        "cpu": name,
+        "cpu_details": details,
         "cores": os.cpu_count(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "system": platform.platform(),
         "python": platform.python_version(),
         "packages": {name: metadata.version(name) for name in PACKAGES},
     }
+
+
+def processor(told: str) -> tuple[str, dict[str, str]]:
+    """Return name and details of the first processor in what /proc/cpuinfo says."""
+    first: dict[str, str] = {}
+    for line in told.splitlines():
+        name, _, value = line.partition(":")
+        first.setdefault(name.strip(), value.strip())
+    details = {name: first[name] for name in PROCESSOR if first.get(name)}
+    return first.get("model name") or "unknown", details
 
 
 def counted(stack: TestStack, metric: str, since_ms: int) -> int:
@@ -146,9 +158,10 @@ def median_of(values: Sequence[float], digits: int = 1) -> dict[str, float]:
     return {name: round(value, digits) for name, value in found.items()}
 
 
-def made_now() -> dict[str, Any]:
-    """Return what a figure that is made now is of: instant, commit, machine."""
-    return {"at_ms": SystemClock().now_ms(), "commit": commit(), "machine": machine()}
+def made_now(name: str) -> dict[str, Any]:
+    """Return what a figure that a benchmark makes now is of: instant, commit, script, machine."""
+    of = {"commit": commit(), "script": sources.digest(name), "machine": machine()}
+    return {"at_ms": SystemClock().now_ms(), **of}
 
 
 def commit() -> str:
@@ -186,7 +199,7 @@ def write(
             for each of them.
     """
     RESULTS.mkdir(parents=True, exist_ok=True)
-    result = {"name": name, **made_now(), "settings": dict(settings), "figures": dict(figures)}
+    result = {"name": name, **made_now(name), "settings": dict(settings), "figures": dict(figures)}
     if pieces is not None:
         result["pieces"] = dict(pieces)
     path = RESULTS / f"{name}.json"

@@ -1,19 +1,23 @@
 """Makes bench/README.md from the files in bench/results/.
 
 The page begins with what is missed, and with what each result was measured on: figures of
-two commits, or of two processors, are not of one product on one machine, and it says so.
+two commits, or of two processors, are not of one product on one machine, and it says so. It
+says which results are not of the script that stands here, too: what they measured may be
+something else. And under a bar that is missed, or its record, where the reason is written down.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bars import Reached, judge
+import sources
+from bars import Reached, Verdict, judge
 
 RESULTS = Path(__file__).parent / "results"
 HEAD = """# Benchmarks
@@ -33,10 +37,114 @@ ASKED = {
     **{"P11": "engine", "P12": "sketches", "P13": "rebuild", "P15": "rest"},
 }
 
+DECISIONS = "../docs/decisions"
+BATCH_BY_BATCH = (
+    "The engine here is its plan and its tasks, which the benchmark's own process runs batch by"
+    " batch, with Kafka and Redis as they are; the stream around them, its checkpoint, batch"
+    " records and ticks, and the start of the job are no part of it."
+)
+# What is said of a benchmark beside its bars, whenever it was run.
+SAID = dict.fromkeys(("cpu", "engine", "flink", "growth"), BATCH_BY_BATCH)
+PRESENT, EARLIER = "as it is here", "an earlier one"
 
-def page(results: Sequence[dict[str, Any]]) -> str:
-    """Return the page for a list of results."""
-    return "\n".join([HEAD, *_summary(results), *(_section(result) for result in results)])
+
+@dataclass(frozen=True)
+class Reason:
+    """Where it is written down why a bar is missed, or its record.
+
+    Attributes:
+        bar: Its id.
+        about: What the bar's text must have in it.
+        text: The reason, short; with a link to the profile, or that there is none.
+    """
+
+    bar: str
+    about: str
+    text: str
+
+
+REASONS = (
+    Reason(
+        "P1",
+        "",
+        "where the CPU goes is in"
+        f" [0030]({DECISIONS}/0030-what-holds-the-engine-behind-flink.md) and"
+        f" [0032]({DECISIONS}/0032-counted-by-the-workers.md), and by phase in `cpu`",
+    ),
+    Reason(
+        "P7",
+        "",
+        "not profiled; of full doubles the packed row alone was 26.7 B at `1673fac`, which leaves"
+        " Redis 1.3 B of the record",
+    ),
+    Reason(
+        "P8",
+        "series",
+        "not profiled: which phase grows with the series is not known; `cpu` is of 200"
+        " combinations",
+    ),
+    Reason(
+        "P12",
+        "bytes a group",
+        "not profiled: it is the size of sketch that carries a p99"
+        " (k 800, `kll_k` in `libs/weir/weir/sketches.py`)",
+    ),
+    Reason(
+        "P13",
+        "",
+        f"where the time goes is in [0034]({DECISIONS}/0034-what-a-rebuild-takes.md)",
+    ),
+    Reason(
+        "P15",
+        "",
+        "not profiled as a whole; what a small batch costs is in"
+        f" [0014]({DECISIONS}/0014-a-small-batch-plans-nothing.md), and by phase in `phases`",
+    ),
+)
+NO_REASON = "not profiled: who measures next says where it goes"
+
+
+def page(results: Sequence[dict[str, Any]], scripts: Mapping[str, str]) -> str:
+    """Return the page for a list of results.
+
+    Args:
+        results: As their files have them.
+        scripts: Of each benchmark the digest of its script as it is now.
+    """
+    sections = (_section(result) for result in results)
+    return "\n".join([HEAD, *_summary(results, scripts), *sections])
+
+
+def reason_of(bar: Mapping[str, Any], verdict: Verdict) -> str | None:
+    """Return why a bar is missed, or its record; None if neither is."""
+    if verdict.reached is not Reached.MISSED and "record missed" not in verdict.words:
+        return None
+    found = (one.text for one in REASONS if one.bar == bar["id"] and one.about in bar["what"])
+    return next(found, NO_REASON)
+
+
+def machine_of(host: Mapping[str, Any]) -> str:
+    """Return what tells a machine from another one: processor, memory, kernel."""
+    told = [f"{name} {value}" for name, value in host.get("cpu_details", {}).items()]
+    details = f" ({', '.join(told)})" if told else ""
+    size = f"{host['memory_gib']} GiB, {host['system']}"
+    return f"{host['cores']} cores of {host['cpu']}{details}, {size}"
+
+
+def earlier(results: Sequence[dict[str, Any]], scripts: Mapping[str, str]) -> list[str]:
+    """Return the names of the results that an earlier script made, or one that did not say."""
+    return [
+        name
+        for result in results
+        for name, piece in _named(result)
+        if not _is_present(result, piece, scripts)
+    ]
+
+
+def _is_present(
+    result: Mapping[str, Any], piece: Mapping[str, Any], scripts: Mapping[str, str]
+) -> bool:
+    return bool(piece.get("script")) and piece["script"] == scripts.get(result["name"])
 
 
 def warnings(results: Sequence[dict[str, Any]]) -> list[str]:
@@ -49,9 +157,9 @@ def warnings(results: Sequence[dict[str, Any]]) -> list[str]:
     if changed := sorted(commit for commit in commits if commit.endswith("+")):
         found.append(f"Beyond its commit the tree had changes: {', '.join(changed)}.")
     machines = [piece["machine"] for result in results for piece in _pieces(result)]
-    hosts = {f"{host['cores']} cores of {host['cpu']}" for host in machines}
+    hosts = sorted({machine_of(host) for host in machines})
     if len(hosts) > 1:
-        found.append(f"They were measured on different machines: {', '.join(sorted(hosts))}.")
+        found.append(f"They were measured on different machines: {'; '.join(hosts)}.")
     return found
 
 
@@ -67,7 +175,7 @@ def _pieces(result: dict[str, Any]) -> list[dict[str, Any]]:
     return pieces or [result]
 
 
-def _summary(results: Sequence[dict[str, Any]]) -> list[str]:
+def _summary(results: Sequence[dict[str, Any]], scripts: Mapping[str, str]) -> list[str]:
     judged = [
         (result["name"], bar, judge(bar["reach"], bar["got"]))
         for result in results
@@ -77,17 +185,29 @@ def _summary(results: Sequence[dict[str, Any]]) -> list[str]:
     lines = ["Bars: " + ", ".join(f"{n} {word}" for word, n in counts if n) + ".", ""]
     for name, bar, verdict in judged:
         if verdict.reached <= Reached.UNREADABLE:
-            lines.append(f"- {bar['id']} ({name}), {bar['what']}: {verdict.words}")
+            why = reason_of(bar, verdict)
+            lines.append(
+                f"- {bar['id']} ({name}), {bar['what']}: {verdict.words}" + f"; {why}" * bool(why)
+            )
     if missing := unmeasured({str(bar["id"]) for _name, bar, _verdict in judged}):
         lines.append(f"- without a result: {missing}")
-    lines += ["", *(f"**Beware.** {text}" for text in warnings(results)), ""]
-    lines += ["| result | measured | commit | on |", "|---|---|---|---|"]
-    lines += [
-        f"| {name} | {_at(piece)} | `{piece['commit']}` | {piece['machine']['cpu']} |"
-        for result in results
-        for name, piece in _named(result)
-    ]
-    return [*lines, ""]
+    beware = warnings(results)
+    if old := earlier(results, scripts):
+        beware.append(f"Measured by an earlier script than the one here: {', '.join(old)}.")
+    lines += ["", *(f"**Beware.** {text}" for text in beware), ""]
+    return [*lines, *_table(results, scripts), ""]
+
+
+def _table(results: Sequence[dict[str, Any]], scripts: Mapping[str, str]) -> list[str]:
+    """Return what each result was measured by and on; machines are numbered, and told below."""
+    pieces = [(result, *one) for result in results for one in _named(result)]
+    hosts = list(dict.fromkeys(machine_of(piece["machine"]) for _result, _name, piece in pieces))
+    lines = ["| result | measured | commit | script | machine |", "|---|---|---|---|---|"]
+    for result, name, piece in pieces:
+        script = PRESENT if _is_present(result, piece, scripts) else EARLIER
+        number = hosts.index(machine_of(piece["machine"])) + 1
+        lines.append(f"| {name} | {_at(piece)} | `{piece['commit']}` | {script} | {number} |")
+    return [*lines, "", *(f"{n}. {host}" for n, host in enumerate(hosts, 1))]
 
 
 def _named(result: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
@@ -101,34 +221,44 @@ def _at(piece: dict[str, Any]) -> str:
 
 
 def _section(result: dict[str, Any]) -> str:
-    host = result["machine"]
     lines = [
         f"## {result['name']}",
         "",
         f"`make bench-{result['name']}` · {_at(result)} · commit `{result['commit']}` · "
-        f"{host['cores']} cores of {host['cpu']}, {host['memory_gib']} GiB",
+        f"{machine_of(result['machine'])}",
         "",
     ]
     figures = dict(result["figures"])
     bars = figures.pop("bars", [])
+    judged = [(bar, judge(bar["reach"], bar["got"])) for bar in bars]
     if bars:
         lines += ["| bar | what | to reach | measured | |", "|---|---|---|---|---|"]
         lines += [
-            f"| {b['id']} | {b['what']} | {b['reach']} | {b['got']} | "
-            f"{judge(b['reach'], b['got']).words} |"
-            for b in bars
+            f"| {b['id']} | {b['what']} | {b['reach']} | {b['got']} | {verdict.words} |"
+            for b, verdict in judged
         ]
         lines.append("")
-    notes = [*figures.pop("notes", []), *warnings([result])]
+    notes = [SAID[result["name"]]] if result["name"] in SAID else []
+    notes += [*figures.pop("notes", []), *_reasons(judged), *warnings([result])]
     lines += [f"- {note}" for note in notes] + [""] * bool(notes)
     lines += ["```json", json.dumps({"settings": result["settings"], **figures}, indent=1), "```"]
     return "\n".join([*lines, ""])
 
 
+def _reasons(judged: Sequence[tuple[dict[str, Any], Verdict]]) -> list[str]:
+    """Return why bars or records are missed, each reason once."""
+    found: dict[str, str] = {}
+    for bar, verdict in judged:
+        if why := reason_of(bar, verdict):
+            found.setdefault(why, bar["id"])
+    return [f"why {bar} is missed, or its record: {why}" for why, bar in found.items()]
+
+
 def main(results: Path = RESULTS) -> None:
     """Write the page of a folder of results, into the folder above it."""
     found = [json.loads(path.read_text()) for path in sorted(results.glob("*.json"))]
-    (results.parent / "README.md").write_text(page(found))
+    scripts = {result["name"]: sources.digest(result["name"]) for result in found}
+    (results.parent / "README.md").write_text(page(found, scripts))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any, cast
@@ -12,6 +13,7 @@ import latency
 import pytest
 import report
 import rest
+import sources
 from account import LogRecord
 from bars import Reached, judge
 from weir_local.testing import TestStack
@@ -83,19 +85,58 @@ def results() -> list[dict[str, Any]]:
 
 
 def test_the_page_says_what_the_files_say() -> None:
-    """bench/README.md is made of the tracked files in bench/results and of nothing else."""
+    """bench/README.md is made of the tracked files in bench/results and of nothing else.
+
+    But for which results are of an earlier script: a change of one need not make the page anew,
+    the next benchmark does.
+    """
     found = results()
     assert found
-    assert (BENCH / "README.md").read_text() == report.page(found)
+    page = (BENCH / "README.md").read_text()
+    assert page == report.page(found, scripts_of(page, found))
+
+
+def scripts_of(page: str, results: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the digests of all scripts as they were when the page was made."""
+    rows = [row.strip("| ").split(" | ") for row in page.splitlines() if row.startswith("| ")]
+    present = {row[0] for row in rows if report.PRESENT in row}
+    scripts = {}
+    for result in results:
+        for name, piece in result.get("pieces", {}).items():
+            if f"{result['name']}: {name}" in present:
+                scripts[result["name"]] = piece["script"]
+        if result["name"] in present:
+            scripts[result["name"]] = result["script"]
+    return scripts
 
 
 def test_a_result_makes_the_page_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Writing a result writes the page too."""
     monkeypatch.setattr(harness, "RESULTS", tmp_path / "results")
-    harness.write("some", settings={"rate": 1}, figures={"notes": ["all were counted"]})
+    path = harness.write("rows", settings={"rate": 1}, figures={"notes": ["all were counted"]})
     page = (tmp_path / "README.md").read_text()
-    assert "`make bench-some`" in page
+    assert "`make bench-rows`" in page
     assert "- all were counted" in page
+    assert f" | {report.PRESENT} | 1 |" in page
+    assert "earlier script" not in page
+
+    result = json.loads(path.read_text())
+    path.write_text(json.dumps(result | {"script": "of before"}))
+    report.main(tmp_path / "results")
+    page = (tmp_path / "README.md").read_text()
+    assert "**Beware.** Measured by an earlier script than the one here: rows." in page
+    assert f" | {report.EARLIER} | 1 |" in page
+
+
+def test_processors_are_told_apart() -> None:
+    """Two of one name differ in what the first processor says besides; the second says the same."""
+    told = "processor\t: 0\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\nflags\t: a b\n"
+    other = told.replace("17", "1")
+    assert harness.processor(told + other) == ("AMD EPYC", {"cpu family": "25", "model": "17"})
+    assert harness.processor(other)[1]["model"] == "1"
+    assert harness.processor("") == ("unknown", {})
+    name, details = harness.machine()["cpu"], harness.machine()["cpu_details"]
+    assert (name, details) == harness.processor(Path("/proc/cpuinfo").read_text())
 
 
 class TestBars:
@@ -143,26 +184,27 @@ class TestPage:
     @staticmethod
     def result(name: str, **more: Any) -> dict[str, Any]:
         """Return a result as a file holds it."""
-        machine = {"cores": 2, "cpu": "one", "memory_gib": 4}
+        machine = {"cores": 2, "cpu": "one", "memory_gib": 4, "system": "Linux-6"}
         bar = {"id": "P2", "what": "pace", "reach": "≥ 2", "got": 1}
         usual = {"name": name, "at_ms": 0, "commit": "abc", "machine": machine, "settings": {}}
+        usual["script"] = "now"
         return {**usual, "figures": {"bars": [bar]}, **more}
 
     def test_a_missed_bar_stands_at_the_top(self) -> None:
         """It is told in words before the first section."""
-        head, _, rest = report.page([self.result("a")]).partition("## a")
+        head, _, rest = report.page([self.result("a")], {"a": "now"}).partition("## a")
         assert "Bars: 1 missed." in head
-        assert "- P2 (a), pace: **missed**: 1 is below 2 by 50 %" in head
+        assert f"- P2 (a), pace: **missed**: 1 is below 2 by 50 %; {report.NO_REASON}" in head
         assert "| P2 | pace | ≥ 2 | 1 | **missed**: 1 is below 2 by 50 % |" in rest
 
     def test_a_bar_without_a_result_stands_at_the_top(self) -> None:
         """With the command that measures it; once it is there it is judged as all others are."""
-        head, _, _ = report.page([self.result("a")]).partition("## a")
+        head, _, _ = report.page([self.result("a")], {}).partition("## a")
         (line,) = (one for one in head.splitlines() if one.startswith("- without a result: "))
         assert "P8 (`make bench-growth`), " in line
         assert "P2" not in line
         bars = [{"id": one, "what": "", "reach": "", "got": 1} for one in report.ASKED]
-        assert "without" not in report.page([self.result("a", figures={"bars": bars})])
+        assert "without" not in report.page([self.result("a", figures={"bars": bars})], {})
 
     @pytest.mark.parametrize(("one", "by"), report.ASKED.items())
     def test_what_measures_a_bar_is_there(self, one: str, by: str) -> None:
@@ -182,17 +224,76 @@ class TestPage:
         found = report.warnings([self.result("c", pieces=pieces)])
         assert "2 commits: `abc`, `def+`" in found[0]
         assert "the tree had changes: def+" in found[1]
-        page = report.page([self.result("c", pieces=pieces)])
+        page = report.page([self.result("c", pieces=pieces)], {})
         assert "**Beware.** The results are of 2 commits" in page
-        assert "| c: series | 1970-01-01 00:00 UTC | `def+` | one |" in page
+        assert "| c: series | 1970-01-01 00:00 UTC | `def+` | an earlier one | 1 |" in page
 
-    def test_different_machines_are_told(self) -> None:
-        """Ratios carry over; figures of two machines in one table do not."""
-        machine = {"cores": 2, "cpu": "other", "memory_gib": 4}
-        found = report.warnings([self.result("a"), self.result("b", machine=machine)])
-        assert found == [
-            "They were measured on different machines: 2 cores of one, 2 cores of other."
-        ]
+    @pytest.mark.parametrize(
+        "other", [{"cpu": "other"}, {"system": "Linux-7"}, {"cpu_details": {"model": "17"}}]
+    )
+    def test_different_machines_are_told(self, other: dict[str, Any]) -> None:
+        """Ratios carry over; figures of two machines, or kernels, in one table do not."""
+        one = self.result("a")
+        machine = one["machine"] | other
+        two = self.result("b", machine=machine)
+        (told,) = report.warnings([one, two])
+        assert told.startswith("They were measured on different machines: 2 cores of ")
+        assert report.machine_of(machine) in told
+        page = report.page([one, two], {"a": "now"})
+        assert "| a | 1970-01-01 00:00 UTC | `abc` | as it is here | 1 |" in page
+        assert "| b | 1970-01-01 00:00 UTC | `abc` | an earlier one | 2 |" in page
+        assert f"\n2. {report.machine_of(machine)}\n" in page
+
+    def test_a_result_of_an_earlier_script_is_told(self) -> None:
+        """Of one that changed since, and of one that did not say; each piece for itself."""
+        pieces = {"events": self.result(""), "series": self.result("", script="before")}
+        silent = self.result("b")
+        del silent["script"]
+        found = [self.result("a"), silent, self.result("c", pieces=pieces)]
+        scripts = {"a": "now", "b": "now", "c": "now"}
+        assert report.earlier(found, scripts) == ["b", "c: series"]
+        assert report.earlier(found, scripts | {"a": "later"}) == ["a", "b", "c: series"]
+        assert "earlier script than the one here: b, c: series." in report.page(found, scripts)
+        assert "earlier" not in report.page(found[:1], scripts)
+
+    def test_the_same_page_may_be_of_scripts_that_changed_since(self) -> None:
+        """What the page said of them is read from it, and of nothing else it may differ."""
+        pieces = {"events": self.result(""), "series": self.result("", script="before")}
+        found = [self.result("a", script="one"), self.result("c", pieces=pieces)]
+        for scripts in ({}, {"a": "one"}, {"c": "now"}, {"a": "one", "c": "before"}):
+            page = report.page(found, scripts)
+            assert scripts_of(page, found) == scripts
+            assert report.page(found, scripts_of(page, found)) == page
+
+    def test_a_missed_bar_names_its_reason(self) -> None:
+        """Under the bars of its section, each once; without one that nobody has profiled it."""
+
+        def told(bar: str, what: str, got: float) -> str:
+            bars = [{"id": bar, "what": what, "reach": "≥ 2 (record 3)", "got": got}] * 2
+            page = report.page([self.result("a", figures={"bars": bars})], {})
+            (why,) = [one for one in page.splitlines() if one.startswith("- why ")] or [""]
+            return why
+
+        assert "0034-what-a-rebuild-takes.md" in told("P13", "rebuild", 1.0)
+        assert "0034-what-a-rebuild-takes.md" in told("P13", "rebuild", 2.5)
+        assert told("P13", "rebuild", 3.5) == ""
+        assert "which phase grows with the series" in told("P8", "10 to 10000 series", 2.5)
+        assert told("P8", "1 to 9 events", 2.5).endswith(report.NO_REASON)
+
+    def test_every_reason_is_of_something_that_is_there(self) -> None:
+        """The decision that it links, and the file that it names."""
+        for one in report.REASONS:
+            assert one.bar in report.ASKED
+            for link in re.findall(r"\]\((.+?)\)", one.text):
+                assert (BENCH / link).is_file()
+            assert "](" in one.text or "not profiled" in one.text
+
+    def test_what_the_contestant_is_stands_beside_its_bars(self) -> None:
+        """Of each benchmark that runs plan and tasks by itself, as the one that does not."""
+        for name in ("engine", "flink", "growth"):
+            assert "batch by batch" in report.page([self.result(name)], {})
+            assert "contest" in {path.stem for path in sources.sources(name)}
+        assert "batch by batch" not in report.page([self.result("rebuild")], {})
 
 
 class TestRest:
