@@ -22,6 +22,7 @@ import harness
 import msgspec
 import redis
 from pyspark.sql import DataFrame, SparkSession
+from shares import Estimates
 from weir import names, rows
 from weir.commit import Fence, Mark
 from weir.definitions.history import Horizons
@@ -197,16 +198,19 @@ def _rows(client: Any, vid: int, res_s: int) -> Iterator[rows.Row]:
         yield from map(rows.decode, client.hgetall(key).values())
 
 
-def parser_of(about: str | None, *, events: int, warm: int) -> argparse.ArgumentParser:
+def parser_of(
+    about: str | None, *, events: int | Sequence[int], warm: int
+) -> argparse.ArgumentParser:
     """Return what reads the options that every contest over one topic has.
 
     Args:
         about: What the benchmark measures.
-        events: How many there are by default.
+        events: How many there are by default, in one log or in several.
         warm: How many rounds come before, by default.
     """
     parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("--events", type=int, default=events)
+    several = None if isinstance(events, int) else "+"
+    parser.add_argument("--events", type=int, nargs=several, default=events, help="of a log")
     parser.add_argument("--combinations", type=int, default=200, help="of the dimensions")
     parser.add_argument("--metrics", type=int, default=20)
     parser.add_argument("--batch", type=int, default=200_000)
@@ -256,6 +260,7 @@ class Engine:
     truths: Sequence[Truth]
     size: int
     plan: AnyPlan = field(init=False)
+    estimates: Estimates = field(default_factory=Estimates)
 
     def __post_init__(self) -> None:
         self.plan = plan_of(self.metrics)
@@ -275,7 +280,7 @@ class Engine:
             msg = f"the engine must account for {self.log.total} events, got {accounted}"
             raise SystemExit(msg)
         said = [self.bench.totals(one) for one in self.metrics]
-        check("engine", said, self.truths, self.metrics)
+        check("engine", said, self.truths, self.metrics, self.estimates)
 
 
 def rounds(contestants: Mapping[str, Contestant], count: int, warm: int) -> dict[str, Any]:
@@ -287,10 +292,7 @@ def rounds(contestants: Mapping[str, Contestant], count: int, warm: int) -> dict
         warm: How often each runs before that. A job runs for months, and what its JVM compiles
             in the first minutes is not its pace: of the engine it is a third of the third round.
     """
-    for one in contestants.values():
-        for _ in range(warm):
-            one.run()
-            one.check()
+    warm_up(contestants, warm)
     found: dict[str, list[dict[str, float]]] = {name: [] for name in contestants}
     for number in range(count):
         for name, one in contestants.items():
@@ -300,6 +302,41 @@ def rounds(contestants: Mapping[str, Contestant], count: int, warm: int) -> dict
             found[name].append({"per_s": took.events / took.wall_s, "per_cpu_s": per_cpu_s})
             tell(f"round {number + 1}", name, per_cpu_s)
     return {name: _summary(runs) for name, runs in found.items()}
+
+
+def by_size(
+    contestants: Mapping[int, Mapping[str, Contestant]], count: int, warm: int
+) -> dict[str, dict[str, Any]]:
+    """Run the contestants over logs of several sizes, all in turn; return figures by size.
+
+    Beside the median of each stands what an event costs, in µs of CPU, so that a curve shows
+    that bends.
+
+    Args:
+        contestants: By size of the log and name.
+        count: How often each is measured.
+        warm: How often each over the largest log runs before that. Those over the others, which
+            share its processes, run once more.
+    """
+    largest = max(contestants)
+    warm_up(contestants[largest], warm)
+    for events in contestants.keys() - {largest}:
+        warm_up(contestants[events], min(1, warm))
+    named = {(n, name): one for n, of in contestants.items() for name, one in of.items()}
+    runs = rounds({f"{name} {n}": one for (n, name), one in named.items()}, count, warm=0)
+    found: dict[str, dict[str, Any]] = {str(n): {} for n in contestants}
+    for n, name in named:
+        of = runs[f"{name} {n}"]
+        found[str(n)][name] = of | {"µs_an_event": round(1e6 / of["per_cpu_s"]["median"], 2)}
+    return found
+
+
+def warm_up(contestants: Mapping[str, Contestant], times: int) -> None:
+    """Run and check contestants so often, one after the other."""
+    for one in contestants.values():
+        for _ in range(times):
+            one.run()
+            one.check()
 
 
 def tell(what: str, name: str, per_cpu_s: float) -> None:

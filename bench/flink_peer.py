@@ -153,8 +153,8 @@ class Flink:
         ends: Mapping[int, int],
         metrics: Sequence[Wanted],
         *,
-        checked: bool = False,
-        submitted: Callable[[], None] = lambda: None,
+        explained: bool = False,
+        moment: Callable[[], None] = lambda: None,
     ) -> list[dict[str, Any]]:
         """Run one job to its end; return what the panes of each metric add up to.
 
@@ -163,8 +163,9 @@ class Flink:
             topic: The topic.
             ends: Where the range ends in each partition; it begins at the first record.
             metrics: What is counted.
-            checked: Whether all totals are told, or the counts alone.
-            submitted: Called when the job is planned and begins to run.
+            explained: Whether to look into its plan for how often it reads the topic.
+            moment: Called when the job is planned and begins to run, and when it has ended.
+                What its panes add up to is merged after that.
 
         Raises:
             RuntimeError: If the JVM ended; names its log.
@@ -172,10 +173,10 @@ class Flink:
         file = self.folder / "job.sql"
         file.write_text(script(bootstrap, topic, dict(ends), metrics))
         output, told = _pipes(self.process)
-        told.write(f"{len(metrics)} {str(checked).lower()} {file}\n")
+        told.write(f"{len(metrics)} {str(explained).lower()} {file}\n")
         told.flush()
         answers = []
-        for call in (submitted, lambda: None):
+        for call in (moment, moment, lambda: None):
             answers.append(output.readline())
             if not answers[-1]:
                 said = (self.folder / "flink.log").read_text()[-2_000:]

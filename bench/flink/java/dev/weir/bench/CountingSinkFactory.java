@@ -13,7 +13,7 @@ import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.factories.DynamicTableSinkFactory;
 import org.apache.flink.table.factories.FactoryUtil;
 
-/** A black hole that adds up the counts that fall into it: one addition a pane. */
+/** A black hole that adds up the counts that fall into it, and keeps the rows for the check. */
 public class CountingSinkFactory implements DynamicTableSinkFactory {
   private static final ConfigOption<Integer> METRIC =
       ConfigOptions.key("metric").intType().noDefaultValue();

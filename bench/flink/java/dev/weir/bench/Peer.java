@@ -18,10 +18,10 @@ import org.apache.flink.table.api.TableResult;
 /**
  * Flink in one JVM: a cluster that runs as long as the program, and a job for each line it reads.
  *
- * <p>Arguments are settings of Flink, {@code name=value}. A line is {@code <metrics> <checked>
- * <file>}; statements in the file are divided by empty lines, and those that insert make one job.
- * {@code running} tells that it is planned and submitted; when it has ended, one line tells what
- * its panes add up to.
+ * <p>Arguments are settings of Flink, {@code name=value}. A line is {@code <metrics> <explained>
+ * <file>}; statements in the file are divided by empty lines, and those that insert make one job,
+ * whose plan is looked at if it is to be explained. {@code running} tells that it is planned and
+ * submitted, {@code ended} that it has ended; a line more tells what its panes add up to.
  */
 public final class Peer {
   private Peer() {}
@@ -55,14 +55,14 @@ public final class Peer {
         new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     for (String line = lines.readLine(); line != null; line = lines.readLine()) {
       String[] words = line.split(" ", 3);
-      boolean checked = Boolean.parseBoolean(words[1]);
-      Totals.begin(Integer.parseInt(words[0]), checked);
-      run(client, Files.readString(Path.of(words[2])), checked);
+      Totals.begin(Integer.parseInt(words[0]));
+      run(client, Files.readString(Path.of(words[2])), Boolean.parseBoolean(words[1]));
+      System.out.println("ended");
       System.out.println(Totals.json());
     }
   }
 
-  private static void run(Configuration client, String script, boolean checked) throws Exception {
+  private static void run(Configuration client, String script, boolean explained) throws Exception {
     TableEnvironment tables =
         TableEnvironment.create(
             EnvironmentSettings.newInstance().withConfiguration(client).build());
@@ -74,7 +74,7 @@ public final class Peer {
         tables.executeSql(statement);
       }
     }
-    if (checked) {
+    if (explained) {
       checkScans(inserts.explain());
     }
     TableResult job = inserts.execute();
