@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +47,46 @@ SHAPES: dict[str, tuple[Sample, float]] = {
 SETS = ("theta", "overlap", "only_left")
 # As many values of a Zipf law have more different ones than a theta sketch holds one by one.
 ENOUGH_OF_ZIPF = 1_000_000
+# What kinds of sketch there are, and which answers are read from each.
+KINDS: dict[str, tuple[str, ...]] = {
+    "p50": ("p50", "p95"),
+    "p99": ("p99",),
+    "p99.9": ("p0.1", "p99.9"),
+    "distinct": ("distinct",),
+    "sets": SETS,
+    "top": ("top",),
+}
+KIND_OF = {name: kind for kind, names in KINDS.items() for name in names}
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How many values each part of a sketch gets: some parts are large, the others small.
+
+    A large one has so many that its own sketch estimates. Small ones hold theirs one by one;
+    where they are none, all parts are large.
+
+    Attributes:
+        large: How many parts are large; they come first.
+        of: Of how many values each.
+        small: How many parts are small.
+        of_small: Of how many values each.
+    """
+
+    large: int
+    of: int
+    small: int = 0
+    of_small: int = 0
+
+    @property
+    def values(self) -> int:
+        """How many values all parts have together."""
+        return self.large * self.of + self.small * self.of_small
+
+    def parts(self, values: Values) -> list[Values]:
+        """Return the first values, cut; there must be enough of them."""
+        sizes = [self.of] * self.large + [self.of_small] * self.small
+        return np.split(values[: self.values], np.cumsum(sizes)[:-1])
 
 
 def is_exact(shape: str, name: str, values: int) -> bool:
@@ -57,6 +97,16 @@ def is_exact(shape: str, name: str, values: int) -> bool:
     if shape == "constant":
         return name in OTHERS
     return shape == "zipf" and name in SETS and values < ENOUGH_OF_ZIPF
+
+
+def part_is_exact(shape: str, name: str) -> bool:
+    """Tell whether a large part may hold everything one by one: so few of its values differ.
+
+    Neighbours of sorted values are few texts.
+    """
+    if shape == "sorted":
+        return name == "top"
+    return shape in ("constant", "zipf") and name in OTHERS
 
 
 @dataclass(frozen=True)
@@ -85,18 +135,22 @@ class Trial:
     Attributes:
         shape: One of `SHAPES`.
         parts: How many sketches are merged.
-        values: Of all parts together.
+        cuts: What the parts of each of `KINDS` are; of a set those of either side.
         seeds: One trial each.
         sizes: Of the sketches.
-        tops: Trials with a smaller seed also make a top list.
     """
 
     shape: str
     parts: int
-    values: int
+    cuts: Mapping[str, Cut]
     seeds: Sequence[int]
     sizes: Sizes
-    tops: int
+
+    @property
+    def values(self) -> int:
+        """How many values are drawn: enough for each kind, three halves of a side for sets."""
+        most = max(cut.values for cut in self.cuts.values())
+        return max(most, -(-3 * self.cuts["sets"].values // 2))
 
 
 @dataclass
@@ -107,7 +161,7 @@ class Tally:
         trials: How many there were.
         held: Of how many the exact answer was within the bounds.
         estimated: Of how many the merged sketch did not hold everything.
-        parts_estimated: Of how many that is so of the largest part already.
+        parts_estimated: Of how many that is so of a large part already.
         bytes: The largest merged sketch.
         errors: Of percentiles, how far each was off its true value, as a share of it.
     """
@@ -161,37 +215,49 @@ def of_trials(task: Trial) -> Tally:
     tally, (sample, _scale) = Tally(), SHAPES[task.shape]
     for seed in task.seeds:
         values = sample(np.random.default_rng([seed, task.parts]), task.values)
-        chunks = np.array_split(values, task.parts)
-        try_percentiles(values, chunks, task.sizes, tally)
-        try_distinct(values, chunks, task.sizes, tally)
+        try_percentiles(values, task, tally)
+        try_distinct(values, task, tally)
         try_sets(values, task, tally)
-        if seed < task.tops:
-            try_top(values, task, tally)
+        try_top(values, task, tally)
     return tally
 
 
-def try_percentiles(values: Values, chunks: Sequence[Values], sizes: Sizes, tally: Tally) -> None:
+def try_percentiles(values: Values, task: Trial, tally: Tally) -> None:
     """Compare each percentile with the nearest rank of all values."""
-    ordered = np.sort(values)
-    for k in sorted({sizes.kll(q) for q in PERCENTILES}):
-        made = [kll_of(chunk, k) for chunk in chunks]
+    for kind in ("p50", "p99", "p99.9"):
+        cut, asked = task.cuts[kind], [q for q in PERCENTILES if named(q) in KINDS[kind]]
+        exact = nearest_ranks(values[: cut.values], asked)
+        k = task.sizes.kll(asked[0])
+        made = [kll_of(chunk, k) for chunk in cut.parts(values)]
         merged = merge_kll(made) or b""
         modes = {"estimated": _kll_estimates(merged), "part": _kll_estimates(made[0])}
-        for q in (q for q in PERCENTILES if sizes.kll(q) == k):
-            name, found = f"p{100 * q:g}", kll_quantile(merged, q)
-            exact = float(ordered[math.ceil(q * len(values) - 1e-9) - 1])
-            tally.note(name, held=holds(found, exact), size=len(merged), **modes)
-            tally.errors.setdefault(name, []).append(abs(found.value - exact) / exact)
+        for q, truth in zip(asked, exact, strict=True):
+            name, found = named(q), kll_quantile(merged, q)
+            tally.note(name, held=holds(found, truth), size=len(merged), **modes)
+            tally.errors.setdefault(name, []).append(abs(found.value - truth) / truth)
 
 
-def try_distinct(values: Values, chunks: Sequence[Values], sizes: Sizes, tally: Tally) -> None:
+def named(q: float) -> str:
+    """Return what a percentile is called."""
+    return f"p{100 * q:g}"
+
+
+def nearest_ranks(values: Values, asked: Sequence[float]) -> list[float]:
+    """Return percentiles by nearest rank; without sorting what is not asked for."""
+    places = [math.ceil(q * len(values) - 1e-9) - 1 for q in asked]
+    ordered = np.partition(values, places)
+    return [float(ordered[place]) for place in places]
+
+
+def try_distinct(values: Values, task: Trial, tally: Tally) -> None:
     """Compare the distinct count with how many different values there are."""
-    made = [hll_of(chunk, sizes.distinct) for chunk in chunks]
+    cut = task.cuts["distinct"]
+    made = [hll_of(chunk, task.sizes.distinct) for chunk in cut.parts(values)]
     merged = merge_hll(made) or b""
     found = hll_estimate(merged)
     tally.note(
         "distinct",
-        held=holds(found, len(np.unique(values))),
+        held=holds(found, len(np.unique(values[: cut.values]))),
         size=len(merged),
         estimated=_hll_estimates(merged),
         part=_hll_estimates(made[0] or b""),
@@ -200,17 +266,18 @@ def try_distinct(values: Values, chunks: Sequence[Values], sizes: Sizes, tally: 
 
 def try_sets(values: Values, task: Trial, tally: Tally) -> None:
     """Compare a set, and what two of which half is common have in common, with the truth."""
-    third = len(values) // 3
-    halves = values[: 2 * third], values[third:]
-    lg_k = task.sizes.theta
-    made = [list(thetas_of(np.array_split(half, task.parts), lg_k)) for half in halves]
+    cut, lg_k = task.cuts["sets"], task.sizes.theta
+    side = cut.values
+    halves = values[:side], values[side // 2 :][:side]
+    made = [list(thetas_of(cut.parts(half), lg_k)) for half in halves]
     merged = [theta for theta in map(merge_theta, made) if theta is not None]
     one, other = map(opened, merged)
     left, right = (np.unique(half) for half in halves)
+    both = len(np.intersect1d(left, right, assume_unique=True))
     asked = {
         "theta": (one, len(left)),
-        "overlap": (overlap(one, other), len(np.intersect1d(left, right, assume_unique=True))),
-        "only_left": (only_left(one, other), len(np.setdiff1d(left, right, assume_unique=True))),
+        "overlap": (overlap(one, other), both),
+        "only_left": (only_left(one, other), len(left) - both),
     }
     size = max(len(theta.sketch) for theta in merged)
     part = opened(made[0][0]).is_estimation_mode()
@@ -222,10 +289,10 @@ def try_sets(values: Values, task: Trial, tally: Tally) -> None:
 
 def try_top(values: Values, task: Trial, tally: Tally) -> None:
     """Compare every listed text, and the most frequent one that is not, with a plain count."""
-    scale = SHAPES[task.shape][1]
-    whole = np.floor(values * scale).astype(np.int64)
+    cut, scale = task.cuts["top"], SHAPES[task.shape][1]
+    whole = np.floor(values[: cut.values] * scale).astype(np.int64)
     counts = {str(n): c for n, c in zip(*_counted(whole), strict=True)}
-    made = [top_of_part(chunk, task.sizes.top) for chunk in np.array_split(whole, task.parts)]
+    made = [top_of_part(chunk, task.sizes.top) for chunk in cut.parts(whole)]
     merged = merge_top(made) or Texts(0, b"")
     union = texts_union([merged])
     top = top_of(union, LISTED)

@@ -7,11 +7,12 @@ two sets have in common, with the true numbers; each text of a top list with how
 came, and what is not listed with the bound for that.
 
 A sketch that still holds everything one by one proves nothing. So what is merged is large
-enough that it estimates, wherever the data have enough different values, and the benchmark
-fails if it does not; `parts_estimated` says whether the parts do so already. Of 100 parts
-they do. Of 10,000 they do where a thousand values are enough for it: for p99.9 and theta
-they are not, there the parts are exact and what is merged of them is not. With
-`--parts 10000 --values 10000=150000000 --share 0.1` they do for those too, in twice the time.
+enough that it estimates, and so are parts of it, wherever the data have enough different
+values; the benchmark fails if they are not, and `parts_estimated` says of how many trials they
+are. Of 100 parts each is that large, of sets every other one. Of 10,000 each is for p50 and
+p95; a tenth is for p99 and distinct, and one in a hundred or two hundred for the rest, beside
+small ones that are exact: of many series few have most events. `--times 5` makes all parts
+five times as large.
 
 It also fails if less than 99 % of the trials of one kind, over all shapes, are within the
 bounds, or if those of one shape are fewer than chance can make of 99 % (one time in a
@@ -27,68 +28,74 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import harness
+from shares import REACH, refuted
 from sketch_trials import (
     ERROR,
+    KIND_OF,
+    KINDS,
     OTHERS,
     PERCENTILES,
     SHAPES,
+    Cut,
     Sizes,
     Tally,
     Trial,
     is_exact,
+    named,
     of_trials,
+    part_is_exact,
 )
 from weir.frequent import TOP_LG_K
 from weir.sets import THETA_LG_K
 from weir.sketches import HLL_LG_K
 
-# Of each trial, by how many parts are merged: as the module says.
-VALUES = {1: 20_000, 100: 1_500_000, 10_000: 10_000_000}
-# Of each shape, by the same. Top lists are bounded for certain, so fewer trials say as much.
-TRIALS = {1: 400, 100: 100, 10_000: 40}
-TOP_TRIALS = {1: 400, 100: 50, 10_000: 10}
-REACH = 0.99
-CHANCE = 0.001
+# The parts of each kind of sketch, by how many are merged: as the module says.
+CUTS: dict[int, dict[str, Cut]] = {
+    1: dict.fromkeys(KINDS, Cut(1, 20_000)),
+    100: {
+        "p50": Cut(100, 1_500),
+        "p99": Cut(100, 2_500),
+        "p99.9": Cut(100, 10_000),
+        "distinct": Cut(100, 1_500),
+        "sets": Cut(50, 8_000, 50, 100),
+        "top": Cut(100, 1_500),
+    },
+    10_000: {
+        "p50": Cut(10_000, 250),
+        "p99": Cut(1_000, 1_000, 9_000, 50),
+        "p99.9": Cut(100, 10_000, 9_900, 50),
+        "distinct": Cut(1_000, 600, 9_000, 30),
+        "sets": Cut(50, 8_000, 9_950, 20),
+        "top": Cut(100, 1_500, 9_900, 10),
+    },
+}
+# Of each of the five shapes: a thousand at least of each kind of answer and number of parts.
+TRIALS = {1: 400, 100: 200, 10_000: 200}
 # Trials of one task: few enough that all cores end at about the same time.
 TASK = 5
 P99_ERROR, P99_BYTES = 1, 4
-USUAL_SECONDS = 600
+USUAL_SECONDS = 720
 
 
 def tasks(options: argparse.Namespace) -> Iterator[Trial]:
     """Yield all trials, the longest first."""
     for parts in sorted(options.trials, reverse=True):
-        trials, tops = options.trials[parts], options.top_trials[parts]
+        trials = options.trials[parts]
         for shape in SHAPES:
             for first in range(0, trials, TASK):
                 seeds = range(first, min(trials, first + TASK))
-                yield Trial(shape, parts, options.values[parts], seeds, options.sizes, tops)
+                yield Trial(shape, parts, options.cuts[parts], seeds, options.sizes)
 
 
-def refuted(held: int, trials: int, share: float = REACH) -> bool:
-    """Tell whether a share can hardly be true, seeing that so many trials held.
-
-    Args:
-        held: How many did.
-        trials: Of how many.
-        share: Of trials that would hold in the long run.
-
-    Returns:
-        Whether as many misses, or more, come by chance in less than one case of a thousand.
-    """
-    misses, term, fewer = trials - held, share**trials, 0.0
-    for n in range(misses):
-        fewer += term
-        term *= (trials - n) / (n + 1) * (1 - share) / share
-    return 1 - fewer < CHANCE
-
-
-def failures(found: dict[int, dict[str, Tally]], values: dict[int, int]) -> list[str]:
+def failures(
+    found: dict[int, dict[str, Tally]], cuts: Mapping[int, Mapping[str, Cut]]
+) -> list[str]:
     """Return what is wrong: bounds that do not hold, and trials that prove nothing."""
     wrong = []
     for parts, shapes in found.items():
@@ -100,9 +107,16 @@ def failures(found: dict[int, dict[str, Tally]], values: dict[int, int]) -> list
                 held, estimated = tally.held[name], tally.estimated[name]
                 if refuted(held, trials):
                     wrong.append(f"{name}, {shape}, {parts} parts: {held} of {trials} within")
-                if estimated < trials and not is_exact(shape, name, values[parts]):
+                if estimated < trials and not is_exact(
+                    shape, name, cuts[parts][KIND_OF[name]].values
+                ):
                     wrong.append(
                         f"{name}, {shape}, {parts} parts: {estimated} of {trials} estimated"
+                    )
+                large = tally.parts_estimated[name]
+                if large < trials and not part_is_exact(shape, name):
+                    wrong.append(
+                        f"{name}, {shape}, {parts} parts: of {large} of {trials} a part estimated"
                     )
     return wrong
 
@@ -120,7 +134,7 @@ def pooled(shapes: dict[str, Tally]) -> dict[str, tuple[int, int]]:
 def bars(found: dict[int, dict[str, Tally]]) -> list[dict[str, Any]]:
     """Return the bars: of each kind of answer the least share, and the p99."""
     made = []
-    names = [f"p{100 * q:g}" for q in PERCENTILES] + list(OTHERS)
+    names = [named(q) for q in PERCENTILES] + list(OTHERS)
     for name in names:
         shares = []
         for parts, shapes in found.items():
@@ -139,20 +153,23 @@ def bars(found: dict[int, dict[str, Tally]]) -> list[dict[str, Any]]:
     return made
 
 
-def counts(text: str) -> tuple[int, int]:
-    """Return what `parts=number` says."""
-    parts, number = text.split("=")
-    return int(parts), int(number)
+def told(cut: Cut) -> str:
+    """Return a cut in words."""
+    small = f", {cut.small} of {cut.of_small}" if cut.small else ""
+    return f"{cut.large} of {cut.of} values{small}"
+
+
+def larger(cut: Cut, times: int) -> Cut:
+    """Return a cut whose parts are so many times as large."""
+    return replace(cut, of=cut.of * times, of_small=cut.of_small * times)
 
 
 def asked(given: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return what the command line says: `values`, `trials` and `top_trials` by parts, `sizes`."""
+    """Return what the command line says: `cuts` and `trials` by parts, `sizes`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--share", type=float, default=1.0, help="of the trials, for a quick look")
-    parser.add_argument("--parts", type=int, nargs="+", default=list(VALUES))
-    parser.add_argument(
-        "--values", type=counts, nargs="+", default=[], metavar="PARTS=VALUES", help="of each trial"
-    )
+    parser.add_argument("--parts", type=int, nargs="+", default=list(CUTS))
+    parser.add_argument("--times", type=int, default=1, help="as large as usual are the parts")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--kll-k", type=int, help="of all percentiles; left out, what each takes")
     parser.add_argument("--distinct-lg-k", type=int, default=HLL_LG_K)
@@ -161,10 +178,12 @@ def asked(given: Sequence[str] | None = None) -> argparse.Namespace:
     options = parser.parse_args(given)
     lg_k = options.distinct_lg_k, options.theta_lg_k, options.top_lg_k
     options.sizes = Sizes(options.kll_k, *lg_k)
-    options.values = VALUES | dict(options.values)
-    for name, usual in (("trials", TRIALS), ("top_trials", TOP_TRIALS)):
-        shares = {parts: max(1, round(usual[parts] * options.share)) for parts in options.parts}
-        setattr(options, name, shares)
+    options.cuts = {
+        parts: {kind: larger(cut, options.times) for kind, cut in CUTS[parts].items()}
+        for parts in options.parts
+    }
+    shares = {parts: max(1, round(TRIALS[parts] * options.share)) for parts in options.parts}
+    options.trials = shares
     return options
 
 
@@ -187,16 +206,17 @@ def main() -> None:
     options = asked()
     found = measured(options)
     figures: dict[str, Any] = {
-        f"{parts} parts of {options.values[parts] // parts} values": {
-            shape: tally.to_dict() for shape, tally in shapes.items()
-        }
+        f"{parts} parts": {shape: tally.to_dict() for shape, tally in shapes.items()}
         for parts, shapes in sorted(found.items())
     }
     figures["bars"] = bars(dict(sorted(found.items())))
     sizes = options.sizes
     settings = {
-        "values": {str(parts): options.values[parts] for parts in sorted(found)},
-        "k": {f"p{100 * q:g}": sizes.kll(q) for q in PERCENTILES},
+        "parts": {
+            str(parts): {kind: told(cut) for kind, cut in options.cuts[parts].items()}
+            for parts in sorted(found)
+        },
+        "k": {named(q): sizes.kll(q) for q in PERCENTILES},
         "lg_k": {"distinct": sizes.distinct, "theta": sizes.theta, "top": sizes.top},
     }
     if sizes == Sizes():
@@ -204,7 +224,7 @@ def main() -> None:
     else:
         shown = json.dumps({"settings": settings, "figures": figures}, indent=2)
     print(shown)  # noqa: T201  what the command is for
-    if wrong := failures(found, options.values):
+    if wrong := failures(found, options.cuts):
         raise SystemExit("bounds must hold, and be those of an estimate: " + "; ".join(wrong))
 
 

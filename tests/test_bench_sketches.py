@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import sketch_trials
 import sketches
-from sketch_trials import SHAPES, Sizes, Tally, Trial, of_trials
+from shares import refuted
+from sketch_trials import KIND_OF, KINDS, SHAPES, Cut, Sizes, Tally, Trial, of_trials
 from weir.sketches import Bounded
+
+
+def cuts(parts: int, values: int) -> dict[str, Cut]:
+    """Return equal parts of each kind of sketch."""
+    return dict.fromkeys(KINDS, Cut(parts, values // parts))
 
 
 def trial(shape: str, parts: int, values: int) -> Tally:
     """Return one small trial."""
-    return of_trials(Trial(shape, parts, values, range(1), Sizes(200, 8, 8, 5), 1))
+    return of_trials(Trial(shape, parts, cuts(parts, values), range(1), Sizes(200, 8, 8, 5)))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -35,17 +44,56 @@ def test_a_wrong_answer_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_sketch_that_holds_everything_proves_nothing() -> None:
     """It is within its bounds and fails all the same, unless the data cannot give more."""
     small = {shape: trial(shape, 3, 150) for shape in SHAPES}
-    wrong = sketches.failures({3: small}, {3: 150})
+    wrong = sketches.failures({3: small}, {3: cuts(3, 150)})
     assert "p50, uniform, 3 parts: 0 of 1 estimated" in wrong
     assert not [one for one in wrong if "distinct, constant" in one]
     large = {shape: trial(shape, 3, 30_000) for shape in SHAPES}
-    assert sketches.failures({3: large}, {3: 30_000}) == []
+    assert sketches.failures({3: large}, {3: cuts(3, 30_000)}) == []
 
 
 def test_parts_are_told_apart_from_what_is_merged() -> None:
     """Parts of 50 values are exact at k 200; what is merged of them is not."""
     found = trial("lognormal", 10, 500)
     assert (found.estimated["p50"], found.parts_estimated["p50"]) == (1, 0)
+    wrong = sketches.failures({10: {"lognormal": found}}, {10: cuts(10, 500)})
+    assert "p50, lognormal, 10 parts: of 0 of 1 a part estimated" in wrong
+
+
+def test_large_parts_come_first() -> None:
+    """Two sizes, of the first values, and none is left out or taken twice."""
+    cut = Cut(2, 3, 4, 1)
+    parts = [part.tolist() for part in cut.parts(np.arange(20.0))]
+    assert parts == [[0, 1, 2], [3, 4, 5], [6], [7], [8], [9]]
+    assert cut.values == 10
+    assert [len(part) for part in sketches.larger(cut, 5).parts(np.arange(50.0))] == [15] * 2 + [
+        5
+    ] * 4
+
+
+def test_a_rank_is_the_nearest() -> None:
+    """As of all values in order."""
+    values = np.random.default_rng(1).permutation(np.arange(1.0, 1_001.0))
+    assert sketch_trials.nearest_ranks(values, (0.001, 0.5, 0.99)) == [1.0, 500.0, 990.0]
+
+
+def test_a_thousand_trials_of_each_sketch() -> None:
+    """At each number of parts, of every kind of answer; as many parts as it says."""
+    options = sketches.asked([])
+    for parts, trials in options.trials.items():
+        assert trials * len(SHAPES) >= 1_000
+        assert options.cuts[parts].keys() == KINDS.keys()
+        assert {cut.large + cut.small for cut in options.cuts[parts].values()} == {parts}
+    assert set(KIND_OF) == {"p0.1", "p50", "p95", "p99", "p99.9", *sketch_trials.OTHERS}
+
+
+@pytest.mark.parametrize("parts", sketches.CUTS)
+def test_the_usual_parts_prove_something(parts: int) -> None:
+    """One trial of the usual sizes: what is merged estimates, and so does its largest part."""
+    usual = sketches.CUTS[parts]
+    small = {k: replace(cut, small=min(cut.small, 100)) for k, cut in usual.items()}
+    small = {k: replace(cut, large=min(cut.large, 20)) for k, cut in small.items()}
+    found = of_trials(Trial("lognormal", parts, small, range(1), Sizes()))
+    assert sketches.failures({parts: {"lognormal": found}}, {parts: small}) == []
 
 
 @pytest.mark.parametrize(
@@ -54,7 +102,7 @@ def test_parts_are_told_apart_from_what_is_merged() -> None:
 )
 def test_a_share_is_refuted_beyond_chance(held: int, trials: int, expected: bool) -> None:
     """Of 400 trials eleven misses may still be those of 99 %, twenty are not."""
-    assert sketches.refuted(held, trials) is expected
+    assert refuted(held, trials) is expected
 
 
 def test_too_few_within_the_bounds_fail() -> None:
@@ -62,5 +110,5 @@ def test_too_few_within_the_bounds_fail() -> None:
     tally = Tally()
     for held in (True,) * 97 + (False,) * 3:
         tally.note("p50", held=held, size=1, estimated=True, part=True)
-    found = sketches.failures({1: {"uniform": tally}}, {1: 1})
+    found = sketches.failures({1: {"uniform": tally}}, {1: cuts(1, 1)})
     assert found == ["p50 of 1 parts: 97 of 100 within the bounds"]
