@@ -94,7 +94,7 @@ bench-engine: setup ## events a second and a core of the engine
 bench-flink: setup ## the engine beside Flink SQL, the same metrics on the same topic
 	@$(VENV)/python bench/flink.py
 
-bench-growth: setup ## cost of an event with more events, series, definitions; 90 minutes
+bench-growth: setup ## cost of an event with more events, series, definitions; an hour
 	@$(VENV)/python bench/growth.py
 
 bench-arrow: setup ## what events cost that are parsed and counted in Arrow, beside Spark's reader

@@ -303,9 +303,14 @@ class TestGrowth:
     """A cost that bends, and a result that is measured in pieces."""
 
     def test_costs_are_of_an_event_and_of_a_match(self) -> None:
-        """Ten matches cost 50 µs together: 5 each, and 3.33 for each that is not the first."""
-        sizes = growth.sizes(growth.asked(["--only", "matches", "--matches", "1", "10"]))
-        found = growth.costs(PER_CPU_S, sizes["matches"])
+        """Ten matches cost 50 µs together: 5 each, and 3.33 for each that is not the first.
+
+        Of a hundred, those that are not among the ten cost more.
+        """
+        sizes = growth.sizes(growth.asked(["--only", "matches"]))["matches"]
+        found = growth.costs(
+            PER_CPU_S | {100: {"median": 2_000, "min": 1_000, "max": 4_000}}, sizes
+        )
         assert found["1"] == {
             "µs_an_event": 20.0,
             "min": 16.0,
@@ -314,7 +319,8 @@ class TestGrowth:
             "of_the_smallest": 1.0,
         }
         assert found["10"]["µs_a_match"] == 5.0
-        assert found["10"]["µs_a_match_more"] == 3.33
+        assert found["10"]["µs_a_match_more"] == 3.333
+        assert found["100"]["µs_a_match_more"] == 5.0
 
     def test_one_thing_grows_at_a_time(self) -> None:
         """However many definitions there are, their series are as many together."""
@@ -327,13 +333,39 @@ class TestGrowth:
     def test_the_bar_is_the_dearest_size(self) -> None:
         """By the event, and of definitions that all match by the match."""
         sizes = growth.sizes(growth.asked(["--definitions", "1", "10", "--matches", "1", "10"]))
-        by_event = growth.bar("definitions", growth.costs(PER_CPU_S, sizes["definitions"]))
+        (by_event,) = growth.bars("definitions", growth.costs(PER_CPU_S, sizes["definitions"]))
         assert (by_event["got"], by_event["what"][:36]) == (
             "150 %",
             "growth of the cost of an event, 1 to",
         )
-        by_match = growth.bar("matches", growth.costs(PER_CPU_S, sizes["matches"]))
+        (by_match,) = growth.bars("matches", growth.costs(PER_CPU_S, sizes["matches"]))
         assert by_match["got"] == "0 %"
+
+    def test_one_more_match_has_a_bar_of_its_own(self) -> None:
+        """A match among many is cheap for what all share; one more may be dear all the same."""
+        found = {
+            "1": {"µs_a_match": 20.0},
+            "10": {"µs_a_match": 5.0, "µs_a_match_more": 3.0},
+            "100": {"µs_a_match": 4.7, "µs_a_match_more": 4.5},
+        }
+        shared, more = growth.bars("matches", found)
+        assert (shared["got"], more["got"]) == ("0 %", "50 %")
+        assert judge(more["reach"], more["got"]).reached is Reached.MISSED
+        assert more["what"].endswith("(3.0 µs from 1 to 10, 4.5 µs from 10 to 100)")
+        assert growth.DEFAULTS["matches"] == [1, 10, 100]
+
+    def test_what_matches_much_is_warmed_by_fewer_events(self) -> None:
+        """As much work before as the others have."""
+        options = growth.asked(["--only", "matches", "--warm-events", "1000"])
+        sizes = growth.sizes(options)["matches"]
+        warmed = [growth.warm_events(size, options) for size in sizes.values()]
+        assert warmed == [1_000, 1_000, 100]
+
+    def test_all_of_it_takes_no_longer_than_ninety_minutes(self) -> None:
+        """As far as can be told beforehand."""
+        options = growth.asked([])
+        seconds = [growth.expected_s(of, options) for of in growth.sizes(options).values()]
+        assert sum(seconds) <= 90 * 60
 
     def test_axes_that_were_not_measured_stay(self) -> None:
         """Each keeps its own commit; one that is measured anew replaces its own piece alone."""
@@ -349,7 +381,7 @@ class TestGrowth:
         pieces, figures = growth.merged(before, {"events": one("def"), "matches": one("def")})
         commits = {axis: piece["commit"] for axis, piece in pieces.items()}
         assert commits == {"events": "def", "series": "abc", "matches": "def"}
-        assert len(figures["bars"]) == 3
+        assert len(figures["bars"]) == 3, "of two sizes one more match cannot have grown"
 
     def test_how_long_it_takes_is_said(self) -> None:
         """Fewer rounds take less, and each axis has its own."""
