@@ -1,9 +1,11 @@
 """Tenants apart: what one tenant sees alone, and beside one that sends a million series.
 
 The quiet tenant sends a hundred events a second, the same bytes in both runs of a round. Beside
-it the noisy one sends at its quota, each event a series of its own, counted by a metric that
-takes all that a tenant's panes may take; a day more of it is refused, and that refusal and the
-note that its series are capped are compared with their exact texts.
+it the noisy one sends at its quota, each event a series of its own. Once a quarter of them is
+sent it defines a metric that takes all that a tenant's panes may take: the plan with it is made,
+and what came before is counted after, within the measured time, as is the rest live. A day more
+of it is refused first, and that refusal and the note that its series are capped are compared
+with their exact texts.
 
 How fresh the quiet tenant's numbers are is how long after an answer of ingest the served
 numbers are past that moment. Every pane that is served to it, of every aggregate, is compared
@@ -57,6 +59,8 @@ NOISY = "noisy"
 SERIES, KEPT = 1_000_000, 1_000
 LOOK_S = 0.05
 WITHIN_S = 300.0
+# Of what the noisy tenant sends, how much it has sent when it defines its metric.
+BEFORE = 0.25
 # A stack of its own, and what is waited for at its end.
 AROUND_S = 60
 CAPPED = (
@@ -162,30 +166,77 @@ def running(quota_per_s: int) -> Iterator[TestStack]:
 
 @dataclass
 class Noisy:
-    """The noisy tenant on one stack."""
+    """The noisy tenant on one stack.
+
+    Attributes:
+        load: What it sends.
+        kept: How many series its metric keeps.
+        defined_after: How many bodies were accepted when its metric was put; None: not yet.
+    """
 
     stack: TestStack
     load: Paced
     api: ApiClient
-    refused_definition: str
+    kept: int
+    defined_after: int | None = None
+    served_after: int | None = None
+    _refused: str = ""
+    _failed: Exception | None = None
+
+    def __post_init__(self) -> None:
+        self._thread = threading.Thread(target=self._define, daemon=True)
 
     @classmethod
     def ready(cls, stack: TestStack, options: argparse.Namespace) -> Noisy:
-        """Give it its key and its metric, once it was refused a larger one.
-
-        Raises:
-            RuntimeError: If that was not refused, or with other words.
-        """
+        """Give it its key, and make what it sends."""
         key = key_of(stack, NOISY)
         api = ApiClient(stack.dashboard_url, key, patience_s=60)
         stack.wait_until(lambda: knows(api), "the key of the noisy tenant")
-        text, larger = noisy_metric(options.kept)
-        told = refusal(api, larger, options.kept)
-        put(api, text)
         bodies = noisy_bodies(options.series)
-        return cls(
-            stack, Paced(stack.ingest_url, key, bodies, options.seconds / len(bodies)), api, told
-        )
+        load = Paced(stack.ingest_url, key, bodies, options.seconds / len(bodies))
+        return cls(stack, load, api, options.kept)
+
+    def start(self) -> None:
+        """Send, and define the metric meanwhile."""
+        self.load.start()
+        self._thread.start()
+
+    def join(self) -> None:
+        """Return when all is sent, and the metric is defined and serves.
+
+        Raises:
+            RuntimeError: If it was defined when all was sent already, or a larger one was not
+                refused in the words that are promised.
+            TimeoutError: If it did not come to serve.
+        """
+        self.load.join()
+        self._thread.join()
+        if self._failed is not None:
+            raise self._failed
+        if self.defined_after is None or not 0 < self.defined_after < len(self.load.bodies):
+            msg = (
+                f"the metric must be defined while its {len(self.load.bodies)} bodies are sent,"
+                f" was after {self.defined_after}"
+            )
+            raise RuntimeError(msg)
+
+    def _define(self) -> None:
+        try:
+            early = max(1, round(BEFORE * len(self.load.bodies)))
+            wait = self.stack.wait_until
+            wait(lambda: self.load.accepted >= early, "a quarter of what is sent", WITHIN_S)
+            text, larger = noisy_metric(self.kept)
+            self._refused = refusal(self.api, larger, self.kept)
+            put(self.api, text)
+            self.defined_after = self.load.accepted
+            wait(self._serves, "the noisy tenant's metric, counted from the first event", WITHIN_S)
+            self.served_after = self.load.accepted
+        except Exception as error:  # noqa: BLE001  raised where it is waited for
+            self._failed = error
+
+    def _serves(self) -> bool:
+        told = self.api.call("GET", "/api/v1/definitions/metric/noisy/progress", None, None)
+        return bool(told.body["serving"])
 
     def told(self) -> dict[str, Any]:
         """Return what it is told when everything of it is counted.
@@ -206,8 +257,13 @@ class Noisy:
             "accepted": accepted,
             "refused": self.load.refused,
             "told": notes[0],
-            "told_of_a_larger_definition": self.refused_definition,
+            "told_of_a_larger_definition": self._refused,
+            "defined_after_share": self._share(self.defined_after),
+            "served_after_share": self._share(self.served_after),
         }
+
+    def _share(self, bodies: int | None) -> float | None:
+        return None if bodies is None else round(bodies / len(self.load.bodies), 3)
 
     def _total(self) -> int:
         return sum(n or 0 for one in self._answer()["series"] for n in one["count"])
@@ -268,7 +324,7 @@ def run(quiet: Quiet, options: argparse.Namespace, *, beside: bool) -> tuple[dic
         stack.wait_until(lambda: load.accepted >= warm, "warm", WITHIN_S)
         looks, work = Looks(stack), Work(stack)
         if noisy is not None:
-            noisy.load.start()
+            noisy.start()
         load.join()
         cost = work.until_now()
         looks.stop()
@@ -280,7 +336,7 @@ def run(quiet: Quiet, options: argparse.Namespace, *, beside: bool) -> tuple[dic
             **cost,
         }
         if noisy is not None:
-            noisy.load.join()
+            noisy.join()
             found |= noisy.told()
             noisy.api.close()
         served = quiet.served(stack)

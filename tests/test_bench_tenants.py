@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
 
+import pytest
+import tenants
 from bars import Reached, judge
 from tenant_loads import (
     GROUPS,
@@ -14,7 +19,7 @@ from tenant_loads import (
     noisy_bodies,
     noisy_metric,
 )
-from tenants import bars
+from tenants import Noisy, bars
 from weir.definitions.budget import TENANT_BYTES, estimate
 from weir.definitions.metric import Metric
 from weir.definitions.text import parse_text
@@ -83,3 +88,79 @@ def test_the_bars_are_those_of_the_medians() -> None:
     assert [bar["got"] for bar in found[1:3]] == ["1300 ms", 1.3]
     assert judged == [Reached.NONE, Reached.YES, Reached.MISSED, Reached.NONE, Reached.YES]
     assert judge("≤ 0 panes", "1 panes (of 420 compared)").reached is Reached.MISSED
+
+
+class Sending:
+    """What a tenant sends: a body is accepted whenever somebody looks."""
+
+    def __init__(self, bodies: int, accepted: int = 0) -> None:
+        self.bodies, self._accepted = [b""] * bodies, accepted
+        self.joined = False
+
+    @property
+    def accepted(self) -> int:
+        """One more than before, until all are."""
+        self._accepted = min(len(self.bodies), self._accepted + 1)
+        return self._accepted
+
+    def start(self) -> None:
+        """Begin."""
+
+    def join(self) -> None:
+        """Return when all is sent."""
+        self.joined = True
+
+
+def noisy(load: Sending, monkeypatch: pytest.MonkeyPatch) -> tuple[Noisy, list[str]]:
+    """Return a noisy tenant over a load, and what it does."""
+    did: list[str] = []
+
+    def wait_until(ready: Callable[[], bool], what: str, _timeout_s: float) -> None:
+        while not ready():
+            pass
+        did.append(what)
+
+    def refusal(*_: Any) -> str:
+        did.append("refused")
+        return "too much"
+
+    monkeypatch.setattr(tenants, "refusal", refusal)
+    monkeypatch.setattr(tenants, "put", lambda *_: did.append("put"))
+    api = SimpleNamespace(call=lambda *_: SimpleNamespace(body={"serving": True}))
+    stack = SimpleNamespace(wait_until=wait_until)
+    return Noisy(cast("Any", stack), cast("Any", load), cast("Any", api), 1_000), did
+
+
+def test_the_metric_is_defined_while_its_events_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a quarter of them is there, so that it has a past to count; then it must serve."""
+    load = Sending(40)
+    tenant, did = noisy(load, monkeypatch)
+    tenant.start()
+    tenant.join()
+    assert load.joined
+    assert did[:3] == ["a quarter of what is sent", "refused", "put"]
+    assert did[3].startswith("the noisy tenant's metric")
+    assert tenant.defined_after is not None
+    assert 10 <= tenant.defined_after < 40
+
+
+def test_a_metric_that_came_too_late_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When all was sent already, nobody was beside a plan or a past that is counted."""
+    tenant, _ = noisy(Sending(40, accepted=40), monkeypatch)
+    tenant.start()
+    with pytest.raises(RuntimeError, match="must be defined while its 40 bodies are sent"):
+        tenant.join()
+
+
+def test_what_fails_beside_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal in other words is raised where the tenant is waited for."""
+    tenant, _ = noisy(Sending(40), monkeypatch)
+
+    def wrong(*_: Any) -> str:
+        msg = "was taken"
+        raise RuntimeError(msg)
+
+    monkeypatch.setattr(tenants, "refusal", wrong)
+    tenant.start()
+    with pytest.raises(RuntimeError, match="was taken"):
+        tenant.join()

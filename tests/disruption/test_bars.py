@@ -15,6 +15,7 @@ from disruption.rig import promised_s
 from disruption.scene import Scene
 
 TESTS = Path(__file__).parent.parent
+IMPORTED = (TESTS, TESTS / "shared", TESTS.parent / "bench")
 # By module, its bars and how many seconds the contract gives (RELIABILITY 1 and 3).
 BARS = {
     "disruption.checker": {"RECOVERY_S": 120},
@@ -22,6 +23,7 @@ BARS = {
     "disruption.soak": {"RECOVERY_S": 120},
     "disruption.test_catching_up": {"FRESH_S": 10},
     "disruption.test_faults_of_stores": {"STALE_S": 10},
+    "disruption.test_isolation": {"FRESH_MS": 3_000, "BESIDE_ALONE": 1.25},
     "disruption.test_processes": {"FIRST_RESULT_S": 60},
 }
 READ = """
@@ -45,7 +47,7 @@ def test_two_rigs_at_a_time_have_the_bars_of_one() -> None:
         env={
             **os.environ,
             "WEIR_PACE": "2",
-            "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS / "shared")]),
+            "PYTHONPATH": os.pathsep.join(map(str, IMPORTED)),
         },
         capture_output=True,
         text=True,

@@ -30,6 +30,8 @@ LINES = 40_000
 SPAN_MS = LATEST_MS + 10 * PANE_MS
 SERIES = int(os.environ.get("WEIR_SERIES") or 1_000_000)
 FRESH_MS = promised_s(3.0) * 1000
+# Of how fresh the one's numbers are alone: what the other may add to it at most.
+BESIDE_ALONE = promised_s(1.25)
 FLOOD = argparse.Namespace(
     series=SERIES, kept=tenants.KEPT, seconds=120.0 * SERIES / 1_000_000, warm_s=20.0
 )
@@ -99,19 +101,22 @@ def run(
 
 @pytest.mark.alone
 def test_a_million_series_of_another_change_nothing() -> None:
-    """They come within two minutes, counted by a metric that takes all that a tenant may.
+    """They come within two minutes; a metric that takes all that a tenant may is defined meanwhile.
 
-    Each pane of the one is that of its run alone, and fresh; the other is told that it is capped,
-    and of a definition a day longer that it is too much.
+    Each pane of the one is that of its run alone, and about as fresh; the other is told that it is
+    capped, and of a definition a day longer that it is too much.
     """
     quiet = Quiet(SystemClock().now_ms(), FLOOD.warm_s + FLOOD.seconds)
-    _, alone = tenants.run(quiet, FLOOD, beside=False)
+    usual, alone = tenants.run(quiet, FLOOD, beside=False)
     found, beside = tenants.run(quiet, FLOOD, beside=True)
 
     bites(found["accepted"] == SERIES, "a series for each event of the other")
+    bites(0.2 < found["defined_after_share"] < 1, "a definition while the other's events come")
     assert len(alone) >= len(QUIET_ASKED) * GROUPS
     assert differences(alone, beside) == []
     assert found["fresh_ms"]["p99"] < FRESH_MS, f"numbers must stay fresh: {found['fresh_ms']}"
+    fresh_ms, alone_ms = found["fresh_ms"]["p99"], usual["fresh_ms"]["p99"]
+    assert fresh_ms <= BESIDE_ALONE * alone_ms, f"p99 alone {alone_ms} ms, beside {fresh_ms} ms"
     assert found["told"] == (
         "more series than the metric keeps; those without a row of their own are "
         'in "other" and not known one by one'
