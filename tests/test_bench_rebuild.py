@@ -6,16 +6,20 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import psutil
 import pytest
 import rebuild
 from contest import Spent
 from job import Job
 from rebuild import asked, bar, costs, watched
+from weir import names
 from weir.clock import SystemClock
+from weir.commit import Mark
 from workload import draw, recount, wanted
 
 BUSY_S = 0.4
@@ -71,7 +75,8 @@ class TestFigures:
         for sizes in (found, dict(reversed(found.items()))):
             told = bar(sizes)
             assert (told["id"], told["got"]) == ("P13", 1.25)
-            assert "rounds of 4000; of 1000" in told["what"]
+            assert "both of the same 4,000 events" in told["what"]
+            assert "; of 1,000, where" in told["what"]
             assert told["what"].endswith(": 2.00")
 
     def test_rounds_are_recounted_one_after_the_other(self) -> None:
@@ -127,6 +132,7 @@ class TestMeasured:
             work()
             return Spent(events, 1.0, 1.0)
 
+        monkeypatch.setattr(rebuild, "records", lambda _: did.append("made"))
         monkeypatch.setattr(rebuild, "send", lambda *_: did.append("written"))
         monkeypatch.setattr(rebuild, "watched", timed)
         running = SimpleNamespace(
@@ -135,7 +141,69 @@ class TestMeasured:
         found = rebuild.live(cast("Job", running), [cast("Any", None)] * 5, 20)
 
         assert found.events == 5
-        assert did == ["stands", "written", "goes on", "time begins", "counted up to 25"]
+        assert did == ["made", "stands", "written", "goes on", "time begins", "counted up to 25"]
+
+    def test_both_count_the_same_events(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The log holds those of one round: a rebuild that counts more spreads its start over more.
+
+        Redis has those of the round before, too, when live counting begins.
+        """
+        did: list[tuple[Any, ...]] = []
+
+        @contextmanager
+        def started(*_: Any) -> Iterator[Any]:
+            yield SimpleNamespace(await_serving=lambda *_: None)
+
+        def live(_running: Job, events: list[Any], before: int) -> Spent:
+            did.append(("live", len(events), before))
+            return Spent(len(events), 1.0, 1.0)
+
+        def rebuilt(_running: Job, total: int) -> Spent:
+            did.append(("rebuilt", total))
+            return Spent(total, 1.0, 1.0)
+
+        def compared(_running: Job, _metrics: Any, truths: Any, _estimates: Any) -> None:
+            did.append(("compared", sum(len(truth.values) for truth in truths)))
+
+        monkeypatch.setattr(rebuild, "job", started)
+        monkeypatch.setattr(rebuild, "forget", lambda _: did.append(("forgot",)))
+        for one in (live, rebuilt):
+            monkeypatch.setattr(rebuild, one.__name__, one)
+        monkeypatch.setattr(rebuild, "compare", compared)
+        options = asked(["--rounds", "2", "--metrics", "1", "--combinations", "10"])
+        found = rebuild.measure(Path("nowhere"), 100, options)
+
+        # Of ten types one is the metric's.
+        first = [("forgot",), ("live", 100, 0), ("compared", 10), ("rebuilt", 100)]
+        later = [("forgot",), ("live", 100, 100), ("compared", 20), ("rebuilt", 100)]
+        end = [("compared", 10)]
+        assert did == [*first, *end, *later, *end, *later, *end]
+        assert {way: [one.events for one in of] for way, of in found.items()} == {
+            "live": [100, 100],
+            "rebuild": [100, 100],
+        }
+
+    def test_only_what_is_counted_is_forgotten(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Up to the mark in each partition: a job whose log is shorter than that stops."""
+        taken: list[tuple[str, int, int]] = []
+
+        class Admin:
+            """Takes note of what is to be deleted."""
+
+            def __init__(self, _settings: Any) -> None:
+                pass
+
+            def delete_records(self, places: list[Any]) -> dict[Any, Any]:
+                """Take it."""
+                taken.extend((one.topic, one.partition, one.offset) for one in places)
+                return {}
+
+        monkeypatch.setattr(rebuild, "AdminClient", Admin)
+        mark = Mark(epoch=3, batch=7, topic_id="t", end={0: 12, 1: 9}, shards=1)
+        store = SimpleNamespace(get={names.mark_key(0): msgspec.json.encode(mark)}.get)
+        running = SimpleNamespace(redis=store, broker=SimpleNamespace(bootstrap="host:1"))
+        rebuild.forget(cast("Job", running))
+        assert taken == [(names.EVENTS, 0, 12), (names.EVENTS, 1, 9)]
 
     def test_who_is_paused_goes_on_whatever_happens(self) -> None:
         """The job, and what it started."""
