@@ -8,14 +8,14 @@ before the body is read, and nothing of it is stored. Bodies that were under way
 are refused once they are read: so no debt is larger than one request. What was not
 stored does not count: an outage of ours locks nobody out who sends again.
 
-Instants are seconds of a clock that never steps: of one set back, who is over the quota
-would wait until it has come as far again.
+Instants are those of `weir.buckets`.
 """
 
 from __future__ import annotations
 
 import math
 
+from weir.buckets import Buckets, rate_limit_fields
 from weir.problems import ProblemError, Reason
 
 WINDOW_S = 10
@@ -32,7 +32,7 @@ class Quota:
     def __init__(self, events_per_s: int) -> None:
         self._per_s = events_per_s
         self._full = float(events_per_s * WINDOW_S)
-        self._levels: dict[str, tuple[float, float]] = {}
+        self._buckets = Buckets(per_s=events_per_s, full=self._full)
 
     def in_all(self, tenants: int) -> int | None:
         """Return how many events a second so many tenants may send together; None: any."""
@@ -44,7 +44,7 @@ class Quota:
         Raises:
             ProblemError: 429 `rate_limited`, with the seconds to wait.
         """
-        if not self._per_s or (level := self._level(tenant, now_s)) > 0:
+        if not self._per_s or (level := self._buckets.level(tenant, now_s)) > 0:
             return
         raise ProblemError(
             429,
@@ -63,25 +63,22 @@ class Quota:
         """
         self.check(tenant, now_s)
         if self._per_s:
-            self._levels[tenant] = (self._level(tenant, now_s) - events, now_s)
+            self._buckets.take(tenant, events, now_s)
 
     def give_back(self, tenant: str, events: int, now_s: float) -> None:
         """Take events back that were counted and then not stored."""
         if self._per_s:
-            self._levels[tenant] = (min(self._full, self._level(tenant, now_s) + events), now_s)
+            self._buckets.give_back(tenant, events, now_s)
 
     def headers(self, tenant: str, now_s: float) -> list[tuple[bytes, bytes]]:
         """Return the header fields that tell the quota and what is left; none without one."""
         if not self._per_s:
             return []
-        level = self._level(tenant, now_s)
-        left = f'"tenant";r={max(0, math.floor(level))};t={self._wait_s(level)}'
-        policy = f'"tenant";q={self._full:.0f};w={WINDOW_S}'
-        return [(b"ratelimit-policy", policy.encode()), (b"ratelimit", left.encode())]
-
-    def _level(self, tenant: str, now_s: float) -> float:
-        level, at_s = self._levels.get(tenant, (self._full, now_s))
-        return min(self._full, level + (now_s - at_s) * self._per_s)
+        level = self._buckets.level(tenant, now_s)
+        told = rate_limit_fields(
+            "tenant", quota=self._full, window_s=WINDOW_S, left=level, wait_s=self._wait_s(level)
+        )
+        return [(name.encode(), value.encode()) for name, value in told.items()]
 
     def _wait_s(self, level: float) -> int:
         return 0 if level > 0 else max(1, math.ceil(-level / self._per_s))
