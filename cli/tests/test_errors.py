@@ -68,6 +68,43 @@ class TestRetryAfter:
             command(tmp_path, answers.url).do("jobs", "--wait", "2", code=3)
         assert len(answers.at_s) == 2
 
+    def test_only_a_change_waits_without_being_asked_to(self, tmp_path: Path) -> None:
+        """Who is told to come later for another reason, such as a wrong key, ends at once."""
+        with serving((429, {"message": "too many wrong keys"}, {"Retry-After": "6"})) as answers:
+            _, errors = command(tmp_path, answers.url).do("audit", "--detach", code=3)
+        assert len(answers.at_s) == 1
+        assert "too many wrong keys; --wait waits longer" in errors
+
+
+OVER = {
+    "code": "rate_limited",
+    "message": "a tenant must make at most 9 changes an hour, got 1 more with 0 left; send it "
+    "again in 1 s",
+}
+LATER = {"Retry-After": "1", "RateLimit-Policy": '"changes";q=9;w=3600'}
+
+
+class TestOverQuota:
+    def test_a_change_waits_as_long_as_was_asked(self, tmp_path: Path) -> None:
+        """Also without --wait; why is told once, and what is read by programs is not disturbed."""
+        told = {"id": "j_1", "job": "audit", "state": "waiting"}
+        with serving((429, OVER, LATER), (429, OVER, LATER), (202, told, {})) as answers:
+            said, errors = command(tmp_path, answers.url).do("audit", "--detach", "--json")
+        assert json.loads(said)["id"] == "j_1"
+        assert errors == f"weir: {OVER['message']}; waiting to do so, an hour at most\n"
+        first, second, third = answers.at_s
+        assert 1 <= second - first < 5
+        assert 1 <= third - second < 5
+
+    def test_but_not_for_ever(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Then it is refused, in the dashboard's words."""
+        monkeypatch.setattr(api_module, "LONGEST_OVER_QUOTA_S", 0.4)
+        with serving((429, OVER, {**LATER, "Retry-After": "3000"})) as answers:
+            said, errors = command(tmp_path, answers.url).do("audit", "--json", code=1)
+        assert len(answers.at_s) == 2
+        assert json.loads(said)["error"]["code"] == "rate_limited"
+        assert errors.endswith(f"weir: {OVER['message']}\n")
+
 
 REFUSAL = {
     "status": 403,

@@ -177,6 +177,26 @@ class TestApply:
         ]
         assert dashboard.sent == [[("a", 3)]]
 
+    def test_what_is_over_the_quota_is_stored_later(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Of several requests the one that was refused is sent again, and the next after it."""
+        monkeypatch.setattr("weir_cli.planning.MOST", 1)
+        written_files(tmp_path, "a", "b", "c")
+        said = {"code": "rate_limited", "message": "too many"}
+        fields = {"Retry-After": "0", "RateLimit-Policy": '"changes";q=1;w=3600'}
+        stored: Given = (200, {"items": [{"outcome": "created", "version": 1}]}, {})
+        dashboard = Dashboard(stored, (429, said, fields), (429, said, fields))
+        with serving(by=dashboard) as served:
+            told, errors = Command(tmp_path, served.url, "wk_key").do("apply", "-f", tmp_path)
+        assert told.splitlines() == [
+            "created   metric/a version 1",
+            "updated   metric/b version 4",
+            "updated   metric/c version 4",
+        ]
+        assert errors == "weir: too many; waiting to do so, an hour at most\n"
+        assert dashboard.sent == [[("a", 3)], *[[("b", 3)]] * 3, [("c", 3)]]
+
     def test_a_metric_that_comes_twice_is_told_once(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

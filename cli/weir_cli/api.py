@@ -2,8 +2,9 @@
 
 No answer, 429 and 502 to 504 are waited out up to a deadline, as long as `Retry-After` asks,
 and so is 401 until the first answer of another kind: a new installation stores its first key
-a moment after it begins to serve. The same request sent again is harmless: each write says
-which version it changes. Redirects are not followed: they would carry the key elsewhere.
+a moment after it begins to serve. A change beyond the tenant's quota is waited out also without
+a deadline: it is only later that it can be made. The same request sent again is harmless: each
+write says which version it changes. Redirects are not followed: they would carry the key elsewhere.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -24,6 +25,8 @@ FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 4.0
 LONGEST_ASKED_S = 60.0
 """The longest that `Retry-After` is obeyed: a wrong one must not hold up a command for hours."""
+LONGEST_OVER_QUOTA_S = 3_600.0
+"""The longest that a change waits for its quota, all of which has come back after an hour."""
 LATER = frozenset({429, 502, 503, 504})
 
 
@@ -53,12 +56,14 @@ class Answer:
         status: HTTP status.
         body: The decoded JSON; text if it was none.
         retry_after_s: When it asks to come again; None if it does not say.
+        over_quota: It refuses a change, since the tenant has made as many as it may.
         beside: What an answer as lines tells of all of it: `fresh` and `notes`, where it does.
     """
 
     status: int
     body: Any
     retry_after_s: float | None = None
+    over_quota: bool = False
     beside: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -108,17 +113,19 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 class Api:
     """The API of one dashboard, with one key."""
 
-    def __init__(self, url: str, key: str, *, wait_s: float = 0.0) -> None:
+    def __init__(self, url: str, key: str, *, wait_s: float, note: Callable[[str], None]) -> None:
         """Prepare it; nothing is sent yet.
 
         Args:
             url: `http://host:port`, or with https.
             key: API key.
             wait_s: How long, from now on, requests are tried again.
+            note: Called with why a change waits for its quota, once each.
         """
         self._url = f"{url.rstrip('/')}/api/v1"
         self._key = key
         self._wait_s = wait_s
+        self._note = note
         self._deadline_s = time.monotonic() + wait_s
         self._later = LATER | {HTTPStatus.UNAUTHORIZED}
         self._opener = urllib.request.build_opener(_NoRedirects)
@@ -127,6 +134,8 @@ class Api:
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> Answer:
         """Send a request and return its answer, also a refusal.
+
+        One over the quota is waited out, and returned if it still is after an hour.
 
         Args:
             method: Such as "PUT".
@@ -138,11 +147,22 @@ class Api:
             UnreachedError: If no answer came before the deadline, or only such that ask to
                 come later.
         """
+        answer = self._answered(method, path, body, headers or {})
+        if answer.over_quota:
+            self._note(f"{answer.sentence}; waiting to do so, an hour at most")
+        until_s = time.monotonic() + LONGEST_OVER_QUOTA_S
+        while answer.over_quota and (left_s := until_s - time.monotonic()) > 0:
+            time.sleep(min(_pause_s(FIRST_PAUSE_S, answer), left_s))
+            answer = self._answered(method, path, body, headers or {})
+        return answer
+
+    def _answered(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> Answer:
+        """Return the first answer that does not ask to come later for another reason."""
         pause_s = FIRST_PAUSE_S
         unknown_key: Answer | None = None
         while True:
-            answer, why = self._once(method, path, body, headers or {})
-            if answer is not None and answer.status not in self._later:
+            answer, why = self._once(method, path, body, headers)
+            if answer is not None and (answer.over_quota or answer.status not in self._later):
                 self._later = LATER
                 return answer
             if answer is not None and answer.status == HTTPStatus.UNAUTHORIZED:
@@ -188,7 +208,9 @@ class Api:
         except urllib.error.HTTPError as error:
             with error:
                 again_s = _seconds(error.headers.get("Retry-After"))
-                answer = Answer(error.code, _decoded(error.read()), again_s)
+                policy = error.headers.get("RateLimit-Policy")
+                over = error.code == HTTPStatus.TOO_MANY_REQUESTS and _of_changes(policy)
+                answer = Answer(error.code, _decoded(error.read()), again_s, over)
             return answer, f"answered {error.code}"
 
 
@@ -206,6 +228,11 @@ def _pause_s(own_s: float, answer: Answer | None) -> float:
 def _seconds(text: str | None) -> float | None:
     """Return a `Retry-After` in seconds; a date, as proxies may send it, is passed over."""
     return float(text) if text and text.isascii() and text.isdigit() else None
+
+
+def _of_changes(policy: str | None) -> bool:
+    """Tell whether an answer is about the quota of changes: others are refused with 429 too."""
+    return policy is not None and policy.startswith('"changes"')
 
 
 def _beside(headers: Mapping[str, str]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from weir_cli import exits
 from weir_cli.api import Api
+from weir_cli.telling import complain
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,8 @@ def reached(asked: argparse.Namespace) -> Api:
     Raises:
         UsageError: If the address or the key cannot be used.
     """
-    return Api(address(asked.url), key(asked.key_file, os.environ), wait_s=asked.wait)
+    found = key(asked.key_file, os.environ)
+    return Api(address(asked.url), found, wait_s=asked.wait, note=complain)
 
 
 def address(url: str | None) -> str:

@@ -3,6 +3,7 @@
 All definitions of one call are stored together, or none: if one is refused, or somebody else
 changes one at the same time again and again, nothing is stored. More than 400, or 800 kB, are
 sent in several requests, each all or none; the first that is refused is the last that is sent.
+One beyond the tenant's quota of changes is sent again when it may be, for an hour at most.
 
 A definition that means the same as the stored one is left alone, also where comments or
 order differ: each version of a metric is counted anew. A run that broke off is run again.
