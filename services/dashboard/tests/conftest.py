@@ -86,7 +86,7 @@ class Running:
 
     def record(self, record: NewRecord) -> int:
         """Append a record to the definitions, as a driver does; return its offset once read."""
-        offset: int = self.run(self.dashboard.context.writer._appended(record))
+        offset: int = self.run(self.dashboard.context.writer._appender.append(*record))
         folded = self.dashboard.context.catalog.folded
         wait_until(lambda: folded.next_offset > offset, timeout_s=10, what="the record read")
         return offset

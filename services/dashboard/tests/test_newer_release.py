@@ -19,6 +19,7 @@ from weir.kafka import Kafka
 from weir_dashboard.api import corrections as corrections_api
 from weir_dashboard.api import problems, query, status
 from weir_dashboard.auth.callers import Caller
+from weir_dashboard.change_quota import ChangeQuota
 from weir_dashboard.context import Context
 from weir_dashboard.definitions.catalog import Catalog
 from weir_dashboard.definitions.writer import Expected, Writer
@@ -35,6 +36,7 @@ from weir_reading.panes import Panes
 
 NOBODY: Any = None
 NOWHERE = Kafka("127.0.0.1:1")
+NO_QUOTA = ChangeQuota(0, SystemClock())
 WORDS = "or below, got 3: a newer release"
 
 
@@ -80,7 +82,7 @@ def context() -> Any:
         "batches": batches,
         "parts": SimpleNamespace(refused=None),
         "queries": Queries(NOBODY, catalog, NOBODY, clock, panes, NOBODY),
-        "alerts": Alerts(NOWHERE, clock),
+        "alerts": Alerts(NOWHERE, clock, NO_QUOTA),
         "corrections": Corrections(NOWHERE, clock),
     }
     return Context(**named)
@@ -139,7 +141,7 @@ class TestDefinitions:
 
     def test_nothing_is_written_on_top_of_them(self, catalog: Catalog) -> None:
         """Which version a change would be based on is not known."""
-        writer = Writer(NOBODY, NOBODY, catalog, SystemClock())
+        writer = Writer(NOBODY, NOBODY, catalog, SystemClock(), NO_QUOTA)
         place = ("shop", "metric", "new")
         with pytest.raises(NewerFormatError, match=WORDS):
             asyncio.run(writer.put(place, "", by="a", expected=Expected(absent=True)))
@@ -237,7 +239,7 @@ class TestOpenSockets:
 class TestAlerts:
     def test_neither_list_nor_feed_is_made_of_the_rest(self) -> None:
         """An alert that is not there looks like one that does not fire."""
-        alerts = Alerts(NOWHERE, SystemClock())
+        alerts = Alerts(NOWHERE, SystemClock(), NO_QUOTA)
         feeds = AlertFeeds(alerts.listing, NOBODY, lambda: True)
         alerts._take(written(names.ALERTS))
 

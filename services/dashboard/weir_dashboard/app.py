@@ -59,6 +59,7 @@ from weir_dashboard.auth.callers import KeyRing
 from weir_dashboard.auth.guard import Guard
 from weir_dashboard.auth.scopes import API
 from weir_dashboard.auth.sessions import Sessions
+from weir_dashboard.change_quota import ChangeQuota
 from weir_dashboard.context import Context
 from weir_dashboard.definitions.catalog import Catalog
 from weir_dashboard.definitions.writer import TIMEOUT_S, Writer
@@ -111,7 +112,8 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
     catalog = Catalog()
     follower = Follower(settings.kafka, clock, names.DEFINITIONS, catalog.take)
     appender = Appender(settings.kafka, names.DEFINITIONS, timeout_s=TIMEOUT_S)
-    writer = Writer(appender, follower, catalog, clock)
+    quota = ChangeQuota(settings.changes_per_hour, clock)
+    writer = Writer(appender, follower, catalog, clock, quota)
     key_ring = KeyRing(catalog, settings.hash_key, clock)
     sessions = Sessions(redis, key_ring, settings.session_hours)
 
@@ -127,7 +129,7 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
 
     erased = Erased(catalog, settings.hash_key)
     feeds, tails = Feeds(clock), Tails(redis, erased.subjects)
-    told = Alerts(settings.kafka, clock)
+    told = Alerts(settings.kafka, clock, quota)
     context: Context
     alert_feeds = AlertFeeds(
         told.listing,
@@ -171,7 +173,7 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
         settings, clock, redis, catalog, writer, batches, parts, observer, key_ring, sessions,
         queries, Turns(), Quarantine(settings.kafka),
         told, late, erased, LogKept(look, places, parts, batches, clock),
-        settings.hash_key,
+        quota, settings.hash_key,
     )  # fmt: skip
     return Dashboard(context, follower, appender, hub, feeds)
 
@@ -208,5 +210,6 @@ def api(dashboard: Dashboard) -> FastAPI:
         sessions=context.sessions,
         origins=context.settings.allowed_origins,
         is_ready=dashboard.follower.caught_up.is_set,
+        quota_of=context.change_quota.fields,
     )
     return app

@@ -13,6 +13,7 @@ from weir_reading.parts import Parts
 
 from weir_dashboard.auth.callers import Caller, KeyRing, unauthorized
 from weir_dashboard.auth.sessions import Sessions
+from weir_dashboard.change_quota import ChangeQuota
 from weir_dashboard.definitions.catalog import Catalog
 from weir_dashboard.definitions.writer import Writer
 from weir_dashboard.erased import Erased
@@ -47,6 +48,7 @@ class Context:
     corrections: Corrections
     erased: Erased
     log: LogKept
+    change_quota: ChangeQuota
     hash_key: bytes
 
     @property

@@ -49,6 +49,12 @@ class Settings(ServiceSettings):
         description="Most memory of Redis for the panes of one tenant's metrics, as their checks "
         "estimate it; a metric that exceeds it is refused.",
     )
+    changes_per_hour: int = Field(
+        default=1_000,
+        ge=0,
+        description="Changes an hour that a tenant may make through this process, as many at "
+        "once; a long one counts for each 4,096 bytes; 0: no quota.",
+    )
     max_sockets: int = Field(
         default=2_000, ge=1, description="Most live sockets of this process; more get 4429."
     )

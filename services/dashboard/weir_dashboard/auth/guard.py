@@ -6,7 +6,7 @@ It runs before a body is read. What the scope table does not list is not reached
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from redis.exceptions import RedisError
 from starlette.datastructures import Headers, MutableHeaders
@@ -43,8 +43,10 @@ class Guard:
         sessions: Sessions,
         origins: tuple[str, ...],
         is_ready: Callable[[], bool],
+        quota_of: Callable[[str], Mapping[str, str]],
     ) -> None:
         self._app = app
+        self._quota_of = quota_of
         self._is_ready = is_ready
         self._keys = keys
         self._sessions = sessions
@@ -56,7 +58,8 @@ class Guard:
             await self._app(scope, receive, send)
             return
         entry, known = scopes.find(scope["method"], scope["path"])
-        sender = _with_headers(send, entry.template if entry is not None else "other")
+        route = entry.template if entry is not None else "other"
+        sender = _with_headers(send, route, lambda: self._quota_fields(scope, entry))
         try:
             if scope["path"].startswith("/api/"):
                 await self._admit(scope, entry, known=known)
@@ -64,6 +67,13 @@ class Guard:
         except ProblemError as problem:
             instruments.refused.labels(problem.reason.value).inc()
             await send_problem(problem, sender)
+
+    def _quota_fields(self, scope: Scope, entry: scopes.Entry | None) -> Mapping[str, str]:
+        """Return what is told of the caller's quota of changes, where the route counts."""
+        caller = scope.get("state", {}).get("caller")
+        if caller is None or entry is None or not entry.appends:
+            return {}
+        return self._quota_of(caller.tenant)
 
     async def _admit(self, scope: Scope, entry: scopes.Entry | None, *, known: bool) -> None:
         if not self._is_ready():
@@ -151,14 +161,14 @@ async def send_problem(problem: ProblemError, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def _with_headers(send: Send, route: str) -> Send:
-    """Add the headers of every answer, and count it by its route."""
+def _with_headers(send: Send, route: str, quota: Callable[[], Mapping[str, str]]) -> Send:
+    """Add the headers of every answer and those of its quota, and count it by its route."""
 
     async def sender(message: Message) -> None:
         if message["type"] == "http.response.start":
             instruments.requests.labels(route, str(message["status"])).inc()
             headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
+            for name, value in (*HEADERS.items(), *quota().items()):
                 headers[name] = value
             headers.setdefault("cache-control", "no-store")
         await send(message)

@@ -94,6 +94,27 @@ TABLE: dict[tuple[str, str], Scope | None] = {
     ("GET", "/asyncapi.json"): Scope.READ,
 }
 
+APPENDING = frozenset(
+    {
+        ("POST", "/alerts/{id}/acknowledgement"),
+        ("DELETE", "/alerts/{id}/acknowledgement"),
+        ("POST", "/silences"),
+        ("DELETE", "/silences/{name}"),
+        ("POST", "/channels/{name}/test"),
+        ("POST", "/definitions/apply"),
+        ("POST", "/definitions/{kind}/{name}/rollback"),
+        ("PUT", "/definitions/{kind}/{name}"),
+        ("DELETE", "/definitions/{kind}/{name}"),
+        ("POST", "/quarantine/replay"),
+        ("POST", "/audit"),
+        ("POST", "/jobs"),
+        ("DELETE", "/jobs/{id}"),
+        ("POST", "/keys"),
+        ("DELETE", "/keys/{id}"),
+    }
+)
+"""Routes that append to a topic that is kept: their answers tell the tenant's quota of changes."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -103,6 +124,11 @@ class Entry:
     template: str
     scope: Scope | None
     pattern: re.Pattern[str]
+
+    @property
+    def appends(self) -> bool:
+        """Whether what it does counts against the tenant's quota of changes."""
+        return (self.method, self.template) in APPENDING
 
 
 def _entries() -> tuple[Entry, ...]:

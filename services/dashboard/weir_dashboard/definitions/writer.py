@@ -1,5 +1,8 @@
 """Writes definitions: checked, based on a version, read back to learn whether they won.
 
+Every record counts against its tenant's quota of changes, also one that loses: it stands in
+the log as well.
+
 Delivery: an answer of success means that the records stand in the log and won. After a
 crash or a lost answer the change may stand or not, of several all or none; repeating it is
 safe, because both are based on the same version, and the second one loses.
@@ -19,6 +22,7 @@ from weir.problems import MAX_ERRORS, ProblemError, Reason
 from weir_reading.appender import Appender, NotConfirmedError
 from weir_reading.follower import Follower
 
+from weir_dashboard.change_quota import ChangeQuota, changes_in
 from weir_dashboard.definitions.catalog import Catalog, Place
 
 TIMEOUT_S = 5.0
@@ -60,24 +64,31 @@ class Writer:
     """Puts and deletes definitions."""
 
     def __init__(
-        self, appender: Appender, follower: Follower, catalog: Catalog, clock: Clock
+        self,
+        appender: Appender,
+        follower: Follower,
+        catalog: Catalog,
+        clock: Clock,
+        quota: ChangeQuota,
     ) -> None:
         self._appender = appender
         self._follower = follower
         self._catalog = catalog
         self._clock = clock
+        self._quota = quota
 
     async def put(self, place: Place, text: str, *, by: str, expected: Expected) -> Definition:
         """Store a text that was checked as the next version.
 
         Raises:
-            ProblemError: 428 without a condition, 412 if it does not hold, 409 if another
-                writer was faster, 503 if the log did not confirm.
+            ProblemError: 428 without a condition, 412 if it does not hold, 429 over the quota,
+                409 if another writer was faster, 503 if the log did not confirm.
             NewerFormatError: If a newer release wrote definitions: what a change would be based
                 on is not known.
         """
-        edit = self._edit(place, by, expected)
-        return await self._append(place, put_record(edit, text))
+        record = put_record(self._edit(place, by, expected), text)
+        self._quota.check(place[0], changes_in([record.value]))
+        return await self._append(place, record)
 
     async def put_all(self, puts: Sequence[Put], *, by: str) -> list[Definition]:
         """Store texts as the next versions of their definitions, all of them or none.
@@ -86,16 +97,21 @@ class Writer:
             The versions, in the order of `puts`.
 
         Raises:
-            ProblemError: 409 with each that is not at the version it is based on, 503 if the log
-                did not confirm, or other records came between again and again.
+            ProblemError: 409 with each that is not at the version it is based on, 429 over the
+                quota, 503 if the log did not confirm, or other records came between again and
+                again.
             NewerFormatError: As `put`.
         """
         if not puts:
             return []
-        for _ in range(TRIES):
+        tenant = puts[0].place[0]
+        for tried in range(TRIES):
             self._catalog.folded.newer.check()
             self._check_all(puts)
-            offsets = await self._appended_all(self._bundle(puts, by))
+            records = self._bundle(puts, by)
+            if not tried:  # what has begun is not refused because others came between
+                self._quota.check(tenant, changes_in(one.value for one in records))
+            offsets = await self._appended_all(tenant, records)
             await self._read_back(max(offsets))
             made = [self._catalog.folded.by_vid(offset) for offset in offsets]
             won = [one for one in made if one is not None]
@@ -146,13 +162,18 @@ class Writer:
     async def delete(self, place: Place, *, by: str, expected: Expected) -> Definition:
         """End a definition; its history stays.
 
+        That of a key is never refused by the quota: it ends who floods it. Nobody revokes more
+        keys than were made.
+
         Raises:
             ProblemError: As `put`, and 404 if there is none.
         """
         if self._catalog.folded.get(*place) is None:
             raise ProblemError(404, Reason.NOT_FOUND, "there is no such definition")
-        edit = self._edit(place, by, expected)
-        return await self._append(place, delete_record(edit))
+        record = delete_record(self._edit(place, by, expected))
+        if place[1] != "key":
+            self._quota.check(place[0], changes_in([record.value]))
+        return await self._append(place, record)
 
     def _edit(self, place: Place, by: str, expected: Expected) -> Edit:
         self._catalog.folded.newer.check()
@@ -161,19 +182,17 @@ class Writer:
         return Edit(*place, based_on=based_on, by=by, at_ms=self._clock.now_ms())
 
     async def _append(self, place: Place, record: NewRecord) -> Definition:
-        offset = await self._appended(record)
+        (offset,) = await self._appended_all(place[0], [record])
         await self._read_back(offset)
         winner = self._catalog.folded.by_vid(offset)
         if winner is None:
             raise self._conflict(place, 409, "another change came first")
         return winner
 
-    async def _appended(self, record: NewRecord) -> int:
-        return (await self._appended_all([record]))[0]
-
-    async def _appended_all(self, records: Sequence[NewRecord]) -> list[int]:
+    async def _appended_all(self, tenant: str, records: Sequence[NewRecord]) -> list[int]:
         try:
-            return await self._appender.append_all(records)
+            with self._quota.taken(tenant, changes_in(one.value for one in records)):
+                return await self._appender.append_all(records)
         except NotConfirmedError:
             # A repeat is safe: of two records that are based on the same version one wins.
             msg = "the log did not confirm the change; it may stand or not, read it and try again"

@@ -14,6 +14,8 @@ from weir.problems import ProblemError, Reason
 from weir_reading.appender import Appender, NotConfirmedError
 from weir_reading.follower import Follower, Record
 
+from weir_dashboard.change_quota import ChangeQuota, changes_in
+
 TIMEOUT_S = 5.0
 
 
@@ -26,7 +28,8 @@ class Alerts:
         appender: Writes what people say; nothing else is written from here.
     """
 
-    def __init__(self, kafka: Kafka, clock: Clock) -> None:
+    def __init__(self, kafka: Kafka, clock: Clock, quota: ChangeQuota) -> None:
+        self._quota = quota
         self._listing = Listing()
         self.newer = self._listing.reader.newer
         self.follower = Follower(kafka, clock, names.ALERTS, self._take)
@@ -51,10 +54,15 @@ class Alerts:
         """Append a record and read it back. Said twice, it means the same.
 
         Raises:
-            ProblemError: 503 `log_unavailable` if the log did not confirm it in time.
+            ProblemError: 429 `rate_limited` over the tenant's quota, 503 `log_unavailable` if the
+                log did not confirm it in time.
         """
+        value = encode(record)
+        changes = changes_in([value])
+        self._quota.check(record.tenant, changes)
         try:
-            offset = await self.appender.append(record.tenant, encode(record))
+            with self._quota.taken(record.tenant, changes):
+                offset = await self.appender.append(record.tenant, value)
             async with asyncio.timeout(TIMEOUT_S):
                 await self.follower.reach(offset)
         except (NotConfirmedError, TimeoutError):
