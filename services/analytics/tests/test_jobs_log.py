@@ -178,8 +178,39 @@ class TestReplay:
             "replayed": 0,
             "already": COPIES,
             "still": {},
+            "not_copied": 0,
             "dry_run": False,
         }
+
+    def test_what_has_no_copy_is_told(self, log: Log) -> None:
+        """Over all batches, each once, of what is asked for; another tenant's is its own."""
+
+        def forged(at: int, left_out: int, *, tenant: str = "acme", vid: int | None = None) -> None:
+            writer = QuarantineWriter(log.settings.kafka)
+            origin = Origin(names.EVENTS, "first", 1, at, 1_800_000_000_000 + at)
+            extra = {names.HEADER_LEFT_OUT: b"%d" % left_out}
+            writer.send(Copy(origin, b"x", "not_an_event", tenant, "kafka", vid=vid, extra=extra))
+            assert writer.flush() == 1
+
+        quarantine(log)
+        # The first batch ran again; of what a version could not use nothing is put back anyway.
+        for at, left_out in ((1_000, 4_000), (9_000, 345), (1_000, 4_000)):
+            forged(at, left_out)
+        forged(2_000, 7, tenant="zeta")
+        forged(3_000, 11, vid=5)
+        mine = {"still": {"invalid_json": 2}, "not_copied": 4_345}
+        for wanted, told in (
+            (Replay(dry_run=True), {"would_replay": COPIES, **mine}),
+            (Replay(), {"replayed": COPIES, **mine}),
+            (Replay(reason="too_deep"), {"replayed": 0, "still": {}, "not_copied": 0}),
+            (
+                Replay.model_validate({"until": "2027-01-15T08:00:05Z"}),
+                {"replayed": 0, "still": {"invalid_json": 1}, "not_copied": 4_000},
+            ),
+        ):
+            run = Run(log, wanted)
+            outcome = run.end(run.facts())
+            assert {name: outcome[name] for name in told} == told
 
     def test_offsets_of_a_log_that_was_made_anew_were_not_put_back(self, log: Log) -> None:
         """Its records at the same offsets are others: each comes back, once."""
@@ -238,6 +269,7 @@ class TestReplay:
             "replayed": 30,
             "already": 20,
             "still": {},
+            "not_copied": 0,
             "dry_run": False,
         }
         # Of what is asked for, and of what stands in the log and may have no note.

@@ -556,6 +556,10 @@ class TestMended:
         }
         found = whole_of(headers, b"x")
         assert found == Whole("weir.events/2/7", "acme", "", "too_deep", 5, b"x", False)
+        assert found is not None
+        for said, left_out in ((b"12345", 12_345), (b"many", 0), (b"9" * 5_000, 0)):
+            more = whole_of(headers | {names.HEADER_LEFT_OUT: said}, b"x")
+            assert more == replace(found, left_out=left_out)
         assert whole_of(headers | {names.HEADER_VERSION: b"7"}, b"x") is None
         assert whole_of(headers | {names.HEADER_REPLAYED: b"7"}, None) is None
         assert whole_of({}, b"x") is None

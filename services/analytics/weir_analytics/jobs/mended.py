@@ -6,6 +6,7 @@ use is counted by that metric's next version, from the log.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ PROTOCOL = "replay"
 """What `ingestproto` of an event says that came back so."""
 
 Headers = Mapping[str, bytes | None]
+_COUNT = re.compile("[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class Whole:
         at_ms: When it was received.
         value: Its bytes.
         is_cut: Only their beginning was kept.
+        left_out: How many more of its partition and batch nobody could use, and have no copy.
     """
 
     origin: str
@@ -42,6 +45,7 @@ class Whole:
     at_ms: int
     value: bytes
     is_cut: bool
+    left_out: int = 0
 
 
 def whole_of(headers: Headers, value: bytes | None) -> Whole | None:
@@ -53,6 +57,7 @@ def whole_of(headers: Headers, value: bytes | None) -> Whole | None:
     if names.HEADER_REPLAYED in headers or names.HEADER_VERSION in headers:
         return None
     at, origin = _text(headers, names.HEADER_AT), _text(headers, names.HEADER_ORIGIN)
+    left_out = _text(headers, names.HEADER_LEFT_OUT)
     if not origin or not at.isdigit():
         return None
     return Whole(
@@ -63,6 +68,7 @@ def whole_of(headers: Headers, value: bytes | None) -> Whole | None:
         at_ms=int(at),
         value=value or b"",
         is_cut=names.HEADER_SHA256 in headers,
+        left_out=int(left_out) if _COUNT.fullmatch(left_out) else 0,
     )
 
 

@@ -15,6 +15,9 @@ that it always had, and is counted like any other event. It is put back once:
 The log is gone through for a bounded number of origins at a time (`origins.py`): for what is
 asked for, for what of that was put back, and for the rest.
 
+Of records that no one can use a batch copies a bounded number in a few cases (`inbox.py`); how many
+more there were is told (`not_copied`), since only their sender can bring them back.
+
 An event about somebody who was erased is not put back: nothing of it is to be kept anew.
 
 The partition of an event is chosen as ingest does (murmur2); no transactions.
@@ -82,6 +85,8 @@ class ReplayTask:
         self._in_order = False
         self._put = self._already = 0
         self._still: Counter[str] = Counter()
+        # Of the copies that say that more have none: the newest of each origin counts.
+        self._not_copied: dict[str, int] = {}
         self._erased = FoldMemo(lambda fold: _erased(fold, asked.tenant, settings.hash_key))
 
     @property
@@ -166,6 +171,7 @@ class ReplayTask:
             told: self._put,
             "already": self._already,
             "still": dict(sorted(self._still.items())),
+            "not_copied": sum(self._not_copied.values()),
             "dry_run": self._wanted.dry_run,
         }
 
@@ -208,6 +214,9 @@ class ReplayTask:
     def _find_asked(self, messages: Sequence[Message]) -> None:
         for copy in self._asked_for(messages):
             self._origins.ask(copy.origin)
+            self._not_copied.pop(copy.origin, None)
+            if copy.left_out:
+                self._not_copied[copy.origin] = copy.left_out
 
     def _look_into(self, messages: Sequence[Message]) -> None:
         put: dict[str, Admitted] = {}
