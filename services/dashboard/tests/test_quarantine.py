@@ -44,6 +44,23 @@ class Quarantined:
         )
         self._producer.poll(0)
 
+    def batch(self, tenant: str, vid: int, partition: int, n: int, *, left_out: int) -> None:
+        """Put what a version could not use of a batch: the last copy says how many more it was."""
+        for at in range(n):
+            self._copies += 1
+            origin = f"weir.events/{id(self)}/{partition}/{self._copies}"
+            headers: dict[str, str | bytes | None] = {
+                names.HEADER_REASON: "value_missing" if at else "value_range",
+                names.HEADER_TENANT: tenant,
+                names.HEADER_SOURCE: "http",
+                names.HEADER_ORIGIN: origin,
+                names.HEADER_VERSION: str(vid),
+            }
+            if at == n - 1:
+                headers[names.HEADER_LEFT_OUT] = str(left_out)
+            key = f"{origin}/{vid}".encode()
+            self._producer.produce(names.QUARANTINE, b"{}", key, partition=0, headers=headers)
+
     def note(self, tenant: str, origin: str) -> None:
         """Say that a record was put back, as a replay does."""
         headers: dict[str, str | bytes | None] = {
@@ -130,8 +147,71 @@ class TestList:
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert len(found) == quarantine.FIRST_STRETCH
+        assert (len(found.records), found.whole) == (quarantine.FIRST_STRETCH, False)
         assert peak < 12 * 2**20
+
+
+class TestLeftOut:
+    def test_a_list_says_of_what_there_is_no_copy(
+        self, running: Any, topic: Quarantined, metric: tuple[str, int]
+    ) -> None:
+        """Over all batches that it read, by version and partition, whatever the reason asked for.
+
+        What is not copied has no reason that anybody knows.
+        """
+        name, vid = metric
+        for left_out in (4_000, 300):
+            topic.batch("default", vid, 1, 3, left_out=left_out)
+        topic.batch("default", vid, 0, 2, left_out=0)
+        topic.batch("elsewhere", vid, 1, 1, left_out=9)
+        topic.flush()
+        with running.client() as http:
+            found = http.get("/quarantine", params={"limit": 500}).json()
+            some = http.get("/quarantine", params={"reason": "value_range"}).json()
+        own = [one for one in found["items"] if one["version"] == vid]
+
+        assert found["whole"] is True
+        assert [(one["metric"], one["metric_version"]) for one in own] == [(name, 1)] * 8
+        assert sorted(one["left_out"] for one in own) == [0] * 6 + [300, 4_000]
+        (missing,) = (one for one in found["left_out"] if one["version"] == vid)
+        assert missing in some["left_out"]
+        assert (missing["metric"], missing["metric_version"]) == (name, 1)
+        assert (missing["partition"], missing["copies"], missing["left_out"]) == (1, 6, 4_300)
+        assert missing["message"].startswith(
+            f"4,300 more events that version 1 of {name} could not use in partition 1 are not kept"
+        )
+
+    def test_the_summary_has_what_a_short_list_does_not_reach(
+        self, running: Any, topic: Quarantined, metric: tuple[str, int]
+    ) -> None:
+        """The number is right over everything, also where the list ends long before."""
+        name, vid = metric
+        topic.batch("summed", vid, 0, 1, left_out=2_000)
+        topic.put("summed", b"x", times=1_000)
+        # Of the tenant `default` alone it has a name.
+        topic.batch("default", vid, 2, 2, left_out=7)
+        topic.flush()
+        with running.client(running.key_for("summed", ["read"])) as http:
+            few = http.get("/quarantine", params={"limit": 1}).json()
+            all_ = http.get("/quarantine/summary").json()
+            of_metric = http.get("/quarantine/summary", params={"metric": name}).json()
+        with running.client() as http:
+            own = http.get("/quarantine/summary", params={"metric": name}).json()
+
+        assert (few["left_out"], few["whole"]) == ([], False)
+        assert (all_["copies"], all_["left_out"], all_["whole"]) == (1_001, 2_000, True)
+        told = [(one["version"], one["copies"], one["left_out"]) for one in all_["items"]]
+        assert told == [(vid, 1, 2_000), (None, 1_000, 0)]
+        assert [one["metric"] for one in all_["items"]] == [None, None]
+        assert (of_metric["items"], of_metric["left_out"]) == ([], 0)
+        assert [(one["metric"], one["partition"]) for one in own["items"]] == [(name, 2)]
+        assert (own["copies"], own["left_out"]) == (2, 7)
+
+    def test_who_may_read_it(self, running: Any) -> None:
+        """The scope `read`, as for the list."""
+        with running.client(running.key_for("summed", ["tail"])) as http:
+            refused = http.get("/quarantine/summary")
+        assert (refused.status_code, refused.json()["code"]) == (403, "scope_missing")
 
 
 @pytest.mark.parametrize(

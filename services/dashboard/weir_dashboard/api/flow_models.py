@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from weir_dashboard.api.models import Fresh, Told
+from weir_dashboard.api.models import Fresh, Page, Told
 
 
 class LedgerMinute(Told):
@@ -171,7 +171,10 @@ class IngestAddress(Told):
 class Quarantined(Told):
     """One record of `weir.quarantine`; `text` needs the scope `tail`.
 
-    `replayed_ms` says in lists when it was put back into the log.
+    `version` is the id of the metric's version that could not use the event, `metric` and
+    `metric_version` what it is called; null: nobody could use the record. `left_out` is how many
+    later ones of the same version, partition and batch have no copy. `replayed_ms` says in lists
+    when it was put back into the log.
     """
 
     id: str
@@ -180,6 +183,49 @@ class Quarantined(Told):
     source: str
     origin: str | None
     version: int | None
+    metric: str | None = None
+    metric_version: int | None = None
     bytes: int
+    left_out: int = 0
     text: str | None = None
     replayed_ms: int | None = None
+
+
+class Copied(Told):
+    """Of how many events of a version and partition there are copies, and of how many none.
+
+    `version`, `metric`, `metric_version`: as of a record; `partition` is one of the log. `message`
+    says in words what is missing and what to do; null if nothing is.
+    """
+
+    version: int | None
+    metric: str | None
+    metric_version: int | None
+    partition: int | None
+    copies: int
+    left_out: int
+    message: str | None
+
+
+class QuarantinePage(Page[Quarantined]):
+    """The newest copies, and what they are not: the whole.
+
+    `left_out` tells of which versions and partitions more could not be used than is copied, among
+    all copies that were read for this list, whatever their reason; `whole`: all of the topic was
+    read, so there is nothing older. Of everything tells `/quarantine/summary`.
+    """
+
+    left_out: list[Copied]
+    whole: bool
+
+
+class QuarantineSummary(Told):
+    """How many events are copied and how many are not, where most is missing first.
+
+    `whole`: all of the topic was read; else the newest 50,000 records, or 256 MB, of all tenants.
+    """
+
+    items: list[Copied]
+    copies: int
+    left_out: int
+    whole: bool

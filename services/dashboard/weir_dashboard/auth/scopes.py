@@ -70,6 +70,7 @@ TABLE: dict[tuple[str, str], Scope | None] = {
     ("GET", "/lateness"): Scope.READ,
     ("GET", "/metrics/{name}/ledger"): Scope.READ,
     ("GET", "/quarantine"): Scope.READ,
+    ("GET", "/quarantine/summary"): Scope.READ,
     ("GET", "/quarantine/{id}"): Scope.TAIL,
     ("POST", "/quarantine/replay"): Scope.OPERATE,
     ("GET", "/audit"): Scope.READ,

@@ -3,7 +3,8 @@
 The topic holds the records of all tenants, each of up to a megabyte. So a reading takes
 of each record only what it needs and drops the rest at once, and there is one reading at
 a time. It goes back until it has what was asked for, within a bound: a tenant whose
-records lie deeper under another's than that finds them by their ledger only.
+records lie deeper under another's than that finds them by their ledger only. Whether the
+bound was met is told, and so is of how many events there is no copy (`left_out.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,13 @@ from weir import names
 from weir.kafka import Kafka
 from weir.problems import ProblemError, Reason
 
+from weir_dashboard.store.left_out import Copied, Place, Tally
+
 _SUBJECT = re.compile(r'"subject"\s*:\s*("(?:[^"\\]|\\.)*")')
+
+# Of `topic/topic id/partition/offset`.
+_PLACE = re.compile(r".*/([0-9]{1,9})/[0-9]+", re.DOTALL)
+_NUMBER = re.compile(r"[0-9]{1,18}")
 
 TIMEOUT_S = 5.0
 WAIT_S = 10.0
@@ -48,6 +55,7 @@ class Record:
         replayed_ms: When it was put back into the log; None if it was not, or where only
             this record was asked for.
         is_note: It is no copy, but says that the record of its key was put back.
+        left_out: How many later ones of its version, partition and batch have no copy.
     """
 
     partition: int
@@ -64,6 +72,28 @@ class Record:
     replayed_ms: int | None = None
     is_note: bool = False
     subjects: frozenset[str] = frozenset()
+    left_out: int = 0
+
+    @property
+    def copy_of(self) -> Place:
+        """Which version could not use the event, and of which partition of the log it is."""
+        found = _PLACE.fullmatch(self.origin or "")
+        return Place(self.version, int(found[1]) if found else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one reading has found.
+
+    Attributes:
+        records: The newest that were asked for, the newest first.
+        copied: Of all of the tenant that it went through, for whatever reason.
+        whole: It went through the whole topic, so there is nothing older.
+    """
+
+    records: list[Record]
+    copied: list[Copied]
+    whole: bool
 
 
 class Quarantine:
@@ -73,7 +103,7 @@ class Quarantine:
         self._kafka = kafka
         self._one = asyncio.Lock()
 
-    async def newest(self, tenant: str, limit: int, reason: str | None) -> list[Record]:
+    async def newest(self, tenant: str, limit: int, reason: str | None) -> Found:
         """Return a tenant's newest records, the newest first; of copies only the newest.
 
         Raises:
@@ -81,6 +111,15 @@ class Quarantine:
         """
         async with _Taken(self._one):
             return await asyncio.to_thread(self._newest, tenant, limit, reason)
+
+    async def sums(self, tenant: str) -> Found:
+        """Return how much of a tenant's is copied, as far as a reading goes; no records.
+
+        Raises:
+            ProblemError: 503 if Kafka does not answer, or too many are reading.
+        """
+        async with _Taken(self._one):
+            return await asyncio.to_thread(self._newest, tenant, None, None)
 
     async def one(self, tenant: str, partition: int, offset: int) -> Record | None:
         """Return the record at a place, with its text; None if it is not this tenant's.
@@ -93,7 +132,7 @@ class Quarantine:
         is_theirs = found is not None and found.tenant == tenant and not found.is_note
         return found if is_theirs else None
 
-    def _newest(self, tenant: str, limit: int, reason: str | None) -> list[Record]:
+    def _newest(self, tenant: str, limit: int | None, reason: str | None) -> Found:
         consumer = _consumer(self._kafka)
         try:
             search = _Search(tenant, limit, reason)
@@ -107,7 +146,7 @@ class Quarantine:
         for record in newest:
             told = replace(record, replayed_ms=search.replayed_ms.get(record.key))
             seen.setdefault(record.key or (record.partition, record.offset), told)
-        return list(seen.values())[:limit]
+        return Found(list(seen.values())[:limit], search.tally.copied(), search.whole)
 
     def _at(self, partition: int, offset: int) -> Record | None:
         consumer = _consumer(self._kafka)
@@ -149,10 +188,19 @@ def subjects_of(value: bytes) -> frozenset[str]:
 
 
 class _Search:
-    """Goes back from the end of each partition, stretch by stretch."""
+    """Goes back from the end of each partition, stretch by stretch.
 
-    def __init__(self, tenant: str, limit: int, reason: str | None) -> None:
+    Attributes:
+        found: What was asked for; nothing without a limit: then all is added up alone.
+        tally: Of the tenant's copies that were gone through, whatever their reason: of what
+            has no copy nobody knows the reason.
+        whole: Nothing of the topic was left.
+    """
+
+    def __init__(self, tenant: str, limit: int | None, reason: str | None) -> None:
         self.found: list[Record] = []
+        self.tally = Tally()
+        self.whole = True
         self.replayed_ms: dict[bytes | None, int] = {}
         self._wanted = (tenant, reason)
         self._limit = limit
@@ -167,9 +215,11 @@ class _Search:
             ranges = {p: (max(low, high - stretch), high) for p, (low, high) in left.items()}
             before = self._bytes
             enough = self._take(consumer, ranges)
+            older = {p: (left[p][0], begun) for p, (begun, _) in ranges.items()}
+            left = {p: span for p, span in older.items() if p not in enough}
             if self._records >= MAX_RECORDS or self._bytes >= MAX_BYTES:
-                return
-            left = {p: (left[p][0], begun) for p, (begun, _) in ranges.items() if p not in enough}
+                left = {}
+            self.whole &= all(low >= begun for p, (low, begun) in older.items() if p not in left)
             if self._bytes - before < STRETCH_BYTES:
                 stretch = min(LONGEST_STRETCH, stretch * 2)
 
@@ -182,14 +232,22 @@ class _Search:
             if record.is_note:
                 # It stands behind the copy, so going backwards it is met before.
                 self.replayed_ms[record.key] = record.at_ms
-            elif self._is_wanted(record):
-                self.found.append(record)
+            else:
+                self._take_copy(record)
+        if self._limit is None:
+            return set()
         taken = [record.partition for record in self.found]
         return {partition for partition in ranges if taken.count(partition) >= self._limit}
 
-    def _is_wanted(self, record: Record) -> bool:
+    def _take_copy(self, record: Record) -> None:
         tenant, reason = self._wanted
-        return record.tenant == tenant and reason in (None, record.reason)
+        if record.tenant != tenant:
+            return
+        key = record.key or (record.partition, record.offset)
+        order = record.at_ms, record.offset
+        self.tally.take(key, record.copy_of, record.left_out, order=order)
+        if self._limit is not None and reason in (None, record.reason):
+            self.found.append(record)
 
 
 class _Taken:
@@ -212,7 +270,6 @@ class _Taken:
 
 def _told(message: Message) -> Record:
     found = dict(cast("list[tuple[str, bytes | None]]", message.headers() or []))
-    version = _text(found.get(names.HEADER_VERSION))
     return Record(
         partition=message.partition() or 0,
         offset=message.offset() or 0,
@@ -222,14 +279,20 @@ def _told(message: Message) -> Record:
         reason=_text(found.get(names.HEADER_REASON)) or "",
         source=_text(found.get(names.HEADER_SOURCE)) or "",
         origin=_text(found.get(names.HEADER_ORIGIN)),
-        version=int(version) if version and version.isdigit() else None,
+        version=_number(found.get(names.HEADER_VERSION)),
         bytes=len(message.value() or b""),
         is_note=names.HEADER_REPLAYED in found,
+        left_out=_number(found.get(names.HEADER_LEFT_OUT)) or 0,
     )
 
 
 def _text(value: bytes | None) -> str | None:
     return None if value is None else value.decode("utf-8", "replace")
+
+
+def _number(value: bytes | None) -> int | None:
+    text = _text(value) or ""
+    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def _consumer(kafka: Kafka) -> Consumer:

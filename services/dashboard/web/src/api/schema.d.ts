@@ -752,6 +752,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/quarantine/summary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Sum Up Quarantine
+         * @description Tell by version and partition how many events are copied, and how many more are not.
+         *
+         *     `metric`: only what versions of it could not use.
+         */
+        get: operations["sum_up_quarantine_api_v1_quarantine_summary_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/quarantine/{id}": {
         parameters: {
             query?: never;
@@ -1616,6 +1638,29 @@ export interface components {
             value: (number | null)[];
         };
         /**
+         * Copied
+         * @description Of how many events of a version and partition there are copies, and of how many none.
+         *
+         *     `version`, `metric`, `metric_version`: as of a record; `partition` is one of the log. `message`
+         *     says in words what is missing and what to do; null if nothing is.
+         */
+        Copied: {
+            /** Copies */
+            copies: number;
+            /** Left Out */
+            left_out: number;
+            /** Message */
+            message: string | null;
+            /** Metric */
+            metric: string | null;
+            /** Metric Version */
+            metric_version: number | null;
+            /** Partition */
+            partition: number | null;
+            /** Version */
+            version: number | null;
+        };
+        /**
          * Correction
          * @description What late events of one batch changed in a pane that was final.
          *
@@ -2293,13 +2338,6 @@ export interface components {
             /** Next */
             next?: string | null;
         };
-        /** Page[Quarantined] */
-        Page_Quarantined_: {
-            /** Items */
-            items: components["schemas"]["Quarantined"][];
-            /** Next */
-            next?: string | null;
-        };
         /** Page[Refused] */
         Page_Refused_: {
             /** Items */
@@ -2556,10 +2594,47 @@ export interface components {
             waits_for?: string | null;
         };
         /**
+         * QuarantinePage
+         * @description The newest copies, and what they are not: the whole.
+         *
+         *     `left_out` tells of which versions and partitions more could not be used than is copied, among
+         *     all copies that were read for this list, whatever their reason; `whole`: all of the topic was
+         *     read, so there is nothing older. Of everything tells `/quarantine/summary`.
+         */
+        QuarantinePage: {
+            /** Items */
+            items: components["schemas"]["Quarantined"][];
+            /** Left Out */
+            left_out: components["schemas"]["Copied"][];
+            /** Next */
+            next?: string | null;
+            /** Whole */
+            whole: boolean;
+        };
+        /**
+         * QuarantineSummary
+         * @description How many events are copied and how many are not, where most is missing first.
+         *
+         *     `whole`: all of the topic was read; else the newest 50,000 records, or 256 MB, of all tenants.
+         */
+        QuarantineSummary: {
+            /** Copies */
+            copies: number;
+            /** Items */
+            items: components["schemas"]["Copied"][];
+            /** Left Out */
+            left_out: number;
+            /** Whole */
+            whole: boolean;
+        };
+        /**
          * Quarantined
          * @description One record of `weir.quarantine`; `text` needs the scope `tail`.
          *
-         *     `replayed_ms` says in lists when it was put back into the log.
+         *     `version` is the id of the metric's version that could not use the event, `metric` and
+         *     `metric_version` what it is called; null: nobody could use the record. `left_out` is how many
+         *     later ones of the same version, partition and batch have no copy. `replayed_ms` says in lists
+         *     when it was put back into the log.
          */
         Quarantined: {
             /** At Ms */
@@ -2568,6 +2643,15 @@ export interface components {
             bytes: number;
             /** Id */
             id: string;
+            /**
+             * Left Out
+             * @default 0
+             */
+            left_out: number;
+            /** Metric */
+            metric?: string | null;
+            /** Metric Version */
+            metric_version?: number | null;
             /** Origin */
             origin: string | null;
             /** Reason */
@@ -3242,6 +3326,7 @@ export type Change = components['schemas']['Change'];
 export type Channel = components['schemas']['Channel'];
 export type ChannelTest = components['schemas']['ChannelTest'];
 export type Compared = components['schemas']['Compared'];
+export type Copied = components['schemas']['Copied'];
 export type Correction = components['schemas']['Correction'];
 export type CorrectionSource = components['schemas']['CorrectionSource'];
 export type DedupGap = components['schemas']['DedupGap'];
@@ -3287,7 +3372,6 @@ export type PageJobTold = components['schemas']['Page_JobTold_'];
 export type PageKey = components['schemas']['Page_Key_'];
 export type PageMetric = components['schemas']['Page_Metric_'];
 export type PageNamedSeries = components['schemas']['Page_NamedSeries_'];
-export type PageQuarantined = components['schemas']['Page_Quarantined_'];
 export type PageRefused = components['schemas']['Page_Refused_'];
 export type PageRule = components['schemas']['Page_Rule_'];
 export type PageSeenType = components['schemas']['Page_SeenType_'];
@@ -3305,6 +3389,8 @@ export type PreviewQuery = components['schemas']['PreviewQuery'];
 export type Problem = components['schemas']['Problem'];
 export type ProblemPlace = components['schemas']['ProblemPlace'];
 export type Progress = components['schemas']['Progress'];
+export type QuarantinePage = components['schemas']['QuarantinePage'];
+export type QuarantineSummary = components['schemas']['QuarantineSummary'];
 export type Quarantined = components['schemas']['Quarantined'];
 export type Range = components['schemas']['Range'];
 export type Refused = components['schemas']['Refused'];
@@ -4641,7 +4727,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Page_Quarantined_"];
+                    "application/json": components["schemas"]["QuarantinePage"];
                 };
             };
             /** @description Default Response */
@@ -4677,6 +4763,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["JobTold"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sum_up_quarantine_api_v1_quarantine_summary_get: {
+        parameters: {
+            query?: {
+                metric?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuarantineSummary"];
                 };
             };
             /** @description Default Response */
