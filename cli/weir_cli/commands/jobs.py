@@ -174,6 +174,11 @@ def _tell(job: dict[str, Any], *, as_json: bool) -> None:
     for name, value in (job.get("outcome") or {}).items():
         for line in _lines(name, value):
             say(f"  {line}")
+    if missing := (job.get("outcome") or {}).get("not_copied"):
+        complain(
+            f"{missing:,} more records that nobody could use have no copy, and a replay takes "
+            "copies only; the ledger counts all, and their sender has to send them again"
+        )
 
 
 def _lines(name: str, value: Any) -> list[str]:
