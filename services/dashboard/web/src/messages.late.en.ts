@@ -56,6 +56,13 @@ export const lateWords = {
     before: "not known: this version was not counted for all of that minute",
     none: "No event was counted in the last hour.",
     events: (n: number) => plural(n, "event"),
+    leftOut: (missing: string, copies: string, version: number) =>
+      `${missing} more events whose value version ${version} could not use are not kept as copies; ${copies} are. This ledger counts all.`,
+    leftOutDo:
+      "The metric’s next version counts all of them again from the log, as far as that reaches back; a replay takes copies only.",
+    leftOutIn: (partition: number | null, missing: string) =>
+      partition === null ? `elsewhere ${missing}` : `partition ${partition}: ${missing}`,
+    leftOutAtLeast: "Older copies were not read, so there may be more.",
   },
   status: {
     holding: "What holds the numbers back",

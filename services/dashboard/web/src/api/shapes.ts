@@ -26,6 +26,7 @@ export type {
   Part as StatusPart,
   Preview,
   PreviewEvent,
+  QuarantineSummary,
   Rule,
   RuleGroup,
   SeenType,

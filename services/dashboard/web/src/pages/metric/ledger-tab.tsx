@@ -1,13 +1,14 @@
 /** What a metric did with every event that was counted, minute by minute. */
 import { useLoad } from "../../api/load";
-import type { MetricDetail, MetricLedger, MetricMinute } from "../../api/shapes";
-import { Empty, Refused } from "../../components/notes";
+import type { MetricDetail, MetricLedger, MetricMinute, QuarantineSummary } from "../../api/shapes";
+import { Empty, Note, Refused } from "../../components/notes";
 import { VirtualTable } from "../../components/virtual-table";
 import { integer, NONE } from "../../lib/numbers";
 import { clockOn } from "../../lib/time";
 import { zone } from "../../lib/view";
 import { nowMs } from "../../live/live";
 import { lateWords } from "../../messages.late.en";
+import { type LeftOut, leftOutOf } from "./left-out";
 
 const RELOAD_MS = 4_000;
 const COLUMNS = ["counted", "used", "not_matched", "value_quarantined", "pane_not_kept"] as const;
@@ -15,9 +16,16 @@ const words = lateWords.ledger;
 
 /** The tab of a metric's page. */
 export default function LedgerTab({ metric }: { metric: MetricDetail }) {
-  const path = `/metrics/${encodeURIComponent(metric.name)}/ledger`;
+  const name = encodeURIComponent(metric.name);
+  const path = `/metrics/${name}/ledger`;
   const { body, problem, reload } = useLoad<MetricLedger>(path, RELOAD_MS);
   const items = body?.items.filter(({ counted }) => counted > 0) ?? [];
+  // The quarantine is read on demand, from its end: once, and only where there is something in it.
+  const anyRefused = items.some((minute) => minute.value_quarantined > 0);
+  const quarantine = useLoad<QuarantineSummary>(
+    anyRefused ? `/quarantine/summary?metric=${name}` : null,
+  );
+  const leftOut = body && leftOutOf(quarantine.body, body.version);
   return (
     <section class="panel size-L">
       <header>
@@ -26,8 +34,26 @@ export default function LedgerTab({ metric }: { metric: MetricDetail }) {
       </header>
       {problem && <Refused problem={problem} retry={reload} />}
       {body && items.length === 0 && <Empty title={words.none} />}
+      {leftOut && body && <NotCopied leftOut={leftOut} version={body.version} />}
       {items.length > 0 && <Minutes items={items} />}
     </section>
+  );
+}
+
+/** The list in quarantine is not the whole: how much more there was, and what counts it. */
+function NotCopied({ leftOut, version }: { leftOut: LeftOut; version: number }) {
+  const { missing, copies, parts, atLeast } = leftOut;
+  return (
+    <Note tone="warn" icon="alert">
+      <div data-testid="not-copied">
+        <b>{words.leftOut(integer(missing), integer(copies), version)}</b>
+        <p class="t2">{words.leftOutDo}</p>
+        <p class="t2 s">
+          {parts.map((one) => words.leftOutIn(one.partition, integer(one.missing))).join(", ")}
+        </p>
+        {atLeast && <p class="t2 s">{words.leftOutAtLeast}</p>}
+      </div>
+    </Note>
   );
 }
 
