@@ -2,7 +2,8 @@
 
 For each received minute: counted = used + not matched + value quarantined + pane not kept.
 Each event that a version matches is in one of the three that are stored, so what it does
-not match is what is left of the tenant's counted events.
+not match is what is left of the tenant's counted events. The identity thus holds by construction:
+a fault of it is found by a recount of the log alone (`tests/disruption/uses.py`).
 """
 
 from __future__ import annotations
