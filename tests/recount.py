@@ -236,15 +236,23 @@ def _agrees(point: dict[str, Any], pane: ExactPane, aggregate: str, pane_ms: int
     return bool(abs(point["value"] - want) <= 1e-9 * scale)
 
 
-def compare_ledger(api: Api, account: Account) -> Comparison:
-    """Compare the served ledger with the account of the log, minute by minute, both ways round."""
+def compare_ledger(api: Api, account: Account, *, from_ms: int = 0) -> Comparison:
+    """Compare the served ledger with the account of the log, minute by minute, both ways round.
+
+    Args:
+        api: Who serves.
+        account: Of the log.
+        from_ms: Minutes before it are left out: of them the log has no longer all.
+    """
     result = Comparison()
     if not account.minutes:
         return result
     newest, oldest = max(account.minutes), min(account.minutes)
-    oldest = max(oldest, newest - LEDGER_MS + MINUTE_MS)
+    oldest = max(oldest, newest - LEDGER_MS + MINUTE_MS, from_ms)
     served: dict[int, Counter[str]] = {}
     for row in ledger_rows(api, oldest):
+        if row["minute_ms"] < from_ms:
+            continue
         tally = Counter({name: row[name] for name in DISPOSITIONS if row[name]})
         if tally:
             served[row["minute_ms"]] = tally

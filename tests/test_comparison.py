@@ -91,6 +91,13 @@ class TestLedger:
         found = compare_ledger(served, account_of(log)).mismatches
         assert found == [f"minute {minute(1)}: {{'counted': 1}}, is {{}}"]
 
+    def test_minutes_of_which_the_log_lacks_a_part_are_left_out(self) -> None:
+        """On both sides: from an instant on all is compared, and nothing before it."""
+        served = Served({minute(3): 9, minute(2): 1, minute(1): 5, minute(0): 7})
+        log = account_of({minute(2): 5, minute(1): 5, minute(0): 6})
+        found = compare_ledger(served, log, from_ms=minute(1)).mismatches
+        assert found == [f"minute {minute(0)}: {{'counted': 7}}, is {{'counted': 6}}"]
+
     def test_what_the_ledger_no_longer_keeps_is_left_out(self) -> None:
         """Minutes of more than 8 days ago are not asked for."""
         served = Served({minute(0): 1})

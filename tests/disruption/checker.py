@@ -139,22 +139,69 @@ def assert_holds(
     """
     account = await_counted(rig, time.monotonic(), recovery_s)
     records = read_log(rig.kafka_bootstrap)
-    events = [event for event in account.counted if event["type"] == TYPE]
-    # Not a test module, so pytest shows no values by itself.
-    misplaced = stored([event["data"]["n"] for event in events], load.acknowledged, load.sent)
-    where = where_it_stopped(rig, records, misplaced[0].number) if misplaced else ""
-    assert not misplaced, f"{misplaced[:3]}; {where}"
+    events = assert_panes(rig, load, account, records)
     ids = (event["id"] for event in account.counted)
     wrong = refused(records, f"{load.seed}-bad-", load.refused(), ids)
     assert not wrong, f"what was refused must be kept and not count: {wrong[:3]}"
     api = Api(rig.dashboard_url, rig.key)
-    result = compare(api, panes_of(events, SPEC, PANE_MS), SPEC, AGGREGATES, PANE_MS)
-    assert result.mismatches == [], f"panes must equal the recount: {result.mismatches[:3]}"
-    assert result.points >= GROUPS
     assert_uses(rig, api, account.counted, is_odd=load.odd > 0)
     if sketched:
         assert_sketches(rig, api, events)
     assert_read(rig, reader, errors=errors, before=before)
+
+
+def assert_panes(
+    rig: Rig,
+    load: Load,
+    account: Account,
+    records: list[LogRecord],
+    *,
+    first: int = 0,
+    from_ms: int = 0,
+) -> list[dict[str, Any]]:
+    """Assert I1 to I3 and I5 of the load's events; return those that count.
+
+    Args:
+        rig: The stack; all of its log is counted.
+        load: What was sent to it; it has ended, or pauses.
+        account: Of the log.
+        records: The log.
+        first: The first event that must be there: the log may have lost those before it.
+        from_ms: Panes that start before it are left out, for the same reason.
+    """
+    found = [event for event in account.counted if event["type"] == TYPE]
+    events = [event for event in found if event["_time_ms"] >= from_ms]
+    numbers = [event["data"]["n"] for event in events]
+    # Not a test module, so pytest shows no values by itself.
+    misplaced = stored(numbers, load.acknowledged, load.sent, first=first)
+    where = where_it_stopped(rig, records, misplaced[0].number) if misplaced else ""
+    assert not misplaced, f"{misplaced[:3]}; {where}"
+    api = Api(rig.dashboard_url, rig.key)
+    result = compare(api, panes_of(events, SPEC, PANE_MS), SPEC, AGGREGATES, PANE_MS)
+    assert result.mismatches == [], f"panes must equal the recount: {result.mismatches[:3]}"
+    assert result.points >= GROUPS
+    return events
+
+
+def assert_goes_on(rig: Rig, load: Load, *, first: int, from_ms: int = 0) -> None:
+    """Assert I1 to I5 of a log that has lost something, from where it is whole again.
+
+    Args:
+        rig: The stack; all of its log is counted.
+        load: What was sent to it; it pauses.
+        first: The first event that the log must hold.
+        from_ms: The instant, the beginning of a minute, from which on it holds all; 0: it is
+            another log, of which everything is counted.
+    """
+    records, api = read_log(rig.kafka_bootstrap), Api(rig.dashboard_url, rig.key)
+    account = account_for(records, tenant=TENANT)
+    assert_panes(rig, load, account, records, first=first, from_ms=from_ms)
+    ledger = compare_ledger(api, account, from_ms=from_ms)
+    assert ledger.mismatches == [], f"ledger and log must agree: {ledger.mismatches[:3]}"
+    uses = compare_uses(api, METRIC, uses_of(account.counted), from_ms=from_ms)
+    assert uses.mismatches == [], f"ledger and log must agree: {uses.mismatches[:3]}"
+    assert ledger.points > 0, "no minute was compared"
+    assert uses.points > 0, "no minute was compared"
 
 
 def assert_uses(rig: Rig, api: Api, events: list[dict[str, Any]], *, is_odd: bool) -> None:

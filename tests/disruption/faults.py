@@ -25,6 +25,7 @@ _COUNTS = r"ledger and log must agree|panes must equal the recount"
 RED = {
     "adds_without_mark": _COUNTS,
     "another_log_read_on": r"the driver must stop and name what is gone",
+    "another_log_unseen": r"the driver must stop and name what is gone",
     "alerts_by_the_present": r"no alert may change with the clock of alerts",
     "alerts_by_the_wall_clock": r"no alert may change with the clock of alerts",
     "answer_waits_for_tail": r"events must be answered while Redis is silent",

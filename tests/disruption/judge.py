@@ -82,11 +82,20 @@ class Misplaced(NamedTuple):
     words: str
 
 
-def stored(numbers: Sequence[int], acknowledged: int, sent: int) -> list[Misplaced]:
-    """Judge the events that count: each acknowledged one once, and no other (I1 to I3)."""
+def stored(
+    numbers: Sequence[int], acknowledged: int, sent: int, *, first: int = 0
+) -> list[Misplaced]:
+    """Judge the events that count: each acknowledged one once, and no other (I1 to I3).
+
+    Args:
+        numbers: Of the events that count.
+        acknowledged: How many were answered 2xx.
+        sent: How many were sent at least once.
+        first: The first that must be there: the log has lost those before it, or some of them.
+    """
     times = Counter(numbers)
     wrong = [Misplaced(n, f"counts {many} times") for n, many in sorted(times.items()) if many > 1]
-    wrong += [Misplaced(n, "does not count") for n in range(acknowledged) if n not in times]
+    wrong += [Misplaced(n, "does not count") for n in range(first, acknowledged) if n not in times]
     wrong += [Misplaced(n, "was not sent") for n in sorted(times) if not 0 <= n < sent]
     return wrong
 
@@ -172,6 +181,44 @@ def uncounted(differences: Sequence[str], status: str, *, is_filled: bool) -> li
     if not wrong and (status in ("rebuilding", "stale") or not is_filled):
         wrong = [f"what was lost must be counted again: {status}, filled: {is_filled}"]
     return wrong
+
+
+Offsets = Mapping[int, int]
+"""Partition -> offset; a missing partition stands at 0."""
+
+
+def taken(counted: Sequence[Offsets], begins: Offsets) -> list[dict[str, Any]]:
+    """Return what a log that begins later has taken from what was not counted yet (I13).
+
+    Args:
+        counted: Up to where each shard has counted.
+        begins: The first offset that each partition still has.
+
+    Returns:
+        As an adoption tells it: partition, first and last offset, the shards that lack them, count.
+    """
+    return _holes(
+        (shard, p, end.get(p, 0), first)
+        for shard, end in enumerate(counted)
+        for p, first in begins.items()
+    )
+
+
+def given_up(counted: Sequence[Offsets]) -> list[dict[str, Any]]:
+    """Return what was counted of a log that is another one now: all of it, told as by `taken`."""
+    return _holes((shard, p, 0, n) for shard, end in enumerate(counted) for p, n in end.items())
+
+
+def _holes(spans: Iterable[tuple[int, int, int, int]]) -> list[dict[str, Any]]:
+    """Return spans of the log, (shard, partition, from, to), each once with its shards."""
+    shards: dict[tuple[int, int, int], list[int]] = {}
+    for shard, partition, first, end in spans:
+        if first < end:
+            shards.setdefault((partition, first, end - 1), []).append(shard)
+    return [
+        {"partition": p, "first": first, "last": last, "shards": who, "count": last - first + 1}
+        for (p, first, last), who in sorted(shards.items())
+    ]
 
 
 def lead_of_one(batches: Sequence[Mapping[str, int]]) -> float:

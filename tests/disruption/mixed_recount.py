@@ -82,19 +82,29 @@ class Recount:
         return "used" if isinstance(event["data"]["n"], int) else "value_quarantined"
 
 
-def compare_uses(api: Api, metric: str, uses: Mapping[int, Counter[str]]) -> Comparison:
+def compare_uses(
+    api: Api, metric: str, uses: Mapping[int, Counter[str]], *, from_ms: int = 0
+) -> Comparison:
     """Compare what a metric did with the events of each received minute (I4), both ways round.
 
     What a version does not match is not told of minutes that it has not counted as they came.
+
+    Args:
+        api: Who serves.
+        metric: Its name.
+        uses: What became of the events of each minute, by the log.
+        from_ms: Minutes before it are left out: of them the log has no longer all.
     """
     result = Comparison()
-    rows = api.call("GET", f"/metrics/{metric}/ledger?minutes=1440")["items"]
+    uses = {minute: tally for minute, tally in uses.items() if minute >= from_ms}
+    told = api.call("GET", f"/metrics/{metric}/ledger?minutes=1440")["items"]
+    rows = [row for row in told if row["minute_ms"] >= from_ms]
     for row in rows:
-        told = {name: row[name] for name in USES if row[name] is not None}
+        named = {name: row[name] for name in USES if row[name] is not None}
         tally = uses.get(row["minute_ms"], Counter[str]())
-        is_whole = len(told) < len(USES) or sum(told.values()) == row["counted"]
+        is_whole = len(named) < len(USES) or sum(named.values()) == row["counted"]
         result.note(
-            is_whole and told == {name: tally[name] for name in told},
+            is_whole and named == {name: tally[name] for name in named},
             f"minute {row['minute_ms']} of {metric}: {row}, is {dict(tally)}",
         )
     for minute in uses.keys() - {row["minute_ms"] for row in rows}:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import redis
-from account import records_of
+from account import epoch_ms
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its __all__
     AdminClient,
     AlterConfigOpType,
@@ -21,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its 
     ResourceType,
 )
 from disruption.brokers import grow, log_begins, log_ends
-from disruption.checker import RECOVERY_S, pane_counts
+from disruption.checker import RECOVERY_S, assert_goes_on, pane_counts
 from disruption.faults import (
     assert_stops_as_foreign,
     bites,
@@ -30,9 +30,16 @@ from disruption.faults import (
     recovery_s,
     with_mutant,
 )
+from disruption.judge import given_up, taken
 from disruption.rig import Rig
-from disruption.scene import PATIENCE_S, Scene, await_new_result, scene
-from equality import is_filled
+from disruption.scene import (
+    PATIENCE_S,
+    Scene,
+    await_new_result,
+    processed_through_ms,
+    scene,
+)
+from equality import PANE_MS, is_filled
 from recount import Api
 from weir import names
 from weir_local.topics import TOPICS
@@ -47,12 +54,13 @@ LOST = 1_500
 # What is told of a log that is given up: before, by whoever adopts it, and what is lost.
 GIVEN_UP = ("log_running_out", "log_adopted", "log_lost")
 FOR_EVER = {"retention.ms": "-1", "segment.ms": "604800000"}
+MINUTE_MS = 60_000
 
 
 @with_mutant("lost_log_ignored")
 def test_retention_ran_past_the_engine(tmp_path: Path, seed: int, mutant: str) -> None:
     """D12: what is gone is told as partition, offsets and count; it goes on once adopted."""
-    told = {"retention.ms": str(RETENTION_MS), "segment.ms": str(SEGMENT_MS)}
+    short = {"retention.ms": str(RETENTION_MS), "segment.ms": str(SEGMENT_MS)}
     with (
         scene(tmp_path, seed, mutants={"panes": mutant}, kafka=LOOKS) as here,
         judged(mutant),
@@ -62,9 +70,10 @@ def test_retention_ran_past_the_engine(tmp_path: Path, seed: int, mutant: str) -
         here.more(300)
         await_new_result(rig)
         rig.kill("panes")
-        stood = marked(rig)
+        counted = marked(rig)
+        stood = {p: min(end[p] for end in counted) for p in counted[0]}
         from_ms = int(rig.api("GET", "/status").body["now_ms"])
-        configure_log(rig, told)
+        configure_log(rig, short)
         rig.wait_until(
             lambda: all(first > stood[p] + LOST for p, first in log_begins(rig).items()),
             "retention past where counting stood",
@@ -75,13 +84,12 @@ def test_retention_ran_past_the_engine(tmp_path: Path, seed: int, mutant: str) -
         bites(sum(log_ends(rig).values()) > sum(begins.values()), "a log that goes on behind that")
         rig.stack.launch("panes")
         assert_stops_as_foreign(rig, "are gone; go on only by a recorded adopt")
-        gone = adopt(here)
-        bites(gone, "an offset hole")
-        found = {one["partition"]: (one["first"], one["last"], one["count"]) for one in gone}
-        lost = {p: (stood[p], begins[p] - 1, begins[p] - stood[p]) for p in begins}
-        assert found == lost, f"what is gone must be told by its offsets: {found} is not {lost}"
+        bites(lost := taken(counted, begins), "an offset hole")
+        told = adopt(here)
+        assert_given_up(told, lost)
+        assert told["cleared_shards"] == [], "what is counted of this log must be kept"
         assert_incomplete(rig, from_ms)
-        assert_fresh_panes_equal(here)
+        assert_whole_from_now_on(here)
 
 
 def configure_log(rig: Rig, told: dict[str, str]) -> None:
@@ -96,15 +104,15 @@ def configure_log(rig: Rig, told: dict[str, str]) -> None:
         done.result(30)
 
 
-def marked(rig: Rig) -> dict[int, int]:
-    """Return up to where each partition is counted, by the marks of the shards; the driver is dead.
+def marked(rig: Rig) -> list[dict[int, int]]:
+    """Return up to where each shard has counted each partition; the driver is dead.
 
-    Where it died between two shards, it is the one that is behind which counts the range again.
+    Where it died between two shards, one of them is behind.
     """
     client: Any = redis.Redis.from_url(rig.redis_url)
     marks = [json.loads(client.get(names.mark_key(shard)))["end"] for shard in range(2)]
     client.close()
-    return {int(p): min(int(mark[p]) for mark in marks) for p in marks[0]}
+    return [{int(p): int(end) for p, end in mark.items()} for mark in marks]
 
 
 def assert_incomplete(rig: Rig, at_ms: int) -> None:
@@ -120,46 +128,49 @@ def assert_incomplete(rig: Rig, at_ms: int) -> None:
     assert states == {"i"}, f"panes whose log is gone must be incomplete, got {states}"
 
 
-def adopt(here: Scene) -> list[dict[str, Any]]:
-    """Record the decision to go on; return what was told to be lost."""
+def adopt(here: Scene) -> dict[str, Any]:
+    """Record the decision to go on; return what it gave up, as told to whoever follows the job."""
     rig = here.rig
     before = len(rig.lines("panes", "log_lost"))
-    rig.api("POST", "/jobs", {"job": "adopt", "reason": "a test of what is lost"})
+    asked = {"job": "adopt", "reason": "a test of what is lost"}
+    path = f"/jobs/{rig.api('POST', '/jobs', asked).body['id']}"
     rig.restart("panes")
     await_new_result(rig, RECOVERY_S)
-    return rig.lines("panes", "log_lost")[before:]
-
-
-def assert_fresh_panes_equal(here: Scene) -> None:
-    """Assert that what came since is counted: whole panes, held against what the log has."""
-    rig = here.rig
-    first_ms = int(rig.api("GET", "/status").body["now_ms"])
-    first_ms += 10_000 - first_ms % 10_000
     rig.wait_until(
-        lambda: int(rig.fresh()["processed_through_ms"] or 0) > first_ms + 20_000,
-        "two panes more",
-        RECOVERY_S,
+        lambda: rig.api("GET", path).body["state"] == "done", "the end of adopt", RECOVERY_S
+    )
+    told: dict[str, Any] = rig.api("GET", path).body["outcome"]["given_up"]
+    logged = [
+        {name: line.get(name) for name in ("partition", "first", "last", "shards", "count")}
+        for line in rig.lines("panes", "log_lost")[before:]
+    ]
+    untold = [hole for hole in told["gone"] if hole not in logged]
+    assert not untold, f"what is given up must be in the log, too: {untold} is not in {logged}"
+    return told
+
+
+def assert_given_up(told: dict[str, Any], lost: list[dict[str, Any]]) -> None:
+    """Assert I13: each hole is told by partition, first and last offset, and count; no other is."""
+    found = sorted(told["gone"], key=lambda hole: (hole["partition"], hole["first"]))
+    assert found == lost, f"what is gone must be told by its offsets: {found} is not {lost}"
+
+
+def assert_whole_from_now_on(here: Scene) -> None:
+    """Assert that what comes from the next minute on is counted, all of it as after any fault."""
+    from_ms = int(here.rig.api("GET", "/status").body["now_ms"])
+    from_ms += MINUTE_MS - from_ms % MINUTE_MS
+    count_two_panes(here, from_ms)
+    fresh = (n for n, _count, time in here.load.batches if epoch_ms(time) >= from_ms)
+    assert_goes_on(here.rig, here.load, first=next(fresh), from_ms=from_ms)
+
+
+def count_two_panes(here: Scene, from_ms: int) -> None:
+    """Return once what came in two panes from an instant on is counted; the load pauses."""
+    here.rig.wait_until(
+        lambda: processed_through_ms(here.rig) > from_ms + 2 * PANE_MS, "two panes more", PATIENCE_S
     )
     here.load.pause()
-    await_new_result(rig, RECOVERY_S)
-    found = recount_load(rig, first_ms)
-    span = (first_ms, first_ms + 3_600_000)
-    answer = Api(rig.dashboard_url, rig.key).call("POST", "/query", pane_counts(span))
-    served = sum(sum(count or 0 for count in series["count"]) for series in answer["series"])
-    assert served == found
-    assert found > 0
-
-
-def recount_load(rig: Rig, from_ms: int) -> int:
-    """Return how many events of the load the log holds from an event time on, each once."""
-    from account import dispositions
-    from load import TYPE
-
-    return sum(
-        event["type"] == TYPE and event["_time_ms"] >= from_ms
-        for _, disposition, event in dispositions(records_of(rig.kafka_bootstrap))
-        if event is not None and disposition == "counted"
-    )
+    await_new_result(here.rig, RECOVERY_S)
 
 
 def grow_under_load(here: Scene) -> None:
@@ -202,17 +213,22 @@ def test_partitions_are_added_beside_a_driver(tmp_path: Path, seed: int) -> None
         assert sorted(p for some in told for p in some) == [4, 5, 6, 7]
 
 
-def test_the_topic_is_created_anew(tmp_path: Path, seed: int) -> None:
+@with_mutant("another_log_unseen")
+def test_the_topic_is_created_anew(tmp_path: Path, seed: int, mutant: str) -> None:
     """D13: another log under the same name is named; it goes on once adopted."""
-    with scene(tmp_path, seed) as here, here.read(errors=GIVEN_UP):
+    with (
+        scene(tmp_path, seed, mutants={"panes": mutant}) as here,
+        judged(mutant),
+        here.read(errors=GIVEN_UP),
+    ):
         rig = here.rig
         here.more(200)
         await_new_result(rig)
         rig.kill("panes")
-        create_anew(here)
+        first = create_anew(here)
         here.more(100)
         rig.stack.launch("panes")
-        assert_goes_on_adopted(here)
+        assert_goes_on_adopted(here, first)
 
 
 @with_mutant("another_log_read_on")
@@ -228,36 +244,51 @@ def test_the_topic_is_created_anew_beside_a_driver(tmp_path: Path, seed: int, mu
         await_new_result(rig)
         rig.part("panes").send(signal.SIGSTOP)
         stood = log_ends(rig)
-        create_anew(here)
+        first = create_anew(here)
         rig.wait_until(
             lambda: all(end > stood[p] for p, end in log_ends(rig).items()),
             "a log that is longer than the old one",
             PATIENCE_S,
         )
         rig.part("panes").send(signal.SIGCONT)
-        assert_goes_on_adopted(here)
+        assert_goes_on_adopted(here, first)
 
 
-def assert_goes_on_adopted(here: Scene) -> None:
+def assert_goes_on_adopted(here: Scene, first: int) -> None:
     """Assert that a driver names the new log, and counts it once told to.
 
-    What it counted of the old one is given up; what the new one has of a pane may be a part of it,
-    and says so (I13).
+    What it counted of the old one is given up, by its offsets; what the new one has of a pane may
+    be a part of it, and says so (I13).
+
+    Args:
+        here: The scene; its topic was created anew.
+        first: The first event that the new log must hold.
     """
-    from_ms = int(here.rig.api("GET", "/status").body["now_ms"])
-    assert_stops_as_foreign(here.rig, "the topic was created anew")
-    adopt(here)
-    here.rig.wait_until(
-        lambda: is_filled(here.rig) and here.rig.fresh()["status"] == "live",
+    rig = here.rig
+    from_ms = int(rig.api("GET", "/status").body["now_ms"])
+    assert_stops_as_foreign(rig, "the topic was created anew")
+    counted = marked(rig)
+    bites(lost := given_up(counted), "a log of which something was counted")
+    told = adopt(here)
+    assert "the topic was created anew" in told["because"]
+    assert told["cleared_shards"] == [0, 1]
+    assert_given_up(told, lost)
+    rig.wait_until(
+        lambda: is_filled(rig) and rig.fresh()["status"] == "live",
         "what the log still has, counted again",
         RECOVERY_S,
     )
-    assert_incomplete(here.rig, from_ms)
-    assert_fresh_panes_equal(here)
+    assert_incomplete(rig, from_ms)
+    count_two_panes(here, int(rig.api("GET", "/status").body["now_ms"]))
+    assert_goes_on(rig, here.load, first=first)
 
 
-def create_anew(here: Scene) -> None:
-    """Delete the topic of events and create it; ingest is started again, and the load flows."""
+def create_anew(here: Scene) -> int:
+    """Delete the topic of events and create it; ingest is started again, and the load flows.
+
+    Returns:
+        The first event that was not acknowledged then: it and all behind it are in the new log.
+    """
     rig = here.rig
     rig.kill("ingest")
     admin = AdminClient({"bootstrap.servers": rig.kafka_bootstrap})
@@ -266,3 +297,4 @@ def create_anew(here: Scene) -> None:
     rig.wait_until(lambda: names.EVENTS not in admin.list_topics(timeout=10).topics, "its end")
     rig.stack.broker.create_topics(TOPICS)
     rig.restart("ingest")
+    return here.load.acknowledged

@@ -12,9 +12,11 @@ from disruption.judge import (
     Watch,
     age_untold,
     copied,
+    given_up,
     lead_of_one,
     refused,
     stored,
+    taken,
     uncounted,
     unlisted,
 )
@@ -47,6 +49,36 @@ class TestStored:
     def test_lost_double_and_invented(self, numbers: list[int], wrong: tuple[int, str]) -> None:
         """I1, I3, I2: an event that is missing, one that counts twice, one nobody sent."""
         assert wrong in stored(numbers, 3, 5)
+
+    def test_what_the_log_has_lost_is_not_missing(self) -> None:
+        """From a place on all must be there; what is there of before counts once, too."""
+        assert stored([1, 3, 4], 5, 5, first=3) == []
+        assert stored([1, 1, 4], 5, 5, first=3) == [
+            (1, "counts 2 times"),
+            (3, "does not count"),
+        ]
+
+
+def hole(partition: int, first: int, last: int, *shards: int) -> dict[str, Any]:
+    """Return a hole as an adoption tells it."""
+    count = last - first + 1
+    told = {"partition": partition, "first": first, "last": last}
+    return {**told, "shards": list(shards), "count": count}
+
+
+class TestHoles:
+    def test_what_retention_has_taken(self) -> None:
+        """From where a shard stands up to what is left, and nothing where it stands there."""
+        assert taken([{0: 5, 1: 7}, {0: 5, 1: 7}], {0: 9, 1: 7}) == [hole(0, 5, 8, 0, 1)]
+
+    def test_shards_that_stand_apart_lack_different_offsets(self) -> None:
+        """Each hole names who lacks it; a partition that a mark does not name stands at 0."""
+        found = taken([{0: 5}, {0: 6, 1: 2}], {0: 9, 1: 2})
+        assert found == [hole(0, 5, 8, 0), hole(0, 6, 8, 1), hole(1, 0, 1, 0)]
+
+    def test_what_was_counted_of_another_log(self) -> None:
+        """All of it; of a partition of which nothing was counted, nothing."""
+        assert given_up([{0: 5, 1: 0}, {0: 4, 1: 0}]) == [hole(0, 0, 3, 1), hole(0, 0, 4, 0)]
 
 
 class TestRefused:
@@ -167,6 +199,15 @@ class TestUses:
         assert len(compare_uses(served, "load", {}).mismatches) == 1
         uses = {NOW_MS: Counter(RIGHT), NOW_MS + 60_000: Counter(used=1)}
         assert len(compare_uses(served, "load", uses).mismatches) == 1
+
+    def test_minutes_of_which_the_log_lacks_a_part_are_left_out(self) -> None:
+        """On both sides: from an instant on all is compared, and nothing before it."""
+        uses = {NOW_MS: Counter[str](), NOW_MS - 60_000: Counter(used=1)}
+        assert len(compare_uses(UsesServed(**RIGHT), "load", uses).mismatches) == 2
+        found = compare_uses(UsesServed(**RIGHT), "load", uses, from_ms=NOW_MS + 60_000)
+        assert (found.points, found.mismatches) == (0, [])
+        later = compare_uses(UsesServed(**RIGHT), "load", uses, from_ms=NOW_MS)
+        assert (later.points, len(later.mismatches)) == (1, 1)
 
 
 class TestWatch:
