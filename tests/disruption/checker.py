@@ -12,7 +12,7 @@ import threading
 import time
 import urllib.error
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -123,6 +123,7 @@ def assert_holds(
     *,
     errors: Iterable[str],
     before: Counter[tuple[str, str]],
+    healed_s: float,
     recovery_s: float = RECOVERY_S,
     sketched: bool = False,
 ) -> None:
@@ -134,10 +135,11 @@ def assert_holds(
         reader: What was read meanwhile.
         errors: Events that this fault may log as errors.
         before: What `Rig.errors` held before the fault.
-        recovery_s: How long the numbers may take to be right.
+        healed_s: When the fault was taken away, on the monotonic clock.
+        recovery_s: How long the numbers may take to be right, from then on.
         sketched: Whether the metric with all that can be counted is there.
     """
-    account = await_counted(rig, time.monotonic(), recovery_s)
+    account = await_counted(rig, healed_s, recovery_s)
     records = read_log(rig.kafka_bootstrap)
     events = assert_panes(rig, load, account, records)
     ids = (event["id"] for event in account.counted)
@@ -245,27 +247,40 @@ def assert_read(
     assert not wrong, f"errors must be listed by the fault: {wrong}"
 
 
-def await_counted(rig: Rig, began_s: float, timeout_s: float = RECOVERY_S) -> Account:
+def await_counted(rig: Rig, healed_s: float, timeout_s: float = RECOVERY_S) -> Account:
     """Return the account of the log once it is counted (I4, I16).
 
-    The served ledger equals it then, and no pane is left that is being counted again: after a
-    wipe an edited version is filled once more when the ledger is whole, and tells nothing of its
-    panes until then.
+    The lag is 0 then, the served ledger equals the account, and no pane is left that is being
+    counted again: after a wipe an edited version is filled once more when the ledger is whole,
+    and tells nothing of its panes until then.
+
+    Args:
+        rig: The stack; nothing comes any more.
+        healed_s: When the fault was taken away, on the monotonic clock.
+        timeout_s: How long all that may take from then on.
+
+    Raises:
+        AssertionError: If it is not in time; says what is wrong.
     """
     api = Api(rig.dashboard_url, rig.key)
+
+    def found(differences: Sequence[str] = ()) -> list[str]:
+        told = rig.api("GET", "/status").body
+        status, lag = told["fresh"]["status"], told["lag"]["records"]
+        return uncounted(differences, status, is_filled=is_filled(rig), lag=lag)
+
     while True:
         try:
             # An account of the whole log takes a core, which counting needs until then.
-            wrong = uncounted((), rig.fresh()["status"], is_filled=is_filled(rig))
+            wrong = found()
             if not wrong:
                 account = account_for(read_log(rig.kafka_bootstrap), tenant=TENANT)
-                differences = compare_ledger(api, account).mismatches
-                wrong = uncounted(differences, rig.fresh()["status"], is_filled=is_filled(rig))
+                wrong = found(compare_ledger(api, account).mismatches)
                 if not wrong:
                     return account
         except OSError as error:
             wrong = [str(error)]
-        if time.monotonic() - began_s > timeout_s:
+        if time.monotonic() - healed_s > timeout_s:
             msg = f"{timeout_s:g} s after healing: {wrong[:5]}"
             raise AssertionError(msg)
         time.sleep(0.5)

@@ -169,17 +169,22 @@ def unlisted(
     return [f"{part} logged {event}, which this fault does not list" for part, event in found]
 
 
-def uncounted(differences: Sequence[str], status: str, *, is_filled: bool) -> list[str]:
+def uncounted(
+    differences: Sequence[str], status: str, *, is_filled: bool, lag: int | None
+) -> list[str]:
     """Judge whether all of the log is counted, and what was lost counted again (I4, I16).
 
     Args:
         differences: Of the served ledger from the account of the log.
         status: What the numbers' freshness is called.
         is_filled: Whether the load's metric holds the log.
+        lag: How many events are said to wait; None: nobody knows.
     """
     wrong = [f"ledger and log must agree: {one}" for one in differences]
     if not wrong and (status in ("rebuilding", "stale") or not is_filled):
         wrong = [f"what was lost must be counted again: {status}, filled: {is_filled}"]
+    if not wrong and lag != 0:
+        wrong = [f"no event must wait to be counted, told are {lag}"]
     return wrong
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import redis
 from alerts_job import SECRET, Receiver
@@ -16,7 +17,7 @@ from equality import await_load, begin
 from load import TYPE, Load
 from weir.clock import SystemClock
 
-# D2: after a kill, from when all is ready.
+# D2: after a kill, from when a keeper starts again what was killed.
 FIRST_RESULT_S = promised_s(60.0)
 # A driver is up within ten seconds where nothing else runs; CI has two busy cores.
 PATIENCE_S = 300.0 * PACE
@@ -44,6 +45,20 @@ recover: 1
 message: "the load flows"
 route: {channels: [alarm]}
 """
+
+
+class Healed(NamedTuple):
+    """When a fault was taken away; that what has died comes up again is part of recovering.
+
+    Attributes:
+        at_s: On the monotonic clock.
+        at_ms: The same moment in the log's time.
+        acknowledged: How many events had been acknowledged.
+    """
+
+    at_s: float
+    at_ms: int
+    acknowledged: int
 
 
 @dataclass
@@ -93,16 +108,16 @@ class Scene:
         Args:
             errors: Events that this fault may log as errors.
             redis_goes_back: Whether the fault takes Redis back in time.
-            recovery_s: How long a new result, and then equal numbers, may take; what was wiped
-                is counted again besides.
+            recovery_s: How long a new result, and equal numbers, may take from healing on; what
+                was wiped is counted again besides.
         """
         self.wiped = False
         logged, until_s = self.rig.errors(), SystemClock().monotonic_s() + self.impact_s
         with Reader(self.rig, self.load, redis_goes_back) as reader:
             yield reader
             self.pass_time(until_s)
-            self.heal()
-            await_new_result(self.rig, recovery_s)
+            healed = self.heal()
+            await_new_result(self.rig, recovery_s, since=healed)
         self.load.pause()
         try:
             assert_holds(
@@ -111,6 +126,7 @@ class Scene:
                 reader,
                 errors={*errors, *OF_ANY_FAULT},
                 before=logged,
+                healed_s=healed.at_s,
                 recovery_s=self.allowed_s(recovery_s),
                 sketched=self.sketched,
             )
@@ -142,8 +158,18 @@ class Scene:
                 lambda: clock.monotonic_s() >= until_s, "the time to pass", left_s + 30
             )
 
-    def heal(self) -> None:
-        """Disarm everything, let everything pass, and start what has ended."""
+    def now(self) -> Healed:
+        """Return this moment, at which a fault is taken away."""
+        clock = SystemClock()
+        return Healed(clock.monotonic_s(), clock.now_ms(), self.load.acknowledged)
+
+    def heal(self) -> Healed:
+        """Disarm everything, let everything pass, start what has ended, return when it is ready.
+
+        Returns:
+            When that began: from then on it is recovering.
+        """
+        healed = self.now()
         for part in ("ingest", "panes", "alerts", "dashboard"):
             self.rig.arm(part)
         for link in self.rig.links.values():
@@ -152,6 +178,7 @@ class Scene:
             if self.rig.part(store).pid() is None:
                 self.rig.restart(store)
         self.rig.revive()
+        return healed
 
     def more(self, events: int) -> None:
         """Wait until so many more events have been acknowledged."""
@@ -228,19 +255,41 @@ def scene(
         receiver.close()
 
 
-def await_new_result(rig: Rig, timeout_s: float = PATIENCE_S) -> None:
+def await_new_result(
+    rig: Rig, timeout_s: float = PATIENCE_S, *, since: Healed | None = None
+) -> None:
     """Wait until what is received from now on is counted.
 
     Args:
         rig: The stack.
         timeout_s: Before a fault, patience; after it, what its row promises.
+        since: What is waited for, and how long, is reckoned from then on; None: from now on.
 
     Raises:
         TimeoutError: If it is not in time.
     """
-    now_ms = SystemClock().now_ms()
+    what, left_s = "a new result", timeout_s
+    begin_ms = SystemClock().now_ms() if since is None else since.at_ms
+    if since is not None:
+        left_s = time_left_s(SystemClock().monotonic_s() - since.at_s, timeout_s, what)
+    rig.wait_until(lambda: processed_through_ms(rig) > begin_ms, what, left_s)
 
-    rig.wait_until(lambda: processed_through_ms(rig) > now_ms, "a new result", timeout_s)
+
+def time_left_s(passed_s: float, timeout_s: float, what: str) -> float:
+    """Return how long something may still take that is promised from a moment on.
+
+    Args:
+        passed_s: How long ago that moment was.
+        timeout_s: How long it may take from then on.
+        what: What is waited for.
+
+    Raises:
+        TimeoutError: If that long has passed already: what had died was not ready before.
+    """
+    if passed_s >= timeout_s:
+        msg = f"could not see {what} within {timeout_s:g} s: all was ready after {passed_s:.1f} s"
+        raise TimeoutError(msg)
+    return timeout_s - passed_s
 
 
 def processed_through_ms(rig: Rig) -> int:

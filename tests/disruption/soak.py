@@ -238,8 +238,8 @@ class Soak:
 
     def _heal(self, what: str) -> None:
         try:
-            self.here.heal()
-            await_new_result(self.here.rig, RECOVERY_S)
+            healed = self.here.heal()
+            await_new_result(self.here.rig, RECOVERY_S, since=healed)
         except TimeoutError as error:
             self.seen.wrong.append(f"after {what}: {error}")
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from disruption import scene
 from disruption.rig import promised_s
-from disruption.scene import Scene
+from disruption.scene import Healed, Scene, await_new_result, time_left_s
+from weir.clock import SystemClock
+from weir_local.waiting import wait_until
 
 TESTS = Path(__file__).parent.parent
 IMPORTED = (TESTS, TESTS / "shared", TESTS.parent / "bench")
@@ -54,6 +59,29 @@ def test_two_rigs_at_a_time_have_the_bars_of_one() -> None:
         check=True,
     )
     assert json.loads(done.stdout) == BARS
+
+
+def test_what_comes_up_again_is_part_of_recovering() -> None:
+    """One window from healing on: what has died takes its share, and too long a share is red."""
+    assert time_left_s(20.0, 120.0, "it") == 100.0
+    late = r"could not see it within 120 s: all was ready after 120\.0 s"
+    with pytest.raises(TimeoutError, match=late):
+        time_left_s(120.0, 120.0, "it")
+
+
+def test_a_result_is_one_of_after_healing() -> None:
+    """What was counted up to then is none; what was counted just after it is one."""
+    healed = Healed(SystemClock().monotonic_s(), 1_000, 0)
+    told: Any = SimpleNamespace(wait_until=wait_briefly)
+    for through_ms, is_one in ((1_000, False), (1_001, True)):
+        told.fresh = lambda through_ms=through_ms: {"processed_through_ms": through_ms}
+        with contextlib.nullcontext() if is_one else pytest.raises(TimeoutError):
+            await_new_result(told, 120.0, since=healed)
+
+
+def wait_briefly(look: Callable[[], object], what: str, timeout_s: float) -> None:
+    """Wait as a rig does, and not as long."""
+    wait_until(look, timeout_s=min(timeout_s, 0.05), what=what, every_s=0.01)
 
 
 @pytest.mark.parametrize(("wiped", "allowed_s"), [(False, 120), (True, 150)])

@@ -141,8 +141,9 @@ def fail_over(here: Scene, replica: RedisServer, stream: Proxy) -> None:
     for link in rig.links.values():
         link.target = (ports.HOST, replica.port)
         link.reset()
+    healed = here.now()
     rig.wait_until(lambda: verdicts(rig)[told:], "what the driver makes of it", RECOVERY_S)
-    await_new_result(rig, RECOVERY_S)
+    await_new_result(rig, RECOVERY_S, since=healed)
     bites("behind" in verdicts(rig)[told:], "the verdict BEHIND")
 
 
@@ -266,8 +267,9 @@ def test_every_part_is_restarted_with_grace(tmp_path: Path, seed: int) -> None:
             part = here.rig.part(name)
             part.stop(timeout_s=60 * PACE)
             assert "SIGKILL" not in part.ending()
+            healed = here.now()
             here.rig.restart(name)
-            await_new_result(here.rig, RECOVERY_S)
+            await_new_result(here.rig, RECOVERY_S, since=healed)
 
 
 @with_mutant("format_version_ignored")
@@ -291,8 +293,9 @@ def test_a_newer_release_has_counted(tmp_path: Path, seed: int, mutant: str) -> 
         assert tokens(client) == ours, "an older driver must write nothing"
         client.set(names.mark_key(0), mark)
         client.close()
+        healed = here.now()
         rig.restart("panes")
-        await_new_result(rig, RECOVERY_S)
+        await_new_result(rig, RECOVERY_S, since=healed)
 
 
 def tokens(client: Any) -> list[bytes | None]:

@@ -282,19 +282,26 @@ class TestErrors:
 
 
 @pytest.mark.parametrize(
-    ("differences", "status", "filled", "wrong"),
+    ("differences", "status", "filled", "lag", "wrong"),
     [
-        ([], "live", True, 0),
-        ([], "behind", True, 0),
-        (["minute 0: {}, is {'counted': 1}"], "live", True, 1),
-        ([], "rebuilding", True, 1),
-        ([], "stale", True, 1),
-        ([], "live", False, 1),
+        ([], "live", True, 0, ""),
+        ([], "behind", True, 0, ""),
+        (["minute 0: {}, is {'counted': 1}"], "live", True, 0, "ledger and log must agree"),
+        (["minute 0: {}, is {'counted': 1}"], "stale", True, 1, "ledger and log must agree"),
+        ([], "rebuilding", True, 0, "what was lost must be counted again"),
+        ([], "stale", True, 0, "what was lost must be counted again"),
+        ([], "live", False, 0, "what was lost must be counted again"),
+        ([], "live", True, 1, "no event must wait to be counted, told are 1"),
+        ([], "live", True, None, "no event must wait to be counted, told are None"),
     ],
 )
-def test_all_is_counted(differences: list[str], status: str, filled: bool, wrong: int) -> None:
-    """I4 and I16: no difference in the ledger, and nothing that is still counted again."""
-    assert len(uncounted(differences, status, is_filled=filled)) == wrong
+def test_all_is_counted(
+    differences: list[str], status: str, filled: bool, lag: int | None, wrong: str
+) -> None:
+    """I4 and I16: no difference in the ledger, nothing that is still counted again, no lag."""
+    found = uncounted(differences, status, is_filled=filled, lag=lag)
+    assert len(found) == bool(wrong)
+    assert wrong in "".join(found)
 
 
 # Of each group n the values n and n + GROUPS; the later one came later.
