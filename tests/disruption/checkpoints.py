@@ -1,4 +1,4 @@
-"""What becomes of a driver's checkpoint: cut off, or an old one in its place."""
+"""A driver's checkpoint: cut off, an old one in its place; and what it was at when it died."""
 
 from __future__ import annotations
 
@@ -11,6 +11,15 @@ def cut_newest(folder: Path) -> None:
     newest = max((p for p in folder.iterdir() if p.name.isdigit()), key=lambda p: int(p.name))
     text = newest.read_bytes()
     newest.write_bytes(text[: len(text) // 2])
+
+
+def is_under_way(checkpoint: Path) -> bool:
+    """Return whether a batch is planned that is not noted as done: it comes again."""
+    planned, done = (
+        max((int(p.name) for p in (checkpoint / name).iterdir() if p.name.isdigit()), default=-1)
+        for name in ("offsets", "commits")
+    )
+    return planned > done
 
 
 def put_back(folder: Path, kept: Path) -> None:

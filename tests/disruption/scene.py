@@ -180,6 +180,26 @@ class Scene:
         self.rig.revive()
         return healed
 
+    def recover(self, within_s: float = FIRST_RESULT_S) -> None:
+        """Heal, and wait until an event that was taken since is counted (D2).
+
+        Ticks alone move numbers on, whatever has become of ingest: they are no result.
+
+        Raises:
+            TimeoutError: If it is not in time, from when what died was started again.
+        """
+        healed, clock, taken_ms = self.heal(), SystemClock(), 0
+        what = "a new result of an event"
+
+        def is_counted() -> bool:
+            nonlocal taken_ms
+            if not taken_ms and self.load.acknowledged > healed.acknowledged:
+                taken_ms = clock.now_ms()
+            return bool(taken_ms) and processed_through_ms(self.rig) > taken_ms
+
+        left_s = time_left_s(clock.monotonic_s() - healed.at_s, within_s, what)
+        self.rig.wait_until(is_counted, what, left_s)
+
     def more(self, events: int) -> None:
         """Wait until so many more events have been acknowledged."""
         await_load(self.rig, self.load, self.load.acknowledged + events)

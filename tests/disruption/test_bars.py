@@ -79,6 +79,25 @@ def test_a_result_is_one_of_after_healing() -> None:
             await_new_result(told, 120.0, since=healed)
 
 
+@pytest.mark.parametrize(
+    ("acknowledged", "through_ms", "is_one"),
+    [(8, 1 << 60, True), (7, 1 << 60, False), (8, 1, False)],
+    ids=["taken and counted", "ticks alone", "taken alone"],
+)
+def test_a_result_after_a_kill_is_of_an_event(
+    monkeypatch: pytest.MonkeyPatch, acknowledged: int, through_ms: int, is_one: bool
+) -> None:
+    """D2: one that was taken after the part was started again, and is counted."""
+    monkeypatch.setattr(Scene, "heal", lambda _scene: Healed(SystemClock().monotonic_s(), 0, 7))
+    told: Any = SimpleNamespace(
+        wait_until=wait_briefly, fresh=lambda: {"processed_through_ms": through_ms}
+    )
+    load: Any = SimpleNamespace(acknowledged=acknowledged)
+    nobody: Any = None
+    with contextlib.nullcontext() if is_one else pytest.raises(TimeoutError, match="a new result"):
+        Scene(told, load, nobody).recover()
+
+
 def wait_briefly(look: Callable[[], object], what: str, timeout_s: float) -> None:
     """Wait as a rig does, and not as long."""
     wait_until(look, timeout_s=min(timeout_s, 0.05), what=what, every_s=0.01)

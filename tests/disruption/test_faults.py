@@ -6,14 +6,17 @@ faults are in `test_faults_of_stores.py`, what waits and floods in `test_catchin
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
+import redis
 from disruption.alarm import await_evaluated, end_alarm, settle_alarm
-from disruption.checkpoints import cut_newest, put_back
+from disruption.checkpoints import cut_newest, is_under_way, put_back
 from disruption.faults import (
     MutantLivesError,
     NotBittenError,
@@ -28,12 +31,13 @@ from disruption.proxy import Conditions
 from disruption.rig import INTERRUPTED, Rig
 from disruption.scene import FIRST_RESULT_S, PATIENCE_S, Scene, await_new_result
 from equality import is_filled
+from weir import names
 from weir.clock import SystemClock
 from weir_local.process import Part
 
 pytestmark = [pytest.mark.stack, pytest.mark.disruption, pytest.mark.timeout(3600)]
 
-# RELIABILITY 3: some ten minutes each.
+# RELIABILITY 3: kills of each part, some two to ten minutes of each; and starts, some ten.
 KILLS = int(os.environ.get("WEIR_KILLS") or 50)
 STARTS = int(os.environ.get("WEIR_STARTS") or 20)
 PARTS = ("ingest", "panes", "alerts", "dashboard", "redis", "kafka")
@@ -49,26 +53,42 @@ def test_nothing_is_broken(tmp_path: Path, seed: int) -> None:
 
 
 @with_mutant("adds_without_mark")
-def test_any_process_dies_again_and_again(tmp_path: Path, seed: int, mutant: str) -> None:
-    """D2: each part is killed several times, once between the shards and their record."""
+def test_a_batch_comes_again(tmp_path: Path, seed: int, mutant: str) -> None:
+    """D2: the driver dies between the shards and their record; what comes again counts once."""
     with broken(tmp_path, seed, mutant, errors=(INTERRUPTED,)) as here:
+        rig = here.rig
         here.more(200)
         here.crash("panes", "C8:kill@3")
-        here.heal()
-        await_new_result(here.rig, FIRST_RESULT_S)
-        bites(here.rig.has_bitten("C8:kill@3"), "a batch that came again")
-        if not mutant:
-            kill_at_random(here)
+        lines = rig.lines("panes", "batch")
+        unrecorded = stored_revision(rig)
+        bites(unrecorded == lines[-1]["rev"] + 1, "a batch in all shards, and without a record")
+        here.recover()
+        later = [line["rev"] for line in rig.lines("panes", "batch")[len(lines) :]]
+        bites(later[0] == unrecorded, "that batch, which came again")
 
 
-def kill_at_random(here: Scene) -> None:
-    """Kill parts so many times, each as often, by the seed: in which order, at which moment."""
-    each = PARTS * -(-KILLS // len(PARTS))
-    for part in here.rig.chance.sample(each[:KILLS], KILLS):
-        here.more(here.rig.chance.randrange(20, 200))
-        here.rig.kill(part)
-        here.heal()
-        await_new_result(here.rig, FIRST_RESULT_S)
+def stored_revision(rig: Rig) -> int:
+    """Return the revision of the batch that all shards have committed; the driver is dead."""
+    client: Any = redis.Redis.from_url(rig.redis_url)
+    marks = [json.loads(client.get(names.mark_key(shard))) for shard in range(2)]
+    client.close()
+    (batch,) = {mark["batch"] for mark in marks}
+    return int(batch) + 1
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_process_dies_again_and_again(tmp_path: Path, seed: int, part: str) -> None:
+    """D2: each part is killed so many times under load, each time at a moment of its own."""
+    with broken(tmp_path, seed, "", errors=(INTERRUPTED,)) as here:
+        broken_off = 0
+        for _ in range(KILLS):
+            here.more(here.rig.chance.randrange(20, 200))
+            here.rig.kill(part)
+            bites(here.rig.part(part).pid() is None, f"the end of {part}")
+            if part == "panes":
+                broken_off += is_under_way(here.rig.home.folder / part / "checkpoint")
+            here.recover()
+        bites(part != "panes" or broken_off, "a batch that was under way")
 
 
 @with_mutant("no_fence_no_token")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 from account import LogRecord
+from disruption.checkpoints import is_under_way
 from disruption.judge import (
     TOLD_MS,
     Watch,
@@ -302,6 +304,17 @@ def test_all_is_counted(
     found = uncounted(differences, status, is_filled=filled, lag=lag)
     assert len(found) == bool(wrong)
     assert wrong in "".join(found)
+
+
+def test_what_a_dead_driver_was_at(tmp_path: Path) -> None:
+    """A batch is under way from its plan on until it is noted as done; without a plan none is."""
+    for name in ("offsets", "commits"):
+        (tmp_path / name).mkdir()
+    assert not is_under_way(tmp_path)
+    for name, under_way in (("offsets/9", True), ("commits/9", False), ("offsets/10", True)):
+        (tmp_path / name).touch()
+        (tmp_path / f"{name}.crc").touch()
+        assert is_under_way(tmp_path) is under_way
 
 
 # Of each group n the values n and n + GROUPS; the later one came later.

@@ -26,8 +26,8 @@ def test_any_process_dies(here: Scene) -> None:
         for part in parts:
             here.more(here.rig.chance.randrange(20, 200))
             here.rig.kill(part)
-            here.heal()
-            await_new_result(here.rig, FIRST_RESULT_S)
+            assert here.rig.part(part).pid() is None, f"{part} must be dead"
+            here.recover()
 
 
 @pytest.mark.parametrize("when", ["idle", "in a batch"])
