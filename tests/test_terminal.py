@@ -17,8 +17,11 @@ from typing import Any
 import pytest
 import redis
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from disruption.judge import given_up
 from weir import names, rows
 from weir_local.testing import TestStack
+from weir_local.topics import TOPICS
 
 METRIC = (
     "kind: metric\nname: typed\nevents: {type: dev.typed}\nby: [data.country]\nresolution: 1s\n"
@@ -29,16 +32,21 @@ LATELY = ("query", "typed", "count", "--last", "1h", "--step", "10m")
 
 def weir(stack: TestStack, *words: str | Path) -> tuple[int, str, str]:
     """Run the command; return its exit code and what it wrote."""
+    process = begin(stack, *words)
+    written, errors = process.communicate(timeout=300)
+    return process.returncode, written, errors
+
+
+def begin(stack: TestStack, *words: str | Path) -> subprocess.Popen[str]:
+    """Start the command."""
     known = {"WEIR_DASHBOARD_URL": stack.dashboard_url, "WEIR_API_KEY": stack.key}
-    done = subprocess.run(  # noqa: S603  the command is ours
+    return subprocess.Popen(  # noqa: S603  the command is ours
         [sys.executable, "-m", "weir_cli", *words],
         env={**os.environ, **known},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-        timeout=300,
     )
-    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.stack
@@ -95,7 +103,7 @@ def test_define_send_ask_watch_audit(stack: TestStack, tmp_path: Path) -> None:
 
 
 @pytest.mark.stack
-def test_replay_audit_mend_erase(own_stack: TestStack, tmp_path: Path) -> None:
+def test_replay_audit_mend_erase_adopt(own_stack: TestStack, tmp_path: Path) -> None:
     """Each job through the engine to its end: what it tells, its exit code, and the numbers."""
     stack = own_stack
     (tmp_path / "typed.yaml").write_text(METRIC)
@@ -139,6 +147,53 @@ def test_replay_audit_mend_erase(own_stack: TestStack, tmp_path: Path) -> None:
     # Nothing is foreign here, so there is nothing to go on from.
     code, written, errors = weir(stack, "adopt", "--reason", "a test")
     assert (code, "failed" in written) == (1, True), written + errors
+    assert_adopts(stack)
+
+
+def assert_adopts(stack: TestStack) -> None:
+    """Make the log anew, and assert that the command tells what was given up, hole by hole."""
+    stack.kill("panes")
+    stack.kill("ingest")
+    make_log_anew(stack)
+    stack.restart("ingest")
+    stack.post([event(f"anew-{n}", subject="user-1") for n in range(5)])
+    stack.stack.launch("panes")
+    panes = stack.stack.parts["panes"]
+    stack.wait_until(lambda: panes.pid() is None, "the end of a driver of another log", 120)
+    lost = given_up(marked(stack))
+    assert lost, "something must have been counted of the old log"
+
+    process = begin(stack, "adopt", "--reason", "the log was made anew")
+    stack.restart("panes")
+    written, errors = process.communicate(timeout=120)
+    assert (process.returncode, "adopt k_" in errors) == (0, True), written + errors
+    first, told = written.splitlines()
+    assert re.fullmatch(r"adopt k_\w+ done", first)
+    name, _, text = told.strip().partition(": ")
+    outcome = json.loads(text)
+    assert name == "given up"
+    assert "the topic was created anew" in outcome["because"]
+    found = sorted(outcome["gone"], key=lambda hole: (hole["partition"], hole["first"]))
+    assert found == lost
+    await_count(stack, 5)
+
+
+def make_log_anew(stack: TestStack) -> None:
+    """Delete the topic of events and create it."""
+    admin = AdminClient({"bootstrap.servers": stack.kafka_bootstrap})
+    for done in admin.delete_topics([names.EVENTS]).values():
+        done.result(30)
+    stack.wait_until(lambda: names.EVENTS not in admin.list_topics(timeout=10).topics, "its end")
+    stack.stack.broker.create_topics(TOPICS)
+
+
+def marked(stack: TestStack) -> list[dict[int, int]]:
+    """Return up to where each shard has counted each partition; the driver is dead."""
+    client: Any = redis.Redis.from_url(stack.redis_url)
+    shards = json.loads(client.get(names.mark_key(0)))["shards"]
+    marks = [json.loads(client.get(names.mark_key(shard))) for shard in range(shards)]
+    client.close()
+    return [{int(p): int(end) for p, end in mark["end"].items()} for mark in marks]
 
 
 def event(identity: str, subject: str) -> dict[str, Any]:
