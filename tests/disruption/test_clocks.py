@@ -21,7 +21,7 @@ import pytest
 from disruption.alarm import await_evaluated, beats_of
 from disruption.brokers import SecondBroker, grow, log_ends, second_broker
 from disruption.checker import RECOVERY_S
-from disruption.faults import await_batches, bites, judged, needs, recovery_s, with_mutant
+from disruption.faults import await_batches, bites, judged, needs, with_mutant
 from disruption.rig import INTERRUPTED, Rig
 from disruption.scene import PATIENCE_S, Scene, await_new_result, scene
 from weir.clock import SystemClock
@@ -101,7 +101,7 @@ def firing(folder: Path, seed: int, mutant: str) -> Iterator[tuple[Scene, Path, 
         scene(folder, seed, mutants={"alerts": mutant}) as here,
         judged(mutant),
         # A stream whose clock is set back begins anew.
-        here.watched([INTERRUPTED], recovery_s=recovery_s(mutant, RECOVERY_S)),
+        here.watched([INTERRUPTED]),
     ):
         here.define_alarm()
         here.rig.define("rule", "steady", STEADY)
@@ -142,7 +142,7 @@ def test_the_clock_of_one_broker_is_wrong(tmp_path: Path, seed: int, mutant: str
         ) as here,
         second_broker(here.rig, moved_by(library, second)),
         judged(mutant),
-        here.watched([INTERRUPTED], recovery_s=recovery_s(mutant, RECOVERY_S)),
+        here.watched([INTERRUPTED]),
     ):
         before = spread_over_two_brokers(here)
         by_s = 0

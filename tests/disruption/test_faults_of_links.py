@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import redis
 from disruption.alarm import beats_of
-from disruption.faults import RED_S, bites, broken, needs, root, with_mutant
+from disruption.faults import bites, broken, needs, root, with_mutant
 from disruption.network import await_sockets, ip_tool, iptables, losing, own_network, sockets
 from disruption.proxy import Conditions
 from disruption.rig import INTERRUPTED, PACE, Rig
@@ -32,6 +32,8 @@ ONE_WAY_S = min(SILENCE_S, 30.0)
 GIVEN_UP_S = 90.0
 # What a mutant has by the end of its silence is saved by that no sooner, with a new worker.
 RECOVERS_S = SILENT_S - OF_A_MUTANT_S - 10.0
+# After a silence ingest's heartbeat and live tail are back by then.
+TOLD_S = 45.0 * PACE
 # Events have an answer by then, while Redis is silent.
 ANSWERED_S = 5.0 * PACE
 LINKS = (
@@ -101,7 +103,7 @@ def test_redis_is_silent_to_ingest(tmp_path: Path, seed: int, mutant: str) -> No
     told: dict[str, Any] = {"part": "ingest", "links": ("ingest-redis",), "errors": (INTERRUPTED,)}
     with broken(tmp_path, seed, mutant, **told) as here:
         here.more(200)
-        await_told_again(here, RED_S)
+        await_told_again(here, TOLD_S)
         silence_s = PACE * OF_A_MUTANT_S if mutant else SILENCE_S
         for ways in ({"down"}, {"up", "down"}, {"up"}):
             here.rig.links["ingest-redis"].reset()  # what is lost is of a connection that lives
@@ -109,7 +111,7 @@ def test_redis_is_silent_to_ingest(tmp_path: Path, seed: int, mutant: str) -> No
             swallow(here, "ingest-redis", frozenset(ways), silence_s, answers.look)
             waited = f"events must be answered while Redis is silent, waited {answers.longest_s} s"
             assert answers.longest_s < ANSWERED_S, waited
-            await_told_again(here, RED_S)
+            await_told_again(here, TOLD_S)
 
 
 @dataclass

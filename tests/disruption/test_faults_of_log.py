@@ -27,7 +27,6 @@ from disruption.faults import (
     bites,
     broken,
     judged,
-    recovery_s,
     with_mutant,
 )
 from disruption.judge import given_up, taken
@@ -200,7 +199,7 @@ def test_partitions_are_added(tmp_path: Path, seed: int, mutant: str) -> None:
         grow_under_load(here)
         bites(sum(log_ends(rig).get(p, 0) for p in range(4, 8)), "events in new partitions")
         rig.stack.launch("panes")
-        await_new_result(rig, recovery_s(mutant, PATIENCE_S))
+        await_new_result(rig, RECOVERY_S)
 
 
 def test_partitions_are_added_beside_a_driver(tmp_path: Path, seed: int) -> None:

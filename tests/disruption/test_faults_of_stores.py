@@ -22,7 +22,6 @@ from disruption.faults import (
     broken,
     judged,
     needs,
-    recovery_s,
     root,
     with_mutant,
 )
@@ -121,9 +120,7 @@ def test_redis_fails_over_to_a_replica_that_lags(tmp_path: Path, seed: int, muta
         scene(tmp_path, seed, links=links, mutants={"panes": mutant}) as here,
         replica_of(here.rig) as (replica, stream),
         judged(mutant),
-        here.watched(
-            [INTERRUPTED], redis_goes_back=True, recovery_s=recovery_s(mutant, RECOVERY_S)
-        ),
+        here.watched([INTERRUPTED], redis_goes_back=True),
     ):
         fail_over(here, replica, stream)
 

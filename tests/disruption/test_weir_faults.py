@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import re
 import socket
@@ -11,8 +12,11 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from disruption import faults
 from disruption.faults import RED
 from disruption.proxy import Proxy
 from disruption.rig import errors_in
@@ -46,6 +50,28 @@ def run(folder: Path, fail: str, program: str = PROGRAM) -> subprocess.Completed
 def test_each_mutant_has_what_it_must_be_red_by() -> None:
     """One without could be caught by anything."""
     assert sorted(RED) == MUTANTS
+
+
+def test_a_mutant_has_the_patience_of_weir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With less, one that is right and slow would look like one that is wrong."""
+    told: list[dict[str, Any]] = []
+
+    @contextlib.contextmanager
+    def watched(errors: object, **more: Any) -> Iterator[None]:
+        told.append({"errors": errors, **more})
+        yield
+
+    @contextlib.contextmanager
+    def scene(*_: Any, **__: Any) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(watched=watched)
+
+    monkeypatch.setattr(faults, "scene", scene)
+    with faults.broken(tmp_path, 1, ""):
+        pass
+    wrong = "ledger and log must agree"
+    with faults.broken(tmp_path, 1, "no_token"):
+        raise AssertionError(wrong)
+    assert told[0] == told[1]
 
 
 class TestErrors:
