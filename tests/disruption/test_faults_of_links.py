@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,18 @@ from typing import Any
 
 import pytest
 import redis
-from disruption.alarm import beats_of
+from disruption.alarm import beats_of, end_alarm, settle_alarm
+from disruption.checker import RECOVERY_S
 from disruption.faults import bites, broken, needs, root, with_mutant
-from disruption.network import await_sockets, ip_tool, iptables, losing, own_network, sockets
+from disruption.network import (
+    Sockets,
+    await_sockets,
+    ip_tool,
+    iptables,
+    losing,
+    own_network,
+    sockets,
+)
 from disruption.proxy import Conditions
 from disruption.rig import INTERRUPTED, PACE, Rig
 from disruption.scene import PATIENCE_S, Scene, await_new_result
@@ -36,6 +46,8 @@ RECOVERS_S = SILENT_S - OF_A_MUTANT_S - 10.0
 TOLD_S = 45.0 * PACE
 # Events have an answer by then, while Redis is silent.
 ANSWERED_S = 5.0 * PACE
+# More records than one task counts of a batch (`small_batch`).
+WAITING = 40_000
 LINKS = (
     *("panes-redis", "dashboard-redis", "alerts-redis"),
     *("ingest-kafka", "panes-kafka", "dashboard-kafka", "alerts-kafka"),
@@ -52,19 +64,11 @@ def test_a_link_swallows_what_is_sent(tmp_path: Path, seed: int, mutant: str) ->
     links = ("panes-redis",) if mutant else LINKS
     with broken(tmp_path, seed, mutant, links=links, errors=(INTERRUPTED,)) as here:
         rig = here.rig
-        here.more(200)
-        await_new_result(rig)
+        before = begin_to_measure(here)
         silence_s = OF_A_MUTANT_S if mutant else SILENCE_S
         swallow(here, "panes-redis", frozenset({"down"}), silence_s)
         await_new_result(rig, RECOVERS_S)
-        # What waits after a silence is counted by more of Spark's workers than a quiet start
-        # has, so the links of the engine fall silent before all is measured; whoever leaves
-        # connections open does so at each silence after it.
-        first = [name for name in ("panes-redis", "panes-kafka") if name in links]
-        for name in first:
-            fall_silent(here, name, silence_s)
-        before = sockets(rig)
-        for name in (*(name for name in links if name not in first), *first):
+        for name in links:
             fall_silent(here, name, silence_s)
         for name in () if mutant else links:
             rig.links[name].now = Conditions(lose_share=0.2)
@@ -82,15 +86,38 @@ def test_a_link_is_lost_one_way(tmp_path: Path, seed: int, mutant: str) -> None:
     silence_s = OF_A_MUTANT_S if mutant else ONE_WAY_S
     with broken(tmp_path, seed, mutant, links=links, errors=(INTERRUPTED,)) as here:
         rig = here.rig
-        here.more(200)
-        await_new_result(rig)
+        before = begin_to_measure(here)
         swallow(here, "panes-redis", frozenset({"down"}), silence_s)
         await_new_result(rig, RECOVERS_S)
-        before = sockets(rig)
         for name in links:
             for way in ("up", "down"):
                 fall_silent(here, name, silence_s, frozenset({way}))
         await_sockets(rig, before)
+
+
+def begin_to_measure(here: Scene) -> Sockets:
+    """Return the connections of each service before anything has fallen silent; an alarm fires.
+
+    What waits after a silence is counted by more of Spark's workers than a quiet start has. So
+    the driver is stopped once, until more waits than one task counts, and goes on.
+    """
+    rig, panes = here.rig, here.rig.part("panes")
+    here.define_alarm()
+    here.more(200)
+    await_new_result(rig)
+    before = len(rig.lines("panes", "batch"))
+    panes.send(signal.SIGSTOP)
+    here.load.batch, usual = 1_000, here.load.batch
+    here.more(WAITING)
+    here.load.batch = usual
+    panes.send(signal.SIGCONT)
+    await_new_result(rig)
+    bites(
+        any(not line["small"] for line in rig.lines("panes", "batch")[before:]),
+        "a batch that several workers have counted",
+    )
+    settle_alarm(here)
+    return sockets(rig)
 
 
 @pytest.mark.parametrize(
@@ -104,6 +131,7 @@ def test_redis_is_silent_to_ingest(tmp_path: Path, seed: int, mutant: str) -> No
     with broken(tmp_path, seed, mutant, **told) as here:
         here.more(200)
         await_told_again(here, TOLD_S)
+        before = sockets(here.rig)
         silence_s = PACE * OF_A_MUTANT_S if mutant else SILENCE_S
         for ways in ({"down"}, {"up", "down"}, {"up"}):
             here.rig.links["ingest-redis"].reset()  # what is lost is of a connection that lives
@@ -112,6 +140,7 @@ def test_redis_is_silent_to_ingest(tmp_path: Path, seed: int, mutant: str) -> No
             waited = f"events must be answered while Redis is silent, waited {answers.longest_s} s"
             assert answers.longest_s < ANSWERED_S, waited
             await_told_again(here, TOLD_S)
+        await_sockets(here.rig, before)
 
 
 @dataclass
@@ -144,11 +173,31 @@ def await_told_again(here: Scene, timeout_s: float) -> None:
 def fall_silent(
     here: Scene, name: str, silence_s: float, ways: frozenset[str] = frozenset({"up", "down"})
 ) -> None:
-    """Have a link lose all for some time, and assert that counting goes on soon after it."""
+    """Have a link lose all for some time; assert that both who had it and counting go on."""
     swallow(here, name, ways, silence_s)
     here.rig.revive()  # the alerts job ends where Kafka answers nothing, and is started again
     await_new_result(here.rig, RECOVERS_S)
+    assert_works(here, name)
     print(f"after {name} {sorted(ways)}: sockets {sockets(here.rig)}")  # noqa: T201
+
+
+def assert_works(here: Scene, name: str) -> None:
+    """Assert that who was cut off does its own work: numbers move on without most of it.
+
+    The engine counts, which is seen of each link. Ingest takes an event, which is counted; an
+    alert ends, and its receiver is told; the dashboard has the log keep a definition.
+    """
+    if name == "ingest-kafka":
+        here.recover(RECOVERY_S)
+    elif name in ("alerts-redis", "alerts-kafka"):
+        end_alarm(here)
+        here.load.resume()
+    elif name == "dashboard-kafka":
+        clock = SystemClock()
+        began_s, board = clock.monotonic_s(), f"after_{clock.now_ms()}"
+        here.rig.define("board", board, f"kind: board\nname: {board}\n")
+        took_s = clock.monotonic_s() - began_s
+        assert took_s < RECOVERY_S, f"a definition must be kept in time, took {took_s:.1f} s"
 
 
 def has_told(rig: Rig, since_ms: int) -> bool:

@@ -9,7 +9,7 @@ import sys
 
 import psutil
 import pytest
-from disruption.network import connections
+from disruption.network import SOCKETS, connections, far_off
 
 
 def test_a_worker_that_has_gone_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,3 +27,12 @@ def test_a_process_that_is_not_there_has_none() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         pass
     assert [connections(None), connections(ended.pid)] == [[], []]
+
+
+def test_a_few_connections_more_or_fewer_are_none() -> None:
+    """Beyond that a service is named: it leaves them open, or has not come back."""
+    before = {"ingest": [7], "panes": [20, 10]}
+    for now in ([30 + SOCKETS], [15, 15 - SOCKETS], [20, 10]):
+        assert far_off(before, {"ingest": [7], "panes": now}) == []
+    for now in ([31 + SOCKETS], [15, 14 - SOCKETS], []):
+        assert far_off(before, {"ingest": [7], "panes": now}) == ["panes"]
