@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from disruption.rig import Rig
 from disruption.scene import PATIENCE_S, Scene, scene
+from equality import is_filled
 from weir_local import ports
 from weir_local.process import Part
 
@@ -160,6 +161,40 @@ def await_batches(rig: Rig, part: str, count: int) -> None:
         f"{count} batches of {part}",
         PATIENCE_S,
     )
+
+
+# The second batch of a driver: one shard is committed, and the other is not for some seconds.
+IN_A_BATCH = "C6:sleep@2"
+
+
+def stop_in_a_batch(here: Scene) -> None:
+    """Start the driver anew and return while one shard of a batch is committed, the other not.
+
+    It sleeps there for three seconds, and then meets what was done to it.
+    """
+    rig = here.rig
+    rig.forget(IN_A_BATCH)
+    rig.kill("panes")
+    rig.arm("panes", IN_A_BATCH)
+    rig.stack.launch("panes")
+    rig.wait_until(lambda: rig.has_bitten(IN_A_BATCH), "the first shard", PATIENCE_S)
+
+
+def wipe_and_recount(here: Scene) -> None:
+    """Empty Redis; return when all is counted again, which is done unasked and told (D5)."""
+    rig, told = here.rig, set[str]()
+    before = len(rig.lines("panes", "reconciled"))
+
+    def found() -> list[str]:
+        told.add(rig.fresh()["status"])
+        return [line["verdict"] for line in rig.lines("panes", "reconciled")[before:]]
+
+    here.wipe()
+    rig.wait_until(found, "the loss", PATIENCE_S)
+    bites(found()[-1] == "lost", "the verdict LOST")
+    # All is filled, too, while the dashboard has not heard of the loss.
+    rig.wait_until(lambda: found() and "rebuilding" in told, "a rebuild that is told", PATIENCE_S)
+    rig.wait_until(lambda: is_filled(rig), "what was lost", PATIENCE_S)
 
 
 def assert_stops_as_foreign(rig: Rig, words: str) -> None:

@@ -226,6 +226,20 @@ def _holes(spans: Iterable[tuple[int, int, int, int]]) -> list[dict[str, Any]]:
     ]
 
 
+def begun_anew(lanes: Mapping[int, tuple[int, int]], counted: Mapping[int, int]) -> list[str]:
+    """Judge what was counted of lanes after the driver died in the middle of them (C11).
+
+    Args:
+        lanes: By lane, how many of its records were committed then, and how many it has.
+        counted: By lane, how many records were counted after that.
+    """
+    return [
+        f"lane {lane} stood at {at} of {of}, and {counted.get(lane, 0)} were counted after that"
+        for lane, (at, of) in sorted(lanes.items())
+        if at and counted.get(lane, 0) != of - at
+    ]
+
+
 def lead_of_one(batches: Sequence[Mapping[str, int]]) -> float:
     """Return how far one tenant was ahead of another at most while what waited was counted.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from disruption.alarm import await_recorded, end_alarm
+from disruption.lanes import Stood, assert_goes_on_behind, stood
 from disruption.scene import PATIENCE_S, Scene
 from equality import edit_load, is_filled
 
@@ -54,7 +55,8 @@ def test_the_engine_dies_in_the_middle_of_a_lane(here: Scene) -> None:
         die_in_the_middle_of_a_backfill(here)
         die_in_the_middle_of_a_takeover(here)
     with here.watched(redis_goes_back=True):
-        die_in_the_middle_of_a_rebuild(here)
+        before = die_in_the_middle_of_a_rebuild(here)
+    assert_goes_on_behind(here.rig, before)
 
 
 def lose_the_tail_of_redis(here: Scene, action: str = "kill") -> None:
@@ -92,27 +94,32 @@ def die_in_the_middle_of_a_backfill(here: Scene) -> None:
     here.rig.kill("panes")
     version = edit_load(here.rig)
     here.crash("panes", "C11:kill@1")
+    before = stood(here.rig)
     here.heal()
     here.rig.wait_until(lambda: is_filled(here.rig), "the history of the edited metric", PATIENCE_S)
     assert here.rig.api("GET", "/metrics/load").body["version"] == version
+    assert_goes_on_behind(here.rig, before)
 
 
 def die_in_the_middle_of_a_takeover(here: Scene) -> None:
     """C11: filled and not in force, then in force and nobody has told readers: once, no gap."""
     here.rig.kill("panes")
     version = edit_load(here.rig)
-    for fail in ("C11-filled:kill@1", "C11-taken:kill@1"):
-        here.crash("panes", fail)
+    here.crash("panes", "C11-filled:kill@1")
+    before = stood(here.rig)
+    here.crash("panes", "C11-taken:kill@1")
     here.heal()
     here.rig.wait_until(lambda: is_filled(here.rig), "the takeover", PATIENCE_S)
     assert here.rig.api("GET", "/metrics/load").body["version"] == version
+    assert_goes_on_behind(here.rig, before)
 
 
-def die_in_the_middle_of_a_rebuild(here: Scene) -> None:
-    """C11: the shards are counted again in slices; whoever starts next goes on at the next one."""
+def die_in_the_middle_of_a_rebuild(here: Scene) -> Stood:
+    """C11: the shards are counted again in slices; return where they stood when it died."""
     here.rig.kill("panes")
     here.wipe()
     here.crash("panes", "C11:kill@1")
+    return stood(here.rig)
 
 
 def test_alerts_die_around_a_message(here: Scene) -> None:

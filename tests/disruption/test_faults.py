@@ -25,12 +25,13 @@ from disruption.faults import (
     broken,
     judged,
     second_driver,
+    stop_in_a_batch,
+    wipe_and_recount,
     with_mutant,
 )
 from disruption.proxy import Conditions
 from disruption.rig import INTERRUPTED, Rig
 from disruption.scene import FIRST_RESULT_S, PATIENCE_S, Scene, await_new_result
-from equality import is_filled
 from weir import names
 from weir.clock import SystemClock
 from weir_local.process import Part
@@ -41,8 +42,6 @@ pytestmark = [pytest.mark.stack, pytest.mark.disruption, pytest.mark.timeout(360
 KILLS = int(os.environ.get("WEIR_KILLS") or 50)
 STARTS = int(os.environ.get("WEIR_STARTS") or 20)
 PARTS = ("ingest", "panes", "alerts", "dashboard", "redis", "kafka")
-# The second batch of a driver: one shard is committed, and the other is not for some seconds.
-IN_A_BATCH = "C6:sleep@2"
 
 
 def test_nothing_is_broken(tmp_path: Path, seed: int) -> None:
@@ -232,34 +231,12 @@ def test_redis_is_emptied(tmp_path: Path, seed: int, when: str, mutant: str) -> 
         messages = 0 if mutant else end_alarm(here) if when == "idle" else settle_alarm(here)
         if when == "in a batch":
             stop_in_a_batch(here)
-        before, told = len(rig.lines("panes", "reconciled")), set[str]()
-
-        def found() -> list[str]:
-            told.add(rig.fresh()["status"])
-            return [line["verdict"] for line in rig.lines("panes", "reconciled")[before:]]
-
-        here.wipe()
-        rig.wait_until(found, "the loss", PATIENCE_S)
-        bites(found()[-1] == "lost", "the verdict LOST")
-        rig.wait_until(lambda: found() and is_filled(rig), "what was lost", PATIENCE_S)
-        assert "rebuilding" in told, f"what is counted again must be said to be, got {told}"
+        wipe_and_recount(here)
         await_new_result(rig, FIRST_RESULT_S)
         if not mutant:
             await_evaluated(rig, SystemClock().now_ms())
             kinds = [body["kind"] for body in here.receiver.bodies[messages:]]
             assert kinds == [], f"no alert may come of what is counted again, got {kinds}"
-
-
-def stop_in_a_batch(here: Scene) -> None:
-    """Start the driver anew and return while one shard of a batch is committed, the other not.
-
-    It sleeps there for three seconds, and then meets what was done to it.
-    """
-    rig = here.rig
-    rig.kill("panes")
-    rig.arm("panes", IN_A_BATCH)
-    rig.stack.launch("panes")
-    rig.wait_until(lambda: rig.has_bitten(IN_A_BATCH), "the first shard", PATIENCE_S)
 
 
 @with_mutant("sent_again_unread")

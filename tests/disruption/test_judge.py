@@ -13,6 +13,7 @@ from disruption.judge import (
     TOLD_MS,
     Watch,
     age_untold,
+    begun_anew,
     copied,
     given_up,
     lead_of_one,
@@ -304,6 +305,15 @@ def test_all_is_counted(
     found = uncounted(differences, status, is_filled=filled, lag=lag)
     assert len(found) == bool(wrong)
     assert wrong in "".join(found)
+
+
+def test_a_lane_that_goes_on_and_one_that_begins_anew() -> None:
+    """C11: at the next slice, to its end; one that had not begun, or was done, is no matter."""
+    lanes = {7: (5, 20), 8: (9, 9), 9: (0, 6)}
+    assert begun_anew(lanes, {7: 15, 9: 6, 11: 4}) == []
+    assert begun_anew(lanes, {7: 20}) == ["lane 7 stood at 5 of 20, and 20 were counted after that"]
+    for counted in ({7: 14}, {}, {7: 15, 8: 9}):
+        assert len(begun_anew(lanes, counted)) == 1
 
 
 def test_what_a_dead_driver_was_at(tmp_path: Path) -> None:
