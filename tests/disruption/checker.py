@@ -1,8 +1,7 @@
 """What must hold after every fault, and while it lasts (RELIABILITY 1 and 3).
 
 The numbers are held against the recount (`recount.py`), which knows nothing of Weir; `judge.py`
-says what is wrong with what is read here. For an event that is missing it is said where it
-stopped.
+says what is wrong with what is read here, and `traces.py` where an event that is missing stopped.
 """
 
 from __future__ import annotations
@@ -17,10 +16,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from account import Account, LogRecord, account_for, epoch_ms, read_log
-from disruption.judge import Watch, age_untold, copied, refused, stored, uncounted, unlisted
+from disruption.judge import (
+    Watch,
+    age_untold,
+    copied,
+    refused,
+    stored,
+    uncounted,
+    unlisted,
+    where_it_stopped,
+)
 from disruption.mixed_recount import compare_uses
 from disruption.rig import PACE, Rig, promised_s
 from disruption.sketched import assert_sketches
+from disruption.traces import trace_of, where_one_stopped
 from disruption.uses import METRIC, unseen, use_of, uses_of
 from equality import AGGREGATES, PANE_MS, SPEC, is_filled
 from load import GROUPS, TYPE, Load
@@ -176,11 +185,16 @@ def assert_panes(
     numbers = [event["data"]["n"] for event in events]
     # Not a test module, so pytest shows no values by itself.
     misplaced = stored(numbers, load.acknowledged, load.sent, first=first)
-    where = where_it_stopped(rig, records, misplaced[0].number) if misplaced else ""
-    assert not misplaced, f"{misplaced[:3]}; {where}"
+    if misplaced:
+        where = where_it_stopped(trace_of(rig, records, misplaced[0].number))
+        msg = f"{misplaced[:3]}; {where}"
+        raise AssertionError(msg)
     api = Api(rig.dashboard_url, rig.key)
     result = compare(api, panes_of(events, SPEC, PANE_MS), SPEC, AGGREGATES, PANE_MS)
-    assert result.mismatches == [], f"panes must equal the recount: {result.mismatches[:3]}"
+    if result.mismatches:
+        where = where_one_stopped(rig, records, events)
+        msg = f"panes must equal the recount: {result.mismatches[:3]}; {where}"
+        raise AssertionError(msg)
     assert result.points >= GROUPS
     return events
 
@@ -289,14 +303,3 @@ def await_counted(rig: Rig, healed_s: float, timeout_s: float = RECOVERY_S) -> A
 def recount_s(rig: Rig) -> float:
     """Return how much longer the numbers may take where Redis was wiped: by the log's length."""
     return len(read_log(rig.kafka_bootstrap)) / RECOUNTED_PER_S * PACE
-
-
-def where_it_stopped(rig: Rig, records: list[LogRecord], number: int) -> str:
-    """Return how far an event of the load has come."""
-    needle = f'"id":"{rig.seed}-{number}"'.encode()
-    found = [one for one in records if one.value and needle in one.value.replace(b" ", b"")]
-    if not found:
-        return "it is not in the log"
-    if any("weir-reason" in one.headers for one in found):
-        return f"it is quarantined, at {found[0].partition}:{found[0].offset}"
-    return f"it is in the log at {[(one.partition, one.offset) for one in found]}"

@@ -100,6 +100,43 @@ def stored(
     return wrong
 
 
+class Trace(NamedTuple):
+    """What is found of an event, place by place.
+
+    Attributes:
+        records: Its records in the log, each with what becomes of it by the rule alone.
+        copies: Why a version could not use it, for each of its copies in quarantine.
+        of_log: How many events of its pane count by the log; None: it is in no pane.
+        in_redis: How many the pane has in Redis; None: nobody could look.
+        served: How many the API answers with; None: nobody could ask.
+    """
+
+    records: Sequence[tuple[Place, str]]
+    copies: Sequence[str] = ()
+    of_log: int | None = None
+    in_redis: int | None = None
+    served: int | None = None
+
+
+def where_it_stopped(found: Trace) -> str:
+    """Return how far an event has come: log, quarantine, other disposition, Redis, API."""
+    if not found.records:
+        return "it is not in the log"
+    at = ", ".join(f"{partition}:{offset}" for (partition, offset), _ in found.records)
+    became = {disposition for _, disposition in found.records}
+    if "quarantined" in became:
+        return f"it is in the log as a refused item, at {at}"
+    if "counted" not in became:
+        return f"it is {' and '.join(sorted(became))}, at {at}"
+    if found.copies:
+        return f"its value is quarantined for {', '.join(sorted(set(found.copies)))}, at {at}"
+    if found.of_log is not None and found.in_redis != found.of_log:
+        return f"it counts, at {at}; Redis has {found.in_redis} of {found.of_log} of its pane"
+    if found.of_log is not None and found.served != found.of_log:
+        return f"Redis has all of its pane; the API says {found.served}, are {found.of_log}"
+    return f"it counts, at {at}, and its pane is whole in Redis and in the API"
+
+
 def refused(
     records: Iterable[LogRecord], prefix: str, acknowledged: Iterable[str], counted: Iterable[str]
 ) -> list[str]:
@@ -139,9 +176,7 @@ def copied(wrong: Collection[Place], copies: Iterable[LogRecord], vid: int) -> l
     left_out: dict[Place, int] = {}
     for copy in copies:
         if copy.headers.get("weir-version") == str(vid).encode():
-            *_, partition, offset = bytes(copy.headers["weir-origin"]).decode().split("/")
-            more = int(copy.headers.get("weir-left-out") or 0)
-            left_out[int(partition), int(offset)] = more
+            left_out[origin_of(copy)] = int(copy.headers.get("weir-left-out") or 0)
     missing = sorted(set(wrong) - left_out.keys())
     found = [
         f"event {place} could be used, and is quarantined"
@@ -152,6 +187,12 @@ def copied(wrong: Collection[Place], copies: Iterable[LogRecord], vid: int) -> l
             f"{len(missing)} whose value cannot be used have no copy, such as {missing[0]}"
         )
     return found
+
+
+def origin_of(copy: LogRecord) -> Place:
+    """Return the place in the log of what is copied in quarantine."""
+    *_, partition, offset = bytes(copy.headers["weir-origin"]).decode().split("/")
+    return int(partition), int(offset)
 
 
 def unlisted(

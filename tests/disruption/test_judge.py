@@ -11,6 +11,7 @@ from account import LogRecord
 from disruption.checkpoints import is_under_way
 from disruption.judge import (
     TOLD_MS,
+    Trace,
     Watch,
     age_untold,
     begun_anew,
@@ -22,6 +23,7 @@ from disruption.judge import (
     taken,
     uncounted,
     unlisted,
+    where_it_stopped,
 )
 from disruption.mixed_recount import USES, compare_uses
 from disruption.uses import KEEP_MS, unseen, uses_of
@@ -82,6 +84,34 @@ class TestHoles:
     def test_what_was_counted_of_another_log(self) -> None:
         """All of it; of a partition of which nothing was counted, nothing."""
         assert given_up([{0: 5, 1: 0}, {0: 4, 1: 0}]) == [hole(0, 0, 3, 1), hole(0, 0, 4, 0)]
+
+
+COUNTED = [((2, 17), "counted")]
+
+
+@pytest.mark.parametrize(
+    ("found", "where"),
+    [
+        (Trace([]), "it is not in the log"),
+        (Trace([((2, 17), "quarantined")]), "it is in the log as a refused item, at 2:17"),
+        (Trace([((2, 17), "beyond_horizon")]), "it is beyond_horizon, at 2:17"),
+        (
+            Trace(COUNTED, ["value_invalid"] * 2, 9, 9, 9),
+            "its value is quarantined for value_invalid, at 2:17",
+        ),
+        (Trace(COUNTED, [], 9, 8, 9), "it counts, at 2:17; Redis has 8 of 9 of its pane"),
+        (Trace(COUNTED, [], 9, None, 9), "it counts, at 2:17; Redis has None of 9 of its pane"),
+        (Trace(COUNTED, [], 9, 9, 8), "Redis has all of its pane; the API says 8, are 9"),
+        (
+            Trace([*COUNTED, ((2, 18), "duplicate")], [], 9, 9, 9),
+            "it counts, at 2:17, 2:18, and its pane is whole in Redis and in the API",
+        ),
+    ],
+    ids=["log", "refused", "disposition", "quarantine", "redis", "no redis", "api", "nowhere"],
+)
+def test_where_an_event_stopped(found: Trace, where: str) -> None:
+    """The first place that lacks it is named, and where it is in the log."""
+    assert where_it_stopped(found) == where
 
 
 class TestRefused:
