@@ -14,6 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import weblog
@@ -44,6 +45,17 @@ class Refusal:
     retry_after: str
 
 
+def outcome_of(status: int) -> str:
+    """Return what is known of a request by its answer: `ok`, `fail`, or `unknown` (I1).
+
+    Args:
+        status: Of the answer; 0: there was none.
+    """
+    if 200 <= status < 300:
+        return "ok"
+    return "fail" if 400 <= status < 500 else "unknown"
+
+
 @dataclass
 class Load:
     """A thread that posts batches at a steady pace until it is stopped or has sent all.
@@ -58,6 +70,7 @@ class Load:
         odd: Events in each batch, besides, of each kind that is in no pane of the load's metric.
         sent: Events that were sent at least once.
         batches: First event, how many, and the time of all of them as written, in order.
+        history: The file that has one line per request and what became of it; None: none.
     """
 
     url: str
@@ -73,6 +86,7 @@ class Load:
     odd: int = 0
     sent: int = 0
     batches: list[tuple[int, int, str]] = field(default_factory=list)
+    history: Path | None = None
 
     def __post_init__(self) -> None:
         self._stop = threading.Event()
@@ -178,7 +192,26 @@ class Load:
                 return False
 
     def _once(self, batch: list[dict[str, Any]]) -> Refusal | None:
-        began = time.monotonic()
+        began, began_ms = time.monotonic(), SystemClock().now_ms()
+        refusal = self._answered(batch, began)
+        self._note(
+            {
+                "at_ms": began_ms,
+                "took_ms": round(1000 * (time.monotonic() - began)),
+                "first": self.acknowledged,
+                "items": len(batch),
+                "status": 200 if refusal is None else refusal.status,
+                "outcome": outcome_of(200 if refusal is None else refusal.status),
+            }
+        )
+        return refusal
+
+    def _note(self, operation: dict[str, Any]) -> None:
+        if self.history is not None:
+            with self.history.open("a") as file:
+                file.write(json.dumps(operation) + "\n")
+
+    def _answered(self, batch: list[dict[str, Any]], began: float) -> Refusal | None:
         try:
             weblog.post(self.url, self.key, batch)
         except urllib.error.HTTPError as error:

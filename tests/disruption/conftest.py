@@ -6,7 +6,7 @@ import random
 from collections.abc import Generator, Iterator
 
 import pytest
-from disruption.scene import Scene, scene
+from disruption.scene import Scene, history_of, scene
 from weir_local.seeds import repetition, seed_of_run
 
 SEED = seed_of_run()
@@ -25,6 +25,9 @@ def pytest_runtest_makereport(
     report = yield
     if report.failed:
         report.sections.append(repetition(SEED, item.nodeid, KNOBS))
+        if (history := history_of(getattr(item, "funcargs", {}))) is not None:
+            told = f"one line per request, ok, fail or unknown: {history}"
+            report.sections.append(("the history of the load", told))
     return report
 
 

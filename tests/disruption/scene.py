@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import redis
 from alerts_job import SECRET, Receiver
@@ -224,6 +224,24 @@ class Scene:
         assert self.rig.has_bitten(fail), f"{part} ended, and not at {fail}"
 
 
+def history_in(folder: Path) -> Path:
+    """Return the file with the history of a load, beside the logs of its stack."""
+    return folder / "run" / "history.jsonl"
+
+
+def history_of(given: Mapping[str, Any]) -> Path | None:
+    """Return the history of a test's load; None if it has none.
+
+    Args:
+        given: What the test was given, by name: its folder, or a scene that it shares.
+    """
+    if "here" in given:
+        shared: Path | None = given["here"].load.history
+        return shared
+    path = history_in(given["tmp_path"]) if "tmp_path" in given else None
+    return path if path is not None and path.exists() else None
+
+
 @contextmanager
 def scene(
     folder: Path,
@@ -263,7 +281,7 @@ def scene(
     try:
         rig.start()
         begin(rig, seed)
-        running = kind(rig.ingest_url, rig.key, str(seed))
+        running = kind(rig.ingest_url, rig.key, str(seed), history=history_in(folder))
         for name, value in {"batch": 50, "bad": 1, "odd": 1, **(load or {})}.items():
             setattr(running, name, value)
         with running:
