@@ -26,6 +26,7 @@ from disruption.network import (
 from disruption.proxy import Conditions
 from disruption.rig import INTERRUPTED, PACE, Rig
 from disruption.scene import PATIENCE_S, Scene, await_new_result
+from disruption.soak_load import MOST_OF_A_BATCH
 from load import Load
 from weir import names
 from weir.clock import SystemClock
@@ -107,7 +108,7 @@ def begin_to_measure(here: Scene) -> Sockets:
     await_new_result(rig)
     before = len(rig.lines("panes", "batch"))
     panes.send(signal.SIGSTOP)
-    here.load.batch, usual = 1_000, here.load.batch
+    here.load.batch, usual = MOST_OF_A_BATCH, here.load.batch
     here.more(WAITING)
     here.load.batch = usual
     panes.send(signal.SIGCONT)
