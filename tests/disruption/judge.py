@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from account import LogRecord
+from account import LogRecord, epoch_ms
 
 PaneKey = tuple[str, int]
 Place = tuple[int, int]
@@ -253,6 +253,19 @@ def taken(counted: Sequence[Offsets], begins: Offsets) -> list[dict[str, Any]]:
 def given_up(counted: Sequence[Offsets]) -> list[dict[str, Any]]:
     """Return what was counted of a log that is another one now: all of it, told as by `taken`."""
     return _holes((shard, p, 0, n) for shard, end in enumerate(counted) for p, n in end.items())
+
+
+def untold_loss(told: Iterable[Mapping[str, Any]], lost_ms: int) -> str:
+    """Judge whether it was told before a loss that the log runs out; "" if it was.
+
+    Args:
+        told: The lines that say so.
+        lost_ms: When the first event was lost, by the clock.
+    """
+    before_ms = [lost_ms - epoch_ms(line["at"]) for line in told]
+    if not before_ms:
+        return "it was not told at all"
+    return "" if max(before_ms) > 0 else f"it was told {-max(before_ms)} ms after the loss"
 
 
 def _holes(spans: Iterable[tuple[int, int, int, int]]) -> list[dict[str, Any]]:

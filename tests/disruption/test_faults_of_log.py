@@ -29,7 +29,7 @@ from disruption.faults import (
     judged,
     with_mutant,
 )
-from disruption.judge import given_up, taken
+from disruption.judge import given_up, taken, untold_loss
 from disruption.rig import Rig
 from disruption.scene import (
     PATIENCE_S,
@@ -41,6 +41,7 @@ from disruption.scene import (
 from equality import PANE_MS, is_filled
 from recount import Api
 from weir import names
+from weir.clock import SystemClock
 from weir_local.topics import TOPICS
 
 pytestmark = [pytest.mark.stack, pytest.mark.disruption, pytest.mark.timeout(3600)]
@@ -58,7 +59,7 @@ MINUTE_MS = 60_000
 
 @with_mutant("lost_log_ignored")
 def test_retention_ran_past_the_engine(tmp_path: Path, seed: int, mutant: str) -> None:
-    """D12: what is gone is told as partition, offsets and count; it goes on once adopted."""
+    """D12: what is about to be lost is told, then what is gone; it goes on once adopted."""
     short = {"retention.ms": str(RETENTION_MS), "segment.ms": str(SEGMENT_MS)}
     with (
         scene(tmp_path, seed, mutants={"panes": mutant}, kafka=LOOKS) as here,
@@ -73,22 +74,36 @@ def test_retention_ran_past_the_engine(tmp_path: Path, seed: int, mutant: str) -
         stood = {p: min(end[p] for end in counted) for p in counted[0]}
         from_ms = int(rig.api("GET", "/status").body["now_ms"])
         configure_log(rig, short)
-        rig.wait_until(
-            lambda: all(first > stood[p] + LOST for p, first in log_begins(rig).items()),
-            "retention past where counting stood",
-            3 * RETENTION_MS / 1000 + PATIENCE_S,
-        )
+        lost_ms = await_lost(rig, stood)
+        told = rig.lines("dashboard", "log_running_out")
+        late = untold_loss(told, lost_ms)
+        assert not late, f"that the log runs out must be told before anything is lost: {late}"
         configure_log(rig, FOR_EVER)
         begins = log_begins(rig)
         bites(sum(log_ends(rig).values()) > sum(begins.values()), "a log that goes on behind that")
         rig.stack.launch("panes")
         assert_stops_as_foreign(rig, "are gone; go on only by a recorded adopt")
         bites(lost := taken(counted, begins), "an offset hole")
-        told = adopt(here)
-        assert_given_up(told, lost)
-        assert told["cleared_shards"] == [], "what is counted of this log must be kept"
+        gave_up = adopt(here)
+        assert_given_up(gave_up, lost)
+        assert gave_up["cleared_shards"] == [], "what is counted of this log must be kept"
         assert_incomplete(rig, from_ms)
         assert_whole_from_now_on(here)
+
+
+def await_lost(rig: Rig, stood: dict[int, int]) -> int:
+    """Return when the first event was lost that is not counted, once many are, by the clock."""
+    lost_ms: list[int] = []
+
+    def is_past() -> bool:
+        begins = log_begins(rig)
+        if not lost_ms and any(first > stood[p] for p, first in begins.items()):
+            lost_ms.append(SystemClock().now_ms())
+        return all(first > stood[p] + LOST for p, first in begins.items())
+
+    patience_s = 3 * RETENTION_MS / 1000 + PATIENCE_S
+    rig.wait_until(is_past, "retention past where counting stood", patience_s)
+    return lost_ms[0]
 
 
 def configure_log(rig: Rig, told: dict[str, str]) -> None:

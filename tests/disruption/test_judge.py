@@ -23,6 +23,7 @@ from disruption.judge import (
     taken,
     uncounted,
     unlisted,
+    untold_loss,
     where_it_stopped,
 )
 from disruption.mixed_recount import USES, compare_uses
@@ -112,6 +113,20 @@ COUNTED = [((2, 17), "counted")]
 def test_where_an_event_stopped(found: Trace, where: str) -> None:
     """The first place that lacks it is named, and where it is in the log."""
     assert where_it_stopped(found) == where
+
+
+@pytest.mark.parametrize(
+    ("at", "late"),
+    [
+        ([], "it was not told at all"),
+        (["2027-01-15T07:59:59.500000Z", "2027-01-15T08:00:01Z"], ""),
+        (["2027-01-15T08:00:00Z"], "it was told 0 ms after the loss"),
+        (["2027-01-15T08:00:01.250000Z"], "it was told 1250 ms after the loss"),
+    ],
+)
+def test_a_loss_is_told_beforehand(at: list[str], late: str) -> None:
+    """D12: once is enough, and after it is too late."""
+    assert untold_loss([{"at": one} for one in at], NOW_MS) == late
 
 
 class TestRefused:
