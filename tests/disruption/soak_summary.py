@@ -30,6 +30,10 @@ PIECES_SHARE, PIECES = 0.1, 5.0
 DEDUP, AN_ITEM = "dedup_bytes", "dedup_bytes_an_item"
 # A horizon is some minutes, and the load within its first and last one is not even.
 DEDUP_SHARE = 0.25
+# Servers of others take what they are given; Redis holds more and more panes until `keep` is full.
+SERVERS = frozenset({"redis", "kafka"})
+# What a part may have more of, from when it is warm: each life of it warms up anew.
+WARMING_SHARE = 0.5
 PIECES_OF = ("sockets", "threads", "panes_threads", "panes_files", "checkpoint_files")
 
 
@@ -143,6 +147,7 @@ def rows(seen: Seen) -> list[Row]:
         _freshness(seen),
         _engine(seen),
         _memory(seen),
+        _leaks(seen),
         _pieces(seen),
         _dedup(seen),
         _redis_keys(seen),
@@ -260,6 +265,19 @@ def _drift(seen: Seen, part: str) -> int | None:
     hours = (median(s.minute for s in last) - median(s.minute for s in first)) / 60
     grown = median(s.rss[part] for s in last) - median(s.rss[part] for s in first)
     return round(grown / hours) if hours else None
+
+
+def _leaks(seen: Seen) -> Row:
+    """Judge what half an hour can tell of memory: one that leaks in minutes, not in hours."""
+    samples = [replace(s, flat={part: float(n) for part, n in s.rss.items()}) for s in seen.samples]
+    parts = sorted({part for s in samples for part in s.flat} - SERVERS)
+    return _level(
+        replace(seen, samples=samples),
+        "no part's memory grows by half",
+        parts,
+        (WARM_MIN, "parts are warm"),
+        (WARMING_SHARE, 0.0),
+    )
 
 
 def _pieces(seen: Seen) -> Row:
