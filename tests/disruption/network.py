@@ -86,8 +86,15 @@ def await_sockets(rig: Rig, before: Sockets) -> None:
 
 
 def far_off(before: Sockets, now: Sockets) -> list[str]:
-    """Return the services that have more or fewer connections than before, but for a few."""
-    return [part for part in before if abs(sum(now[part]) - sum(before[part])) > SOCKETS]
+    """Return the services that have more or fewer connections than before, but for a few.
+
+    One that has none at all is not there.
+    """
+    return [
+        part
+        for part in before
+        if not now[part] or abs(sum(now[part]) - sum(before[part])) > SOCKETS
+    ]
 
 
 def sockets(rig: Rig) -> Sockets:

@@ -31,8 +31,9 @@ def test_a_process_that_is_not_there_has_none() -> None:
 
 def test_a_few_connections_more_or_fewer_are_none() -> None:
     """Beyond that a service is named: it leaves them open, or has not come back."""
-    before = {"ingest": [7], "panes": [20, 10]}
+    before = {"ingest": [3], "panes": [20, 10]}
     for now in ([30 + SOCKETS], [15, 15 - SOCKETS], [20, 10]):
-        assert far_off(before, {"ingest": [7], "panes": now}) == []
+        assert far_off(before, {"ingest": [3], "panes": now}) == []
     for now in ([31 + SOCKETS], [15, 14 - SOCKETS], []):
-        assert far_off(before, {"ingest": [7], "panes": now}) == ["panes"]
+        assert far_off(before, {"ingest": [3], "panes": now}) == ["panes"]
+    assert far_off(before, {"ingest": [], "panes": [30]}) == ["ingest"]
