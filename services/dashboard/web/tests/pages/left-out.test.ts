@@ -31,9 +31,9 @@ describe("leftOutOf", () => {
         { partition: 1, missing: 8345 },
         { partition: 0, missing: 4000 },
       ],
-      atLeast: false,
+      isPartial: false,
     });
-    expect(leftOutOf(summary({ whole: false }), 2)).toMatchObject({ missing: 99, atLeast: true });
+    expect(leftOutOf(summary({ whole: false }), 2)).toMatchObject({ missing: 99, isPartial: true });
   });
 
   it("says nothing where everything has a copy", () => {

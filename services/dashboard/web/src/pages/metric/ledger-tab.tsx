@@ -34,7 +34,11 @@ export default function LedgerTab({ metric }: { metric: MetricDetail }) {
       </header>
       {problem && <Refused problem={problem} retry={reload} />}
       {body && items.length === 0 && <Empty title={words.none} />}
-      {leftOut && body && <NotCopied leftOut={leftOut} version={body.version} />}
+      {leftOut && body && (
+        <div class="body">
+          <NotCopied leftOut={leftOut} version={body.version} />
+        </div>
+      )}
       {items.length > 0 && <Minutes items={items} />}
     </section>
   );
@@ -42,7 +46,7 @@ export default function LedgerTab({ metric }: { metric: MetricDetail }) {
 
 /** The list in quarantine is not the whole: how much more there was, and what counts it. */
 function NotCopied({ leftOut, version }: { leftOut: LeftOut; version: number }) {
-  const { missing, copies, parts, atLeast } = leftOut;
+  const { missing, copies, parts, isPartial } = leftOut;
   return (
     <Note tone="warn" icon="alert">
       <div data-testid="not-copied">
@@ -51,7 +55,7 @@ function NotCopied({ leftOut, version }: { leftOut: LeftOut; version: number }) 
         <p class="t2 s">
           {parts.map((one) => words.leftOutIn(one.partition, integer(one.missing))).join(", ")}
         </p>
-        {atLeast && <p class="t2 s">{words.leftOutAtLeast}</p>}
+        {isPartial && <p class="t2 s">{words.leftOutAtLeast}</p>}
       </div>
     </Note>
   );

@@ -7,7 +7,7 @@ export interface LeftOut {
   /** Of the partitions of the log in which events have no copy, where most do first. */
   readonly parts: readonly { readonly partition: number | null; readonly missing: number }[];
   /** Whether the quarantine was not read to its beginning. */
-  readonly atLeast: boolean;
+  readonly isPartial: boolean;
 }
 
 /** Returns what a version's copies leave out; null if there is a copy of everything. */
@@ -21,6 +21,6 @@ export function leftOutOf(summary: QuarantineSummary | null, version: number): L
     parts: own
       .filter((one) => one.left_out > 0)
       .map((one) => ({ partition: one.partition, missing: one.left_out })),
-    atLeast: !summary.whole,
+    isPartial: !summary.whole,
   };
 }
