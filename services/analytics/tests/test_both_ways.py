@@ -36,7 +36,7 @@ from weir_analytics.panes.versions import Version, versions_from_json, versions_
 from . import drawn_log
 from .drawn_log import BASE_MS, METRIC, PARTITIONS, REFUSED, SHARDS, Log
 from .log_frames import EVENT, HORIZONS, NOW_MS, SAMPLED, TICK, Record, event, log_of
-from .test_measures import LOGS, MORE
+from .test_measures import MORE, logs
 from .test_plan import Panes, ledger, metric, panes_in
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis]
 
+LOGS = logs(1)
 NUMBERS = (
     *range(LOGS),
     *(pytest.param(n, marks=pytest.mark.disruption) for n in range(LOGS, LOGS + MORE)),
