@@ -1,11 +1,14 @@
-"""What lanes count next: the slices of one, and which of them first."""
+"""What lanes count next: the slices of one, and how far it has come."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from weir.batches import LaneProgress
+from weir.commit import Offsets
 from weir.definitions.history import Lane
-from weir.lanes import next_slice
+from weir.lanes import next_slice, progress_of
 
 LANE = Lane(7, 1, "rebuild", "events", (), (0,), {0: 0, 1: 0}, {0: 900, 1: 300}, 0, 0)
 
@@ -50,3 +53,53 @@ def test_slices_are_the_lane_whole_and_once(most: int, at: list[int], first: lis
         stands[0] = dict(found.end)
 
     assert stands == {0: {0: 100}}
+
+
+BACKFILL = Lane(7, 1, "backfill", "events", (3, 5), (), {0: 100}, {0: 1_000, 1: 300}, 60, 0)
+
+
+class TestProgress:
+    @pytest.mark.parametrize(
+        ("at", "done"),
+        [
+            ({0: {0: 100}}, 0),
+            ({0: {0: 101}}, 1),
+            ({0: {0: 600, 1: 100}}, 600),
+            ({0: {0: 1_000, 1: 299}}, 1_199),
+            # Nobody sees what one shard alone holds: it is as far as the last of them.
+            ({0: {0: 1_000, 1: 300}, 1: {0: 200}}, 100),
+        ],
+    )
+    def test_it_is_records_of_the_lane_that_every_shard_has(
+        self, at: dict[int, Offsets], done: int
+    ) -> None:
+        """From where the lane begins, and not from where the log does; of each version the same."""
+        assert progress_of(BACKFILL, at) == [
+            LaneProgress(
+                lane=7, kind="backfill", vid=vid, shard=None, at=done, of=1_200, until_ms=60
+            )
+            for vid in (3, 5)
+        ]
+
+    def test_a_lane_that_is_done_is_told_no_more(self) -> None:
+        """Once the last shard stands at its end."""
+        assert progress_of(BACKFILL, {0: {0: 1_000, 1: 300}, 1: {0: 1_000, 1: 300}}) == []
+
+    @pytest.mark.parametrize(("shards", "shard"), [([2], 2), ([0, 1], None)])
+    def test_of_a_rebuild_the_shard_is_told(self, shards: list[int], shard: int | None) -> None:
+        """If it is of one, and no version."""
+        (found,) = progress_of(LANE, {one: {0: 300, 1: 100} for one in shards})
+
+        assert (found.kind, found.vid, found.shard) == ("rebuild", None, shard)
+        assert (found.at, found.of) == (400, 1_200)
+
+    @given(st.integers(1, 500))
+    def test_it_moves_with_each_slice_from_nothing_to_all(self, most: int) -> None:
+        """By as many records as the slice has."""
+        at: dict[int, Offsets] = {0: BACKFILL.start}
+        done = 0
+        while (found := next_slice(BACKFILL, at, most)) is not None:
+            assert {(one.at, one.of) for one in progress_of(BACKFILL, at)} == {(done, 1_200)}
+            at[0], done = found.end, done + found.records
+
+        assert (done, progress_of(BACKFILL, at)) == (1_200, [])

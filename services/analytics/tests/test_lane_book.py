@@ -120,6 +120,25 @@ def test_what_was_lost_comes_before_what_is_new() -> None:
     assert tenants.slices(4, most=100) == [(), (edited,), (old,), (new,)]
 
 
+def test_progress_is_of_all_lanes_under_way() -> None:
+    """It moves with the slices of each, and a lane that is done is told no more."""
+    tenants = Tenants()
+    one, other = tenants.metric("acme", "m"), tenants.metric("zeta", "m")
+
+    def told() -> dict[int | None, tuple[int, int]]:
+        return {p.vid: (p.at, p.of) for p in tenants.book.progress(tenants.fold)}
+
+    assert told() == {one: (0, 100), other: (0, 100)}
+    tenants.slices(TURN_SLICES, most=10)
+    assert told() == {one: (80, 100), other: (0, 100)}
+    tenants.slices(1, most=30)
+    assert told() == {one: (80, 100), other: (30, 100)}
+    tenants.slices(1, most=100)
+    assert told() == {one: (80, 100)}
+    tenants.slices(1, most=20)
+    assert told() == {}
+
+
 def test_what_a_lane_has_still_to_count_nobody_has_seen() -> None:
     """Of a version that is filled nothing, of a lost shard what its events may be dated."""
     tenants = Tenants()
