@@ -159,6 +159,31 @@ def test_what_never_fits_is_told_so(libraries: list[Library]) -> None:
     assert libraries[0].reports == []
 
 
+@pytest.mark.parametrize("error", [None, BROKEN])
+def test_what_is_not_confirmed_is_counted(
+    error: KafkaError | None, libraries: list[Library]
+) -> None:
+    """Each record of its request, where Kafka refuses it and where it says nothing in time."""
+    log = new_log()
+
+    def failures() -> float | None:
+        return log._instruments.registry.get_sample_value("weir_ingest_delivery_failures_total")
+
+    async def scene() -> None:
+        assert await log.append([RECORD]) == {2: 7}
+        assert failures() == 0
+        libraries[0].answers = False
+        opened = asyncio.create_task(log.append([RECORD, RECORD, RECORD]))
+        await asyncio.sleep(0)
+        for report in libraries[0].reports if error is not None else ():
+            report(error, Stored())
+        with pytest.raises(ProblemError, match="not confirmed as stored"):
+            await opened
+
+    asyncio.run(scene())
+    assert failures() == 3
+
+
 class TestBrokenProducer:
     @pytest.mark.parametrize("at", ["report", "produce"])
     def test_is_replaced(self, at: str, libraries: list[Library]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
@@ -37,6 +38,7 @@ class Sender:
     number: int
     stopping: threading.Event
     answers: list[tuple[float, float, int, str]] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
 
     def run(self) -> None:
         """Send until told to stop: start, length, status and id of each."""
@@ -56,6 +58,7 @@ class Sender:
                     (start_s, time.monotonic() - start_s, response.status_code, event_id)
                 )
                 if response.status_code == 503:
+                    self.refusals.append(response.text)
                     assert 1 <= int(response.headers["retry-after"]) <= 5
                     self.stopping.wait(0.05)
 
@@ -98,6 +101,11 @@ def test_kafka_away(
     assert [a for a in during if a[2] == 503]
     assert max(length for _, length, status, _ in answers if status == 503) < 5
     assert most_bytes - before_bytes < 50 << 20
+    told = ingest.ops("/metrics").text
+    (failures,) = re.findall(r"^weir_ingest_delivery_failures_total (\S+)$", told, re.MULTILINE)
+    # The other answers were given without trying: nothing of those requests was sent.
+    tried = sum("not confirmed" in answer for sender in senders for answer in sender.refusals)
+    assert float(failures) == tried > 0
     stored = {
         r.event["id"] for r in reader_of(own_broker.bootstrap).since(dict.fromkeys(range(4), 0))
     }

@@ -183,9 +183,10 @@ class EventLog:
         if timer is not None:
             timer.cancel()
         if not is_reported:
+            self._instruments.delivery_failures.inc(len(records))
             raise _unconfirmed(why="Kafka did not acknowledge in time")
         if delivery.error is not None:
-            self._instruments.delivery_failures.inc()
+            self._instruments.delivery_failures.inc(len(records))
             raise _unconfirmed(delivery.error.str())
         self._is_renewed = False
         self._instruments.delivery_seconds.observe(loop.time() - delivery.started_s)

@@ -41,7 +41,9 @@ class Instruments:
             registry=registry,
         )
         self.delivery_failures = Counter(
-            metrics.INGEST_DELIVERY_FAILURES, "Records that Kafka refused", registry=registry
+            metrics.INGEST_DELIVERY_FAILURES,
+            "Records of requests that Kafka refused, or did not acknowledge in time",
+            registry=registry,
         )
         self.tail_events = Counter(
             metrics.INGEST_TAIL_EVENTS, "Events sampled for the live tail", registry=registry
