@@ -61,6 +61,7 @@ class Job:
     folder: Path
     name: str = "job"
     settings: dict[str, str] = field(default_factory=dict)
+    program: tuple[str, ...] = ("-m", "weir_analytics.panes")
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -86,8 +87,8 @@ class Job:
         }
         environment = os.environ | {f"WEIR_ANALYTICS_{k}": v for k, v in given.items()}
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "weir_analytics.panes"],
+            self.process = subprocess.Popen(  # noqa: S603  the program is ours
+                [sys.executable, *self.program],
                 env=environment,
                 stdout=log,
                 stderr=log,
@@ -106,11 +107,11 @@ class Job:
         self.process.terminate()
         return self.process.wait(60)
 
-    def lines(self, event: str) -> list[dict[str, Any]]:
-        """Return its log lines of one kind."""
+    def lines(self, *events: str) -> list[dict[str, Any]]:
+        """Return its log lines of some kinds, in order."""
         text = self.log.read_text(encoding="utf-8", errors="replace")
         found = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
-        return [line for line in found if line.get("event") == event]
+        return [line for line in found if line.get("event") in events]
 
 
 def wait_for(claim: Callable[[], bool], what: str, timeout_s: float = 240) -> None:

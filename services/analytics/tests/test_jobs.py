@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 from weir import names, rows
+from weir.batches import BatchRecord
 from weir.definitions.jobs import JobAsked, JobState, job_named
 from weir.definitions.records import Edit, put_record
 from weir.erasure import subject_hash
+from weir_analytics.jobs import schedule
 
 from .live_job import METRIC, Job, Panes, World, assert_equal_to_the_log, running_world, wait_for
 
@@ -21,6 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
 
 SETTINGS = {"SHARDS": "2"}
 SENT = 500
+METRICS = ("amount", "further")
 # Of the few events in a log of ticks a small sample may meet none: places drawn behind the last
 # one find none, and most of these instants lie where nothing happened.
 AUDIT = {"job": "audit", "metrics": ["amount"], "last": "30m", "sample": 300}
@@ -32,6 +35,15 @@ events: {type: t}
 value: data.x
 aggregates: [count, stddev, last, p50, "top(data.u, 5)", "theta(data.u)", "distinct(data.u)"]
 keep: {10s: 24h}
+"""
+
+
+# The driver, which does not wait ten minutes before it asks for audits by itself.
+AT_ONCE = """
+import runpy
+from weir_analytics.jobs import schedule
+schedule.FIRST_AFTER_S = 0.0
+runpy.run_module("weir_analytics.panes", run_name="__main__")
 """
 
 
@@ -199,15 +211,42 @@ class TestReplay:
 
 
 class TestAudit:
+    def test_one_that_nobody_asks_for_is_run_to_its_verdict(
+        self, world: World, job: Job, jobs: Jobs
+    ) -> None:
+        """Once it is due the driver asks for it and answers, of all metrics and a whole day."""
+        send(world, "scheduled")
+        for name in METRICS:
+            world.wait_serving(name)
+        assert job.stop() == 0
+        before_ms = through_ms(world)
+        job.program = ("-c", AT_ONCE)
+        job.settings = job.settings | {"AUDIT_HOURS": "1"}
+        job.start()
+        wait_for(lambda: bool(scheduled(world)), "an audit to be asked for")
+        (name,) = scheduled(world)
+        outcome = jobs.ended(name)
+
+        assert (outcome["verified"], outcome["differences"], outcome["mended"]) == (True, [], [])
+        told = {one["metric"]: one for one in outcome["metrics"]}
+        assert told.keys() == set(METRICS)
+        assert all(one["verified"] and one["events"] > 0 for one in told.values())
+        assert outcome["to_ms"] - outcome["from_ms"] == 24 * 3_600_000
+        assert before_ms <= outcome["to_ms"] <= through_ms(world)
+        assert scheduled(world) == [name], "the next one is due in an hour"
+
     def test_what_is_served_is_verified(self, world: World, jobs: Jobs) -> None:
         """Panes of every resolution equal their recount, sketches within their bound."""
         send(world, "audited")
+        before_ms = through_ms(world)
         outcome = jobs.run(job="audit", last="5m", sample=300, seed=7)
 
+        assert outcome["to_ms"] - outcome["from_ms"] == 5 * 60_000
+        assert before_ms <= outcome["to_ms"] <= through_ms(world)
         assert outcome["differences"] == []
         assert outcome["verified"] is True
         assert outcome["seed"] == 7
-        assert [metric["metric"] for metric in outcome["metrics"]] == ["amount", "further"]
+        assert [metric["metric"] for metric in outcome["metrics"]] == list(METRICS)
         for metric in outcome["metrics"]:
             assert (metric["verified"], metric["left_out"]) == (True, 0)
             assert metric["panes"] > 20
@@ -255,6 +294,18 @@ class TestAudit:
         """The job fails, and says what was required."""
         outcome = jobs.ended(jobs.ask(job="audit", metrics=["nobody"]), JobState.FAILED)
         assert "metrics must be defined, got nobody" in outcome["error"]
+
+
+def scheduled(world: World) -> list[str]:
+    """Return the names of the jobs that nobody has asked for."""
+    return [one.name for one in world.fold().current(kind="job") if one.by == schedule.BY]
+
+
+def through_ms(world: World) -> int:
+    """Return the received time up to which all is counted."""
+    last = world.records()[-1][1]
+    assert isinstance(last, BatchRecord)
+    return last.processed_through_ms
 
 
 def send(world: World, what: str) -> None:
