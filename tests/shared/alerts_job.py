@@ -232,10 +232,13 @@ class AlertsJob:
     @property
     def evaluated_ms(self) -> float:
         """Return the processed-through of its newest look."""
-        line = f"{metrics.ALERTS_PROCESSED_THROUGH} "
+        return self.figure(metrics.ALERTS_PROCESSED_THROUGH) * 1000
+
+    def figure(self, name: str) -> float:
+        """Return what it tells Prometheus of itself; 0 where it does not."""
         text = httpx.get(f"http://127.0.0.1:{self._ops_port}/metrics").text
-        found = next((one for one in text.splitlines() if one.startswith(line)), "0 0")
-        return float(found.split()[1]) * 1000
+        found = next((one for one in text.splitlines() if one.startswith(f"{name} ")), "0 0")
+        return float(found.split()[1])
 
     def await_evaluated(self, through_ms: int) -> None:
         """Wait until rules are evaluated up to an instant."""

@@ -10,6 +10,7 @@ import people
 import pytest
 from alerts_job import AlertsJob, Receiver, define
 from redis import Redis
+from weir import metrics
 from weir.batches import LedgerRow
 from weir.clock import SystemClock
 from weir.definitions.signals import SIGNALS
@@ -81,6 +82,7 @@ def test_each_signal_fires_and_goes_back(broker: Broker, job: AlertsJob) -> None
             timeout_s=90,
             what=f"all signals firing, {kinds(hook, 'firing')}; see {job.log_path}",
         )
+        await_figures(job, difference=2, refused=1, failing=1, due=True)
         restart_and_read(job, redis)
         redis.flushall()
         restart_and_read(job, redis)
@@ -96,11 +98,30 @@ def test_each_signal_fires_and_goes_back(broker: Broker, job: AlertsJob) -> None
             return kinds(hook, "resolved") >= {"weir.stalled", "weir.lag", "weir.channel"}
 
         wait_until(is_back, timeout_s=60, every_s=1.0, what="counting and channel well again")
+        await_figures(job, difference=0, refused=1, failing=0, due=False)
     assert len({body["id"] for body in hook.of_weir if body["kind"] == "firing"}) == len(SIGNALS)
     assert kinds(hook, "resolved") == {"weir.stalled", "weir.lag", "weir.channel"}
     titles = {body["rule"]: body["title"] for body in hook.of_weir if body["kind"] == "firing"}
     assert titles["weir_ledger"] == "Weir ledger: not accounted for: 2 events > 0 events"
     assert titles["weir_channel"].endswith(" in away")
+
+
+def await_figures(
+    job: AlertsJob, *, difference: int, refused: int, failing: int, due: bool
+) -> None:
+    """Wait until Prometheus is told of events, rules, channels, and whether a message waits."""
+
+    def told() -> tuple[float, float, float, bool, bool]:
+        return (
+            job.figure(metrics.ALERTS_LEDGER_DIFFERENCE),
+            job.figure(metrics.ALERTS_RULES_REFUSED),
+            job.figure(metrics.ALERTS_FAILING_CHANNELS),
+            job.figure(metrics.ALERTS_DUE) > 0,
+            job.figure(metrics.ALERTS_OLDEST_DUE) > 0,
+        )
+
+    wanted = (difference, refused, failing, due, due)
+    wait_until(lambda: told() == wanted, timeout_s=60, what=f"figures {wanted}")
 
 
 def restart_and_read(job: AlertsJob, redis: Redis) -> None:
