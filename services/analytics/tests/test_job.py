@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import random
 import shutil
+import threading
 import time
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import count, pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from weir import names
 from weir.batches import BatchRecord, Opening
+from weir_analytics.panes.between import LONGEST_PAUSE_S
 
 from .live_job import (
     METRIC,
@@ -28,7 +33,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
 
 
 # Batches above go by Spark's source, the others by a task that reads by itself: both are met.
-SETTINGS = {"SHARDS": "2", "SMALL_BATCH": "200"}
+# And so small ones that to count a log again takes some slices.
+SETTINGS = {"SHARDS": "2", "SMALL_BATCH": "200", "MAX_RECORDS": "5000"}
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +62,57 @@ def send_some(world: World, seed: str, count: int) -> None:
         for _ in range(2 if i % 10 == 0 else 1):
             world.send(f"{seed}-{i}", x=i, k=f"k{i % 7}", u=f"u{i % 50}")
     world.producer.flush(30)
+
+
+@contextmanager
+def sending(world: World, seed: str) -> Iterator[None]:
+    """Send some events again and again as long as the block lasts."""
+    over = threading.Event()
+
+    def send() -> None:
+        for part in count():
+            send_some(world, f"{seed}-{part}", 20)
+            if over.wait(0.1):
+                return
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        yield
+    finally:
+        over.set()
+        sender.join()
+
+
+def done_by(turns: Sequence[dict[str, Any]]) -> dict[int, int]:
+    """Return by revision how many records slices had counted before its batch."""
+    done, found = 0, {}
+    for turn in turns:
+        if turn["event"] == "slice":
+            done += turn["records"]
+        else:
+            found[turn["rev"]] = done
+    return found
+
+
+def check_pauses(turns: Sequence[dict[str, Any]]) -> None:
+    """Assert that slices have half of the time at most, and batches of events come in between.
+
+    Of a slice that took very long only so much is asked for as live counting is left for.
+    """
+    slices = [at for at, turn in enumerate(turns) if turn["event"] == "slice"]
+    between = turns[slices[0] : slices[-1]]
+    assert (
+        sum(turn["event"] == "batch" and turn["received"] > 0 for turn in between)
+        >= len(slices) - 1
+    )
+    left_s = least_s = 0.0
+    for one, other in pairwise(turns[at] for at in slices):
+        ends = [datetime.fromisoformat(turn["at"]) for turn in (one, other)]
+        left_s += (ends[1] - ends[0]).total_seconds() - other["ms"] / 1000
+        least_s += min(one["ms"] / 1000, LONGEST_PAUSE_S)
+    # The clock of the lines is not the one that pauses are waited for by.
+    assert left_s >= 0.7 * least_s
 
 
 def of_words(world: World, vid: int) -> dict[str, tuple[int, float]]:
@@ -328,6 +385,32 @@ class TestJob:
 
         assert_equal_to_the_log(world)
         assert world.fold().epoch() == epoch
+
+    def test_a_backfill_is_seen_and_leaves_live_counting_its_time(
+        self, world: World, job: Job
+    ) -> None:
+        """What records tell of it is what its slices have counted; each gives way to a batch."""
+        send_some(world, "history", 40_000)
+        world.wait_counted()
+        known = len(job.lines("slice", "batch"))
+        # Of few series, since a tenant's metrics share its memory.
+        world.define("filled", METRIC.replace("amount", "filled") + "max_series: 10\n")
+        with sending(world, "beside"):
+            vid = world.wait_serving("filled")
+        world.wait_counted()
+        (lane,) = (one for one in world.fold().lanes.values() if vid in one.vids)
+        turns = job.lines("slice", "batch")[known:]
+        assert {turn["lane"] for turn in turns if turn["event"] == "slice"} == {lane.offset}
+
+        records = [r for _id, r in world.records() if isinstance(r, BatchRecord)]
+        told = {r.rev: (p.at, p.of) for r in records for p in r.lanes if p.lane == lane.offset}
+        done = done_by(turns)
+        assert told == {rev: (done[rev], lane.records) for rev in told}
+        assert min(told.values()) == (0, lane.records)
+        assert len(set(told.values())) >= 4, "it is seen to move"
+        (taken,) = (record.rev for record in records if vid in record.takeovers)
+        assert set(told) == set(range(min(told), taken)), "and to be over once it is"
+        check_pauses(turns)
 
     def test_panes_that_the_log_no_longer_has_stay_with_the_version_before(
         self, world: World, job: Job
