@@ -18,6 +18,8 @@ from weir_local.testing import TestStack
 TYPE = "recount.request"
 PANE_MS = 10_000
 RESENT = 500
+# Ticks bring processed-through on once a second.
+FRESH_MS = 5_000
 # What counts again, and what it counts: no bug of Weir's can be in both.
 OWN_CODE = (
     *("account.py", "recount.py", "recount_sketches.py", "weblog.py"),
@@ -83,6 +85,7 @@ def is_counted(stack: TestStack, name: str) -> bool:
 def test_ten_thousand_requests_equal_the_recount(stack: TestStack) -> None:
     """Each pane of 10,000 real requests, 500 sent twice, equals a count by another program."""
     define(stack)
+    before = figures(stack)
     events = weblog.events_ending_at(SystemClock().now_ms(), type_=TYPE, prefix="recount")
     again = random.Random(2026).sample(events, RESENT)  # noqa: S311
     for at in range(0, len(events), 1000):
@@ -95,6 +98,8 @@ def test_ten_thousand_requests_equal_the_recount(stack: TestStack) -> None:
     of_type = [event for event in account.counted if event["type"] == TYPE]
     assert Counter(e["id"] for e in of_type) == Counter(e["id"] for e in events)
     assert account.duplicates[TYPE] == RESENT
+    stack.wait_until(lambda: is_told(stack, before, len(events)), "the figures of Prometheus")
+    stack.wait_until(lambda: is_at_the_present(stack), "no lag")
     for spec, aggregates in SPECS:
         from_file = panes_of(
             [{**e, "_time_ms": epoch_ms(e["time"])} for e in events], spec, PANE_MS
@@ -109,6 +114,47 @@ def test_ten_thousand_requests_equal_the_recount(stack: TestStack) -> None:
     result = compare_sets(api, *sets, (visitors, missed), PANE_MS)
     assert result.mismatches == []
     assert result.points >= 600
+
+
+def figures(stack: TestStack) -> dict[str, float]:
+    """Return what ingest and the engine tell Prometheus."""
+    return stack.figures("ingest") | stack.figures("panes")
+
+
+def is_told(stack: TestStack, before: dict[str, float], events: int) -> bool:
+    """Tell whether Prometheus is told of the events of this test, and of what counts them.
+
+    Others' tests share the stack: so these are the least that figures go on by, or are.
+    """
+    now = figures(stack)
+    went_on = {
+        'weir_ingest_events_total{outcome="accepted"}': events + RESENT,
+        "weir_ingest_delivery_seconds_count": 1,
+        'weir_panes_events_total{disposition="counted"}': events,
+        'weir_panes_events_total{disposition="duplicate"}': RESENT,
+        "weir_panes_log_end_records": events + RESENT,
+        "weir_panes_batch_seconds_count": 1,
+        "weir_panes_batch_seconds_sum": 0.001,
+        "weir_panes_freshness_seconds_count": 1,
+        "weir_panes_freshness_seconds_sum": 0.001,
+    }
+    least = {
+        # A driver, its JVM, and workers.
+        "weir_panes_resident_memory_bytes": 200e6,
+        "weir_panes_open_files_count": 20,
+        "weir_panes_threads_count": 20,
+        "weir_panes_checkpoint_files_count": 3,
+        "weir_panes_dedup_bytes": 24 * events,
+    }
+    return all(now[name] - before[name] >= by for name, by in went_on.items()) and all(
+        now[name] >= value for name, value in least.items()
+    )
+
+
+def is_at_the_present(stack: TestStack) -> bool:
+    """Tell whether nothing waits to be counted, and numbers are as fresh as they usually are."""
+    lag = stack.api("GET", "/status").body["lag"]
+    return bool(lag["records"] == 0 and 0 <= lag["ms"] < FRESH_MS)
 
 
 def settled(stack: TestStack, api: Api) -> Account | None:

@@ -16,7 +16,7 @@ from weir_local import ports
 from weir_local.client import Answer, ApiClient
 from weir_local.home import Home, Ports
 from weir_local.kafka import Broker
-from weir_local.services import addresses
+from weir_local.services import addresses, ask
 from weir_local.stack import CORE, Stack
 from weir_local.topics import TOPICS
 from weir_local.waiting import T, wait_until
@@ -142,6 +142,12 @@ class TestStack:
     def log(self, name: str) -> str:
         """Return what a part has written so far."""
         return self.stack.parts[name].log_path.read_text(errors="replace")
+
+    def figures(self, name: str) -> dict[str, float]:
+        """Return what a part tells Prometheus, by series as it is written there."""
+        _status, text = ask(self.home.ports[f"{name} ops"], "/metrics")
+        lines = (line.rpartition(" ") for line in text.splitlines() if not line.startswith("#"))
+        return {series: float(value) for series, _space, value in lines}
 
     def wait_until(
         self, look: Callable[[], T | None], what: str = "it", timeout_s: float = 30.0
