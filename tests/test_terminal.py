@@ -7,10 +7,12 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ from weir_local.topics import TOPICS
 METRIC = (
     "kind: metric\nname: typed\nevents: {type: dev.typed}\nby: [data.country]\nresolution: 1s\n"
 )
+# Ticks bring processed-through on once a second.
+FRESH_MS = 5_000
 # Windows of ten minutes begin with the clock's: in the newest one alone are no events of before.
 LATELY = ("query", "typed", "count", "--last", "1h", "--step", "10m")
 
@@ -96,6 +100,10 @@ def test_define_send_ask_watch_audit(stack: TestStack, tmp_path: Path) -> None:
     told = json.loads(written)
     assert (told["state"], told["outcome"]["verified"]) == ("done", True)
     assert "audit" in errors
+    outcome = told["outcome"]
+    assert outcome["to_ms"] - outcome["from_ms"] == 5 * 60_000
+    wanted = {key: outcome[key] for key in ("from_ms", "to_ms")} | {"version": 3, "ok": True}
+    stack.wait_until(lambda: is_verified(stack, wanted), f"the metric to say {wanted}")
     code, written, errors = weir(stack, "replay", "--reason", "nothing_like_it", "--dry-run")
     assert code == 0, written + errors
     assert "would replay: 0" in written
@@ -109,9 +117,11 @@ def test_replay_audit_mend_erase_adopt(own_stack: TestStack, tmp_path: Path) -> 
     (tmp_path / "typed.yaml").write_text(METRIC)
     assert weir(stack, "apply", "-f", tmp_path)[0] == 0
     stack.await_whole("typed", "10s")
+    check_lag_while_the_driver_is_paused(stack)
     stack.post([event(f"typed-{n}", subject=f"user-{n % 4}") for n in range(40)])
     refuse_formerly(stack, [event(f"mended-{n}", subject="user-0") for n in range(20)])
     await_count(stack, 40)
+    stack.wait_until(lambda: quarantined_by_panes(stack) == 20, "the figures of Prometheus")
 
     replay = ("replay", "--reason", "time_invalid")
     for words, told in (
@@ -194,6 +204,62 @@ def marked(stack: TestStack) -> list[dict[int, int]]:
     marks = [json.loads(client.get(names.mark_key(shard))) for shard in range(shards)]
     client.close()
     return [{int(p): int(end) for p, end in mark["end"].items()} for mark in marks]
+
+
+def is_verified(stack: TestStack, wanted: dict[str, Any]) -> bool:
+    """Tell whether the metric says of its newest audit what is wanted, and of what it was."""
+    told = stack.api("GET", "/metrics/typed").body["verified"]
+    if told is None or told | wanted != told:
+        return False
+    return bool(told["panes"] > 0 and told["events"] > 0 and told["at_ms"] >= told["to_ms"])
+
+
+def check_lag_while_the_driver_is_paused(stack: TestStack) -> None:
+    """What waits is told and grows, with who is away; and nothing waits once it is back."""
+    driver, waiting = stack.stack.parts["panes"], 25
+    await_status(stack, is_at_the_present)
+    driver.send(signal.SIGSTOP)
+    try:
+        # Of a type that no metric counts.
+        others = [event(f"other-{n}", "nobody") | {"type": "dev.other"} for n in range(waiting)]
+        stack.post(others)
+        told = await_status(stack, lambda told: (told["lag"]["records"] or 0) >= waiting)
+        words = "no panes driver has been heard for 6 s; events are kept in the log"
+        assert told["holding"] == {"code": "driver_away", "message": words}
+        # With them wait ticks of the seconds before, of which the driver has not told Kafka yet.
+        assert waiting <= told["lag"]["records"] < 2 * waiting
+        assert told["lag"]["ms"] > 6_000
+        await_status(stack, lambda now: now["lag"]["ms"] > told["lag"]["ms"] + 1_000)
+    finally:
+        driver.send(signal.SIGCONT)
+    await_status(stack, is_at_the_present)
+
+
+def await_status(stack: TestStack, claim: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """Return how the parts are and how fresh the numbers are once a claim of that holds."""
+    seen: list[dict[str, Any]] = [{}]
+
+    def holds() -> bool:
+        seen.append(stack.api("GET", "/status").body)
+        return claim(seen[-1])
+
+    try:
+        stack.wait_until(holds, "the status", 60)
+    except TimeoutError as error:
+        error.add_note(f"the last one was\n{seen[-1]}")
+        raise
+    return seen[-1]
+
+
+def is_at_the_present(told: dict[str, Any]) -> bool:
+    """Tell whether nothing waits, and nothing holds the numbers back."""
+    lag = told["lag"]
+    return bool(lag["records"] == 0 and 0 <= lag["ms"] < FRESH_MS and told["holding"] is None)
+
+
+def quarantined_by_panes(stack: TestStack) -> float:
+    """Return how many events the engine tells Prometheus that nobody could use."""
+    return stack.figures("panes")['weir_panes_events_total{disposition="quarantined"}']
 
 
 def event(identity: str, subject: str) -> dict[str, Any]:
