@@ -46,6 +46,7 @@ RED = {
     "sent_again_unread": _COUNTS,
     "skips_known_batches": _COUNTS,
     "tail_without_timeout": r"a new heartbeat and live tail of ingest",
+    "unconfirmed_is_taken": rf"nothing may be taken while Kafka has no room|{_COUNTS}",
 }
 
 

@@ -6,8 +6,6 @@ D1, D6, D7, D8, D18 of RELIABILITY 3.
 from __future__ import annotations
 
 import contextlib
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +28,7 @@ from disruption.mixed_recount import PANE_MS, SPEC, Recount, compare_totals, rec
 from disruption.proxy import Proxy
 from disruption.rig import INTERRUPTED, PACE, SERVICES, Rig, promised_s
 from disruption.scene import PATIENCE_S, Scene, await_new_result, scene
+from disruption.small_disk import fill, small_disk
 from disruption.tenants import define_mixed, key_for
 from recount import Api, compare_ledger
 from weir import names
@@ -233,24 +232,10 @@ def test_the_disk_of_redis_is_full(tmp_path: Path, seed: int, mutant: str) -> No
     ):
         here.more(200)
         await_new_result(here.rig)
-        filler = folder / "filler"
-        with contextlib.suppress(OSError):  # Redis writes on meanwhile, so the last bytes may fail
-            filler.write_bytes(b"\0" * shutil.disk_usage(folder).free)
+        filler = fill(folder)
         await_refusal(here, "MISCONF", mutant)
         filler.unlink()
         await_new_result(here.rig, RECOVERY_S)
-
-
-@contextlib.contextmanager
-def small_disk(folder: Path, size: str) -> Iterator[None]:
-    """Mount a disk of memory on a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "weir-test", str(folder)]
-    subprocess.run(mount, check=True)  # noqa: S603
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)  # noqa: S603, S607
 
 
 # ── D18: restarts ────────────────────────────────────────────────────────────
