@@ -74,6 +74,7 @@ class TestAgents:
             ("curl/8.5.0", "curl", None, None),
             ("AB-7", None, None, None),
             ("", None, None, None),
+            ("curl/8.5.0 \ud83d", "curl", None, None),
         ],
     )
     def test_names_are_those_of_the_lists(

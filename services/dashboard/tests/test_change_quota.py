@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -264,6 +265,19 @@ class TestOverHttp:
             taken_on, _, _ = asked["DELETE", "/alerts/{id}/acknowledgement"]
             assert http.delete(taken_on).status_code == 200
             assert context.alerts.follower.next_offset == told + 1
+
+    def test_a_key_is_revoked_by_one_request_alone(self, running: Running) -> None:
+        """It is never refused by the quota, so many at once must not append a record each."""
+        with running.client() as http, ThreadPoolExecutor(8) as pool:
+            made = http.post(
+                "/keys", json={"label": "eight", "scopes": ["read"], "source": "http"}
+            ).json()
+            before = running.dashboard.follower.next_offset
+            answers = list(pool.map(lambda _: http.delete(f"/keys/{made['id']}"), range(8)))
+            codes = sorted(answer.status_code for answer in answers)
+            assert codes[0] == 200
+            assert set(codes[1:]) <= {404, 409}
+            assert put(http, "after_eight").json()["vid"] == before + 1
 
     def test_one_tenant_takes_nothing_from_another(self, running: Running) -> None:
         """Nor from what is only read or checked, nor from what changes nothing."""

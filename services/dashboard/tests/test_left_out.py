@@ -96,19 +96,19 @@ class TestWords:
     def test_of_a_version(self) -> None:
         """The metric, which version, where, how many, and who counts them."""
         assert says_left_out(Copied(Place(7, 2), 1_000, 12_345), VERSION) == (
-            "12,345 more events that version 3 of latency could not use in partition 2 are not "
-            "kept as copies; the ledger counts all. The metric's next version counts all of them "
-            "again from the log, as far as that reaches back"
+            "up to 12,345 more events that version 3 of latency could not use in partition 2 are "
+            "not kept as copies; the ledger counts all. The metric's next version counts all of "
+            "them again from the log, as far as that reaches back"
         )
         said = says_left_out(Copied(Place(9, 2), 1_000, 1), None)
         assert said is not None
-        assert said.startswith("1 more events that the version with id 9 could not use")
+        assert said.startswith("up to 1 more events that the version with id 9 could not use")
 
     def test_of_nobody(self) -> None:
         """No version counts them: a replay takes copies only."""
         assert says_left_out(Copied(Place(None, None), 1_000, 5), None) == (
-            "5 more records like these are not kept as copies; the ledger counts all. A replay "
-            "takes copies only: what has none must be sent again"
+            "up to 5 more records like these are not kept as copies; the ledger counts all. A "
+            "replay takes copies only: what has none must be sent again"
         )
 
     def test_nothing_is_missing(self) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import tracemalloc
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from weir import names
+from weir.clock import ManualClock
+from weir_dashboard.settings import Settings
 from weir_dashboard.store import quarantine
 
 pytestmark = [pytest.mark.kafka, pytest.mark.redis]
@@ -178,7 +181,7 @@ class TestLeftOut:
         assert (missing["metric"], missing["metric_version"]) == (name, 1)
         assert (missing["partition"], missing["copies"], missing["left_out"]) == (1, 6, 4_300)
         assert missing["message"].startswith(
-            f"4,300 more events that version 1 of {name} could not use in partition 1 are not kept"
+            f"up to 4,300 more events that version 1 of {name} could not use in partition 1 are not"
         )
 
     def test_the_summary_has_what_a_short_list_does_not_reach(
@@ -206,6 +209,45 @@ class TestLeftOut:
         assert (of_metric["items"], of_metric["left_out"]) == ([], 0)
         assert [(one["metric"], one["partition"]) for one in own["items"]] == [(name, 2)]
         assert (own["copies"], own["left_out"]) == (2, 7)
+
+    def test_a_list_that_is_cut_is_not_whole(
+        self, running: Any, topic: Quarantined, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Also where all of the topic was read: what was left out of the list is older."""
+        monkeypatch.setattr(quarantine, "FIRST_STRETCH", 1_000_000)
+        for _ in range(3):
+            topic.put("cut", b"x", times=1)
+        topic.flush()
+        with running.client(running.key_for("cut", ["read"])) as http:
+            lists = [http.get("/quarantine", params={"limit": n}).json() for n in (2, 3, 4)]
+        found = [(len(one["items"]), one["whole"]) for one in lists]
+        assert found == [(2, False), (3, True), (3, True)]
+
+    def test_sums_are_told_again_for_a_while(
+        self, settings: Settings, topic: Quarantined, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One reading goes as far as it may, and all others wait for it."""
+        clock, readings = ManualClock(), list[str]()
+        read = quarantine.Quarantine._newest
+
+        def counted(self: Any, tenant: str, *asked: Any) -> Any:
+            readings.append(tenant)
+            return read(self, tenant, *asked)
+
+        monkeypatch.setattr(quarantine.Quarantine, "_newest", counted)
+        store = quarantine.Quarantine(settings.kafka, clock)
+        topic.put("told", b"x", times=1)
+        topic.flush()
+
+        async def sums() -> list[int]:
+            found = [await store.sums(tenant) for tenant in ("told", "told", "another")]
+            return [sum(one.copies for one in of.copied) for of in found]
+
+        assert asyncio.run(sums()) == [1, 1, 0]
+        assert readings == ["told", "another"]
+        clock.advance(int(1_000 * quarantine.SUMS_S))
+        assert asyncio.run(sums()) == [1, 1, 0]
+        assert readings == ["told", "another"] * 2
 
     def test_who_may_read_it(self, running: Any) -> None:
         """The scope `read`, as for the list."""

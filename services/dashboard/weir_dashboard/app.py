@@ -171,7 +171,7 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
     look, places = LogLook(settings.kafka, clock), GroupPlaces(settings.kafka)
     context = Context(
         settings, clock, redis, catalog, writer, batches, parts, observer, key_ring, sessions,
-        queries, Turns(), Quarantine(settings.kafka),
+        queries, Turns(), Quarantine(settings.kafka, clock),
         told, late, erased, LogKept(look, places, parts, batches, clock),
         quota, settings.hash_key,
     )  # fmt: skip

@@ -57,7 +57,7 @@ export const lateWords = {
     none: "No event was counted in the last hour.",
     events: (n: number) => plural(n, "event"),
     leftOut: (missing: string, copies: string, version: number) =>
-      `${missing} more events whose value version ${version} could not use are not kept as copies; ${copies} are. This ledger counts all.`,
+      `Up to ${missing} more events whose value version ${version} could not use are not kept as copies; ${copies} are. Each minute of this ledger counts all of its own.`,
     leftOutDo:
       "The metric’s next version counts all of them again from the log, as far as that reaches back; a replay takes copies only.",
     leftOutIn: (partition: number | null, missing: string) =>

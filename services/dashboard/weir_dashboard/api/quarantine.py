@@ -85,16 +85,16 @@ def says_left_out(one: left_out.Copied, version: Definition | None) -> str | Non
     where = "" if partition is None else f" in partition {partition}"
     if vid is None:
         return (
-            f"{one.left_out:,} more records like these{where} are not kept as copies; the ledger "
-            "counts all. A replay takes copies only: what has none must be sent again"
+            f"up to {one.left_out:,} more records like these{where} are not kept as copies; the "
+            "ledger counts all. A replay takes copies only: what has none must be sent again"
         )
     who = f"the version with id {vid}"
     if version is not None:
         who = f"version {version.version} of {version.name}"
     return (
-        f"{one.left_out:,} more events that {who} could not use{where} are not kept as copies; "
-        "the ledger counts all. The metric's next version counts all of them again from the log, "
-        "as far as that reaches back"
+        f"up to {one.left_out:,} more events that {who} could not use{where} are not kept as "
+        "copies; the ledger counts all. The metric's next version counts all of them again from "
+        "the log, as far as that reaches back"
     )
 
 

@@ -76,6 +76,8 @@ class Writer:
         self._catalog = catalog
         self._clock = clock
         self._quota = quota
+        # What is being deleted.
+        self._ending: set[Place] = set()
 
     async def put(self, place: Place, text: str, *, by: str, expected: Expected) -> Definition:
         """Store a text that was checked as the next version.
@@ -163,7 +165,7 @@ class Writer:
         """End a definition; its history stays.
 
         That of a key is never refused by the quota: it ends who floods it. Nobody revokes more
-        keys than were made.
+        keys than were made: of one, one at a time.
 
         Raises:
             ProblemError: As `put`, and 404 if there is none.
@@ -173,7 +175,13 @@ class Writer:
         record = delete_record(self._edit(place, by, expected))
         if place[1] != "key":
             self._quota.check(place[0], changes_in([record.value]))
-        return await self._append(place, record)
+        if place in self._ending:
+            raise self._conflict(place, 409, "another deletion of it is under way")
+        self._ending.add(place)
+        try:
+            return await self._append(place, record)
+        finally:
+            self._ending.discard(place)
 
     def _edit(self, place: Place, by: str, expected: Expected) -> Edit:
         self._catalog.folded.newer.check()

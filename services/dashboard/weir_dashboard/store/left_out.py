@@ -5,9 +5,10 @@ offsets of a partition and task, and the last copy says how many more there were
 S3). So the sum over the copies is what is missing. A batch that ran again has copied under the
 same keys: of each key the newest copy counts, or one event would be told twice.
 
-The sum is exact for what was counted once, and for whatever began again at the same place. Where
-Redis and the driver's checkpoint were lost together, the log is counted again in other ranges,
-whose last copies are others: then it may be too high, and the ledger has the true number.
+The sum is exact for what was counted once, and for whatever began again at the same place. What
+is counted again in other ranges, as a backfill is after a loss of Redis, leaves last copies under
+other keys beside those of before: then it is too high. So it is told as the most that it can be;
+the ledger has the true number.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from typing import cast
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from weir import names
+from weir.clock import Clock
 from weir.kafka import Kafka
 from weir.problems import ProblemError, Reason
 
@@ -33,6 +34,8 @@ _NUMBER = re.compile(r"[0-9]{1,18}")
 TIMEOUT_S = 5.0
 WAIT_S = 10.0
 TEXT_BYTES = 65_536
+# For so long the sums of a reading are told again.
+SUMS_S = 30.0
 # What one reading goes through at most, of all tenants.
 MAX_RECORDS = 50_000
 MAX_BYTES = 256 * 2**20
@@ -88,7 +91,8 @@ class Found:
     Attributes:
         records: The newest that were asked for, the newest first.
         copied: Of all of the tenant that it went through, for whatever reason.
-        whole: It went through the whole topic, so there is nothing older.
+        whole: There is nothing older than these: it went through the whole topic, and left out
+            nothing of what was asked for.
     """
 
     records: list[Record]
@@ -99,9 +103,11 @@ class Found:
 class Quarantine:
     """Reads quarantined records."""
 
-    def __init__(self, kafka: Kafka) -> None:
-        self._kafka = kafka
+    def __init__(self, kafka: Kafka, clock: Clock) -> None:
+        self._kafka, self._clock = kafka, clock
         self._one = asyncio.Lock()
+        # By tenant the sums of a reading, and when it was.
+        self._sums: dict[str, tuple[float, Found]] = {}
 
     async def newest(self, tenant: str, limit: int, reason: str | None) -> Found:
         """Return a tenant's newest records, the newest first; of copies only the newest.
@@ -115,11 +121,19 @@ class Quarantine:
     async def sums(self, tenant: str) -> Found:
         """Return how much of a tenant's is copied, as far as a reading goes; no records.
 
+        It goes as far as one may, and all read one after the other: so whoever asks within half
+        a minute of another of the tenant is told the same.
+
         Raises:
             ProblemError: 503 if Kafka does not answer, or too many are reading.
         """
         async with _Taken(self._one):
-            return await asyncio.to_thread(self._newest, tenant, None, None)
+            now_s = self._clock.monotonic_s()
+            self._sums = {t: one for t, one in self._sums.items() if now_s - one[0] < SUMS_S}
+            if tenant not in self._sums:
+                found = await asyncio.to_thread(self._newest, tenant, None, None)
+                self._sums[tenant] = now_s, found
+            return self._sums[tenant][1]
 
     async def one(self, tenant: str, partition: int, offset: int) -> Record | None:
         """Return the record at a place, with its text; None if it is not this tenant's.
@@ -146,7 +160,9 @@ class Quarantine:
         for record in newest:
             told = replace(record, replayed_ms=search.replayed_ms.get(record.key))
             seen.setdefault(record.key or (record.partition, record.offset), told)
-        return Found(list(seen.values())[:limit], search.tally.copied(), search.whole)
+        # A list that is cut is not whole, though all of the topic was read.
+        whole = search.whole and (limit is None or len(seen) <= limit)
+        return Found(list(seen.values())[:limit], search.tally.copied(), whole)
 
     def _at(self, partition: int, offset: int) -> Record | None:
         consumer = _consumer(self._kafka)

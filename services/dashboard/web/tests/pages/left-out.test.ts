@@ -48,7 +48,7 @@ describe("the words of what has no copy", () => {
   it("say how many, of which version, who counts them and where they are", () => {
     const words = lateWords.ledger;
     expect(words.leftOut("12,345", "2,007", 3)).toBe(
-      "12,345 more events whose value version 3 could not use are not kept as copies; 2,007 are. This ledger counts all.",
+      "Up to 12,345 more events whose value version 3 could not use are not kept as copies; 2,007 are. Each minute of this ledger counts all of its own.",
     );
     expect([words.leftOutIn(0, "4,000"), words.leftOutIn(null, "5")]).toEqual([
       "partition 0: 4,000",

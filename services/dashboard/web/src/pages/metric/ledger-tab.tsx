@@ -33,6 +33,7 @@ export default function LedgerTab({ metric }: { metric: MetricDetail }) {
         <span class="sub">{words.sub}</span>
       </header>
       {problem && <Refused problem={problem} retry={reload} />}
+      {quarantine.problem && <Refused problem={quarantine.problem} retry={quarantine.reload} />}
       {body && items.length === 0 && <Empty title={words.none} />}
       {leftOut && body && (
         <div class="body">
