@@ -10,6 +10,9 @@ who asks for little: while a large apply waits, an alert can be taken on. What n
 a whole bucket is taken from a full one, and leaves a debt. What is refused is not appended at
 all, and what was not confirmed does not count, as in ingest.
 
+What calms (a deletion, a silence, an alert that is taken on) may leave a debt of a tenth: a key
+that takes each change as it comes back keeps nobody from deleting what it floods with.
+
 It is one process's: replicas have a bucket each, and a new process begins with full ones.
 """
 
@@ -28,6 +31,8 @@ from weir_reading.appender import NotConfirmedError
 WINDOW_S: Final = 3_600
 CHANGE_BYTES: Final = 4_096
 """A longer change counts as several, so that the quota bounds the bytes of the log as well."""
+RESERVE: Final = 0.1
+"""Of the quota, for what calms alone."""
 # What comes back is a sum of fractions, off by less: nobody is to wait a second for that.
 SLACK: Final = 1e-6
 
@@ -45,15 +50,22 @@ class ChangeQuota:
         self._clock = clock
         self._buckets = Buckets(per_s=changes_per_hour / WINDOW_S, full=changes_per_hour)
 
-    def check(self, tenant: str, changes: int) -> None:
+    def check(self, tenant: str, changes: int, *, calms: bool = False) -> None:
         """Do nothing if a tenant may make so many changes now.
+
+        Args:
+            tenant: Whose they are.
+            changes: How many.
+            calms: Whether they may be made out of the reserve.
 
         Raises:
             ProblemError: 429 `rate_limited`, with the seconds to wait.
         """
         if not self._per_hour:
             return
-        now_s, needed = self._clock.monotonic_s(), min(changes, self._per_hour)
+        now_s, needed = self._clock.monotonic_s(), float(min(changes, self._per_hour))
+        if calms:
+            needed -= RESERVE * self._per_hour
         level = self._buckets.level(tenant, now_s)
         if level >= needed - SLACK:
             return
@@ -93,5 +105,5 @@ class ChangeQuota:
             wait_s=self._wait_s(tenant, 1, now_s),
         )
 
-    def _wait_s(self, tenant: str, changes: int, now_s: float) -> int:
+    def _wait_s(self, tenant: str, changes: float, now_s: float) -> int:
         return self._buckets.wait_s(tenant, changes - SLACK / 2, now_s)

@@ -89,7 +89,7 @@ class Writer:
                 on is not known.
         """
         record = put_record(self._edit(place, by, expected), text)
-        self._quota.check(place[0], changes_in([record.value]))
+        self._quota.check(place[0], changes_in([record.value]), calms=place[1] == "silence")
         return await self._append(place, record)
 
     async def put_all(self, puts: Sequence[Put], *, by: str) -> list[Definition]:
@@ -174,7 +174,7 @@ class Writer:
             raise ProblemError(404, Reason.NOT_FOUND, "there is no such definition")
         record = delete_record(self._edit(place, by, expected))
         if place[1] != "key":
-            self._quota.check(place[0], changes_in([record.value]))
+            self._quota.check(place[0], changes_in([record.value]), calms=True)
         if place in self._ending:
             raise self._conflict(place, 409, "another deletion of it is under way")
         self._ending.add(place)

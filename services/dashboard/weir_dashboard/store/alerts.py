@@ -59,7 +59,7 @@ class Alerts:
         """
         value = encode(record)
         changes = changes_in([value])
-        self._quota.check(record.tenant, changes)
+        self._quota.check(record.tenant, changes, calms=isinstance(record, Acknowledgement))
         try:
             with self._quota.taken(record.tenant, changes):
                 offset = await self.appender.append(record.tenant, value)
