@@ -10,31 +10,40 @@ from __future__ import annotations
 
 from functools import cache
 
-from ua_parser import Domain, PartialResult, Resolver, load_lazy_builtins
+from ua_parser import (
+    OS,
+    Device,
+    Domain,
+    PartialResult,
+    Resolver,
+    UserAgent,
+    load_lazy_builtins,
+)
 from ua_parser.regex import Resolver as Automata
 
 
 def browser(text: str) -> str | None:
     """Return what sent a request, such as `Mobile Safari` or `curl`; None if no list knows it."""
-    found = _found(text, Domain.USER_AGENT).user_agent
-    return None if found is None else found.family
+    return _family(_found(text, Domain.USER_AGENT).user_agent)
 
 
 def os(text: str) -> str | None:
     """Return the system that it ran on, such as `iOS` or `Windows`; None if no list knows it."""
-    found = _found(text, Domain.OS).os
-    return None if found is None else found.family
+    return _family(_found(text, Domain.OS).os)
 
 
 def device(text: str) -> str | None:
     """Return the device, such as `iPhone`, or `Spider` for a robot; None if no list knows it."""
-    found = _found(text, Domain.DEVICE).device
-    return None if found is None else found.family
+    return _family(_found(text, Domain.DEVICE).device)
 
 
 def _found(text: str, domain: Domain) -> PartialResult:
     # Half of a pair of UTF-16, which Python's texts may hold, is no character to the automata.
     return _resolver()(text.encode(errors="replace").decode(), domain)
+
+
+def _family(part: UserAgent | OS | Device | None) -> str | None:
+    return None if part is None else part.family
 
 
 # Made of the patterns in a fifth of a second, and only where somebody asks.

@@ -2598,8 +2598,8 @@ export interface components {
          * @description The newest copies, and what they are not: the whole.
          *
          *     `left_out` tells of which versions and partitions more could not be used than is copied, among
-         *     all copies that were read for this list, whatever their reason; `whole`: all of the topic was
-         *     read, so there is nothing older. Of everything tells `/quarantine/summary`.
+         *     all copies that were read for this list, whatever their reason; `whole`: there is nothing older
+         *     than what is listed. Of everything tells `/quarantine/summary`.
          */
         QuarantinePage: {
             /** Items */
