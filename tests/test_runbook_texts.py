@@ -22,6 +22,7 @@ SETTINGS = (
     "services/ingest/weir_ingest/settings.py",
     "services/ingest/weir_ingest/topics/settings.py",
     "services/dashboard/weir_dashboard/settings.py",
+    "services/dashboard/weir_dashboard/auth/callers.py",
 )
 HOLDING = "services/dashboard/weir_dashboard/holding.py"
 # What these say has a section of its own, or is a fault of ours that `batch_failed` tells of.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import SettingsConfigDict
 from weir.definitions.budget import TENANT_BYTES
-from weir_service.settings import Listed, Port, ServiceSettings
+from weir_service.settings import Listed, Port, ServiceSettings, try_secret
+
+from weir_dashboard.auth.callers import key_id_of
 
 
 class Settings(ServiceSettings):
@@ -58,6 +60,13 @@ class Settings(ServiceSettings):
     max_sockets: int = Field(
         default=2_000, ge=1, description="Most live sockets of this process; more get 4429."
     )
+
+    @field_validator("secrets_dir")
+    @classmethod
+    def _first_key_is_one(cls, folder: Path | None) -> Path | None:
+        if key := try_secret(folder, "bootstrap_key"):
+            key_id_of(key)
+        return folder
 
     @property
     def allowed_origins(self) -> tuple[str, ...]:

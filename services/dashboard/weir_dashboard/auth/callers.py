@@ -76,6 +76,22 @@ class KeySource(Protocol):
         ...
 
 
+def key_id_of(key: str) -> str:
+    """Return the id that stands in a key.
+
+    Raises:
+        ValueError: If it is not written as keys are; names the file of the first one.
+    """
+    found = KEY.fullmatch(key)
+    if found is None:
+        msg = (
+            "must hold bootstrap_key as wk_, 8 of a-z and 0-9, _, then 32 to 128 of A-Z, a-z, 0-9,"
+            f" - and _, found {len(key)} characters that are not written so; write it anew"
+        )
+        raise ValueError(msg)
+    return found[1]
+
+
 def hash_key_text(hash_key: bytes, key: str) -> str:
     """Return the keyed hash of a key as it is stored."""
     return hmac.new(hash_key, key.encode(), hashlib.sha256).hexdigest()
