@@ -1,6 +1,6 @@
 """The records of `weir.alerts`: what is written before anything is sent, and what became of it.
 
-One partition; the key is `<tenant>/<rule>`. A `look` holds everything that one look changed
+One partition; the key is the tenant. A `look` holds everything that one look changed
 of one series: the transitions, the state after them, and the messages that follow, with
 their text. So no crash can leave a transition without its message or its state. The fold
 that reads them is in `fold.py`.

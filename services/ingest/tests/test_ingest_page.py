@@ -1,0 +1,278 @@
+"""docs/ingest.md: what its examples become and are answered, without a broker."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Sequence
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from prometheus_client import CollectorRegistry
+from weir.admission import Admitted, Refused, admit
+from weir.attributes import ENVELOPE
+from weir.clock import ManualClock
+from weir.event_time import format_time
+from weir_ingest import protocols
+from weir_ingest.accept import Accept, Parts, terms_of
+from weir_ingest.answers import Answer
+from weir_ingest.body import BodyLimits, Budget
+from weir_ingest.cors import options_answer
+from weir_ingest.encodings import decode
+from weir_ingest.head import Head
+from weir_ingest.instruments import Instruments
+from weir_ingest.keys import Keys, StoredKey
+from weir_ingest.protocols.batch import BatchLimits
+from weir_ingest.quota import Quota
+from weir_ingest.settings import Settings
+from weir_ingest.tail import Sampler, Tail
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+    from weir_ingest.event_log import EventLog, Record
+
+PAGE = (Path(__file__).parents[3] / "docs" / "ingest.md").read_text(encoding="utf-8")
+ARRIVED_MS = 1_772_400_000_000
+HASH_KEY = b"0123456789abcdef"
+KEY = f"wk_abcdefgh_{'s' * 32}"
+CALLER = StoredKey(
+    "abcdefgh",
+    "acme",
+    hmac.new(HASH_KEY, KEY.encode(), hashlib.sha256).hexdigest(),
+    frozenset({"ingest"}),
+    "web",
+)
+LIMITS = BatchLimits(10_000, 1_000)
+BEARER = {"authorization": f"Bearer {KEY}"}
+
+
+def table(heading: str) -> list[list[str]]:
+    """Return the rows of the table whose head begins with some cells."""
+    lines = PAGE.splitlines()
+    (start,) = [at for at, line in enumerate(lines) if line.startswith(heading)]
+    rows = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    return rows
+
+
+def code(cell: str) -> str:
+    """Return what stands first between backticks."""
+    return cell.split("`")[1]
+
+
+def scope(query: str = "", **headers: str) -> dict[str, Any]:
+    """Return a request as ASGI has it; header names are written with underscores."""
+    named = [(name.replace("_", "-").encode(), text.encode()) for name, text in headers.items()]
+    return {"headers": named, "query_string": query.lstrip("?").encode()}
+
+
+def become(item: str, query: str = "") -> dict[str, Any] | Refused:
+    """Return the event that an object is, posted as JSON, or why it is none."""
+    head = Head(scope(query, content_type="application/json"), ARRIVED_MS)
+    batch = protocols.read(head, item.encode(), LIMITS)
+    (text,) = batch.items
+    found = admit(text, 0, terms_of(head, CALLER, batch))
+    return json.loads(found.value) if isinstance(found, Admitted) else found
+
+
+class Log:
+    """The log's place: takes records, and acknowledges them as the page's example says."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+
+    async def append(self, records: Sequence[Record]) -> dict[int, int]:
+        """Take records; return where they are."""
+        self.records += records
+        return {0: 4711, 3: 4698}
+
+
+def post(body: bytes, query: str = "", **headers: str) -> tuple[int, Any, list[dict[str, Any]]]:
+    """Return status and body of the route's answer, and the events that it stored."""
+    settings = Settings.model_construct()
+    log, instruments, keys = Log(), Instruments(CollectorRegistry()), Keys(HASH_KEY)
+    keys.replace([CALLER])
+    keys.ready = True
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def run() -> None:
+        parts = Parts(
+            keys=keys,
+            log=cast("EventLog", log),
+            tail=Tail(cast("Redis", None), Sampler(50), instruments),
+            clock=ManualClock(ARRIVED_MS),
+            instruments=instruments,
+            budget=Budget(settings.max_in_flight_bytes, settings.max_decoded_bytes),
+            body_limits=BodyLimits(settings.max_body_bytes, settings.body_timeout_s),
+            batch_limits=LIMITS,
+            max_decoded_bytes=settings.max_decoded_bytes,
+            quota=Quota(settings.quota_events_per_s),
+        )
+        await Accept(parts)(scope(query, **headers), receive, send)
+
+    asyncio.run(run())
+    stored = [json.loads(one.value) for one in log.records if one.headers[-1][0] == "content-type"]
+    return sent[0]["status"], json.loads(sent[1]["body"]), stored
+
+
+def requests() -> list[tuple[dict[str, str], bytes, Any]]:
+    """Return headers and body of each request on the page, and the answer that follows, if any."""
+    blocks = re.findall(r"```http\n(.*?)\n\n(.*?)\n```\n(?:\n```json\n(.*?)```)?", PAGE, re.S)
+    found = []
+    for head, body, answer in blocks:
+        first, *lines = head.splitlines()
+        assert first == "POST /v1/events HTTP/1.1"
+        headers = dict(line.lower().split(": ", 1) for line in lines if not line.startswith("ce-"))
+        headers |= dict(line.split(": ", 1) for line in lines if line.startswith("ce-"))
+        found.append((headers, body.encode(), json.loads(answer) if answer else None))
+    return found
+
+
+class TestItems:
+    @pytest.mark.parametrize(
+        "row", table("| posted | `type` of the event | its `data` |"), ids=itemgetter(0)
+    )
+    def test_envelope_or_data(self, row: list[str]) -> None:
+        """An object becomes the event, with the type and data, that the page gives for it."""
+        item, event_type, data, _ = row
+        found = become(code(item))
+        if isinstance(found, Refused):
+            assert event_type == f"quarantined, `{found.reason}`"
+            return
+        assert f"`{found['type']}`" == event_type
+        expected = None if data == "none" else json.loads(code(data))
+        assert found.get("data") == expected
+
+    @pytest.mark.parametrize("row", table("| posted | `time` of the event |"), ids=itemgetter(0))
+    def test_time(self, row: list[str]) -> None:
+        """The time is taken from where the page says, else it is the arrival."""
+        item, time = row
+        found = become(code(item))
+        if isinstance(found, Refused):
+            assert time == f"quarantined, `{found.reason}`"
+        elif time.startswith("its arrival"):
+            assert (found["time"], found["timesrc"]) == (format_time(ARRIVED_MS), "arrived")
+        else:
+            assert (f"`{found['time']}`", found["timesrc"]) == (time, "client")
+
+    @pytest.mark.parametrize("row", table("| parameter | gives |"), ids=itemgetter(0))
+    def test_query(self, row: list[str]) -> None:
+        """A parameter gives what the item does not say, and changes nothing that it says."""
+        parameter, _, bare, named = row
+        heads = re.findall(r"`type` of `(\{.*?\})` \|", PAGE)
+        assert len(heads) == 2
+        query = code(parameter) if parameter.startswith("`") else ""
+        for item, expected in zip(heads, (bare, named), strict=True):
+            found = become(item, query)
+            assert isinstance(found, dict)
+            assert f"`{found['type']}`" == expected
+            assert found.get("subject") == ("u42" if "subject" in query else None)
+
+    def test_members_of_an_envelope(self) -> None:
+        """The page lists the members that an event without `specversion` may have."""
+        (listed,) = re.findall(r"than those of an envelope: (.*)\.$", PAGE, re.M)
+        assert set(re.findall("`(.*?)`", listed)) == ENVELOPE
+
+    @pytest.mark.parametrize(
+        ("kind", "body", "others"),
+        [
+            ("NDJSON", b"1\n{}", b'{"a":1}\n1'),
+            ("JSON text sequence", b"\x1e1\x1e{}", None),
+            ("JSON array", None, b"[1, {}]"),
+        ],
+    )
+    def test_content_types(self, kind: str, body: bytes | None, others: bytes | None) -> None:
+        """A body is cut in two by its content type, or under any other by how it begins."""
+        rows = table("| body | taken as such by its `Content-Type` |")
+        ((types, name),) = [(types, name) for what, types, name in rows if what.startswith(kind)]
+        listed = re.findall("`(application/.*?)`", types)
+        assert bool(listed) == (body is not None)
+        assert ("any other type" in types) == (others is not None)
+        for content_type, text in [*((one, body) for one in listed), ("text/plain", others)]:
+            if text is not None:
+                head = Head(scope(content_type=content_type), ARRIVED_MS)
+                batch = protocols.read(head, text, LIMITS)
+                assert (batch.protocol, len(batch.items)) == (code(name), 2), content_type
+
+
+class TestAnswers:
+    def test_requests_are_found(self) -> None:
+        """Two CloudEvents, lines of which one is bad, and a body that is no JSON."""
+        assert [answer is not None for _, _, answer in requests()] == [False, False, True, True]
+
+    @pytest.mark.parametrize(("headers", "body", "answer"), requests())
+    def test_requests(self, headers: dict[str, str], body: bytes, answer: Any) -> None:
+        """Each request on the page is answered as the page says, else with 200 and no word more."""
+        status, told, events = post(body, **BEARER, **headers)
+        plain = {"accepted": 1, "quarantined": 0, "position": "0:4711,3:4698", "retry_safe": True}
+        assert told == (answer or plain)
+        assert status == told.get("status", 200)
+        assert len(events) == told.get("accepted", 0)
+
+    def test_the_example_of_curl(self) -> None:
+        """The first lines that a newcomer types store two events of the type in the query."""
+        command = re.findall(r"```sh\n(curl.*?)```", PAGE, re.S)
+        (query, body), *others = re.findall(r"(\?\S+)\".* -d '(.*?)'", command[0], re.S)
+        status, told, events = post(body.encode(), query, content_type="application/json", **BEARER)
+        assert others == []
+        assert (status, told["accepted"], told["retry_safe"]) == (200, 2, False)
+        assert {event["type"] for event in events} == {"shop.order"}
+
+    @pytest.mark.parametrize("row", table("| credential | who sends it |"), ids=itemgetter(0))
+    def test_credentials(self, row: list[str]) -> None:
+        """Credentials that are built open the door, the others get 401."""
+        how, _, built = row
+        secret = re.sub("<key>|<token>", KEY, code(how))
+        if how.startswith("in the body"):
+            status, _, _ = post(json.dumps({"writeKey": KEY, "api_key": KEY}).encode())
+        elif how.startswith("query"):
+            status, _, _ = post(b"{}", secret)
+        else:
+            status, _, _ = post(b"{}", authorization=secret.partition(": ")[2])
+        assert status == (200 if built == "**yes**" else 401)
+
+    @pytest.mark.parametrize("row", table("| coding | sent by |"), ids=itemgetter(0))
+    def test_codings(self, row: list[str]) -> None:
+        """A coding that is built is known, another is refused with 415."""
+        names, _, _, built = row
+        for coding in re.findall("`(.*?)`", names):
+            status, told, _ = post(b"{}", **BEARER, content_encoding=coding)
+            known = told.get("code") != "unsupported_encoding"
+            assert known == (built == "**yes**"), (coding, status)
+        assert decode(b"{}", b"", 9) == b"{}"
+
+    def test_limits(self) -> None:
+        """A limit with a setting is that setting's default."""
+        rows = table("| what | most | setting |")
+        fields = {f"WEIR_INGEST_{name}".upper(): f for name, f in Settings.model_fields.items()}
+        units = {"MiB": 1 << 20, "s": 1, "": 1}
+        checked = 0
+        for _, most, setting, _ in rows:
+            if setting.startswith("`WEIR_"):
+                number, _, unit = most.replace(",", "").partition(" ")
+                assert fields[code(setting)].default == int(number) * units[unit], setting
+                checked += 1
+        assert checked >= 8
+
+    def test_the_handshake(self) -> None:
+        """A webhook that asks is given consent, in the headers that the page names."""
+        asked = scope(webhook_request_origin="a.example", webhook_request_rate="120")
+        answer: Answer = options_answer(Head(asked, 0))
+        told = {name.decode(): value.decode() for name, value in answer.headers}
+        assert (answer.status, told["webhook-allowed-origin"]) == (200, "a.example")
+        for name in ("allow", "webhook-allowed-rate"):
+            assert f"`{name}: {told[name]}`".lower() in PAGE.lower()
