@@ -123,8 +123,8 @@ class Settings(ServiceSettings):
     )
     columns: bool = Field(
         default=False,
-        description="Count by Spark's columns: the same numbers for more CPU, but that what another "
-        "producer forged, and only begins like an event, may count.",
+        description="Count by Spark's columns: the same numbers for more CPU, but that what "
+        "another producer forged, and only begins like an event, may count.",
     )
     tenant_bytes: int = Field(
         default=TENANT_BYTES,
