@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weir.commit import Offsets, Verdict, decide_record, furthest
+from weir.commit import Offsets, Verdict, decide_record, furthest, same_offsets
 from weir.commit_found import Planned
 from weir.names import LIVE_LANE
 
@@ -116,7 +116,7 @@ class Driver(Starting):
             cut = int(world.rng.random() * (world.now // PANE_LENGTH + 1))
             record = Definition("takeover", self.fence.fence, 0, vid, at, cut=cut, topic=self.topic)
             world.append_definition(record)
-            if world.lossless and vid in world.takeovers():
+            if world.lossless and not world.went_back and vid in world.takeovers():
                 check_takeover(world, vid, cut)
             yield
 
@@ -138,6 +138,7 @@ class Driver(Starting):
         yield from self._record(planned)
         if world.planned is not None and world.planned.batch == planned.batch:
             world.plan(Planned(planned.batch, planned.from_offsets, planned.to_offsets, True))
+        world.is_publishing = False
         self.idle_rounds += planned.to_offsets == world.ends()
         yield
 
@@ -145,6 +146,11 @@ class Driver(Starting):
         """Publish the corrections of all outboxes, then the record."""
         world = self.world
         outboxes = [dict(image.outbox) for image in world.shards]
+        marks = [image.marks.get(LIVE_LANE) for image in world.shards]
+        stand = all(mark and same_offsets(mark.end, planned.to_offsets) for mark in marks)
+        if not stand and self.rules.reads_marks_with_outboxes:
+            raise RestartError
+        world.is_publishing = True
         yield
         for outbox in outboxes:
             for entry in outbox.values():

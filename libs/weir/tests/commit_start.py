@@ -20,6 +20,7 @@ from weir.commit import (
     decide_fence,
     decide_opening,
     furthest,
+    same_offsets,
 )
 from weir.commit_found import Found, Level, Planned, Recovery
 from weir.commit_recovery import activation_floor
@@ -231,7 +232,11 @@ class Starting:
         yield
         self._check_mine([lane])
         image = world.shards[level.shard]
-        # A mark that went back since it was read took the fence, which is younger, with it.
+        # A mark that went back since it was read took the fence, which is younger, with it; one
+        # that went alone did not.
+        live = image.marks.get(LIVE_LANE)
+        if live is None or not same_offsets(live.end, level.from_offsets):
+            raise RestartError
         marks = {LIVE_LANE: self._mark(end, -1), str(lane): self._mark(start, -1)}
         self._write(level.shard, image.token, marks={**image.marks, **marks})
         yield

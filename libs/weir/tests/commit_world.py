@@ -126,6 +126,8 @@ class World:
         self.corrections: dict[tuple[int, int, int, int, int], int] = {}
         self.wrongs: list[str] = []
         self.lossless = True
+        self.went_back = False  # Redis, and nothing else was lost
+        self.is_publishing = False  # between the corrections of a batch and Spark's note of it
         self.levelled = False
         self.final: dict[tuple[int, int, int], int] = {}
         self.sent: dict[tuple[int, int], int] = {}

@@ -162,12 +162,59 @@ class TestBehind:
         assert [level.shard for level in recovery.levels] == [0, 1]
         assert not recovery.keep_checkpoint
 
-    def test_all_shards_lost_their_tail(self) -> None:
-        """Nothing to level: a new checkpoint begins where they stand."""
-        recovery = reconcile(found(6, 6))
+    @pytest.mark.parametrize(("checkpoint", "to"), [(PLANNED, 10), (COMMITTED, 20)])
+    def test_all_shards_lost_their_tail(self, checkpoint: Planned, to: int) -> None:
+        """All are levelled to where batches had ended: what was told up to there is not again."""
+        recovery = reconcile(found(6, 6, checkpoint=checkpoint))
 
-        assert (recovery.verdict, recovery.levels) == (Verdict.BEHIND, ())
-        assert (recovery.target, recovery.keep_checkpoint) == ({0: 6, 1: 10}, False)
+        end = {0: to, 1: 10}
+        assert recovery.verdict is Verdict.BEHIND
+        assert recovery.levels == tuple(Level(n, {0: 6, 1: 10}, end, {0: 6, 1: 10}) for n in (0, 1))
+        assert (recovery.target, recovery.keep_checkpoint) == (end, True)
+
+    def test_what_the_batch_under_way_corrects_is_left_to_the_stream(self) -> None:
+        """The shard that has it waits for the other, which is levelled to where it begins."""
+        recovery = reconcile(found(20, 6))
+
+        assert recovery.levels == (Level(1, {0: 6, 1: 10}, {0: 10, 1: 10}, {0: 6, 1: 10}),)
+        assert (recovery.target, recovery.keep_checkpoint) == ({0: 20, 1: 10}, True)
+
+    def test_a_shard_within_the_batch_under_way(self) -> None:
+        """No replay would fit it: all are levelled to the end."""
+        recovery = reconcile(found(20, 15))
+
+        assert recovery.levels == (Level(1, {0: 15, 1: 10}, {0: 20, 1: 10}, {0: 15, 1: 10}),)
+        assert (recovery.target, recovery.keep_checkpoint) == ({0: 20, 1: 10}, True)
+
+    def test_a_checkpoint_of_elsewhere(self) -> None:
+        """One whose place is neither behind nor beyond the shards says nothing of them."""
+        elsewhere = replace(COMMITTED, to_offsets={0: 30, 1: 4})
+        recovery = reconcile(found(20, 6, checkpoint=elsewhere))
+
+        assert (recovery.target, recovery.keep_checkpoint) == ({0: 20, 1: 10}, False)
+
+    def test_a_backup_of_long_ago(self) -> None:
+        """Live counting goes on where it was, lanes count what lies between."""
+        recovery = reconcile(replace(found(6, 6, checkpoint=COMMITTED), near={0: 8, 1: 10}))
+
+        assert [one.shard for one in recovery.bridges] == [0, 1]
+        assert (recovery.levels, recovery.target) == ((), {0: 20, 1: 10})
+
+    def test_a_checkpoint_that_is_beyond_the_log(self) -> None:
+        """It is of another one: a new one begins where the shards stand."""
+        beyond = replace(COMMITTED, to_offsets={0: 101, 1: 10})
+        recovery = reconcile(found(6, 6, checkpoint=beyond))
+
+        assert (recovery.levels, recovery.target) == ((), {0: 6, 1: 10})
+        assert (recovery.verdict, recovery.keep_checkpoint) == (Verdict.REWIND, False)
+
+    def test_what_is_kept_beside_a_lost_shard_is_levelled_too(self) -> None:
+        """It went back with the Redis that came up without the other."""
+        recovery = reconcile(replace(found(6, 6, checkpoint=COMMITTED), marks=[mark(6), None]))
+
+        assert (recovery.verdict, recovery.clear, recovery.rebuild) == (Verdict.LOST, (1,), (1,))
+        assert recovery.levels == (Level(0, {0: 6, 1: 10}, {0: 20, 1: 10}, {0: 6, 1: 10}),)
+        assert recovery.target == {0: 20, 1: 10}
 
     def test_a_log_that_no_longer_reaches_back(self) -> None:
         """What is gone is named, the rest is levelled."""

@@ -2,11 +2,13 @@
 
 import os
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from weir.commit import ShardState, Verdict, decide
 from weir.commit_found import Found, Recovery
 from weir.commit_recovery import reconcile
+from weir.names import LIVE_LANE
 
 from .commit_attempt import Rules
 from .commit_simulation import CORRECT, Faults, Run, run
@@ -92,3 +94,61 @@ def test_corrections_are_checked() -> None:
         corrected += sum(one.world.corrections.values()) > 0 and bool(one.world.final)
 
     assert corrected > 30
+
+
+class WholeTails(Run):
+    """Redis loses its latest writes, always of everything, and drivers do not end meanwhile.
+
+    But not between the corrections of a batch and Spark's note of it: nobody knows then whether
+    they were told, and they may be twice.
+    """
+
+    def _lose_tail(self, _: int) -> None:
+        world, rng = self.world, self.world.rng
+        if not world.before or world.is_publishing:
+            return
+        back = min(len(world.before), 1 + int(rng.random() ** 2 * self.faults.tail_writes))
+        shards, stream = world.before[-back]
+        if all(LIVE_LANE in image.marks for image in shards):  # else it is a loss
+            world.shards, world.stream, world.went_back = list(shards), stream, True
+            del world.before[-back:]
+
+    def _check(self) -> None:
+        super()._check()
+        if not self.world.rebuilds():  # what a lane fills is told to be incomplete meanwhile
+            self._check_corrections()
+
+
+WHOLE_TAILS = Faults(
+    **dict.fromkeys(("crash", "second", "pause", "wipe", "checkpoint", "left_behind"), 0.0),
+    tail=0.15,
+    tail_writes=4,
+    steps=250,
+)
+
+
+def test_corrections_are_told_once_though_all_shards_go_back() -> None:
+    """What was told before Redis went back is not told again, and what was not, is (I9)."""
+    corrected = levelled = 0
+    for seed in range(200):
+        one = WholeTails(seed, CORRECT, WHOLE_TAILS)
+        assert one.wrongs() == [], seed
+        corrected += sum(one.world.corrections.values()) > 0 and bool(one.world.final)
+        levelled += one.world.levelled
+
+    assert corrected > 100
+    assert levelled > 100
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        Rules(reconcile=lambda found: reconcile(replace(found, checkpoint=None))),
+        Rules(reads_marks_with_outboxes=False),
+    ],
+)
+def test_corrections_would_not_add_up(rules: Rules) -> None:
+    """Where the stream counts again what was told, or a record is of what Redis has lost."""
+    found = [one for seed in range(100) for one in WholeTails(seed, rules, WHOLE_TAILS).wrongs()]
+
+    assert any(one.startswith("I9") for one in found)

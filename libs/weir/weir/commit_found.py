@@ -56,7 +56,7 @@ class Found:
         adopt: A human has decided to go on without what is gone.
         first_ever: No driver has ever started: the log is counted from its start.
         counted_id: Kafka's id of the log that the last epoch counted; None if it is not known.
-        near: Ten minutes of log before where the shards stand furthest: one that stands
+        near: Ten minutes of log before where counting was furthest: a shard that stands
             behind it is not levelled, live counting does not wait that long. None: all are.
     """
 

@@ -9,8 +9,8 @@ The cases, in the order in which they are asked:
 2. A mark is missing: the shard is emptied and set to where live counting goes on, which
    it does at once; what lies before is counted again by rebuild lanes (LOST).
 3. Every shard stands at the start or the end of the batch planned last: go on (OK).
-4. The shards differ otherwise: level those that stand behind; one that is far behind goes on
-   with the others, and a lane counts what it lacks (BEHIND).
+4. The shards differ otherwise, or all stand behind what was counted: level those that stand
+   behind; one that is far behind goes on without waiting, and a lane counts what it lacks (BEHIND).
 5. All stand at one place that the checkpoint does not know: a new checkpoint there (REWIND).
 """
 
@@ -48,6 +48,20 @@ def reconcile(found: Found) -> Recovery:
 def _everywhere(end: Offsets, log: LogBounds) -> dict[int, int]:
     """Return offsets with every partition of the log: 0 where a mark names none."""
     return {p: end.get(p, 0) for p in sorted(log.end.keys() | end.keys())}
+
+
+def ended_at(checkpoint: Planned | None, log: LogBounds) -> list[Offsets]:
+    """Return the place up to which a checkpoint knows that batches ended, if the log has it.
+
+    All shards may have gone back, as when Redis lost its tail or came back from a backup. Up to
+    that place corrections were told. Counted once more by the stream they would be told twice, and
+    a first final value with them would no more be the value now (I9): so shards are levelled to
+    it, which tells none. Of the batch under way nobody knows; the stream counts it again.
+    """
+    if checkpoint is None:
+        return []
+    place = checkpoint.to_offsets if checkpoint.committed else checkpoint.from_offsets
+    return [place] if not_after(place, log.end) else []
 
 
 def activation_floor(log_end: Offsets, *, first_start: bool) -> dict[int, int]:
@@ -162,7 +176,8 @@ def _rebuild(found: Found, lost: _Lost) -> Recovery:
         if mark is not None and shard not in lost.shards
     ]
     start = dict(found.log.start)
-    target = start if first_ever else furthest([*(kept or [_goes_on_at(found)]), start])
+    reach = _counted_to(found, furthest(kept)) if kept else _goes_on_at(found)
+    target = start if first_ever else furthest([reach, start])
     levels = tuple(
         Level(shard, mark.end, target, furthest([mark.end, start]))
         for shard, mark in enumerate(found.marks)
@@ -204,12 +219,9 @@ def _goes_on_at(found: Found) -> dict[int, int]:
     Nothing depends on the place but how much is counted by lanes: all before it is. The end
     that Spark committed last spares it a new checkpoint.
     """
-    planned = found.checkpoint
-    if planned is not None:
-        at = _everywhere(
-            planned.to_offsets if planned.committed else planned.from_offsets, found.log
-        )
-        if not_after(at, found.log.end) and not_after(found.log.start, at):
+    for place in ended_at(found.checkpoint, found.log):
+        at = _everywhere(place, found.log)
+        if not_after(found.log.start, at):
             return at
     return dict(found.log.end)
 
@@ -260,18 +272,19 @@ def _record_follows(found: Found) -> bool:
 
 def _level(found: Found, ends: Sequence[Offsets]) -> Recovery:
     start = found.log.start
-    target = furthest([*ends, start] if found.adopt else ends)
-    levels = tuple(
-        Level(shard, end, target, furthest([end, start]))
-        for shard, end in enumerate(ends)
-        if not same_offsets(end, target)
-    )
+    reach = furthest([*ends, start] if found.adopt else ends)
+    target = _counted_to(found, reach)
     keep = _checkpoint_fits([target], found)
-    behind = bool(levels) or (found.checkpoint is not None and _is_behind(target, found.checkpoint))
+    goal = (keep and _before_batch(ends, found)) or target
+    levels = tuple(
+        Level(shard, end, goal, furthest([end, start]))
+        for shard, end in enumerate(ends)
+        if not not_after(goal, end)
+    )
     names = ", ".join(str(level.shard) for level in levels)
-    reason = f"shard {names} is behind the others" if levels else "the shards stand elsewhere"
+    reason = f"shard {names} is behind what was counted" if levels else "the shards stand elsewhere"
     return Recovery(
-        Verdict.BEHIND if behind else Verdict.REWIND,
+        Verdict.BEHIND if levels else Verdict.REWIND,
         f"{reason}; the checkpoint {'is kept' if keep else 'begins anew at their ends'}",
         new_epoch=True,
         levels=_near(found, levels),
@@ -282,6 +295,25 @@ def _level(found: Found, ends: Sequence[Offsets]) -> Recovery:
     )
 
 
+def _before_batch(ends: Sequence[Offsets], found: Found) -> dict[int, int] | None:
+    """Return where the batch under way begins, if shards have all of it or nothing.
+
+    Those that have nothing are levelled to there, and get it from the stream, which corrects.
+    """
+    planned = found.checkpoint
+    if planned is None or planned.committed:
+        return None
+    begin = _everywhere(planned.from_offsets, found.log)
+    whole = (not_after(end, begin) or same_offsets(end, planned.to_offsets) for end in ends)
+    return begin if all(whole) else None
+
+
+def _counted_to(found: Found, reach: Offsets) -> dict[int, int]:
+    """Return where counting was, if the shards stand nowhere beyond `reach`."""
+    known = (p for p in ended_at(found.checkpoint, found.log) if not_after(reach, p))
+    return furthest([reach, *known])
+
+
 def _near(found: Found, levels: Sequence[Level]) -> tuple[Level, ...]:
     near = found.near
     return tuple(one for one in levels if near is None or not_after(near, one.from_offsets))
@@ -289,11 +321,6 @@ def _near(found: Found, levels: Sequence[Level]) -> tuple[Level, ...]:
 
 def _far(found: Found, levels: Sequence[Level]) -> tuple[Level, ...]:
     return tuple(one for one in levels if one not in _near(found, levels))
-
-
-def _is_behind(target: Offsets, checkpoint: Planned) -> bool:
-    place = checkpoint.to_offsets if checkpoint.committed else checkpoint.from_offsets
-    return not_after(target, place) and not same_offsets(target, place)
 
 
 def _gaps(levels: Sequence[Level], start: Offsets) -> tuple[Gap, ...]:

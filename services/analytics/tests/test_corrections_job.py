@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 from weir import names
@@ -204,6 +205,35 @@ def test_the_first_batch_of_an_epoch_corrects_too(world: World, job: Job) -> Non
     first = [one for one in kept_once(world) if (one.epoch, one.batch) == (opening.epoch, 0)]
     assert any(one.metric == "prompt" for one in first)
     assert check_i9(world, final) > 100
+
+
+def test_what_was_told_before_redis_went_back_is_not_told_again(world: World, job: Job) -> None:
+    """BEHIND: all shards come back from a backup; they are levelled to where counting was."""
+    del job
+    base_ms = time.time_ns() // 1_000_000 - 120_000
+    late_events(world, "kept", base_ms, 60)
+    world.wait_counted()
+    wait_past(world, base_ms + 70_000)
+    final = Final.of(world)
+    backup = [world.dump(shard) for shard in range(2)]
+    late_events(world, "gone", base_ms - 5_000, 90)
+    world.wait_counted()
+    told = [one for one in kept_once(world) if one.key not in final.told]
+    assert any(one.metric == "prompt" for one in told)
+
+    for shard, dump in enumerate(backup):
+        world.restore(shard, dump)
+    opened = partial(openings, world, "behind", final.at_ms)
+    wait_for(lambda: bool(opened()), "a new epoch")
+    late_events(world, "back", base_ms - 5_000, 30)
+    world.wait_counted()
+    assert check_i9(world, final) > 100
+
+
+def openings(world: World, reason: str, since_ms: int) -> list[Opening]:
+    """Return the entries of the stream that opened an epoch for a reason."""
+    entries = (one for _id, one in world.records() if isinstance(one, Opening))
+    return [one for one in entries if one.reason == reason and one.at_ms > since_ms]
 
 
 def is_rewind(record: BatchRecord | Opening, final: Final) -> bool:

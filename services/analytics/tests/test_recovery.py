@@ -9,8 +9,9 @@ import pytest
 import redis
 from weir import names
 from weir.commit import Fence, Mark, Verdict
-from weir.commit_found import Found, LogBounds, Recovery
+from weir.commit_found import Found, Level, LogBounds, Recovery
 from weir.commit_recovery import reconcile
+from weir.definitions.history import Lane
 from weir.rows import Row
 from weir_analytics.panes import recovery
 from weir_analytics.panes.commit_job import CommitJob, Limits, Part
@@ -208,7 +209,51 @@ class TestRecount:
         assert caught.value.verdict is Verdict.LOST
 
 
+class TestBridge:
+    LEVEL = Level(1, {0: 0}, {0: 40}, {0: 0})
+    LIVE = Mark(epoch=7, batch=-1, topic_id="events", end={0: 40}, shards=2)
+    LANE = Lane(8, 7, "rebuild", "events", (), (1,), {0: 0}, {0: 40}, 0, 0, copies=False)
+
+    def test_both_marks_move_at_once(self, shards: Shards) -> None:
+        """Live counting goes on at the end, and the lane begins where the shard stood."""
+        shards.raise_fence(FENCE, 8)
+        shards.recount(lost(shards), FENCE, START)
+
+        shards.bridge(self.LEVEL, FENCE, self.LIVE, self.LANE)
+
+        assert shards.read_marks()[1] == self.LIVE
+
+    @pytest.mark.parametrize("moved", [False, True])
+    def test_a_mark_that_is_not_where_it_was_read(
+        self, client: redis.Redis, redis_url: str, shards: Shards, moved: bool
+    ) -> None:
+        """A Redis that evicts keys took it alone, fence and token stayed: the shard is lost."""
+        shards.raise_fence(FENCE, 8)
+        shards.recount(lost(shards), FENCE, START)
+        if moved:
+            assert commit(redis_url, 1, 0) is Verdict.OK
+        else:
+            client.delete(names.mark_key(1))
+
+        with pytest.raises(VerdictError, match="must still be at") as caught:
+            shards.bridge(self.LEVEL, FENCE, self.LIVE, self.LANE)
+        assert caught.value.verdict is Verdict.LOST
+
+
 class TestOutboxes:
+    def test_are_of_what_every_shard_has(self, redis_url: str, shards: Shards) -> None:
+        """One that went back since has lost what the batch corrected: it is no more recorded."""
+        shards.raise_fence(FENCE, 8)
+        shards.recount(lost(shards), FENCE, START)
+        assert commit(redis_url, 0, 0) is Verdict.OK
+
+        with pytest.raises(VerdictError, match="must be at the batch's end") as caught:
+            shards.read_committed({0: 1})
+        assert caught.value.verdict is Verdict.BEHIND
+
+        assert commit(redis_url, 1, 0) is Verdict.OK
+        assert shards.read_committed({0: 1}) == shards.read_outboxes()
+
     def test_what_no_record_holds_is_gathered(self, redis_url: str, shards: Shards) -> None:
         """Entries of all shards are read in order, each changed pane once."""
         shards.raise_fence(FENCE, 8)

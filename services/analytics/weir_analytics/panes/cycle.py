@@ -327,8 +327,12 @@ class Cycle:
     # ── S5 ──────────────────────────────────────────────────────────────────
 
     def _record(self, batch: Batch, outcome: Outcome) -> BatchRecord:
-        """Append the batch record; what changed comes from the outboxes, also on a replay."""
-        outboxes = self.stores.shards.read_outboxes()
+        """Append the batch record; what changed comes from the outboxes, also on a replay.
+
+        Raises:
+            VerdictError: If a shard has gone back, or the stream is not where it was left.
+        """
+        outboxes = self.stores.shards.read_committed(batch.end)
         for follow in self.followers:
             follow(outboxes)
         fold = self.stores.definitions.fold

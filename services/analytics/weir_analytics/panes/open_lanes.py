@@ -30,12 +30,12 @@ def lanes_beside(cores: int) -> int:
 
 
 def near(log: LogOffsets, bounds: LogBounds, ends: Sequence[Offsets]) -> dict[int, int] | None:
-    """Return the place `NEAR_MS` of log before where shards stand furthest; None if they agree.
+    """Return the place `NEAR_MS` of log before where counting was furthest; None if all is there.
 
     Args:
         log: Answers for the log.
         bounds: What the log holds.
-        ends: Where the shards stand.
+        ends: Where the shards stand, and where batches are known to have ended.
     """
     target = furthest(ends)
     if all(same_offsets(end, target) for end in ends):

@@ -18,8 +18,17 @@ from typing import Any, Final
 
 import msgspec
 from weir import names
-from weir.commit import Fence, Mark, Verdict, decide_fence, decode_fence
-from weir.commit_found import Recovery
+from weir.commit import (
+    Fence,
+    Mark,
+    Offsets,
+    Verdict,
+    decide_fence,
+    decode_fence,
+    decode_mark,
+    same_offsets,
+)
+from weir.commit_found import Level, Recovery
 from weir.definitions.history import Lane
 
 from weir_analytics.failpoints import failpoint
@@ -115,11 +124,27 @@ class Shards:
     def read_outboxes(self) -> dict[int, list[OutboxEntry]]:
         """Return the entries of each shard's outbox in order: what no record holds yet."""
         keys = [names.outbox_key(shard) for shard in range(self._count)]
-        found = self._wire.ask([("HVALS", key) for key in keys])
-        return {
-            shard: sorted(map(decode_entry, entries), key=lambda entry: entry.n)
-            for shard, entries in enumerate(found)
-        }
+        return _entries(self._wire.ask([("HVALS", key) for key in keys]))
+
+    def read_committed(self, end: Offsets) -> dict[int, list[OutboxEntry]]:
+        """Return the entries of each shard's outbox, once a batch is committed to all of them.
+
+        Each mark is read behind the outbox. A shard that went back in between has lost what the
+        batch corrected: told as counted it would be levelled, which tells no corrections (I9).
+
+        Raises:
+            VerdictError: LOST or BEHIND if a shard does not stand at the batch's end.
+        """
+        shards = range(self._count)
+        entries = [("HVALS", names.outbox_key(shard)) for shard in shards]
+        marks = [("GET", names.mark_key(shard)) for shard in shards]
+        found = self._wire.ask([*entries, *marks])
+        for shard, text in enumerate(found[self._count :]):
+            if text is None or not same_offsets(decode_mark(text).end, end):
+                verdict = Verdict.LOST if text is None else Verdict.BEHIND
+                msg = f"mark of shard {shard} must be at the batch's end {end}, got {text!r}"
+                raise VerdictError(verdict, msg)
+        return _entries(found[: self._count])
 
     def ask(self, commands: Sequence[Command]) -> list[Any]:
         """Ask a shard something; what is written goes through `change`."""
@@ -186,18 +211,22 @@ class Shards:
             if shard < self._count:
                 self.change(shard, fence, token, _marks(shard, start, lanes))
 
-    def bridge(self, shard: int, fence: Fence, live: Mark, lane: Lane) -> None:
-        """Let a shard that is far behind go on with the others; a lane counts what it lacks.
+    def bridge(self, level: Level, fence: Fence, live: Mark, lane: Lane) -> None:
+        """Let a shard that is far behind go on without waiting; a lane counts what it lacks.
 
-        Both marks move at once. That the live mark is still where it was read follows from
-        the fence: it is the younger of the two, so what takes the mark back takes it along.
+        Both marks move at once. The live mark is read again: where it went alone, as a Redis that
+        evicts keys takes it, a new one would hide that the shard is lost.
 
         Raises:
             VerdictError: FENCED if a newer driver has the shard; LOST if it moved.
         """
-        token = self._wire.ask([("GET", names.token_key(shard))])[0]
+        keys = (names.token_key(level.shard), names.mark_key(level.shard))
+        token, mark = self._wire.ask([("MGET", *keys)])[0]
+        if mark is None or not same_offsets(decode_mark(mark).end, level.from_offsets):
+            msg = f"mark of shard {level.shard} must still be at {level.from_offsets}, got {mark!r}"
+            raise VerdictError(Verdict.LOST, msg)
         text = None if token is None else token.decode()
-        self.change(shard, fence, text, _marks(shard, live, [lane]))
+        self.change(level.shard, fence, text, _marks(level.shard, live, [lane]))
 
     def _raise_in(self, shard: int, fence: Fence, definitions_end: int) -> bool:
         """Raise the fence in one shard; False if it moved and has to be asked again."""
@@ -249,6 +278,13 @@ class Shards:
         if done is None:
             raise _not_ours(shard, None, fence)
         return new
+
+
+def _entries(outboxes: Iterable[Iterable[bytes]]) -> dict[int, list[OutboxEntry]]:
+    return {
+        shard: sorted(map(decode_entry, entries), key=lambda entry: entry.n)
+        for shard, entries in enumerate(outboxes)
+    }
 
 
 def _marks(shard: int, live: Mark, lanes: Sequence[Lane]) -> list[Command]:

@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
+import msgspec
 import structlog
 from weir import names
 from weir.batches import FIELD, BatchRecord, Opening, decode
 from weir.clock import Clock
 from weir.commit import Fence, Mark, Verdict
 from weir.commit_found import Found, Level, LogBounds, Recovery
-from weir.commit_recovery import activation_floor, incomplete_before_ms, reconcile
+from weir.commit_recovery import activation_floor, ended_at, incomplete_before_ms, reconcile
 from weir.definitions.history import Horizons, Lane, Start
 from weir.definitions.records import (
     DriverStart,
@@ -138,15 +139,17 @@ def take_over(
     start.say_horizons(before, fence, events_id)
     bounds = log.bounds(events_id)
     marks = stores.shards.read_marks()
+    planned = checkpoint.last_planned(settings.checkpoint_dir, names.EVENTS)
+    ends = [mark.end for mark in marks if mark is not None]
     found = Found(
         marks=marks,
-        checkpoint=checkpoint.last_planned(settings.checkpoint_dir, names.EVENTS),
+        checkpoint=planned,
         log=bounds,
         epoch=start.epoch,
         last_record=stores.stream.last_record(),
         first_ever=before is None,
         counted_id=before.events_id if before is not None else None,
-        near=near(log, bounds, [mark.end for mark in marks if mark is not None]),
+        near=near(log, bounds, [*ends, *ended_at(planned, bounds)]) if ends else None,
     )
     recovery = adopted(found, reconcile(found), stores.definitions, fence=fence.fence, clock=clock)
     LOG.info("reconciled", verdict=recovery.verdict.value, reason=recovery.reason)
@@ -307,7 +310,8 @@ class _Start:
             again = not recovery.keep_checkpoint
             wanted = bridge(bounds, level, self.clock.now_ms(), copies=again)
             (lane,) = self._open_lanes([wanted], fence)
-            self.stores.shards.bridge(level.shard, fence, mark, lane)
+            there = msgspec.structs.replace(mark, end=dict(level.to_offsets))
+            self.stores.shards.bridge(level, fence, there, lane)
         opening = Opening(epoch=epoch, reason=reason, at_ms=self.clock.now_ms())
         if self.stores.stream.open_epoch(opening) is Verdict.FENCED:
             msg = f"epoch {epoch} must be the newest of the stream; another driver has opened one"
