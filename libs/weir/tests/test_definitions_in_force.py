@@ -132,3 +132,15 @@ def test_a_metric_goes_on_being_counted(text: str) -> None:
     assert log.state.metrics_to_stop() == []
     assert log.state.metrics_to_start() == []
     assert [one.definition.vid for one in log.state.metrics_active()] == [vid]
+
+
+def test_a_text_that_comes_again_is_read_once() -> None:
+    """As of metrics that are counted again each day: reading YAML takes milliseconds."""
+    log = Log()
+    vids = [log.put(GOOD), log.put(GOOD + "\nunit: s"), log.put(GOOD)]
+    first, other, again = (log.state.by_vid(vid) for vid in vids)
+    assert first is not None
+    assert other is not None
+    assert again is not None
+    assert again.model is first.model
+    assert other.model != first.model

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal
+from functools import cached_property, lru_cache
+from typing import Final, Literal
 
 from weir.definitions.base import DefinitionModel
 from weir.definitions.check import check
 from weir.definitions.metric import Metric
 from weir.problems import ProblemError
+
+_TEXTS: Final = 1_024
+"""Of so many texts the models are kept beside those of versions."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Definition:
             ProblemError: If it is deleted, or if this release cannot read it, as may
                 be with one that a later release wrote.
         """
-        return check(self.kind, self.name, self.text, stored=True).model
+        return _model_of(self.kind, self.name, self.text)
 
     @cached_property
     def readable(self) -> DefinitionModel | None:
@@ -76,6 +79,12 @@ class Definition:
         """The metric; None if it is of another kind, deleted, or unreadable here."""
         model = self.readable if self.kind == "metric" else None
         return model if isinstance(model, Metric) else None
+
+
+@lru_cache(_TEXTS)
+def _model_of(kind: str, name: str, text: str) -> DefinitionModel:
+    """Return what a text says; who is counted again for an erasure has the same one each day."""
+    return check(kind, name, text, stored=True).model
 
 
 @dataclass(frozen=True, slots=True)
