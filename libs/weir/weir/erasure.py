@@ -95,8 +95,8 @@ def _erasure(vid: int, tenant: str, wanted: Erase, facts: Mapping[str, Any]) -> 
 
 def serving_now(definitions: Definitions, tenant: str) -> dict[str, int]:
     """Return the vid of the newest version that serves, by metric; of those that are served."""
-    counted = {one.name for one in definitions.activations.values() if one.tenant == tenant}
-    chains = ((name, serving(definitions, tenant, name)) for name in sorted(counted))
+    counted = sorted(definitions.activated.names.get(tenant, ()))
+    chains = ((name, serving(definitions, tenant, name)) for name in counted)
     return {name: chain[0].vid for name, chain in chains if chain}
 
 

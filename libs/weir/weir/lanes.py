@@ -146,8 +146,7 @@ def counted_lanes(definitions: Definitions, topic_id: str) -> list[Lane]:
 
 def needs(definitions: Definitions, lanes: Iterable[Lane]) -> dict[int, Need]:
     """Return by lane what it is counted for: the first need of any of its versions."""
-    activations = definitions.activations
-    followed = {one.after for one in activations.values() if one.serves}
+    activations, followed = definitions.activations, definitions.activated.followed
 
     def need(vid: int) -> Need:
         if not activations[vid].serves:

@@ -22,16 +22,14 @@ from weir.definitions.records import (
 )
 from weir.lanes import counted_lanes
 from weir_analytics.panes.activation import (
-    counted,
     counting,
-    ended,
     predecessor,
-    rebuilt,
     takeover,
     to_stop,
 )
 from weir_analytics.panes.between import BUSY
 from weir_analytics.panes.changes import Changes
+from weir_analytics.panes.countable import Countable
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.due import Open
 from weir_analytics.panes.fault import at_fault
@@ -242,9 +240,13 @@ def test_what_it_has_is_kept_as_long_as_it_is_read(world: Counted) -> None:
     vid = world.vids["m1"]
     world.spark.names = {"m1"}
     world.batch()
-    assert vid not in ended(world.fold, "log", THROUGH_S)
-    assert vid not in {one.version.vid for one in rebuilt(world.fold, "log", THROUGH_S, END)}
-    assert vid not in {one.version.vid for one in counted(world.fold, "log", THROUGH_S, {0: 0})}
+    assert vid not in Countable(world.fold, "log").ended(THROUGH_S)
+    assert vid not in {
+        one.version.vid for one in Countable(world.fold, "log").rebuilt(THROUGH_S, END)
+    }
+    assert vid not in {
+        one.version.vid for one in Countable(world.fold, "log").counted(THROUGH_S, {0: 0})
+    }
     assert to_stop(world.fold) == []
 
     world.restart()
@@ -258,8 +260,10 @@ def test_what_it_has_is_kept_as_long_as_it_is_read(world: Counted) -> None:
     assert taken is not None
     assert taken.after == vid
     world.add(takeover_record(taken, fence=world.fence, at_ms=0))
-    assert vid not in ended(world.fold, "log", THROUGH_S)
-    assert vid in ended(world.fold, "log", THROUGH_S + 3_700), "no pane before the cut is kept"
+    assert vid not in Countable(world.fold, "log").ended(THROUGH_S)
+    assert vid in Countable(world.fold, "log").ended(THROUGH_S + 3_700), (
+        "no pane before the cut is kept"
+    )
 
 
 def test_a_lane_of_the_very_first_version_is_counted() -> None:

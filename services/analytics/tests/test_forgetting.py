@@ -89,17 +89,17 @@ class Shard:
         """Let panes go, as Redis does."""
         self.redis.delete(*[names.pane_key(0, *pane) for pane in panes])
 
-    def begin(self, ended: Sequence[int] = ()) -> None:
+    def begin(self, ended: Sequence[int] = (), may_go: bool = True) -> None:
         """Begin a walk."""
-        self.walk.begin([VID], ended)
+        self.walk.begin([VID], ended, lambda _vid: may_go)
 
     def go_on(self) -> None:
         """Do a slice."""
         self.walk.go_on({0: self.end})
 
-    def forget(self, ended: Sequence[int] = ()) -> int:
+    def forget(self, ended: Sequence[int] = (), may_go: bool = True) -> int:
         """Do a whole walk; return how many ids it freed."""
-        self.begin(ended)
+        self.begin(ended, may_go)
         while self.walk.is_under_way:
             self.go_on()
         return self.walk.freed
@@ -210,6 +210,31 @@ class TestAnEndedVersion:
 
         assert shard.forget(ended=[VID]) == 1
         assert not shard.redis.exists(names.ids_key(0, VID), names.names_key(0, VID))
+
+    def test_of_one_that_may_be_counted_later_the_last_number_stays(self, shard: Shard) -> None:
+        """As where only the next release can read it: no id is given twice."""
+        shard.commit((PANE, "=a"))
+        shard.expire(PANE)
+
+        assert shard.forget(ended=[VID], may_go=False) == 1
+        assert shard.redis.exists(names.ids_key(0, VID))
+
+    def test_only_one_of_which_something_is_there_is_asked_of(self, shard: Shard) -> None:
+        """It may take long to tell, and most that ever ended have nothing."""
+        shard.commit((PANE, "=a"))
+        shard.expire(PANE)
+        asked: list[int] = []
+
+        def note(vid: int) -> bool:
+            asked.append(vid)
+            return True
+
+        shard.walk.begin([VID, 8, 9], [VID, 8, 9], note)
+        while shard.walk.is_under_way:
+            shard.go_on()
+
+        assert asked == [VID]
+        assert not shard.redis.exists(names.ids_key(0, VID))
 
     def test_a_writer_that_knew_the_ids_gives_new_ones(self, shard: Shard) -> None:
         """What a process has looked up is void: the token is another one."""

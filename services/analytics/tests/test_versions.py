@@ -22,20 +22,17 @@ from weir.definitions.records import (
 )
 from weir.lanes import counted_lanes, filled_by, is_done, places
 from weir_analytics.panes.activation import (
-    counted,
     counting,
-    ended,
-    filling,
     is_over,
     lanes_to_open,
     left_over,
-    rebuilt,
     shown_from,
     takeover,
     to_stop,
 )
-from weir_analytics.panes.batch import Batch
+from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.commit_job import Untold
+from weir_analytics.panes.countable import Countable
 from weir_analytics.panes.versions import Version, versions_from_json, versions_to_json
 from weir_reading.catalog import Catalog
 from weir_reading.served import served
@@ -203,16 +200,22 @@ class Edits:
         """Return the versions that lanes count after a loss of everything, as they do it."""
         lanes = counted_lanes(self.fold, LOG)
         vids = [vid for lane in lanes for vid in filled_by(self.fold, lane)]
-        return {one.version.vid: one.version for one in filling(self.fold, LOG, vids, {0: at})}
+        found = Countable(self.fold, LOG).filling(vids, {0: at})
+        return {one.version.vid: one.version for one in found}
 
     def rebuilt(self, at: int, through_s: int = 2_000) -> dict[int, Version]:
         """Return the versions that a rebuild counts, as it does it."""
-        found = rebuilt(self.fold, LOG, through_s, {0: at})
+        found = Countable(self.fold, LOG).rebuilt(through_s, {0: at})
         return {one.version.vid: one.version for one in found}
+
+    def shown(self, log: str = LOG) -> dict[int, Offsets | None]:
+        """Return by version from which offsets on readers look at it."""
+        return {vid: shown_from(self.fold, log, vid) for vid in self.fold.activations}
 
     def counted(self, start: int, through_s: int = 2_000) -> list[int]:
         """Return the versions that count a range."""
-        return [one.version.vid for one in counted(self.fold, LOG, through_s, {0: start})]
+        found = Countable(self.fold, LOG).counted(through_s, {0: start})
+        return [one.version.vid for one in found]
 
 
 class TestTakeover:
@@ -263,18 +266,18 @@ class TestTakeover:
         """What late events change before that, in a batch that began before it, is told of none."""
         edits = Edits()
         first = edits.edit(10)
-        assert shown_from(edits.fold, LOG) == {first: None}
+        assert edits.shown() == {first: None}
         edits.fill()
         edits.take_over(first, 20)
         second = edits.edit(30)
-        assert shown_from(edits.fold, LOG) == {first: {0: 20}, second: None}
+        assert edits.shown() == {first: {0: 20}, second: None}
         edits.fill()
         edits.take_over(second, 40, 1_000_000)
-        assert shown_from(edits.fold, LOG) == {first: {0: 20}, second: {0: 40}}
-        assert shown_from(edits.fold, "another log") == {first: {}, second: {}}
+        assert edits.shown() == {first: {0: 20}, second: {0: 40}}
+        assert edits.shown("another log") == {first: {}, second: {}}
         edits.delete()
         third = edits.edit(50)
-        assert shown_from(edits.fold, LOG) == {first: None, second: None, third: None}
+        assert edits.shown() == {first: None, second: None, third: None}
 
     def test_both_count_until_then_and_only_late_events_after(self) -> None:
         """Until the takeover the old version counts everything, then what lies before the cut."""
@@ -286,7 +289,7 @@ class TestTakeover:
         edits.fill()
         assert edits.counted(35) == [first, second]
         edits.take_over(second, 40, 1_000_000)
-        old, new = (one.version for one in counted(edits.fold, LOG, 2_000, {0: 40}))
+        old, new = (one.version for one in Countable(edits.fold, LOG).counted(2_000, {0: 40}))
 
         assert (old.owns(10, 990), old.owns(10, 1_000)) == (True, False)
         assert (new.owns(10, 990), new.owns(10, 1_000)) == (False, True)
@@ -354,7 +357,8 @@ class TestTakeover:
         assert found is not None
         assert found.newest.rebuilding is not bool(lacks)
         edits.end(0)
-        on = {one.version.vid: one.version for one in counted(edits.fold, LOG, 0, {0: at})}
+        found_on = Countable(edits.fold, LOG).counted(0, {0: at})
+        on = {one.version.vid: one.version for one in found_on}
         again, filled = edits.rebuilt(at, 0), edits.filled_again(at)
         for pane_s in range(0, 5_000, 10):
             owner = found.at(10, pane_s)
@@ -417,7 +421,7 @@ class TestTakeover:
         edits.take_over(first, 1_020)
         second = edits.edit(1_030)
         edits.fill()
-        versions = [one.version for one in counted(edits.fold, "new", 2_000, {0: 3})]
+        versions = [one.version for one in Countable(edits.fold, "new").counted(2_000, {0: 3})]
 
         assert [version.vid for version in versions] == [first, second]
         assert all(version.covers({0: 0}, {0: 5}) for version in versions)
@@ -452,14 +456,14 @@ def test_ended_are_the_deleted_and_those_whose_panes_are_too_old() -> None:
         fold.apply(at, record.key, record.value)
     record = takeover_record(TakeOver(3, 1, {0: 0}, {10: 1_000}), fence=4, at_ms=0)
     fold.apply(9, record.key, record.value)
-    assert ended(fold, LOG, 4_610) == []
+    assert Countable(fold, LOG).ended(4_610) == []
     deleted = fold.by_vid(0)
     assert deleted is not None
     record = activation_record(counting(deleted, {0: 9}, LOG), op="stop", fence=4, at_ms=0)
     fold.apply(10, record.key, record.value)
 
-    assert ended(fold, LOG, 4_610) == [0]
-    assert ended(fold, LOG, 4_611) == [0, 1]
+    assert Countable(fold, LOG).ended(4_610) == [0]
+    assert Countable(fold, LOG).ended(4_611) == [0, 1]
 
 
 def test_versions_survive_their_way_to_the_tasks() -> None:

@@ -23,6 +23,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from weir import names
+from weir.definitions.activated import Activated
 from weir.definitions.bundles import BROKEN, BrokenError, Held, read_place
 from weir.definitions.history import (
     Activation,
@@ -66,7 +67,8 @@ class Definitions:
         self._versions: dict[_Place, list[Definition]] = {}
         self._by_vid: dict[int, Definition] = {}
         self._starts: dict[str, Start] = {}
-        self._activations: dict[int, Activation] = {}
+        self._deletions: dict[_Place, int] = {}
+        self._activated = Activated()
         self._lanes: dict[int, Lane] = {}
         self._jobs: dict[int, JobReport] = {}
         self._aside: dict[int, str] = {}
@@ -85,7 +87,12 @@ class Definitions:
     @property
     def activations(self) -> Mapping[int, Activation]:
         """Version -> from where to where it is counted, stopped ones included."""
-        return self._activations
+        return self._activated.all
+
+    @property
+    def activated(self) -> Activated:
+        """The same, by what is asked of all of them often."""
+        return self._activated
 
     @property
     def lanes(self) -> Mapping[int, Lane]:
@@ -117,7 +124,7 @@ class Definitions:
         What it has is kept. It is counted no further, so that its successor, or the same text
         as a new version, is filled from the log.
         """
-        begun = self._activations.get(vid)
+        begun = self.activations.get(vid)
         return vid in self._aside and begun is not None and begun.finish is not None
 
     def left_out(self) -> list[Definition]:
@@ -148,12 +155,13 @@ class Definitions:
             tenant: Only of this one.
             kind: Only of this one.
         """
-        return [
-            found
-            for (of_tenant, of_kind, _name), versions in sorted(self._versions.items())
-            if tenant in (None, of_tenant) and kind in (None, of_kind)
-            if (found := in_force(versions)) is not None
-        ]
+        places = sorted(
+            place
+            for place in self._versions
+            if tenant in (None, place[0]) and kind in (None, place[1])
+        )
+        known = (in_force(self._versions[place]) for place in places)
+        return [found for found in known if found is not None]
 
     def history(self, tenant: str, kind: str, name: str) -> list[Definition]:
         """Return all versions, deletions included, the newest first."""
@@ -161,11 +169,13 @@ class Definitions:
 
     def deleted(self, tenant: str, kind: str) -> list[Definition]:
         """Return the deletions of what is no longer there, by name; `history` says what it was."""
-        return [
-            versions[-1]
-            for (of_tenant, of_kind, _name), versions in sorted(self._versions.items())
-            if versions[-1].deleted and (of_tenant, of_kind) == (tenant, kind)
-        ]
+        places = sorted(place for place in self._deletions if place[:2] == (tenant, kind))
+        newest = (self._versions[place][-1] for place in places)
+        return [one for one in newest if one.deleted]
+
+    def last_deletion(self, tenant: str, kind: str, name: str) -> int | None:
+        """Return the offset of a definition's last deletion, whatever came after; None: none."""
+        return self._deletions.get((tenant, kind, name))
 
     def by_vid(self, vid: int) -> Definition | None:
         """Return the version whose record has an offset."""
@@ -191,15 +201,15 @@ class Definitions:
         One that this release cannot read is left out: `Definition.model` says why.
         """
         found = []
-        for vid, activation in sorted(self._activations.items()):
+        for vid, activation in sorted(self._activated.on.items()):
             definition = self._by_vid.get(vid)
-            if activation.finish is None and definition and definition.metric:
+            if definition and definition.metric:
                 found.append(ActiveMetric(definition, activation, definition.metric))
         return found
 
     def metrics_to_start(self) -> list[Definition]:
         """Return the current versions that nobody has begun to count, oldest first."""
-        waiting = (d for d in self.current(kind="metric") if d.vid not in self._activations)
+        waiting = (d for d in self.current(kind="metric") if d.vid not in self.activations)
         return sorted((d for d in waiting if d.metric), key=lambda definition: definition.vid)
 
     def metrics_to_stop(self) -> list[ActiveMetric]:
@@ -317,6 +327,8 @@ class Definitions:
     def _take(self, definition: Definition) -> None:
         self._versions.setdefault(definition.place, []).append(definition)
         self._by_vid[definition.vid] = definition
+        if definition.deleted:
+            self._deletions[definition.place] = definition.vid
 
     def _read_start(self, offset: int, record: Mapping[str, Any]) -> Change:
         start = read_start(offset, record)
@@ -326,13 +338,13 @@ class Definitions:
     def _read_activation(self, offset: int, record: Mapping[str, Any]) -> Change:
         if record["op"] == "stop":
             vid = number(record["vid"])
-            begun = self._activations.get(vid)
+            begun = self.activations.get(vid)
             if begun is None:
                 return Change(offset, Outcome.UNREADABLE, note=f"{vid} was never started")
             activation = replace(begun, finish=numbers(record["offsets"]))
         else:
             activation = read_activation(offset, record)
-        self._activations[activation.vid] = activation
+        self._activated.note(activation)
         return Change(offset, Outcome.APPLIED, activation=activation)
 
     def _read_lane(self, offset: int, record: Mapping[str, Any]) -> Change:
@@ -364,11 +376,11 @@ class Definitions:
 
     def _read_takeover(self, offset: int, record: Mapping[str, Any]) -> Change:
         vid = number(record["vid"])
-        begun = self._activations.get(vid)
+        begun = self.activations.get(vid)
         if begun is None or begun.takeover is not None:
             note = "was never started" if begun is None else "has taken over before"
             return Change(offset, Outcome.UNREADABLE, note=f"{vid} {note}")
-        self._activations[vid] = activation = read_takeover(begun, offset, record)
+        self._activated.note(activation := read_takeover(begun, offset, record))
         return Change(offset, Outcome.APPLIED, activation=activation)
 
 

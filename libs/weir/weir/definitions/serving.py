@@ -18,6 +18,13 @@ def life_of(definitions: Definitions, tenant: str, name: str) -> dict[int, Defin
     return {one.vid: one for one in takewhile(lambda one: not one.deleted, history)}
 
 
+def is_in_life(definitions: Definitions, tenant: str, name: str, vid: int) -> bool:
+    """Tell whether a version is one of a metric's `life_of`, however long that is."""
+    one, place = definitions.by_vid(vid), (tenant, "metric", name)
+    ended = definitions.last_deletion(*place)
+    return one is not None and one.place == place and (ended is None or vid > ended)
+
+
 def serving(
     definitions: Definitions,
     tenant: str,

@@ -7,14 +7,14 @@ crash between two shards left a hole in 1,615 of 2,000 runs of a model).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import takewhile
 
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Activation, ActiveMetric, Definition, TakenOver
 from weir.definitions.metric import Metric
 from weir.definitions.records import Counting, TakeOver
-from weir.definitions.serving import life_of
+from weir.definitions.serving import is_in_life
 from weir.lanes import takeover_cut
 from weir.query.estimates import estimated
 
@@ -35,7 +35,7 @@ def to_stop(definitions: Definitions) -> list[Definition]:
 
 def _is_useless(definitions: Definitions, one: ActiveMetric) -> bool:
     tenant, name, vid = one.definition.tenant, one.definition.name, one.definition.vid
-    if vid not in life_of(definitions, tenant, name):
+    if not is_in_life(definitions, tenant, name, vid):
         return True
     current = definitions.get(tenant, "metric", name)
     return not one.activation.serves and (current is None or current.vid != vid)
@@ -46,7 +46,7 @@ def left_over(definitions: Definitions, topic_id: str) -> list[Version]:
 
     Each is to be stopped once it `is_over`: else every loss would count it again.
     """
-    followed = _followed(definitions)
+    followed = definitions.activated.followed
     return [
         version_of(one.activation, one.metric, topic_id, followed[one.definition.vid])
         for one in definitions.metrics_active()
@@ -59,27 +59,30 @@ def predecessor(definitions: Definitions, definition: Definition) -> Definition 
 
     None from before a deletion, whoever still counts it: no reader would look at it.
     """
-    life = life_of(definitions, definition.tenant, definition.name)
-    found = [
-        life[vid]
-        for vid, one in sorted(definitions.activations.items())
-        if vid in life and vid < definition.vid and one.serves
-        if one.finish is None or definitions.is_left_out(vid)
-        if life[vid].metric is not None
-    ]
-    return found[-1] if found else None
+    history = definitions.history(definition.tenant, "metric", definition.name)
+    life = takewhile(lambda one: not one.deleted, history)
+    began = (
+        (one, definitions.activations.get(one.vid)) for one in life if one.vid < definition.vid
+    )
+    served = (
+        version
+        for version, one in began
+        if one is not None and one.serves
+        if one.finish is None or definitions.is_left_out(one.vid)
+        if version.metric is not None
+    )
+    return next(served, None)
 
 
-def shown_from(definitions: Definitions, topic_id: str) -> dict[int, Offsets | None]:
-    """Return by version from which offsets on readers look at it; None: nobody does.
+def shown_from(definitions: Definitions, topic_id: str, vid: int) -> Offsets | None:
+    """Return from which offsets on readers look at a version; None: nobody does.
 
     A batch that begins before them changes what nobody has seen: it is no correction.
     """
-    found: dict[int, Offsets | None] = {}
-    for vid, one in definitions.activations.items():
-        is_shown = one.serves and vid in life_of(definitions, one.tenant, one.name)
-        found[vid] = _offsets_of(one.takeover, topic_id) if is_shown else None
-    return found
+    one = definitions.activations.get(vid)
+    if one is None or not one.serves or not is_in_life(definitions, one.tenant, one.name, vid):
+        return None
+    return _offsets_of(one.takeover, topic_id)
 
 
 def lanes_to_open(definitions: Definitions, topic_id: str) -> list[tuple[Offsets, tuple[int, ...]]]:
@@ -157,79 +160,6 @@ def counting(
     )
 
 
-def counted(
-    definitions: Definitions, topic_id: str, through_s: int, start: Offsets | None = None
-) -> list[Counted]:
-    """Return the versions that may count something in some range of the log.
-
-    Args:
-        definitions: The fold.
-        topic_id: Kafka's id of the log.
-        through_s: Received time counted so far: a predecessor is done with once
-            every pane before its cut is too old to be kept.
-        start: Where the range begins, with the cuts that apply there; None: at the present.
-    """
-    return [
-        one
-        for activation, one in _not_over(definitions, topic_id, through_s, start)
-        if activation.finish is None or activation.is_of(topic_id)
-        if not definitions.is_left_out(activation.vid)
-    ]
-
-
-def _not_over(
-    definitions: Definitions, topic_id: str, through_s: int, start: Offsets | None = None
-) -> Iterator[tuple[Activation, Counted]]:
-    """Yield the versions that have panes which may change or be read, in order; see `counted`."""
-    followed = _followed(definitions)
-    for vid, activation in sorted(definitions.activations.items()):
-        definition = definitions.by_vid(vid)
-        if definition is None or definition.metric is None:
-            continue
-        version = version_of(activation, definition.metric, topic_id, followed.get(vid))
-        if start is not None:
-            version = version.at(start)
-        if not (version.cut_until and is_over(version, through_s)):
-            yield activation, Counted(version, definition.metric)
-
-
-def rebuilt(definitions: Definitions, topic_id: str, through_s: int, at: Offsets) -> list[Counted]:
-    """Return the versions that are counted again after a loss: those that somebody reads.
-
-    A cut applies wherever in the log, as soon as live counting has come to its takeover: what
-    lies on its other side was counted in vain, and is not counted a second time.
-
-    Args:
-        definitions: The fold.
-        topic_id: Kafka's id of the log.
-        through_s: Received time counted so far.
-        at: Where live counting stands.
-    """
-    found = counted(definitions, topic_id, through_s, at)
-    return [one for one in found if one.version.finish is None]
-
-
-def ended(definitions: Definitions, topic_id: str, through_s: int) -> list[int]:
-    """Return the versions that will never count an event again: deleted, or over.
-
-    One that this release cannot read may be counted by the next, and is none of them. Nor is
-    one that is left out, as long as it is read.
-    """
-    on = {
-        one.vid
-        for one, _ in _not_over(definitions, topic_id, through_s)
-        if one.finish is None or _is_read(definitions, one)
-    }
-    known = (definitions.by_vid(vid) for vid in definitions.activations)
-    return sorted(one.vid for one in known if one and one.metric and one.vid not in on)
-
-
-def _is_read(definitions: Definitions, one: Activation) -> bool:
-    """Tell whether a version that is left out serves all the same."""
-    is_left_out = definitions.is_left_out(one.vid)
-    return is_left_out and one.serves and one.vid in life_of(definitions, one.tenant, one.name)
-
-
 def version_of(
     activation: Activation, metric: Metric, topic_id: str, successor: Activation | None = None
 ) -> Version:
@@ -280,35 +210,6 @@ def awaited(definitions: Definitions) -> list[Counted]:
         for one in (*definitions.metrics_to_start(), *definitions.left_out())
         if one.metric is not None
     ]
-
-
-def filling(
-    definitions: Definitions, topic_id: str, vids: Iterable[int], at: Offsets
-) -> list[Counted]:
-    """Return versions as a backfill counts them: wherever in the log, between their cuts.
-
-    All panes of one that does not serve yet; of others, after a loss, those that are read.
-
-    Args:
-        definitions: The fold.
-        topic_id: Kafka's id of the log.
-        vids: The versions.
-        at: Where live counting stands: takeovers up to there have happened.
-    """
-    followed = _followed(definitions)
-    found: list[Counted] = []
-    for vid in vids:
-        definition, activation = definitions.by_vid(vid), definitions.activations[vid]
-        if definition is not None and definition.metric is not None:
-            version = version_of(activation, definition.metric, topic_id, followed.get(vid))
-            found.append(Counted(version.at(at).within(), definition.metric))
-    return found
-
-
-def _followed(definitions: Definitions) -> dict[int, Activation]:
-    """Return by version the one that has taken over from it."""
-    activations = definitions.activations.values()
-    return {one.after: one for one in activations if one.after is not None and one.serves}
 
 
 def keeps_of(metric: Metric) -> tuple[tuple[int, int], ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 
 import structlog
 from pyspark.sql import DataFrame, SparkSession
@@ -22,12 +23,13 @@ from weir.definitions.history import Definition
 
 from weir_analytics.failpoints import failpoint
 from weir_analytics.panes import checkpoint
-from weir_analytics.panes.activation import ended, shown_from
+from weir_analytics.panes.activation import shown_from
 from weir_analytics.panes.arrow_plan import AnyPlan, ArrowPlan
 from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.changes import Changes
 from weir_analytics.panes.commit_job import OutboxEntry, Untold
 from weir_analytics.panes.corrections import Arrival, publish
+from weir_analytics.panes.countable import Countable
 from weir_analytics.panes.crowded import Crowded
 from weir_analytics.panes.due import About, Due, Gate, Open
 from weir_analytics.panes.fault import at_fault
@@ -98,7 +100,7 @@ class Cycle:
     _forgetting: Forgetting = field(init=False)
     _forget_at_s: float = 0.0
     _corrections: int = 0
-    _shown_from: FoldMemo[dict[int, Offsets | None]] = field(init=False)
+    _shown_from: FoldMemo[Callable[[int], Offsets | None]] = field(init=False)
     _same_log: SameLog = field(init=False)
 
     def __post_init__(self) -> None:
@@ -114,7 +116,7 @@ class Cycle:
         self.followers.append(self._forgetting.note)
         events_id = self.footing.events_id
         self._same_log = SameLog(self.settings.kafka, names.EVENTS, events_id)
-        self._shown_from = FoldMemo(lambda fold: shown_from(fold, events_id))
+        self._shown_from = FoldMemo(lambda fold: cache(partial(shown_from, fold, events_id)))
         self.through_ms = self.footing.through_ms
         self.received_ms = received_before(self.range_of(self.footing.target, {}, -1))
 
@@ -221,7 +223,7 @@ class Cycle:
         By the record before the batch: what its own record lets them see has the change in it.
         """
         shown = self._shown_from.of(self.stores.definitions.fold)
-        begins = ((one.vid, shown.get(one.vid)) for one in plan.versions)
+        begins = ((one.vid, shown(one.vid)) for one in plan.versions)
         hidden = (vid for vid, at in begins if at is None or not not_after(at, batch.start))
         return (*(Untold(vid=vid) for vid in hidden), *self.recounted)
 
@@ -352,14 +354,8 @@ class Cycle:
             ticks=outcome.seen - outcome.received,
             ledger=list(outcome.ledger),
             changed=changed_panes(outboxes),
-            activations=[
-                vid for vid, found in fold.activations.items() if dict(found.begin) == batch.end
-            ],
-            takeovers=[
-                vid
-                for vid, found in fold.activations.items()
-                if found.takeover is not None and dict(found.takeover.offsets) == batch.end
-            ],
+            activations=fold.activated.begun_at(batch.end),
+            takeovers=fold.activated.taken_at(batch.end),
             lanes=self.book.progress(fold),
             fates=list(outcome.fates),
             outbox=last_entries(outboxes),
@@ -383,9 +379,11 @@ class Cycle:
                 return
             self._forget_at_s = now_s + FORGET_EVERY_S
             fold = self.stores.definitions.fold
-            over = ended(fold, self.footing.events_id, self.through_ms // 1000)
+            countable = Countable(fold, self.footing.events_id)
+            over = countable.ended(self.through_ms // 1000)
             system = [version.vid for version in SYSTEM]
-            self._forgetting.begin({*system, *fold.activations, *over}, over)
+            versions = {*system, *fold.activations}
+            self._forgetting.begin(versions, over, countable.is_readable)
         self._forgetting.go_on(self.end)
         if self._forgetting.freed and not self._forgetting.is_under_way:
             LOG.info("series_forgotten", series=self._forgetting.freed)

@@ -143,16 +143,17 @@ class Driver:
         self.vitals.doing = "warming up"
         settings = self.settings
         definitions = DefinitionsLog(settings.kafka)
-        plans = self._plans_of(definitions.fold, "", self._plans)
+        events_id = ""
         end: Offsets = {}
         try:
             definitions.read_to(definitions.end())
-            plans.topic_id = topic_id(settings.kafka, names.EVENTS)
+            events_id = topic_id(settings.kafka, names.EVENTS)
             _start, end = LogOffsets(settings.kafka, names.EVENTS).ends()
         except PASSING as error:
             LOG.warning("warm_up_without_definitions", error=first_line(error))
         finally:
             definitions.close()
+        plans = self._plans_of(definitions.fold, events_id, self._plans)
         # What counts now, and what counts once all that wait have begun: after the first batch.
         soon = plans.soon(end)
         try:

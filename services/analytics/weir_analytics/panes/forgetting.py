@@ -15,7 +15,7 @@ tail holds panes as they were before, which nobody noted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -66,15 +66,22 @@ class Forgetting:
         """Whether a walk has begun and not ended."""
         return self._steps is not None
 
-    def begin(self, versions: Collection[int], ended: Collection[int]) -> None:
+    def begin(
+        self,
+        versions: Collection[int],
+        ended: Collection[int],
+        may_go: Callable[[int], bool] = lambda _vid: True,
+    ) -> None:
         """Begin a walk.
 
         Args:
             versions: All that may have series.
             ended: Those of them that nobody counts any more: of these nothing stays.
+            may_go: Whether that is so of one of which something is there. Most of those that
+                ever ended have nothing, and it may take long to tell.
         """
         self.freed = 0
-        self._steps = self._walk(list(versions), list(ended))
+        self._steps = self._walk(list(versions), list(ended), may_go)
 
     def note(self, outboxes: Mapping[int, Sequence[OutboxEntry]]) -> None:
         """Take note of what commits changed; to be told of every entry of an outbox."""
@@ -99,7 +106,9 @@ class Forgetting:
             if self.clock.monotonic_s() >= until_s:
                 return
 
-    def _walk(self, versions: Sequence[int], ended: Sequence[int]) -> Iterator[None]:
+    def _walk(
+        self, versions: Sequence[int], ended: Sequence[int], may_go: Callable[[int], bool]
+    ) -> Iterator[None]:
         for shard in range(self.count):
             self._shard = shard
             sizes = self.shards.ask([("HLEN", names.names_key(shard, vid)) for vid in versions])
@@ -107,7 +116,7 @@ class Forgetting:
             parts = -(-sum(sizes) // MOST_IDS)
             for part in range(parts):
                 yield from self._free(shard, named, part, parts)
-            self._drop(shard, ended)
+            self._drop(shard, ended, may_go)
             yield
 
     def _free(self, shard: int, versions: Sequence[int], part: int, parts: int) -> Iterator[None]:
@@ -170,7 +179,7 @@ class Forgetting:
             self.freed += len(numbers)
         return True
 
-    def _drop(self, shard: int, ended: Sequence[int]) -> None:
+    def _drop(self, shard: int, ended: Sequence[int], may_go: Callable[[int], bool]) -> None:
         """Delete what is left of ended versions without series: the number of the last id."""
         token, *sizes = self.shards.ask(
             [
@@ -180,7 +189,8 @@ class Forgetting:
             ]
         )
         named, known = sizes[: len(ended)], sizes[len(ended) :]
-        gone = [vid for vid, n, ids in zip(ended, named, known, strict=True) if ids and not n]
+        left = (vid for vid, n, ids in zip(ended, named, known, strict=True) if ids and not n)
+        gone = [vid for vid in left if may_go(vid)]
         if gone:
             keys = [names.ids_key(shard, vid) for vid in gone]
             text = None if token is None else token.decode()

@@ -18,9 +18,10 @@ from weir.definitions.history import Horizons
 from weir.erasure import Erasure, erasures
 from weir.horizons import horizons_of, horizons_within
 
-from weir_analytics.panes.activation import awaited, counted, filling, rebuilt
+from weir_analytics.panes.activation import awaited
 from weir_analytics.panes.arrow_plan import AnyPlan, ArrowPlan, make_plan
 from weir_analytics.panes.batch import PROPERTY, Batch, Offsets, to_property
+from weir_analytics.panes.countable import Countable
 from weir_analytics.panes.dataflow import dataflow, read_dataflow, small_rows
 from weir_analytics.panes.erased import Erased
 from weir_analytics.panes.plan import KEPT, Counted, beyond_from
@@ -74,6 +75,11 @@ class Plans:
     _keeping: threading.Lock = field(default_factory=threading.Lock)
     _in_use: tuple[object, ...] | None = None
     _erasures: FoldMemo[list[Erasure]] = field(default_factory=lambda: FoldMemo(erasures))
+    _countable: FoldMemo[Countable] = field(init=False)
+
+    def __post_init__(self) -> None:
+        topic_id = self.topic_id
+        self._countable = FoldMemo(lambda fold: Countable(fold, topic_id))
 
     def for_range(self, start: Offsets, end: Offsets) -> AnyPlan:
         """Return the plan for a range of the log."""
@@ -85,14 +91,15 @@ class Plans:
         A predecessor whose panes have become too old is one of them until its stop is recorded:
         if it went by the time that has passed, a batch would have to make the plan without it.
         """
-        return self._within(counted(self.definitions, self.topic_id, 0, start), start, end)
+        known = self._countable.of(self.definitions).counted(0, start)
+        return self._within(known, start, end)
 
     def rebuilding(self, start: Offsets, end: Offsets, at: Offsets, through_s: int) -> Counting:
         """Return what a range is counted for again, once live counting stands at `at`.
 
         The account as it was; but no version is given again what is about somebody erased since.
         """
-        known = rebuilt(self.definitions, self.topic_id, through_s, at)
+        known = self._countable.of(self.definitions).rebuilt(through_s, at)
         counting = self._within(known, start, end)
         tenants = {one.version.tenant for one in counting.versions}
         found = {(one.tenant, one.hash) for one in self._erasures.of(self.definitions)}
@@ -109,7 +116,7 @@ class Plans:
                 versions.append(one)
                 guarded = guarded or covered is None
         if not guarded:
-            versions = [replace(one, version=one.version.within()) for one in versions]
+            versions = [replace(one, version=one.version.within) for one in versions]
         erased, horizons = self.erased(start, end), self.horizons(start, end)
         return Counting(tuple(versions), guarded, erased, horizons)
 
@@ -156,7 +163,7 @@ class Plans:
         """
         found = self._erasures.of(self.definitions)
         erased = frozenset((one.tenant, one.hash) for one in found)
-        versions = filling(self.definitions, self.topic_id, vids, at)
+        versions = self._countable.of(self.definitions).filling(vids, at)
         return Counting(tuple(versions), False, erased, self.horizons(start, end))
 
     def prove(self) -> None:

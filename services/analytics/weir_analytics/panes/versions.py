@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from pyspark import TaskContext
@@ -102,8 +102,9 @@ class Version:
             return self
         return replace(self, cut_from=first, cut_until=until)
 
+    @cached_property
     def within(self) -> Version:
-        """Return the version as it counts ranges that lie in its span: without that span.
+        """The version as it counts ranges that lie in its span: without that span.
 
         So the plan of such ranges can be made before anybody knows where the version begins.
         """
