@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from hypothesis import given
+from hypothesis import strategies as st
 from weir.commit import Mark
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Lane
@@ -21,7 +23,7 @@ from weir.definitions.records import (
 )
 from weir.event_time import LEAD_LIMIT_MS
 from weir_analytics.panes.activation import counting, takeover
-from weir_analytics.panes.commit_job import Pane, Untold
+from weir_analytics.panes.commit_job import Pane, Untold, UntoldPanes
 from weir_analytics.panes.lane_book import TURN_SLICES, LaneBook
 from weir_analytics.panes.recovery import Shards
 
@@ -163,9 +165,41 @@ def test_of_a_version_that_serves_only_the_lost_shard_is_silent() -> None:
     assert tenants.untold() == {Untold(1, vid)}
 
 
-def test_untold_panes_are_those_of_the_version_and_before_the_instant() -> None:
-    """Both sides of each edge."""
-    assert Untold(0, 7).holds(Pane(7, 10, 500))
-    assert not Untold(0, 7).holds(Pane(8, 10, 500))
-    assert Untold(0, None, 500_001).holds(Pane(8, 10, 500))
-    assert not Untold(0, None, 500_000).holds(Pane(8, 10, 500))
+def holds(untold: Untold, pane: Pane) -> bool:
+    """Tell of one alone whether it means a pane: the slow, obvious way."""
+    is_before = untold.before_ms is None or pane.start_s * 1000 < untold.before_ms
+    return untold.vid in (None, pane.vid) and is_before
+
+
+class TestUntoldPanes:
+    def test_they_are_those_of_the_version_and_before_the_instant(self) -> None:
+        """Both sides of each edge."""
+        assert UntoldPanes([Untold(0, 7)]).hold(Pane(7, 10, 500))
+        assert not UntoldPanes([Untold(0, 7)]).hold(Pane(8, 10, 500))
+        assert UntoldPanes([Untold(0, None, 500_001)]).hold(Pane(8, 10, 500))
+        assert not UntoldPanes([Untold(0, None, 500_000)]).hold(Pane(8, 10, 500))
+        assert not UntoldPanes([]).hold(Pane(8, 10, -500))
+
+    @given(
+        st.lists(
+            st.builds(
+                Untold,
+                st.none() | st.integers(0, 1),
+                st.none() | st.integers(1, 3),
+                st.none() | st.integers(-3_000, 3_000),
+            )
+        ),
+        st.integers(1, 3),
+        st.integers(-4, 4),
+    )
+    def test_of_several_any_may_hold_it(self, untold: list[Untold], vid: int, start_s: int) -> None:
+        """In whatever order, with an instant or without, of a version or of all."""
+        pane = Pane(vid, 10, start_s)
+        assert UntoldPanes(untold).hold(pane) is any(holds(one, pane) for one in untold)
+
+    def test_a_pane_costs_no_more_where_much_is_untold(self) -> None:
+        """Of a hundred metrics that are filled in eight shards each pane would look at 800."""
+        looked_at = iter([Untold(0, vid, 1_000) for vid in range(800)])
+        untold = UntoldPanes(looked_at)
+        assert next(looked_at, None) is None, "it was gone through once, and cannot be again"
+        assert sum(untold.hold(Pane(vid, 10, 0)) for vid in range(900)) == 800

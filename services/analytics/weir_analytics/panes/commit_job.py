@@ -5,7 +5,8 @@ These shapes hold no connection and do nothing; `store.ShardStore` does the work
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -56,11 +57,22 @@ class Untold(NamedTuple):
     vid: int | None = None
     before_ms: int | None = None
 
-    def holds(self, pane: Pane) -> bool:
-        """Tell whether a pane, in a shard that is meant, is one of them."""
-        return self.vid in (None, pane.vid) and (
-            self.before_ms is None or pane.start_s * 1000 < self.before_ms
-        )
+
+class UntoldPanes:
+    """All that is untold in one shard, found by version: asked of each pane that was final."""
+
+    def __init__(self, untold: Iterable[Untold]) -> None:
+        """Take what is meant of a shard; of several of a version counts which reaches furthest."""
+        self._before_ms: dict[int | None, float] = {}
+        for one in untold:
+            before_ms = math.inf if one.before_ms is None else one.before_ms
+            known_ms = self._before_ms.get(one.vid, before_ms)
+            self._before_ms[one.vid] = max(known_ms, before_ms)
+
+    def hold(self, pane: Pane) -> bool:
+        """Tell whether a pane is one of them."""
+        before_ms = (self._before_ms.get(vid, -math.inf) for vid in (pane.vid, None))
+        return pane.start_s * 1000 < max(before_ms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,15 @@ from weir.corrections import Figures
 from weir.rows import Row
 from weir.series import OTHER, series_digest
 
-from weir_analytics.panes.commit_job import Bound, CommitJob, Correction, Limits, Pane, Part
+from weir_analytics.panes.commit_job import (
+    Bound,
+    CommitJob,
+    Correction,
+    Limits,
+    Pane,
+    Part,
+    UntoldPanes,
+)
 
 
 class Cap(NamedTuple):
@@ -183,9 +191,9 @@ def bounds_of(changes: Mapping[Pane, PaneChange], limits: Mapping[int, Limits]) 
             yield Bound(pane.vid, pane.start_s, max(full))
 
 
-def is_corrected(pane: Pane, job: CommitJob) -> bool:
+def is_corrected(pane: Pane, job: CommitJob, untold: UntoldPanes) -> bool:
     """Return whether a change of a pane is a correction: it was final before, and shown."""
-    return _was_final(pane, job) and not any(untold.holds(pane) for untold in job.untold)
+    return _was_final(pane, job) and not untold.hold(pane)
 
 
 def _was_final(pane: Pane, job: CommitJob) -> bool:

@@ -36,6 +36,7 @@ from weir_analytics.panes.commit_job import (
     OutboxEntry,
     Pane,
     Part,
+    UntoldPanes,
     Work,
 )
 from weir_analytics.panes.pane_merge import (
@@ -170,10 +171,11 @@ class ShardStore:
         note_step()
         read_at = self._clock.monotonic_s()
         changes: dict[Pane, PaneChange] = {}
+        untold = UntoldPanes(job.untold)
         for pane, arriving in grouped.items():
             cap = cap_of(job.limits[pane.vid], job.shards)
             change = changes[pane] = merge_pane(reads[pane], arriving, cap)
-            if is_corrected(pane, job):
+            if is_corrected(pane, job, untold):
                 change.corrections = corrections_of(
                     pane, reads[pane], change, job.limits[pane.vid].sketched
                 )
