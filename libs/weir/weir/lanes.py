@@ -173,11 +173,15 @@ def filled_by(definitions: Definitions, lane: Lane) -> list[int]:
 
 
 def progress_of(lane: Lane, at: Mapping[int, Offsets]) -> list[LaneProgress]:
-    """Return how far a lane has come, as batch records tell it; nothing if it is done."""
-    if is_done(lane, at):
-        return []
-    done = min(sum(full(end, lane).values()) for end in at.values())
+    """Return how far a lane has come, as batch records tell it.
+
+    Args:
+        lane: A lane that is under way, or whose end is not sure yet.
+        at: Where each shard that has a part in it stands.
+    """
     begin = sum(full(lane.start, lane).values())
+    ends = (sum(full(end, lane).values()) for end in at.values())
+    done = min(ends, default=begin + lane.records)
     shard = next(iter(at)) if lane.kind == "rebuild" and len(at) == 1 else None
     return [
         LaneProgress(

@@ -169,6 +169,7 @@ class Shard:
             settings=SimpleNamespace(shards=1),
             footing=SimpleNamespace(fence=FENCE, epoch=7),
             end={0: 0},
+            commits=0,
         )
         self.work = Redaction(StepClock(), KEY)
         self.recorded = 0
@@ -196,6 +197,7 @@ class Shard:
             trim_outbox=trim,
         )
         self.cycle.end = {0: at + 1}
+        self.cycle.commits += 1
         row = Row(1, further=None if top is None else Further(top=top))
         done = self._store.commit(job, [Part(*pane, series, row) for pane, series in parts])
         assert done.verdict is Verdict.OK
@@ -332,6 +334,23 @@ class TestAWalk:
         shard.redact()
         assert shard.counts(PANES[0]) == {OTHER: 1}
         assert shard.redis.ttl(names.pane_key(0, *PANES[0])) == -1
+
+    def test_a_failover_that_takes_back_its_end_is_met(self, shard: Shard) -> None:
+        """No live batch came after it, so nobody else finds that out; from then on it is kept."""
+        shard.commit((PANES[0], "=jane"), (PANES[1], "=joe"))
+        before = {key: shard.redis.dump(key) for key in shard.redis.scan_iter()}
+        shard.redact()
+        assert shard.done() == {3}
+        shard.redis.flushall()
+        for key, value in before.items():
+            shard.redis.restore(key, 0, value)
+        shard.commit((PANES[2], "=joe"))
+        shard.redact()
+        assert (shard.counts(PANES[0]), shard.done()) == ({OTHER: 1}, {3})
+        shard.commit((PANES[2], "=joe"))
+        assert shard.redact() == 0
+        shard.redis.delete(names.redacted_key(0))
+        assert shard.redact() == 0, "it is asked for no more"
 
     def test_an_erasure_of_somebody_else_looks_at_no_pane_of_this_tenant(
         self, shard: Shard, monkeypatch: pytest.MonkeyPatch

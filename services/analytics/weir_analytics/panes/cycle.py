@@ -73,6 +73,7 @@ class Cycle:
         received_ms: R of each partition at the end of the last batch.
         through_ms: Processed-through of the last batch; 0 before the first.
         end: Where the last batch ended.
+        commits: How many live batches have written to every shard.
         gate: What may be said with the batch at hand of what is counted after it.
         recounted: What was counted again when the newest record was written, or at the start.
         followers: Told of every entry of the outboxes, by shard, when it is recorded.
@@ -91,6 +92,7 @@ class Cycle:
         default_factory=list
     )
     end: Offsets = field(init=False)
+    commits: int = 0
     received_ms: dict[int, int] = field(init=False)
     through_ms: int = field(init=False)
     _had_events: bool = field(init=False)
@@ -145,6 +147,9 @@ class Cycle:
         self.through_ms = processed_through(self.received_ms, batch.end, self.through_ms)
         self.stores.definitions.poll()
         self.stores.definitions.check_fence(self.footing.fence.fence)
+        if not outcome.repeated:
+            self.commits += 1
+            self.book.confirm(self.stores.definitions.fold)
         if not_after(self.footing.may_activate_from, batch.end):
             through_s = self.through_ms // 1000
             self._changes.record(batch.end, had_events=self._had_events, through_s=through_s)

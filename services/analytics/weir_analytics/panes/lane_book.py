@@ -6,6 +6,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+import structlog
 from weir.batches import LaneProgress
 from weir.commit import Offsets, nearest, same_offsets
 from weir.definitions.fold import Definitions
@@ -27,6 +28,8 @@ from weir.lanes import (
 
 from weir_analytics.panes.commit_job import Untold
 from weir_analytics.panes.recovery import Shards
+
+LOG = structlog.get_logger()
 
 # A turn of one slice would be spent on changing from one tenant's plan to the next one's.
 TURN_SLICES: Final = 8
@@ -56,6 +59,11 @@ class LaneBook:
 
     Of those with the same need, tenants take turns: who edits all day delays another by a turn.
 
+    A Redis that fails over may lose the last commits of a shard. Whoever commits next in the same
+    lane finds that out, but nobody does once a lane has come to its end. So that a lane is done is
+    believed only of marks that were read again after a live commit: what is lost of the lane then
+    is lost with that commit, and the next live one finds it out.
+
     Attributes:
         topic_id: Kafka's id of `weir.events`.
     """
@@ -64,6 +72,8 @@ class LaneBook:
     topic_id: str
     _at: dict[int, dict[int, Offsets]] = field(default_factory=dict)
     _known: FoldMemo[_Known] = field(init=False)
+    # Lanes that moved in this life, and of which no live commit says that their end is kept.
+    _unsure: set[int] = field(default_factory=set)
     _last_turn: dict[str, int] = field(default_factory=dict)
     _turns: int = 0
     _slices: int = 0
@@ -77,7 +87,29 @@ class LaneBook:
         if unknown := [lane for lane in lanes if lane.offset not in self._at]:
             for lane, marks in zip(unknown, self.shards.read_lane_marks(unknown), strict=True):
                 self._at[lane.offset] = places(lane, marks)
-        return [lane for lane in lanes if not is_done(lane, self._at[lane.offset])]
+        return [lane for lane in lanes if lane.offset in self._unsure or self._goes_on(lane)]
+
+    def confirm(self, definitions: Definitions) -> None:
+        """Read again where lanes stand that have come to their end; one that stands behind goes on.
+
+        To be called once a live batch has written to every shard since their last slices. Lanes
+        whose versions do not serve yet are read each time, until their takeover is recorded.
+
+        Raises:
+            RedisError: If Redis does not answer.
+        """
+        lanes = [
+            lane
+            for lane in self.open(definitions)
+            if lane.offset in self._unsure and not self._goes_on(lane)
+        ]
+        lanes += {lane.offset: lane for lane, _vid in self.filled(definitions)}.values()
+        for lane, marks in zip(lanes, self.shards.read_lane_marks(lanes), strict=True):
+            self._at[lane.offset] = places(lane, marks)
+            self._unsure.discard(lane.offset)
+            if self._goes_on(lane):
+                shards = [n for n, end in self._at[lane.offset].items() if end != lane.end]
+                LOG.warning("lane_went_back", lane=lane.offset, kind=lane.kind, shards=shards)
 
     def filled(self, definitions: Definitions) -> list[tuple[Lane, int]]:
         """Return the versions that are filled and do not serve yet, each with its lane."""
@@ -106,7 +138,11 @@ class LaneBook:
             without: Lanes that are left out.
         """
         known = self._known.of(definitions)
-        lanes = [lane for lane in self.open(definitions) if lane.offset not in without]
+        lanes = [
+            lane
+            for lane in self.open(definitions)
+            if lane.offset not in without and self._goes_on(lane)
+        ]
         if not lanes:
             return None
         lane = min(lanes, key=lambda one: (known.needs[one.offset], self._waits(known, one)))
@@ -138,6 +174,7 @@ class LaneBook:
     def moved(self, done: Slice, definitions: Definitions) -> None:
         """Take note of a slice that is committed."""
         self._at[done.lane.offset] |= dict.fromkeys(done.shards, done.end)
+        self._unsure.add(done.lane.offset)
         self._slices += 1
         if self._slices % TURN_SLICES == 0:
             self._turns += 1
@@ -147,6 +184,7 @@ class LaneBook:
     def forget(self, lane: Lane) -> None:
         """Read a lane's marks again: they are not what they were."""
         self._at.pop(lane.offset, None)
+        self._unsure.add(lane.offset)
 
     def progress(self, definitions: Definitions) -> list[LaneProgress]:
         """Return how far the lanes under way have come, for a batch record."""
@@ -158,8 +196,8 @@ class LaneBook:
     def untold(self, definitions: Definitions) -> tuple[Untold, ...]:
         """Return the panes that are counted again, or for the first time: nobody has seen them.
 
-        Until a lane is done. Of a rebuild those that its events may lie in, with what is dated
-        ahead; of a backfill those of its versions in the shards that it is not done in.
+        Until a lane is done for sure. Of a rebuild those that its events may lie in, with what is
+        dated ahead; of a backfill those of its versions in the shards that it is not done in.
         """
         found: list[Untold] = []
         for lane in self.open(definitions):
@@ -167,7 +205,8 @@ class LaneBook:
             if lane.kind == "rebuild":
                 found += (Untold(n, None, lane.until_ms + LEAD_LIMIT_MS) for n in at)
                 continue
-            shards = [n for n, end in at.items() if not same_offsets(end, lane.end)]
+            is_unsure = not self._goes_on(lane)
+            shards = [n for n, end in at.items() if is_unsure or not same_offsets(end, lane.end)]
             vids = filled_by(definitions, lane)
             found += (Untold(shard, vid) for shard in shards for vid in vids)
         return tuple(found)
@@ -179,6 +218,10 @@ class LaneBook:
             for lane in self.open(definitions)
             for at in self._at[lane.offset].values()
         )
+
+    def _goes_on(self, lane: Lane) -> bool:
+        """Tell whether a lane has something to count, as far as is known."""
+        return not is_done(lane, self._at[lane.offset])
 
     def _waits(self, known: _Known, lane: Lane) -> int:
         """Return since which turn a lane's tenants wait; the longest of them."""

@@ -150,6 +150,8 @@ class Redaction:
     _walk: Walk | None = None
     _steps: Iterator[bool] = field(default_factory=lambda: iter(()))
     _finished: list[Erasure] | None = None
+    # How many live batches had been committed when the last walk ended.
+    _walked_at: int = -1
 
     def prepare(self) -> None:
         """Do nothing: a slice needs nothing that takes long before it."""
@@ -172,7 +174,7 @@ class Redaction:
         while (went_on := next(self._steps, None)) is not None:
             if not went_on or self.clock.monotonic_s() >= until_s:
                 return went_on
-        self._walk = None
+        self._walk, self._walked_at = None, cycle.commits
         return True
 
     def _begin(self, cycle: Cycle) -> bool:
@@ -187,8 +189,11 @@ class Redaction:
                 self._walk = Walk(cycle, shard, wanted, self.hash_key)
                 self._steps = self._walk.steps()
                 return True
-        # Nobody takes the sets away while this driver lives, so the same ones stay done.
-        self._finished = due
+        if cycle.commits > self._walked_at:
+            # A Redis that fails over may lose the end of a walk, and nobody else would find out.
+            # These sets were read after a live batch that came later: what takes them away takes
+            # that away too, which the next one finds out.
+            self._finished = due
         return False
 
 
