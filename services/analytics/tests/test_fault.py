@@ -1,11 +1,13 @@
-"""A version that was counted, and of which no plan can be made any more."""
+"""A version that was counted, and that cannot be any more: as a plan, or with certain records."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from pyspark.errors import PySparkException
 from structlog.testing import capture_logs
 from weir.clock import ManualClock
 from weir.definitions.fold import Definitions
@@ -21,6 +23,7 @@ from weir.definitions.records import (
     takeover_record,
 )
 from weir.lanes import counted_lanes
+from weir_analytics.panes import cycle as cycle_module
 from weir_analytics.panes.activation import (
     counting,
     predecessor,
@@ -32,10 +35,14 @@ from weir_analytics.panes.changes import Changes
 from weir_analytics.panes.countable import Countable
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.due import Open
-from weir_analytics.panes.fault import at_fault
+from weir_analytics.panes.fault import Repeats, at_fault
+from weir_analytics.panes.holes import Hole, HoleError
 from weir_analytics.panes.lanes import Filler
+from weir_analytics.panes.passing import TrialError
+from weir_analytics.panes.trial import Trial
 
 from .test_ahead import END, TEXT, THROUGH_S, Failing, World
+from .test_lanes_overtaken import _batch
 
 FROM, TO = {0: 40, 1: 7}, {0: 50, 1: 9}
 
@@ -124,7 +131,7 @@ def test_nobody_is_blamed_for_what_is_no_versions_fault(world: Counted, what: st
 
         world.plans.plan_of = once  # type: ignore[method-assign, assignment]
     with pytest.raises(RuntimeError, match="no plan") as raised:
-        at_fault(world.plans, counting, error)
+        at_fault(Trial(world.plans), counting, error)
     assert raised.value is error
 
 
@@ -141,8 +148,119 @@ def test_nobody_is_left_out_when_spark_stops_meanwhile(world: Counted) -> None:
     counting = world.plans.versions_for(FROM, TO)
     error = RuntimeError("no plan")
     with pytest.raises((RuntimeError, ConnectionError)) as raised:
-        at_fault(world.plans, counting, error)
+        at_fault(Trial(world.plans), counting, error)
     assert isinstance(raised.value.__cause__, ConnectionError)
+
+
+class Range(Counted):
+    """A live range with a record that some of the metrics fail with; `is_down`: everybody does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+        super().__init__()
+        self.bad, self.is_down, self.passes = set(names), False, 1_000
+        self.trials: list[set[str]] = []
+        self.repeats = Repeats()
+
+        def make(counted: Any, *_: object, **__: object) -> Any:
+            return SimpleNamespace(versions=[one.version for one in counted])
+
+        monkeypatch.setattr("weir_analytics.panes.plans.make_plan", make)
+        monkeypatch.setattr(cycle_module, "try_out", lambda _spark, plan, _batch: self._try(plan))
+
+    def _try(self, plan: Any) -> None:
+        names = {one.name for one in plan.versions}
+        self.trials.append(names)
+        if self.is_down or (names & self.bad and len(self.trials) < self.passes):
+            msg = f"ZeroDivisionError: {min(names & self.bad, default='no memory')}"
+            raise TrialError(msg)
+
+    def count(self, error: Exception | None = None, start: Any = FROM) -> set[str]:
+        """Count the range as a driver's next life does; return by which metrics."""
+        driver = self.driver()
+        counted: list[set[str]] = []
+
+        def evaluate(_log: object, _batch: object, plan: Any) -> None:
+            names = {one.name for one in plan.versions}
+            if names & self.bad:
+                raise error or PySparkException("Python worker exited unexpectedly (crashed)")
+            counted.append(names)
+
+        def count(*given: Any, **named: Any) -> Any:
+            return Cycle.count(cast("Cycle", driver), *given, **named)
+
+        driver.spark, driver.repeats, driver.evaluate, driver.count = (
+            None,
+            self.repeats,
+            evaluate,
+            count,
+        )
+        driver._untold = lambda *_: ()
+        driver._plan_of = lambda batch: Cycle._plan_of(driver, batch)
+        driver._blame = lambda *given: Cycle._blame(driver, *given)
+        batch = replace(_batch(), start=start, end=TO)
+        driver.count(None, batch)
+        (found,) = counted
+        return found
+
+
+class TestRecordsThatAVersionFailsWith:
+    @pytest.mark.parametrize("bad", [{"m3"}, {"m0", "m4"}])
+    def test_it_is_left_out_when_the_range_fails_again(
+        self, monkeypatch: pytest.MonkeyPatch, bad: set[str]
+    ) -> None:
+        """The first failure may pass; whoever is left out stops where the last batch ended."""
+        world = Range(monkeypatch, *bad)
+        with pytest.raises(PySparkException):
+            world.count()
+        assert world.trials == []
+        with capture_logs() as logs:
+            assert world.count() == ALL - bad
+        assert [line["event"] for line in logs if line["log_level"] == "warning"] == [
+            "batch_fails_again"
+        ]
+        for name in bad:
+            vid = world.vids[name]
+            assert world.fold.is_left_out(vid)
+            assert world.fold.activations[vid].finish == FROM
+            assert world.fold.set_aside(vid) == (
+                f"with records of the log it fails: ZeroDivisionError: {name}"
+            )
+        assert set() in world.trials, "first of all nobody's metrics"
+
+    def test_another_range_is_another_matter(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Each has failed once."""
+        world = Range(monkeypatch, "m3")
+        for start in (FROM, {0: 41, 1: 7}, FROM):
+            with pytest.raises(PySparkException):
+                world.count(start=start)
+        assert world.trials == []
+
+    @pytest.mark.parametrize("what", ["everything fails", "nothing does", "one did once"])
+    def test_nobody_is_blamed_for_what_is_no_versions_fault(
+        self, monkeypatch: pytest.MonkeyPatch, what: str
+    ) -> None:
+        """It is looked for the second time, the fourth, the eighth: each search takes long."""
+        world = Range(monkeypatch, "m3")
+        world.is_down = what == "everything fails"
+        world.passes = {"nothing does": 0, "one did once": 5}.get(what, 1_000)
+        searched = list[int]()
+        for times in range(1, 20):
+            before = len(world.trials)
+            with pytest.raises(PySparkException):
+                world.count()
+            if len(world.trials) > before:
+                searched.append(times)
+        assert searched == [2, 4, 8, 16]
+        assert not any(map(world.fold.is_left_out, world.vids.values()))
+
+    def test_a_hole_is_nobodys_fault(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It is read three times and then given up."""
+        world = Range(monkeypatch, "m3")
+        said = f"Python worker: {HoleError([Hole(0, 41, 42)])}"
+        for _ in range(2):
+            with pytest.raises(PySparkException):
+                world.count(PySparkException(said))
+        assert world.trials == []
 
 
 def test_a_rebuild_goes_on_without_it(world: Counted) -> None:

@@ -110,6 +110,21 @@ class TestVerdicts:
         assert len(client.get(names.token_key(0)) or b"") == 32
         assert [(entry.n, entry.changed) for entry in outbox(client)] == [(1, [PANE])]
 
+    def test_a_trial_merges_and_changes_nothing(
+        self, client: redis.Redis, shard: ShardStore
+    ) -> None:
+        """Also where a row that is there cannot be read: that is what it finds out."""
+        shard.commit(job(0, 10), [part()])
+        before = {key: client.dump(key) for key in client.scan_iter()}
+        dry = job(10, 20, dry=True)
+        assert shard.commit(dry, [part(), part("=b")]).verdict is Verdict.OK
+        assert {key: client.dump(key) for key in client.scan_iter()} == before
+        (number,) = client.hkeys(names.pane_key(0, *PANE))
+        client.hset(names.pane_key(0, *PANE), number, b"")
+        with pytest.raises(ValueError, match="row"):
+            shard.commit(dry, [part()])
+        assert shard.commit(job(10, 20), [part("=b")]).verdict is Verdict.OK
+
     def test_done_changes_nothing(self, client: redis.Redis, shard: ShardStore) -> None:
         """A replay equals once."""
         shard.commit(job(0, 10), [part()])

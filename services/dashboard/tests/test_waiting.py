@@ -244,7 +244,7 @@ class TestWaitsFor:
         before = world.progress("m")["waits_for"]
         world.take(aside_record(vid, "ValueError: no", fence=world.fence, at_ms=0))
         assert world.progress("m")["waits_for"] == (
-            "the panes driver has set it aside, since no plan can be made of it: ValueError: no; "
+            "the panes driver has set it aside, since it cannot count it: ValueError: no; "
             "write it in another way, and report it; it is tried again when metrics change "
             "and when the driver starts"
         )
@@ -266,7 +266,7 @@ class TestWaitsFor:
         world.take(aside_record(vid, "ValueError: no", fence=world.fence, at_ms=0))
         world.counting(vid, op="stop")
         told = world.progress("m")["waits_for"]
-        assert told.startswith("the panes driver counts it no further, since no plan can be made")
+        assert told.startswith("the panes driver counts it no further, since it cannot count it")
         assert "ValueError: no; write it in another way" in told
         left = served(world.catalog, "a", "m")
         assert left is not None

@@ -57,7 +57,7 @@ def waits_for(
     why = definitions.set_aside(version.vid)
     if why is not None and definitions.is_left_out(version.vid):
         return (
-            f"the panes driver counts it no further, since no plan can be made of it now: {why}; "
+            f"the panes driver counts it no further, since it cannot count it any more: {why}; "
             "write it in another way, and report it; it is tried again when metrics change and "
             "when the driver starts, and is then counted from the log"
         )
@@ -65,7 +65,7 @@ def waits_for(
         return ENDED
     if why is not None:
         return (
-            f"the panes driver has set it aside, since no plan can be made of it: {why}; "
+            f"the panes driver has set it aside, since it cannot count it: {why}; "
             "write it in another way, and report it; it is tried again when metrics change "
             "and when the driver starts"
         )

@@ -115,11 +115,11 @@ class Definitions:
         return self._spreads
 
     def set_aside(self, vid: int) -> str | None:
-        """Return why the engine does not count a version: no plan can be made; None if it may."""
+        """Return why the engine does not count a version: it cannot; None if it may."""
         return self._aside.get(vid)
 
     def is_left_out(self, vid: int) -> bool:
-        """Tell whether a version was counted until no plan could be made of it any more.
+        """Tell whether a version was counted until it could not be any more.
 
         What it has is kept. It is counted no further, so that its successor, or the same text
         as a new version, is filled from the log.

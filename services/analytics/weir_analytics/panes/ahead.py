@@ -7,13 +7,14 @@ over the log's last records, for nothing, while live batches go on with the one 
 From which offsets on a version begins, ends or takes over, and an erasure holds, is the
 driver's to choose; it chooses those after that.
 
-A plan that cannot be made is nobody's but its author's: the versions that wait are halved
-until the one is found that it fails with, and that one is set aside. A record says so.
+A plan that cannot be made, or that fails with records of the log, is nobody's but its author's:
+the versions that wait are halved until the one is found that it fails with, and that one is set
+aside. A record says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -25,15 +26,23 @@ from weir.definitions.history import Definition
 from weir.definitions.records import Edit, put_record
 
 from weir_analytics.panes.arrow_plan import AnyPlan
+from weir_analytics.panes.batch import Offsets
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.due import About, Due
 from weir_analytics.panes.fault import halves, prove, still_fails
+from weir_analytics.panes.passing import first_line
 from weir_analytics.panes.plans import Counting, Plans, first_words
+from weir_analytics.panes.trial import Trial
 
 LOG = structlog.get_logger()
 
-# Whoever waits longer begins without: nothing that goes wrong here keeps a metric from counting.
+# What waits longer is said without: nothing that goes wrong here keeps it from being counted.
 LONGEST_S: Final = 20.0
+# A version that begins untried may hold up everybody, so this is for a thread that hangs.
+UNTRIED_S: Final = 600.0
+# What nobody is to blame for passes, such as a log that does not answer.
+FIRST_PAUSE_S: Final = 1.0
+LONGEST_PAUSE_S: Final = 30.0
 BY: Final = "engine"
 """The author of a version that is an older one once more."""
 
@@ -45,18 +54,20 @@ class Wanted(NamedTuple):
         counting: What it counts.
         vids: The versions that are tried with it.
         abouts: What is said once it is there.
+        places: Where records lie that one of the versions failed with.
     """
 
     counting: Counting
     vids: tuple[int, ...]
     abouts: frozenset[About]
+    places: tuple[Offsets, ...] = ()
 
 
 class Refused(NamedTuple):
-    """That no plan could be made of a version.
+    """That a version cannot be counted.
 
     Attributes:
-        why: What making it said.
+        why: What trying it said.
         among: The metrics that were in force then: when they change it is tried again.
     """
 
@@ -71,9 +82,9 @@ class Proven:
     Nothing in it is changed, only replaced: live batches look at it meanwhile.
 
     Attributes:
-        ready: Those whose plan was made.
+        ready: Those whose plan was made and tried.
         left_out: Those that were counted before, and that were met as left out.
-        refused: Those whose plan cannot be made.
+        refused: Those whose plan cannot be made, or fails.
         groups: Those that some plan failed with, to be tried by themselves.
     """
 
@@ -94,12 +105,12 @@ class Ahead:
 
     Attributes:
         plans: Those of live batches. What is made here is found there.
-        rehearse: Runs a plan for nothing.
+        rehearse: Runs a plan for nothing, over the log's last records and behind some places.
         prepared: What that plan is of which was made last, beside what was counted then.
     """
 
     plans: Plans
-    rehearse: Callable[[AnyPlan], None]
+    rehearse: Callable[[AnyPlan, Sequence[Offsets]], None]
     clock: Clock
     proven: Proven = field(default_factory=Proven)
     prepared: frozenset[About] = frozenset()
@@ -108,6 +119,8 @@ class Ahead:
     _in_hand: frozenset[int] = frozenset()
     _among: frozenset[int] = frozenset()
     _seen_s: dict[About, float] = field(default_factory=dict)
+    _rest_until_s: float = 0.0
+    _pause_s: float = FIRST_PAUSE_S
     _waiting: FoldMemo[list[Definition]] = field(
         default_factory=lambda: FoldMemo(lambda fold: [*fold.metrics_to_start(), *fold.left_out()])
     )
@@ -120,7 +133,7 @@ class Ahead:
     def may_begin(self, definition: Definition) -> bool:
         """Tell whether a version's plan is ready, or it has waited long enough for a look."""
         vid = definition.vid
-        has_waited = self._has_waited(About("start", vid))
+        has_waited = self._has_waited(About("start", vid), UNTRIED_S)
         if vid in self._in_hand or vid in self.proven.doubtful:
             return False
         return vid in self.proven.ready or has_waited
@@ -138,21 +151,52 @@ class Ahead:
         """
         if self._wanted is None:
             return
-        (counting, vids, abouts), self._wanted = self._wanted, None
+        wanted, self._wanted = self._wanted, None
+        try:
+            if self._is_tried(wanted):
+                self._prove(wanted)
+        finally:
+            self._in_hand = frozenset()
+
+    def _is_tried(self, wanted: Wanted) -> bool:
+        """Make a plan and rehearse it; tell whether it is to be used."""
+        counting, vids = wanted.counting, wanted.vids
         try:
             plan = self.plans.plan_of(counting)
         except Exception as error:  # noqa: BLE001  whatever a definition brings about
-            self._fail(counting, vids, error)
-            return
-        finally:
-            self._in_hand = frozenset()
-        self.rehearse(plan)
-        self.prepared = abouts
-        for about in abouts:
+            self._fail(Trial(self.plans), counting, vids, error)
+            return False
+        try:
+            self.rehearse(plan, wanted.places)
+        except Exception as error:  # noqa: BLE001  and whatever a record does
+            if not vids:
+                # What is due is of versions that are counted already, with these very records.
+                LOG.warning("not_rehearsed", error=first_line(error))
+                return True
+            self.plans.drop(counting)
+            self._refuse(wanted, error)
+            return False
+        return True
+
+    def _refuse(self, wanted: Wanted, error: Exception) -> None:
+        """Look whose failure it is that records of the log cannot be counted."""
+        trial = Trial(self.plans, lambda plan: self.rehearse(plan, wanted.places))
+        try:
+            self._fail(trial, wanted.counting, wanted.vids, error)
+        except Exception as found:  # noqa: BLE001  nobody's: without the versions it fails as well
+            LOG.warning("not_rehearsed", error=first_line(found))
+            self._rest_until_s = self.clock.monotonic_s() + self._pause_s
+            self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+
+    def _prove(self, wanted: Wanted) -> None:
+        """Take note that a plan is there, and counts."""
+        self._pause_s = FIRST_PAUSE_S
+        self.prepared = wanted.abouts
+        for about in wanted.abouts:
             self._seen_s.pop(about, None)  # what is not said with this plan waits anew
-        self.proven.ready |= frozenset(vids)
+        self.proven.ready |= frozenset(wanted.vids)
         refused = self.proven.refused
-        self.proven.refused = {vid: one for vid, one in refused.items() if vid not in vids}
+        self.proven.refused = {vid: one for vid, one in refused.items() if vid not in wanted.vids}
 
     def step(self, cycle: Cycle) -> bool:
         """Say what is wanted, and tell of what was set aside; the rest needs no turn."""
@@ -163,6 +207,8 @@ class Ahead:
         self.proven.ready -= left_out - self.proven.left_out
         self.proven.left_out = left_out
         self._tell(cycle, waiting)
+        if self.clock.monotonic_s() < self._rest_until_s:
+            return False
         vids = self._next(fold, waiting)
         others = (waiting.keys() & self.proven.ready) - self.proven.refused.keys()
         begun = {*others, *vids}
@@ -172,17 +218,20 @@ class Ahead:
         counting = self._counting(due, vids)
         if vids or (counting != self._hopeless and not self.plans.is_made(counting)):
             abouts = due.abouts.union(About("start", vid) for vid in vids)
-            self._wanted, self._in_hand = Wanted(counting, vids, abouts), frozenset(vids)
+            ends = (fold.activations[vid].finish for vid in vids if fold.is_left_out(vid))
+            places = tuple(end for end in ends if end is not None)
+            self._wanted = Wanted(counting, vids, abouts, places)
+            self._in_hand = frozenset(vids)
         return False
 
     def _counting(self, due: Due, vids: Container[int] = ()) -> Counting:
         """Return what is counted once all that is due was said, and some versions have begun."""
         return self.plans.after(due.fold).soon(due.end, vids)
 
-    def _has_waited(self, about: About) -> bool:
+    def _has_waited(self, about: About, longest_s: float = LONGEST_S) -> bool:
         """Tell whether something has waited long enough for a plan, since this first saw it."""
         now_s = self.clock.monotonic_s()
-        return now_s - self._seen_s.setdefault(about, now_s) > LONGEST_S
+        return now_s - self._seen_s.setdefault(about, now_s) > longest_s
 
     def _next(self, fold: Definitions, waiting: dict[int, Definition]) -> tuple[int, ...]:
         """Return the versions to be tried next, together: new ones first, doubtful ones last."""
@@ -207,7 +256,9 @@ class Ahead:
             return vid in told and vid not in self.proven.ready
         return refused.among != self._among
 
-    def _fail(self, counting: Counting, vids: tuple[int, ...], error: Exception) -> None:
+    def _fail(
+        self, trial: Trial, counting: Counting, vids: tuple[int, ...], error: Exception
+    ) -> None:
         """Look whose failure it is: of several the halves are tried, one alone is refused.
 
         One plan a round, unlike `at_fault`: what others define and fill goes on meanwhile. Of
@@ -215,16 +266,16 @@ class Ahead:
         when what is due has waited for it.
         """
         if not vids:
-            prove(self.plans, counting._replace(versions=()), error)
+            prove(trial, counting._replace(versions=()), error)
             LOG.warning("plan_not_made", error=first_words(error))
             self._hopeless = counting
             return
         base = tuple(one for one in counting.versions if one.version.vid not in vids)
-        prove(self.plans, counting._replace(versions=base), error)
+        prove(trial, counting._replace(versions=base), error)
         if len(vids) > 1:
             self.proven.groups = (*halves(vids), *self.proven.groups)
             return
-        why = still_fails(self.plans, counting, base, error)
+        why = still_fails(trial, counting, base, error)
         if why is None:
             self.proven.groups = (vids, *self.proven.groups)
             return

@@ -45,7 +45,7 @@ from weir_analytics.panes.plan import KEPT
 from weir_analytics.panes.shares import shares
 from weir_analytics.panes.small import disposed_slices
 from weir_analytics.panes.task_watch import awaited, note_step, watched
-from weir_analytics.panes.writer import write
+from weir_analytics.panes.writer import answer_of, write
 
 _ZEROS: Final = b"0" * TIME_END
 # So many records are counted at once: rows of a group, with its sketches, are made once for all
@@ -109,7 +109,8 @@ def count_and_write(
     told: str, outputs: Sequence[str], rows: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Take all steps of a small batch in one process; runs in a Python worker."""
-    return write(count_range(told, outputs, 1, rows))
+    counted = write(count_range(told, outputs, 1, rows))
+    return answer_of(rows, counted) if current_batch().dry else counted
 
 
 @cache

@@ -246,14 +246,14 @@ class Changes:
         )
 
     def leave_out(self, faults: Mapping[int, str], end: Offsets) -> None:
-        """Record that versions are counted no further, since no plan can be made of them.
+        """Record that versions are counted no further, since they cannot be.
 
         At once, also below what a start may activate from (`activation_floor`): an image of a
         shard that comes back may have counted more of such a version than its record says, or
         less, but nothing of it is shown any more, and its successor is filled from the log.
 
         Args:
-            faults: The versions, each with what making it said.
+            faults: The versions, each with what trying it said.
             end: Where the last batch ended.
 
         Raises:

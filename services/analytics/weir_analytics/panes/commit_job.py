@@ -131,6 +131,7 @@ class CommitJob:
         untold: Of this shard: panes that make none all the same.
         lane: The lane.
         lane_start: Where the lane begins, if it is not the live one.
+        dry: Read and merge, and write nothing.
     """
 
     shard: int
@@ -147,6 +148,7 @@ class CommitJob:
     untold: tuple[Untold, ...] = ()
     lane: str = LIVE_LANE
     lane_start: Offsets = field(default_factory=dict)
+    dry: bool = False
 
 
 class Correction(msgspec.Struct, frozen=True):

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
 import structlog
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from weir import names
 from weir.batches import BatchRecord
@@ -32,17 +34,19 @@ from weir_analytics.panes.corrections import Arrival, publish
 from weir_analytics.panes.countable import Countable
 from weir_analytics.panes.crowded import Crowded
 from weir_analytics.panes.due import About, Due, Gate, Open
-from weir_analytics.panes.fault import at_fault
+from weir_analytics.panes.fault import Repeats, at_fault
 from weir_analytics.panes.forgetting import Forgetting
-from weir_analytics.panes.holes import Hole, check_read, up_to
+from weir_analytics.panes.holes import Hole, are_told, check_read, up_to
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.outcome import Outcome, outcome_of, processed_through
+from weir_analytics.panes.passing import first_line
 from weir_analytics.panes.plans import Plans, run, run_beside
 from weir_analytics.panes.recovery import VerdictError, changed_panes, last_entries
 from weir_analytics.panes.same_log import SameLog
 from weir_analytics.panes.start import Footing, Stores
 from weir_analytics.panes.states import received_before
+from weir_analytics.panes.trial import Trial, try_out
 from weir_analytics.panes.versions import SYSTEM, versions_from_json, versions_to_json
 from weir_analytics.panes.writer import Report, commit
 from weir_analytics.settings import Settings
@@ -74,6 +78,7 @@ class Cycle:
         through_ms: Processed-through of the last batch; 0 before the first.
         end: Where the last batch ended.
         commits: How many live batches have written to every shard.
+        repeats: How often the range at hand has failed.
         gate: What may be said with the batch at hand of what is counted after it.
         recounted: What was counted again when the newest record was written, or at the start.
         followers: Told of every entry of the outboxes, by shard, when it is recorded.
@@ -87,6 +92,7 @@ class Cycle:
     book: LaneBook
     clock: Clock
     gate: Gate = field(default_factory=Open)
+    repeats: Repeats = field(default_factory=Repeats)
     recounted: tuple[Untold, ...] = ()
     followers: list[Callable[[Mapping[int, Sequence[OutboxEntry]]], None]] = field(
         default_factory=list
@@ -173,6 +179,9 @@ class Cycle:
     def count(self, log: DataFrame, batch: Batch, *, begins_later: bool = False) -> Outcome:
         """Evaluate a range and commit it to its shards, S2 to S4.
 
+        A range that fails again and again is tried without each of its versions: one that fails
+        with what the range holds is left out, and everybody else is counted.
+
         Args:
             log: The range as Spark's source reads it, once somebody asks for its rows.
             batch: The range.
@@ -181,11 +190,28 @@ class Cycle:
 
         Raises:
             VerdictError: If a shard refused it.
-            Exception: What making its plan raised, if no version is to blame.
+            Exception: What making its plan raised, or its tasks, if no version is to blame.
         """
         plan = self._plan_of(batch)
         given = None if isinstance(plan, ArrowPlan) and not begins_later else log
-        return self.evaluate(given, replace(batch, untold=self._untold(batch, plan)), plan)
+        try:
+            return self.evaluate(given, replace(batch, untold=self._untold(batch, plan)), plan)
+        except (PySparkException, Py4JError) as error:
+            if are_told(error) or not self.repeats.is_due(batch.start):
+                raise
+            self._blame(batch, error)
+        return self.count(log, batch, begins_later=begins_later)
+
+    def _blame(self, batch: Batch, error: Exception) -> None:
+        """Leave out the versions that a range fails with.
+
+        Raises:
+            Exception: The error, if there is none.
+        """
+        LOG.warning("batch_fails_again", start=batch.start, end=batch.end, error=first_line(error))
+        counting = self.plans.versions_for(batch.start, batch.end)
+        trial = Trial(self.plans, lambda plan: try_out(self.spark, plan, batch))
+        self.leave_out(at_fault(trial, counting, error))
 
     def _plan_of(self, batch: Batch) -> AnyPlan:
         """Return the plan of a range, without the versions that no plan can be made of."""
@@ -193,7 +219,7 @@ class Cycle:
         try:
             return self.plans.plan_of(counting, in_use=True)
         except Exception as error:  # noqa: BLE001  whatever a definition brings about
-            self.leave_out(at_fault(self.plans, counting, error))
+            self.leave_out(at_fault(Trial(self.plans), counting, error))
         left = self.plans.versions_for(batch.start, batch.end)
         return self.plans.plan_of(left, in_use=True)
 

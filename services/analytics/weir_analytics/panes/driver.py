@@ -36,6 +36,7 @@ from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.between import Between, Pace, Work, pace_of
 from weir_analytics.panes.cycle import Cycle, Done
 from weir_analytics.panes.definitions_log import DefinitionsLog
+from weir_analytics.panes.fault import Repeats
 from weir_analytics.panes.holes import Met
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.lanes import Filler, live_as_last
@@ -45,7 +46,7 @@ from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.open_lanes import lanes_beside
 from weir_analytics.panes.ops import Figures
 from weir_analytics.panes.passing import PASSING, StreamEndedError, first_line
-from weir_analytics.panes.plans import Plans, first_words, run
+from weir_analytics.panes.plans import Plans, first_words
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.redaction import Redaction
 from weir_analytics.panes.same_log import topic_id
@@ -53,6 +54,7 @@ from weir_analytics.panes.session import source_options
 from weir_analytics.panes.start import Stores, take_over
 from weir_analytics.panes.stream import BatchStream
 from weir_analytics.panes.ticks import Ticker
+from weir_analytics.panes.trial import try_out
 from weir_analytics.panes.turns import Turns
 from weir_analytics.panes.vitals import Vitals
 from weir_analytics.panes.wall_clock import MOST_BACK_S, WallClock
@@ -100,6 +102,7 @@ class Driver:
     _lane_plans: dict[tuple[object, ...], AnyPlan] = field(default_factory=dict)
     _jobs: Jobs | None = None
     _proven: Proven = field(default_factory=Proven)
+    _repeats: Repeats = field(default_factory=Repeats)
 
     def run(self) -> int:
         """Count until told to stop; return the exit code."""
@@ -154,15 +157,14 @@ class Driver:
         finally:
             definitions.close()
         plans = self._plans_of(definitions.fold, events_id, self._plans)
-        # What counts now, and what counts once all that wait have begun: after the first batch.
-        soon = plans.soon(end)
+        # What counts now, and what counts once all that wait have begun: once it was rehearsed.
+        fold = definitions.fold
+        fresh = {one.vid for one in fold.metrics_to_start() if fold.set_aside(one.vid) is None}
         try:
             plans.plan_of(plans.versions_for(end, _beyond(end)))
-            plans.plan_of(soon)
+            plans.plan_of(plans.soon(end, fresh))
         except Exception as error:  # noqa: BLE001  whose failure that is, is found out later
             LOG.warning("plan_not_made", error=first_words(error))
-        else:
-            self._proven.ready = frozenset(one.version.vid for one in soon.versions)
 
     # ── one life: from a start record to whatever ends it ───────────────────
 
@@ -174,7 +176,17 @@ class Driver:
         plans = self._plans_of(stores.definitions.fold, footing.events_id, self._plans)
         book = LaneBook(stores.shards, footing.events_id)
         ahead = Ahead(plans, self._rehearse, self.clock, self._proven)
-        cycle = Cycle(self.spark, self.settings, stores, footing, plans, book, self.clock, ahead)
+        cycle = Cycle(
+            self.spark,
+            self.settings,
+            stores,
+            footing,
+            plans,
+            book,
+            self.clock,
+            gate=ahead,
+            repeats=self._repeats,
+        )
         cycle.recounted = book.untold(stores.definitions.fold)
         for level in footing.levels:
             self._level(cycle, level)
@@ -342,14 +354,24 @@ class Driver:
         """Run a plan on nothing, the way small batches go: its code is generated."""
         self._run_dry(plan, {}, {})
 
-    def _rehearse(self, plan: AnyPlan) -> None:
-        """Run a plan over the log's last records, for nothing: its code is compiled by that."""
-        try:
-            start, end = LogOffsets(self.settings.kafka, names.EVENTS).ends()
-            each = self.settings.small_batch // max(1, len(end))
-            self._run_dry(plan, {p: max(start[p], n - each) for p, n in end.items()}, end)
-        except PASSING as error:
-            LOG.warning("not_rehearsed", error=first_line(error))
+    def _rehearse(self, plan: AnyPlan, places: Sequence[Offsets]) -> None:
+        """Run a plan over the log's last records, for nothing: its code is compiled by that.
+
+        Args:
+            plan: The plan.
+            places: Behind each of them as much as one batch may have had.
+
+        Raises:
+            TrialError: If it failed with them.
+            KafkaException: If the log does not say where it ends.
+        """
+        start, end = LogOffsets(self.settings.kafka, names.EVENTS).ends()
+        each = self.settings.small_batch // max(1, len(end))
+        self._run_dry(plan, {p: max(start[p], n - each) for p, n in end.items()}, end)
+        for place in places:
+            begin = {p: min(n, max(start[p], place.get(p, 0))) for p, n in end.items()}
+            upto = {p: min(n, begin[p] + self.settings.max_records) for p, n in end.items()}
+            self._run_dry(plan, begin, upto)
 
     def _run_dry(self, plan: AnyPlan, start: Offsets, end: Offsets) -> None:
         settings = self.settings
@@ -371,10 +393,8 @@ class Driver:
             dedup_dir=str(settings.dedup_dir),
             secrets_dir=str(settings.secrets_dir) if settings.secrets_dir else None,
             only=(),
-            copies="none",
-            dry=True,
         )
-        run(self.spark, None, plan, batch)
+        try_out(self.spark, plan, batch)
 
     def _open(self) -> Stores:
         settings, password = self.settings, self.settings.redis_password

@@ -1,16 +1,20 @@
-"""Whose fault it is that no plan can be made of what is counted already.
+"""Whose fault it is that what is counted already cannot be counted any more.
 
-A plan that was made by one release may fail with the next, or with another Spark. All metrics
-are in it, so nobody's would be counted: the versions are halved until those are found that it
-fails with. They are left out, and everything else goes on.
+A plan that was made by one release may fail with the next, or with another Spark; and a version
+may fail with a record that comes today. All metrics are in one plan, so nobody's would be counted:
+the versions are halved until those are found that it fails with. They are left out, and everything
+else goes on.
 """
 
 from __future__ import annotations
 
 from typing import Final, TypeVar
 
+from weir.commit import Offsets, same_offsets
+
 from weir_analytics.panes.plan import Counted
-from weir_analytics.panes.plans import Counting, Plans, first_words
+from weir_analytics.panes.plans import Counting, first_words
+from weir_analytics.panes.trial import Trial
 
 T = TypeVar("T")
 
@@ -18,37 +22,37 @@ T = TypeVar("T")
 TRIES: Final = 2
 
 
-def at_fault(plans: Plans, counting: Counting, error: Exception) -> dict[int, str]:
-    """Return the versions of which no plan can be made, each with what making it said.
+def at_fault(trial: Trial, counting: Counting, error: Exception) -> dict[int, str]:
+    """Return the versions that cannot be counted, each with what trying it said.
 
     Args:
-        plans: Makes them.
-        counting: What no plan could be made of.
-        error: What making it raised.
+        trial: Tries.
+        counting: What could not be counted.
+        error: What that raised.
 
     Raises:
-        Exception: The error, if Spark makes no plan at all, or one of each version by itself:
-            no definition is to blame then.
+        Exception: The error, if nothing can be counted at all, or each version by itself: no
+            definition is to blame then.
     """
-    prove(plans, counting._replace(versions=()), error)
-    found = _among(plans, counting, counting.versions, error)
+    prove(trial, counting._replace(versions=()), error)
+    found = _among(trial, counting, counting.versions, error)
     if not found:
         raise error
     return found
 
 
 def _among(
-    plans: Plans, counting: Counting, versions: tuple[Counted, ...], error: Exception
+    trial: Trial, counting: Counting, versions: tuple[Counted, ...], error: Exception
 ) -> dict[int, str]:
-    """Return those of some versions of which together no plan could be made."""
+    """Return those of some versions that together could not be counted."""
     if len(versions) == 1:
-        why = still_fails(plans, counting._replace(versions=versions), (), error)
+        why = still_fails(trial, counting._replace(versions=versions), (), error)
         return {} if why is None else {versions[0].version.vid: why}
     found: dict[int, str] = {}
     for part in halves(versions):
-        failure = _failure(plans, counting._replace(versions=part))
+        failure = _failure(trial, counting._replace(versions=part))
         if failure is not None:
-            found |= _among(plans, counting, part, failure)
+            found |= _among(trial, counting, part, failure)
     return found
 
 
@@ -59,50 +63,75 @@ def halves(suspects: tuple[T, ...]) -> tuple[tuple[T, ...], ...]:
 
 
 def still_fails(
-    plans: Plans, counting: Counting, base: tuple[Counted, ...], error: Exception
+    trial: Trial, counting: Counting, base: tuple[Counted, ...], error: Exception
 ) -> str | None:
-    """Return what a plan says that fails with one version, tried again; None if it is made now.
+    """Return what is said that fails with one version, tried again; None if it can be counted now.
 
     Args:
-        plans: Makes it.
-        counting: What no plan could be made of.
+        trial: Tries.
+        counting: What could not be counted.
         base: The versions in it that are not in doubt.
-        error: What making it raised.
+        error: What that raised.
 
     Raises:
-        Exception: What making it raised, if Spark has stopped making plans meanwhile.
+        Exception: What trying it raised, if nothing can be counted any more meanwhile.
     """
     for _ in range(1, TRIES):
-        again = _failure(plans, counting)
+        again = _failure(trial, counting)
         if again is None:
             return None
         error = again
-    prove(plans, counting._replace(versions=base), error)
+    prove(trial, counting._replace(versions=base), error)
     return first_words(error)
 
 
-def prove(plans: Plans, base: Counting, error: Exception) -> None:
-    """Do nothing if Spark makes the plan without the versions in doubt.
+def prove(trial: Trial, base: Counting, error: Exception) -> None:
+    """Do nothing if all can be counted without the versions in doubt.
 
     Args:
-        plans: Makes it.
+        trial: Tries.
         base: What is counted without them.
         error: What was raised with them.
 
     Raises:
-        Exception: The error, if it does not: nobody's definition is to blame then.
+        Exception: The error, if it cannot: nobody's definition is to blame then.
     """
     try:
-        plans.prove()
-        if base.versions:
-            plans.plan_of(base)
+        trial.prove(base)
     except Exception as other:
         raise error from other
 
 
-def _failure(plans: Plans, counting: Counting) -> Exception | None:
+def _failure(trial: Trial, counting: Counting) -> Exception | None:
     try:
-        plans.plan_of(counting)
+        trial.of(counting)
     except Exception as error:  # noqa: BLE001  whatever a definition brings about
         return error
     return None
+
+
+class Repeats:
+    """How often one range of the log has failed, each time begun anew; outlives a driver's lives.
+
+    What passes, such as a Redis that is away, is not worth a search. So one is made when the range
+    has failed for the second time, and then each time that it has failed twice as often.
+    """
+
+    def __init__(self) -> None:
+        self._start: Offsets = {}
+        self._times = 0
+
+    def is_due(self, start: Offsets) -> bool:
+        """Take note that a range failed; tell whether to look whose fault that is.
+
+        Args:
+            start: Where it begins.
+        """
+        self._times = self._times + 1 if same_offsets(start, self._start) else 1
+        self._start = dict(start)
+        return is_due(self._times)
+
+
+def is_due(times: int) -> bool:
+    """Tell whether to look whose fault it is that something failed so many times."""
+    return times > 1 and times & (times - 1) == 0

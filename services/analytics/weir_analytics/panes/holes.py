@@ -195,6 +195,11 @@ class Met:
         return len(self.lost) > before
 
 
+def are_told(error: BaseException) -> bool:
+    """Tell whether an error says that records are missing, also where Spark quotes a task."""
+    return any(True for _hole in _told(str(error)))
+
+
 def _told(text: str) -> Iterable[Hole]:
     """Return the holes that an error's text names; Spark quotes what a task says twice."""
     said = (part.partition(";")[0] for part in text.split(_SAID)[1:])

@@ -39,6 +39,7 @@ from weir_analytics.panes.outcome import Outcome, gravest
 from weir_analytics.panes.plans import Counting, Plans, first_words
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.states import forget_lanes
+from weir_analytics.panes.trial import Trial
 
 LOG = structlog.get_logger()
 
@@ -119,7 +120,7 @@ class Filler:
         backfill = lane if lane is not None and lane.kind == "backfill" else None
         faults: Mapping[int, str] = {}
         try:
-            faults = at_fault(self.plans, counting, error)
+            faults = at_fault(Trial(self.plans), counting, error)
         except Exception:
             if backfill is None:
                 raise

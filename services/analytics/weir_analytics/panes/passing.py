@@ -27,6 +27,13 @@ class StreamEndedError(Exception):
     """The stream ended for a reason that may pass: begin again at S0."""
 
 
+class TrialError(Exception):
+    """Counting some records of the log for nothing failed; says with what."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"with records of the log it fails: {why}")
+
+
 PASSING: Final = (
     KafkaException,
     RedisError,
@@ -36,6 +43,7 @@ PASSING: Final = (
     Py4JError,
     PySparkException,
     StreamEndedError,
+    TrialError,
     HoleError,
     OvertakenError,
 )

@@ -24,6 +24,7 @@ from weir_analytics.panes.batch import PROPERTY, Batch, Offsets, to_property
 from weir_analytics.panes.countable import Countable
 from weir_analytics.panes.dataflow import dataflow, read_dataflow, small_rows
 from weir_analytics.panes.erased import Erased
+from weir_analytics.panes.passing import TrialError
 from weir_analytics.panes.plan import KEPT, Counted, beyond_from
 from weir_analytics.panes.versions import PROPERTY as VERSIONS_PROPERTY
 from weir_analytics.panes.versions import versions_to_json
@@ -203,6 +204,13 @@ class Plans:
             self._keep(key, found)
         return found
 
+    def drop(self, counting: Counting) -> None:
+        """Keep a plan no longer that failed when it was tried, unless it is in use."""
+        key = _key(counting)
+        with self._keeping:
+            if key != self._in_use:
+                self.made.pop(key, None)
+
     def _kept(self, key: tuple[object, ...]) -> AnyPlan | None:
         with self._keeping:
             found = self.made.pop(key, None)
@@ -291,6 +299,8 @@ def first_words(error: BaseException) -> str:
 
     Without the numbers that Spark and Py4J give things, which are others each time.
     """
+    if isinstance(error, TrialError):
+        return str(error)[:300]
     lines = [line.strip(": ") for line in str(error).splitlines() if line.strip(": ")]
     said = [line for line in lines if not line.startswith("An error occurred while calling")]
     words = f"{type(error).__name__}: {(said or lines or [''])[0]}"

@@ -181,6 +181,9 @@ class ShardStore:
                 )
             note_step()
         merged_at = self._clock.monotonic_s()
+        if job.dry:
+            self._wire.ask([("UNWATCH",)])
+            return Committed(verdict)
         done = self._write(job, changes, head)
         tally.read_s += read_at - began
         tally.merge_s += merged_at - read_at

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -39,6 +39,10 @@ from weir_analytics.panes.task_watch import awaited, note_step, watched
 from weir_analytics.panes.versions import Version, current_versions
 
 REPORT = "report string"
+ENDED: Final = (
+    "its worker ended without a word, for want of memory or since no step was taken for a minute"
+)
+"""What is told of a trial whose task was not the first one."""
 
 
 @dataclass
@@ -61,6 +65,7 @@ class Report:
         work: Sums over the shards: rows written, times in ms, copies and groups of late
             events left out.
         why: What a newer release wrote into a shard; empty if nothing.
+        failed: What a trial failed with; empty if with nothing.
     """
 
     verdicts: dict[int, str] = field(default_factory=dict)
@@ -75,6 +80,7 @@ class Report:
     unused: dict[str, int] = field(default_factory=dict)
     work: dict[str, float] = field(default_factory=dict)
     why: str = ""
+    failed: str = ""
 
     def to_json(self) -> str:
         """Return the report as one line of text."""
@@ -130,6 +136,31 @@ def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pydict({"report": [report.to_json()]})
 
 
+def answer_of(
+    rows: Iterator[pa.RecordBatch], counted: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield what a task leaves, or a report of what it failed with; runs in a Python worker.
+
+    Args:
+        rows: What the task is handed.
+        counted: What it leaves.
+    """
+    context = TaskContext.get()
+    if context is not None and context.attemptNumber():
+        for _row in awaited(rows):
+            pass  # Spark ends a worker that leaves some of its input
+        yield _failed(ENDED)
+        return
+    try:
+        yield from counted
+    except Exception as error:  # noqa: BLE001  whatever a definition and a record bring about
+        yield _failed(f"{type(error).__name__}: {error}".splitlines()[0][:300])
+
+
+def _failed(why: str) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"report": [Report(failed=why).to_json()]})
+
+
 def commit(
     shard: int, parts: Sequence[Part], batch: Batch, versions: Mapping[int, Version]
 ) -> Committed:
@@ -150,6 +181,7 @@ def commit(
         untold=tuple(one for one in batch.untold if one.shard in (None, shard)),
         lane=batch.lane,
         lane_start=batch.lane_start,
+        dry=batch.dry,
     )
     return store(batch.redis_url, shard, batch.secrets_dir).commit(job, parts)
 
