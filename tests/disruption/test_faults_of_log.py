@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import redis
 from account import epoch_ms
+from confluent_kafka import Producer
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its __all__
     AdminClient,
     AlterConfigOpType,
@@ -32,6 +33,7 @@ from disruption.faults import (
 from disruption.judge import given_up, taken, untold_loss
 from disruption.rig import Rig
 from disruption.scene import (
+    ALARM,
     PATIENCE_S,
     Scene,
     await_new_result,
@@ -41,6 +43,7 @@ from disruption.scene import (
 from equality import PANE_MS, is_filled
 from recount import Api
 from weir import names
+from weir.batches import parse_id
 from weir.clock import SystemClock
 from weir_local.topics import TOPICS
 
@@ -53,6 +56,8 @@ LOOKS = {"log.retention.check.interval.ms": "5000", "log.initial.task.delay.ms":
 LOST = 1_500
 # What is told of a log that is given up: before, by whoever adopts it, and what is lost.
 GIVEN_UP = ("log_running_out", "log_adopted", "log_lost")
+# A metric that is filled where the old log is longer than the new one gets, by so many ticks.
+FILLED, TICKS = "filled", 40_000
 FOR_EVER = {"retention.ms": "-1", "segment.ms": "604800000"}
 MINUTE_MS = 60_000
 
@@ -238,11 +243,13 @@ def test_the_topic_is_created_anew(tmp_path: Path, seed: int, mutant: str) -> No
         rig = here.rig
         here.more(200)
         await_new_result(rig)
+        fill_far_out(rig)
         rig.kill("panes")
         first = create_anew(here)
         here.more(100)
         rig.stack.launch("panes")
         assert_goes_on_adopted(here, first)
+        assert_shows_what_was_filled(here)
 
 
 @with_mutant("another_log_read_on")
@@ -295,6 +302,41 @@ def assert_goes_on_adopted(here: Scene, first: int) -> None:
     assert_incomplete(rig, from_ms)
     count_two_panes(here, int(rig.api("GET", "/status").body["now_ms"]))
     assert_goes_on(rig, here.load, first=first)
+
+
+def fill_far_out(rig: Rig) -> None:
+    """Define a metric, and return once it was filled: at offsets that the new log is far from."""
+    producer = Producer({"bootstrap.servers": rig.kafka_bootstrap})
+    for partition in log_ends(rig):
+        for _ in range(TICKS):
+            producer.produce(
+                names.EVENTS, None, partition=partition, headers={names.HEADER_TICK: b""}
+            )
+            producer.poll(0)
+    assert producer.flush(60) == 0
+    rig.define("metric", FILLED, ALARM.replace("alarm", FILLED))
+    rig.wait_until(lambda: is_filled(rig, FILLED), "a metric that was filled", RECOVERY_S)
+
+
+def assert_shows_what_was_filled(here: Scene) -> None:
+    """Assert that a dashboard which begins now shows what took over in the log before."""
+    rig = here.rig
+    bites(max(log_ends(rig).values()) < TICKS, "a log that is shorter than the old one")
+    client: Any = redis.Redis.from_url(rig.redis_url)
+    epoch, _ = parse_id(client.xrevrange(names.BATCHES, count=1)[0][0])
+    client.xtrim(names.BATCHES, minid=epoch, approximate=False)  # as a quarter of an hour does
+    client.close()
+    rig.part("dashboard").stop()
+    rig.restart("dashboard")
+    rig.wait_until(lambda: rig.fresh()["status"] == "live", "live numbers", PATIENCE_S)
+    assert is_filled(rig, FILLED), "what was filled from the old log must serve"
+    now_ms = int(rig.api("GET", "/status").body["now_ms"])
+    now_ms -= now_ms % PANE_MS
+    api = Api(rig.dashboard_url, rig.key)
+    asked = pane_counts((now_ms - PANE_MS, now_ms)) | {"metric": FILLED, "by": []}
+    answer = api.call("POST", "/query", asked)
+    states = {state for series in answer["series"] for state in series["state"]}
+    assert states.isdisjoint("r"), f"panes that are counted must not be rebuilding, got {states}"
 
 
 def create_anew(here: Scene) -> int:

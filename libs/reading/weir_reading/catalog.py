@@ -25,7 +25,8 @@ class Catalog:
         folded: The fold itself.
         activated_ms: By version, when the log took the record of its activation.
         filling: Versions that are being filled from the log, as the newest batch record says.
-        reached: Offsets that counting has come to, as batch records say; None before the first.
+        reached: Offsets of the log as it is now that counting has come to, as batch records say;
+            None before the first.
         passed_over: The records that changed nothing, and why.
     """
 
@@ -34,6 +35,7 @@ class Catalog:
         self.activated_ms: dict[int, int] = {}
         self.filling: frozenset[int] = frozenset()
         self.reached: Offsets | None = None
+        self._ends: dict[int, Offsets] = {}
         self.passed_over = PassedOver()
         self._listeners: list[Callable[[set[Place]], None]] = []
 
@@ -61,11 +63,25 @@ class Catalog:
     def follow(self, record: BatchRecord) -> None:
         """Take note of a batch: versions take over with the batch that reaches their takeover."""
         before, self.filling = self.filling, filled_of(record)
-        self.reached = furthest([self.reached or {}, record.to_offsets])
+        before_it = self._ends.get(record.epoch, {})
+        self._ends[record.epoch] = furthest([before_it, record.to_offsets])
+        self._reach()
         other = (before ^ self.filling) | set(record.takeovers)
         found = [one for vid in other if (one := self.folded.by_vid(vid)) is not None]
         if found:
             self._tell({one.place for one in found})
+
+    def _reach(self) -> None:
+        """Say how far counting has come in the log as it is now.
+
+        Offsets of one that was given up are larger than any of this one for long. Which log an
+        epoch counts stands in its start record, which may be read after its batches.
+        """
+        since, known = self.folded.log_since, self.folded.epoch() or 0
+        here = {epoch: end for epoch, end in self._ends.items() if epoch >= since}
+        if settled := [epoch for epoch in here if epoch <= known]:
+            here[max(settled)] = furthest([here.pop(epoch) for epoch in settled])
+        self._ends, self.reached = here, furthest(list(here.values())) if here else None
 
     def _tell(self, changed: set[Place]) -> None:
         for listener in self._listeners:
@@ -90,6 +106,7 @@ class Catalog:
             if (activation := change.activation) is not None:
                 self.activated_ms.setdefault(activation.vid, record.at_ms)
                 changed.add((activation.tenant, "metric", activation.name))
+        self._reach()
         self._tell(changed)
 
     def _take_definition(self, found: Definition) -> None:

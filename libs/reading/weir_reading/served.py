@@ -74,10 +74,17 @@ def shown(catalog: Catalog, tenant: str, name: str) -> Definition | None:
 
 
 def serves(catalog: Catalog, activation: Activation) -> bool:
-    """Tell whether a version serves, at the batch that readers have come to."""
-    if activation.takeover is None or catalog.reached is None:
+    """Tell whether a version serves, at the batch that readers have come to.
+
+    What took over in a log that was given up has done so, wherever this one ends.
+    """
+    taken, reached, start = activation.takeover, catalog.reached, catalog.folded.start()
+    if taken is None or reached is None:
         return activation.serves
-    return not_after(activation.takeover.offsets, catalog.reached)
+    log_id = start.events_id if start is not None else None
+    if log_id is not None and not taken.is_of(log_id):
+        return True
+    return not_after(taken.offsets, reached)
 
 
 def _version(catalog: Catalog, definition: Definition, activation: Activation | None) -> Version:

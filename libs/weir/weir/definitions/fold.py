@@ -69,6 +69,7 @@ class Definitions:
         self._starts: dict[str, Start] = {}
         self._deletions: dict[_Place, int] = {}
         self._activated = Activated()
+        self._log_since = 0
         self._lanes: dict[int, Lane] = {}
         self._jobs: dict[int, JobReport] = {}
         self._aside: dict[int, str] = {}
@@ -194,6 +195,11 @@ class Definitions:
         """Return the epoch that the latest start of a job goes on with or begins."""
         start = self._starts.get(job)
         return start.epoch if start else None
+
+    @property
+    def log_since(self) -> int:
+        """The epoch that began to count the log as it is now: before it there was another one."""
+        return self._log_since
 
     def metrics_active(self) -> list[ActiveMetric]:
         """Return the versions that are being counted, oldest first.
@@ -332,6 +338,10 @@ class Definitions:
 
     def _read_start(self, offset: int, record: Mapping[str, Any]) -> Change:
         start = read_start(offset, record)
+        before = self._starts.get(start.job)
+        known = before.events_id if before is not None else None
+        if start.events_id is not None and known not in (None, start.events_id):
+            self._log_since = start.epoch
         self._starts[start.job] = start
         return Change(offset, Outcome.APPLIED)
 

@@ -214,6 +214,10 @@ class TakenOver:
     complete_from_ms: int
     topic_id: str = ""
 
+    def is_of(self, topic_id: str) -> bool:
+        """Tell whether the offsets are of a log; those of another one mean nothing there."""
+        return self.topic_id in ("", topic_id)
+
 
 @dataclass(frozen=True, slots=True)
 class Lane:

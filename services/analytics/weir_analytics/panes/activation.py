@@ -199,8 +199,7 @@ def _unbound(named: Activation | Definition, metric: Metric) -> Version:
 
 
 def _offsets_of(taken: TakenOver | None, topic_id: str) -> Offsets:
-    known = taken is not None and taken.topic_id in ("", topic_id)
-    return taken.offsets if taken is not None and known else {}
+    return taken.offsets if taken is not None and taken.is_of(topic_id) else {}
 
 
 def awaited(definitions: Definitions) -> list[Counted]:
