@@ -8,6 +8,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from weir.commit import Offsets
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Lane
 from weir.definitions.jobs import JobReport, JobState, job_named, job_record
@@ -24,8 +25,9 @@ from weir.definitions.records import (
 from weir.erasure import (
     PREFIX,
     Erasure,
+    Erasures,
+    ErasuresMemo,
     Subjects,
-    borders,
     erasures,
     pads,
     served_without,
@@ -134,21 +136,95 @@ class TestSlices:
     @given(st.integers(1, 60), st.lists(st.integers(0, 120), max_size=3))
     def test_no_slice_lies_on_both_sides_of_a_border(self, most: int, at: list[int]) -> None:
         """And together they are the lane, whole and once."""
-        places = borders([Erasure(1, "t", "h", {0: n}, "events") for n in at], "events")
+        found = Erasures([Erasure(1, "t", "h", {0: n}, "events") for n in at], "events")
         stands: dict[int, dict[int, int]] = {0: {0: 0}}
         ends = []
-        while (found := next_slice(self.LANE, stands, most, places)) is not None:
-            assert found.start == stands[0]
-            assert found.start[0] < found.end[0] <= found.start[0] + most
-            assert not any(found.start[0] < n < found.end[0] for n in at)
-            stands[0] = dict(found.end)
-            ends.append(found.end[0])
+        while (one := next_slice(self.LANE, stands, most, found.borders)) is not None:
+            assert one.start == stands[0]
+            assert one.start[0] < one.end[0] <= one.start[0] + most
+            assert not any(one.start[0] < n < one.end[0] for n in at)
+            stands[0] = dict(one.end)
+            ends.append(one.end[0])
 
         assert ends[-1] == 100
 
     def test_borders_of_another_log_mean_nothing(self) -> None:
         """Their offsets are of that one."""
-        assert borders([Erasure(1, "t", "h", {0: 5}, "other")], "events") == []
+        one = Erasure(1, "t", "h", {0: 5}, "other")
+        assert Erasures([one], "events").borders.places == []
+
+
+places = st.dictionaries(st.integers(0, 2), st.integers(0, 9), max_size=3)
+
+
+class TestWithin:
+    @given(
+        st.lists(
+            st.builds(
+                Erasure,
+                st.integers(0, 9),
+                st.sampled_from(["acme", "zeta"]),
+                st.sampled_from("hijklmno"),
+                places,
+                st.sampled_from(["log", "log", "another"]),
+            ),
+            max_size=9,
+        ),
+        st.lists(places, min_size=1, max_size=4),
+    )
+    def test_it_is_what_each_says(self, found: list[Erasure], ends: list[dict[int, int]]) -> None:
+        """Wherever each holds from, in this log or another, and whatever the order."""
+        known = Erasures(found, "log")
+        for end in ends:
+            held = {(one.tenant, one.hash) for one in found if one.holds(end, "log")}
+            assert known.within(end) == held
+        assert known.subjects == {(one.tenant, one.hash) for one in found}
+
+    def test_a_batch_asks_none_of_those_that_hold_long_since(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """However many there are; and the same ones are the same object, not only equal."""
+        each = [Erasure(n, "acme", f"{n}", {0: 10 * n, 1: 3 * n}, "log") for n in range(1_000)]
+        known, asked = Erasures(each, "log"), list[int]()
+        real = Erasure.holds
+
+        def holds(one: Erasure, end: Offsets, topic_id: str) -> bool:
+            asked.append(one.vid)
+            return real(one, end, topic_id)
+
+        monkeypatch.setattr(Erasure, "holds", holds)
+        assert known.within({0: 20_000, 1: 5_000}) is known.within({0: 20_005, 1: 5_005})
+        assert len(known.within({0: 5_000, 1: 1_500})) == 500
+        assert len(known.within({0: 5_000, 1: 1_501})) == 501
+        for n in range(100):
+            assert len(known.within({0: 10 * n, 1: 3 * n})) == n
+        assert asked == []
+
+
+class TestMemo:
+    def test_it_is_made_anew_where_one_more_holds(self) -> None:
+        """Not for whatever else is written, nor when the job of one ends; of a fork as of any."""
+        fold, memo = fold_with(JobReport(1, JobState.RUNNING, facts=HELD)), ErasuresMemo("events")
+        known = memo.of(fold)
+        assert known.subjects == {("acme", HASH)}
+
+        for record in (
+            put_record(Edit("acme", "metric", "m", None, "t", 0), "kind: metric"),
+            job_record(JobReport(1, JobState.DONE, facts=HELD), fence=0),
+        ):
+            fold.apply(fold.next_offset, *record)
+            assert memo.of(fold) is known
+        assert memo.of(fold.fork()) is known
+
+        asked = json.dumps({"do": {"job": "erase", "subject_hash": "0" * 64}})
+        record = put_record(Edit("zeta", "job", "k", None, "t", 0), asked)
+        change = fold.apply(fold.next_offset, *record)
+        assert change is not None
+        assert memo.of(fold) is known
+        said = job_record(JobReport(change.offset, JobState.RUNNING, facts=HELD), fence=0)
+        fold.apply(fold.next_offset, *said)
+        assert memo.of(fold).subjects == {("acme", HASH), ("zeta", "0" * 64)}
+        assert memo.of(fold_with()).subjects == frozenset(), "of another log of definitions"
 
 
 class TestSubjects:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from weir.batches import LaneProgress
+from weir.borders import Borders
 from weir.commit import Offsets
 from weir.definitions.history import Lane
 from weir.lanes import next_slice, progress_of
@@ -24,7 +25,7 @@ def test_what_the_log_has_lost_is_passed_in_one_step() -> None:
 
 def test_a_lane_that_lies_below_the_log_is_done_with_one_slice() -> None:
     """Nothing of it can be read, and nobody walks over it."""
-    found = next_slice(LANE, {0: {0: 10}}, 100, [{0: 500}], first={0: 10**6, 1: 300})
+    found = next_slice(LANE, {0: {0: 10}}, 100, Borders([{0: 500}]), first={0: 10**6, 1: 300})
 
     assert found is not None
     assert (found.start, found.end, found.records) == ({0: 10, 1: 0}, LANE.end, 0)
@@ -42,7 +43,7 @@ def test_slices_are_the_lane_whole_and_once(most: int, at: list[int], first: lis
     starts = sorted(first)
     while True:
         left = starts.pop(0) if len(starts) > 1 else starts[0]
-        found = next_slice(lane, stands, most, [{0: n} for n in at], {0: left})
+        found = next_slice(lane, stands, most, Borders({0: n} for n in at), {0: left})
         if found is None:
             break
         assert found.start == stands[0]

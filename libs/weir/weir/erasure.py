@@ -15,8 +15,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from weir.borders import Borders
 from weir.commit import Offsets, not_after
 from weir.definitions.fold import Definitions
+from weir.definitions.fold_memo import FoldMemo
+from weir.definitions.history import Definition
 from weir.definitions.job import Erase, Job
 from weir.definitions.serving import serving
 from weir.series import decode_series
@@ -26,6 +29,10 @@ PREFIX: Final = b"weir-erase\0"
 
 BLOCK: Final = 64
 """Length of a block of SHA-256 in bytes."""
+
+_OFFSETS: Final = "offsets"
+# Lanes side by side stand before other erasures, and go on by turns.
+_KEPT: Final = 16
 
 
 def subject_hash(hash_key: bytes, tenant: str, subject: str) -> str:
@@ -83,14 +90,82 @@ def erasures(definitions: Definitions) -> list[Erasure]:
         model = definition.readable if definition is not None else None
         if definition is None or not isinstance(model, Job) or not isinstance(model.do, Erase):
             continue
-        if "offsets" in report.facts:
+        if _OFFSETS in report.facts:
             found.append(_erasure(vid, definition.tenant, model.do, report.facts))
     return found
 
 
 def _erasure(vid: int, tenant: str, wanted: Erase, facts: Mapping[str, Any]) -> Erasure:
-    offsets = {int(p): int(n) for p, n in facts["offsets"].items()}
+    offsets = {int(p): int(n) for p, n in facts[_OFFSETS].items()}
     return Erasure(vid, tenant, wanted.subject_hash, offsets, str(facts["topic_id"]))
+
+
+class Erasures:
+    """Those that hold somewhere in a log, found by where: most hold for all that comes.
+
+    Attributes:
+        subjects: (tenant, hash) of everybody.
+        borders: The places from which they hold.
+    """
+
+    def __init__(self, found: Iterable[Erasure], topic_id: str) -> None:
+        """Put erasures in the order in which they hold.
+
+        Args:
+            found: The erasures.
+            topic_id: Kafka's id of the log; those of another one hold everywhere.
+        """
+        known = list(found)
+        here = (one for one in known if one.topic_id == topic_id)
+        self._here = sorted(here, key=lambda one: sum(one.offsets.values()))
+        self._everywhere = _subjects(one for one in known if one.topic_id != topic_id)
+        self._topic_id = topic_id
+        self._upto: dict[int, frozenset[tuple[str, str]]] = {}
+        self.subjects = _subjects(known)
+        self.borders = Borders(one.offsets for one in self._here)
+
+    def within(self, end: Offsets) -> frozenset[tuple[str, str]]:
+        """Return (tenant, hash) of those without whom a range is counted, by where it ends.
+
+        The same object where the same erasures hold: each batch looks its plan up by it.
+        """
+        surely, at_most = self.borders.passed(end)
+        if surely not in self._upto:
+            if len(self._upto) >= _KEPT:
+                self._upto.clear()
+            self._upto[surely] = self._everywhere | _subjects(self._here[:surely])
+        maybe = (one for one in self._here[surely:at_most] if one.holds(end, self._topic_id))
+        also, found = _subjects(maybe), self._upto[surely]
+        return found | also if also else found
+
+
+class ErasuresMemo:
+    """The erasures of a log by the definitions as they are: put in order where one more was said.
+
+    Like any `FoldMemo` it is not to be shared between threads. Most records say nothing of
+    erasures, and there may be tens of thousands.
+    """
+
+    def __init__(self, topic_id: str) -> None:
+        self._topic_id = topic_id
+        self._said: list[tuple[Definition | None, Mapping[str, Any]]] = []
+        self._found = Erasures((), topic_id)
+        self._memo = FoldMemo(self._look)
+
+    def of(self, definitions: Definitions) -> Erasures:
+        """Return the erasures that hold somewhere in the log."""
+        return self._memo.of(definitions)
+
+    def _look(self, definitions: Definitions) -> Erasures:
+        reports = definitions.jobs.items()
+        said = [(definitions.by_vid(v), r.facts) for v, r in reports if _OFFSETS in r.facts]
+        if said != self._said:
+            self._said, self._found = said, Erasures(erasures(definitions), self._topic_id)
+        return self._found
+
+
+def _subjects(found: Iterable[Erasure]) -> frozenset[tuple[str, str]]:
+    return frozenset((one.tenant, one.hash) for one in found)
 
 
 def serving_now(definitions: Definitions, tenant: str) -> dict[str, int]:
@@ -147,9 +222,3 @@ class Subjects:
         except ValueError:
             return False
         return any(value is not None and self.is_one(value) for value in values)
-
-
-def borders(found: Iterable[Erasure], topic_id: str) -> list[Offsets]:
-    """Return the places in a log from which erasures hold, the first ones first."""
-    places = [dict(one.offsets) for one in found if one.topic_id == topic_id]
-    return sorted(places, key=lambda place: sum(place.values()))

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from weir.batches import LaneProgress
+from weir.borders import Borders
 from weir.commit import Mark, Offsets, same_offsets
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Lane
@@ -80,7 +81,7 @@ def next_slice(
     lane: Lane,
     at: Mapping[int, Offsets],
     most: int,
-    borders: Sequence[Offsets] = (),
+    borders: Borders | None = None,
     first: Offsets | None = None,
 ) -> Slice | None:
     """Return the next link for the shards that are furthest behind; None if it is done.
@@ -91,7 +92,8 @@ def next_slice(
         lane: The lane.
         at: Where each shard stands.
         most: About how many records at most.
-        borders: Places that no slice may lie on both sides of, where the log still has both.
+        borders: Places that no slice may lie on both sides of, where the log still has both;
+            None: there is none.
         first: What the log begins with; None: nothing is lost.
     """
     waiting = {shard: end for shard, end in at.items() if not same_offsets(end, lane.end)}
@@ -101,16 +103,8 @@ def next_slice(
     shards = tuple(shard for shard, end in waiting.items() if same_offsets(end, start))
     begin, left = full(start, lane), first or {}
     there = {p: min(lane.end[p], max(n, left.get(p, 0))) for p, n in begin.items()}
-    end = first_border(there, lane.end, borders)
+    end = lane.end if borders is None else borders.first(there, lane.end)
     return Slice(lane, shards, begin, advance(there, end, most), there)
-
-
-def first_border(start: Offsets, end: Offsets, borders: Sequence[Offsets]) -> Offsets:
-    """Return the end of the part of a range that lies before the first border in it."""
-    for border in borders:
-        up_to = {p: min(n, max(border.get(p, 0), start.get(p, 0))) for p, n in end.items()}
-        end = end if all(n <= start.get(p, 0) for p, n in up_to.items()) else up_to
-    return end
 
 
 def advance(at: Offsets, end: Offsets, most: int) -> dict[int, int]:

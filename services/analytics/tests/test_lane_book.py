@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import cast
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from weir.commit import Mark
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Lane
+from weir.definitions.jobs import JobReport, JobState, job_record
 from weir.definitions.records import (
     DriverStart,
     Edit,
@@ -65,12 +67,29 @@ class Tenants:
         assert taken is not None
         self._add(takeover_record(taken, fence=self.fence, at_ms=0))
 
-    def lose(self) -> None:
-        """Open a lane for what a shard held."""
-        lane = OpenLane("rebuild", LOG, {0: 0}, {0: 100}, shards=(0,), until_ms=50_000)
+    def lose(self, begin: int = 0, end: int = 100) -> int:
+        """Open a lane for what a shard held; return its name."""
+        lane = OpenLane("rebuild", LOG, {0: begin}, {0: end}, shards=(0,), until_ms=50_000)
         offset = self._add(lane_record(lane, fence=self.fence, at_ms=0))
         self.book.open(self.fold)
-        self.book._at[offset] = {0: {0: 0}}
+        self.book._at[offset] = {0: {0: begin}}
+        return offset
+
+    def erase(self, tenant: str, at: int) -> None:
+        """Let an erasure hold from an offset on."""
+        name = f"e{self.fold.next_offset}"
+        do = json.dumps({"do": {"job": "erase", "subject_hash": f"{self.fold.next_offset:064}"}})
+        vid = self._add(put_record(Edit(tenant, "job", name, None, "x", 0), do))
+        facts = {"topic_id": LOG, "offsets": {"0": at}}
+        self._add(job_record(JobReport(vid, JobState.RUNNING, facts=facts), fence=self.fence))
+
+    def ends(self, most: int) -> list[int]:
+        """Do all slices; return where each ended."""
+        found = []
+        while (done := self.book.next(self.fold, most)) is not None:
+            self.book.moved(done, self.fold)
+            found.append(done.end[0])
+        return found
 
     def untold(self) -> set[Untold]:
         """Return what nobody has seen; a live batch came after each slice."""
@@ -121,6 +140,40 @@ def test_what_was_lost_comes_before_what_is_new() -> None:
     tenants.lose()
 
     assert tenants.slices(4, most=100) == [(), (edited,), (old,), (new,)]
+
+
+def test_who_erases_all_day_cuts_nobody_s_backfill() -> None:
+    """A thousand erasures, of another tenant or of its own: as many slices as without."""
+    tenants = Tenants()
+    tenants.metric("acme", "m")
+    for n in range(1_000):
+        tenants.erase("zeta" if n % 2 else "acme", n // 10)
+
+    assert tenants.ends(most=40) == [40, 80, 100]
+
+
+def test_a_rebuild_is_cut_where_an_erasure_within_it_begins_to_hold() -> None:
+    """Whosever it is: the account of what came before it has them, of all tenants."""
+    tenants = Tenants()
+    tenants.lose()
+    for at in (0, 30, 30, 60, 100, 150):
+        tenants.erase("zeta", at)
+
+    assert tenants.ends(most=1_000) == [30, 60, 100]
+
+
+def test_rebuilds_beside_each_other_are_cut_each_by_itself() -> None:
+    """A border of the part that one counts is none of another's."""
+    tenants = Tenants()
+    tenants.erase("zeta", 40)
+    offsets = [tenants.lose(begin, end) for begin, end in ((0, 100), (100, 200))]
+    tenants.metric("acme", "m")
+    found = tenants.book.next(tenants.fold, 1_000)
+    assert found is not None
+    (beside,) = tenants.book.beside(found, tenants.fold, 1_000)
+
+    ends = {one.lane.offset: one.end[0] for one in (found, beside)}
+    assert ends == dict(zip(offsets, (40, 200), strict=True))
 
 
 def test_progress_is_of_all_lanes_under_way() -> None:

@@ -120,7 +120,7 @@ class Driver:
         def following(
             _fold: Definitions, most: int, first: Mapping[int, int], _without: object
         ) -> object:
-            return next_slice(self.lane, {0: {0: 10}}, most, (), first)
+            return next_slice(self.lane, {0: {0: 10}}, most, None, first)
 
         book = SimpleNamespace(
             open=lambda _: [self.lane],

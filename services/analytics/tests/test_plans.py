@@ -169,11 +169,16 @@ def test_only_another_age_that_is_beyond_needs_another_plan() -> None:
 
 
 def test_a_backfill_counts_nobody_erased() -> None:
-    """Neither the account nor a version of it needs to know when that was."""
+    """Neither the account nor a version of it needs to know when that was: one plan for all."""
     world = World()
     (vid,) = world.fold.activations
+    before, across, behind = (
+        world.plans.filling({0: start}, {0: end}, AT, [vid])
+        for start, end in ((0, 10), (5, 15), (10, 20))
+    )
 
-    assert GONE in world.plans.filling({}, AT, AT, [vid]).erased
+    assert before == across == behind
+    assert before.erased == {GONE, ("zeta", GONE[1])}
 
 
 class TestKept:

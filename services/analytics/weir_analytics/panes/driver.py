@@ -24,7 +24,7 @@ from weir.commit import Verdict
 from weir.commit_found import Level
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Horizons
-from weir.erasure import borders, erasures
+from weir.erasure import Erasures, erasures
 from weir.formats import NewerFormatError
 
 from weir_analytics.failpoints import failpoint
@@ -300,9 +300,8 @@ class Driver:
     def _level(self, cycle: Cycle, level: Level) -> None:
         """Count what one shard lacks, in slices, before live counting goes on."""
         self.vitals.doing = f"levelling shard {level.shard}"
-        known = erasures(cycle.stores.definitions.fold)
-        places = borders(known, cycle.footing.events_id)
-        for start, end in slices(level, self.settings.max_records, places):
+        known = Erasures(erasures(cycle.stores.definitions.fold), cycle.footing.events_id)
+        for start, end in slices(level, self.settings.max_records, known.borders):
             read_from = {p: max(n, level.read_from.get(p, 0)) for p, n in start.items()}
             batch = cycle.range_of(start, end, -1)
             # By Spark, however small: what retention has left begins later than the range.

@@ -12,7 +12,7 @@ from weir.commit import Offsets, nearest, same_offsets
 from weir.definitions.fold import Definitions
 from weir.definitions.fold_memo import FoldMemo
 from weir.definitions.history import Lane
-from weir.erasure import borders, erasures
+from weir.erasure import ErasuresMemo
 from weir.event_time import LEAD_LIMIT_MS
 from weir.lanes import (
     Need,
@@ -43,14 +43,12 @@ class _Known(NamedTuple):
         needs: By lane, what it is counted for.
         tenants: By lane, whose versions it fills; nobody's for a rebuild.
         unserved: By lane, the versions that it fills and that do not serve yet.
-        borders: Places that no slice may lie on both sides of.
     """
 
     lanes: list[Lane]
     needs: dict[int, Need]
     tenants: dict[int, frozenset[str]]
     unserved: dict[int, list[int]]
-    borders: list[Offsets]
 
 
 @dataclass
@@ -72,6 +70,7 @@ class LaneBook:
     topic_id: str
     _at: dict[int, dict[int, Offsets]] = field(default_factory=dict)
     _known: FoldMemo[_Known] = field(init=False)
+    _erasures: ErasuresMemo = field(init=False)
     # Lanes that moved in this life, and of which no live commit says that their end is kept.
     _unsure: set[int] = field(default_factory=set)
     _last_turn: dict[str, int] = field(default_factory=dict)
@@ -80,6 +79,7 @@ class LaneBook:
 
     def __post_init__(self) -> None:
         self._known = FoldMemo(self._look)
+        self._erasures = ErasuresMemo(self.topic_id)
 
     def open(self, definitions: Definitions) -> list[Lane]:
         """Return the lanes that may have something to count, in order; reads new ones' marks."""
@@ -146,7 +146,7 @@ class LaneBook:
         if not lanes:
             return None
         lane = min(lanes, key=lambda one: (known.needs[one.offset], self._waits(known, one)))
-        return next_slice(lane, self._at[lane.offset], most, known.borders, first)
+        return self._next_of(lane, definitions, most, first)
 
     def beside(
         self,
@@ -163,9 +163,8 @@ class LaneBook:
             most: About how many records each has at most.
             first: What the log begins with.
         """
-        borders = self._known.of(definitions).borders
         others = (
-            next_slice(lane, self._at[lane.offset], most, borders, first)
+            self._next_of(lane, definitions, most, first)
             for lane in self.open(definitions)
             if lane.kind == "rebuild" and lane.offset != found.lane.offset
         )
@@ -223,6 +222,19 @@ class LaneBook:
         """Tell whether a lane has something to count, as far as is known."""
         return not is_done(lane, self._at[lane.offset])
 
+    def _next_of(
+        self, lane: Lane, definitions: Definitions, most: int, first: Mapping[int, int] | None
+    ) -> Slice | None:
+        """Return the next slice of one lane.
+
+        The account of a rebuild is what it was, of all tenants, so each of its slices lies on one
+        side of each erasure. A backfill has no account and leaves out everybody who was ever
+        erased, wherever in the log: who erases all day cuts nobody's into pieces.
+        """
+        is_cut = lane.kind == "rebuild"
+        borders = self._erasures.of(definitions).borders if is_cut else None
+        return next_slice(lane, self._at[lane.offset], most, borders, first)
+
     def _waits(self, known: _Known, lane: Lane) -> int:
         """Return since which turn a lane's tenants wait; the longest of them."""
         tenants = known.tenants[lane.offset]
@@ -237,5 +249,4 @@ class LaneBook:
             needs=needs(definitions, lanes),
             tenants={at: frozenset(activations[v].tenant for v in f) for at, f in filled.items()},
             unserved={at: [v for v in f if not activations[v].serves] for at, f in filled.items()},
-            borders=borders(erasures(definitions), self.topic_id),
         )

@@ -15,7 +15,7 @@ from pyspark.util import _load_from_socket
 from weir.definitions.fold import Definitions
 from weir.definitions.fold_memo import FoldMemo
 from weir.definitions.history import Horizons
-from weir.erasure import Erasure, erasures
+from weir.erasure import ErasuresMemo
 from weir.horizons import horizons_of, horizons_within
 
 from weir_analytics.panes.activation import awaited
@@ -75,11 +75,12 @@ class Plans:
     made: dict[tuple[object, ...], AnyPlan] = field(default_factory=dict)
     _keeping: threading.Lock = field(default_factory=threading.Lock)
     _in_use: tuple[object, ...] | None = None
-    _erasures: FoldMemo[list[Erasure]] = field(default_factory=lambda: FoldMemo(erasures))
+    _erasures: ErasuresMemo = field(init=False)
     _countable: FoldMemo[Countable] = field(init=False)
 
     def __post_init__(self) -> None:
         topic_id = self.topic_id
+        self._erasures = ErasuresMemo(topic_id)
         self._countable = FoldMemo(lambda fold: Countable(fold, topic_id))
 
     def for_range(self, start: Offsets, end: Offsets) -> AnyPlan:
@@ -103,8 +104,8 @@ class Plans:
         known = self._countable.of(self.definitions).rebuilt(through_s, at)
         counting = self._within(known, start, end)
         tenants = {one.version.tenant for one in counting.versions}
-        found = {(one.tenant, one.hash) for one in self._erasures.of(self.definitions)}
-        later = frozenset(one for one in found - counting.erased if one[0] in tenants)
+        others = self._erasures.of(self.definitions).subjects - counting.erased
+        later = frozenset(one for one in others if one[0] in tenants)
         return counting._replace(later=later)
 
     def _within(self, known: Iterable[Counted], start: Offsets, end: Offsets) -> Counting:
@@ -127,8 +128,7 @@ class Plans:
         Where it has nothing of a partition, it does not matter on which side of an erasure it ends.
         """
         upto = {p: n for p, n in end.items() if start.get(p, 0) < n}
-        found = self._erasures.of(self.definitions)
-        return frozenset((e.tenant, e.hash) for e in found if e.holds(upto, self.topic_id))
+        return self._erasures.of(self.definitions).within(upto)
 
     def horizons(self, start: Offsets, end: Offsets) -> tuple[Horizons, ...]:
         """Return by what a range of the log is counted."""
@@ -150,7 +150,9 @@ class Plans:
 
     def after(self, definitions: Definitions) -> Plans:
         """Return what would be counted by other definitions; the plans made are the same."""
-        return replace(self, definitions=definitions, _erasures=FoldMemo(erasures))
+        found = replace(self, definitions=definitions)
+        found._erasures = self._erasures
+        return found
 
     def is_made(self, counting: Counting) -> bool:
         """Tell whether a batch would find its plan."""
@@ -162,8 +164,7 @@ class Plans:
 
         Some versions, without anybody who was ever erased.
         """
-        found = self._erasures.of(self.definitions)
-        erased = frozenset((one.tenant, one.hash) for one in found)
+        erased = self._erasures.of(self.definitions).subjects
         versions = self._countable.of(self.definitions).filling(vids, at)
         return Counting(tuple(versions), False, erased, self.horizons(start, end))
 
