@@ -36,7 +36,7 @@ from weir.series import OTHER, series_digest, shard_of
 from weir.sets import Theta
 from weir_analytics.jobs.compare import compare
 from weir_analytics.jobs.count_again import mending
-from weir_analytics.jobs.erase import EraseTask
+from weir_analytics.jobs.erase import EraseTask, Tenants
 from weir_analytics.jobs.mended import Whole, is_wanted, mended, whole_of
 from weir_analytics.jobs.open_jobs import open_jobs
 from weir_analytics.jobs.recount import Exact
@@ -406,7 +406,7 @@ class TestErasing:
         asked = job_named(fold, "a", "mine")
         assert asked is not None
         with pytest.raises(NotNowError) as caught:
-            EraseTask(cycle.settings, asked).step(cycle, lambda: False)
+            EraseTask(cycle.settings, asked, Tenants()).step(cycle, lambda: False)
         return [*appended, str(caught.value)]
 
     def test_erasures_of_a_day_are_counted_together(self) -> None:
@@ -440,7 +440,7 @@ class TestErasing:
         asked = job_named(fold, "a", "mine")
         assert asked is not None
         with pytest.raises(NotNowError) as caught:
-            EraseTask(cycle.settings, asked).step(cycle, lambda: False)
+            EraseTask(cycle.settings, asked, Tenants()).step(cycle, lambda: False)
         return appended, str(caught.value)
 
     def test_what_fills_for_another_erasure_is_not_begun_anew(self) -> None:
@@ -462,7 +462,7 @@ class TestErasing:
         asked = job_named(fold, "a", "mine")
         assert asked is not None
         with pytest.raises(NotNowError, match="still being counted again for an erasure before"):
-            EraseTask(cycle.settings, asked).step(cycle, lambda: False)
+            EraseTask(cycle.settings, asked, Tenants()).step(cycle, lambda: False)
 
     def test_over_a_version_that_cannot_be_read_nothing_is_written(self) -> None:
         """It would conflict, again and again; whoever follows the job is told what to do."""

@@ -158,7 +158,9 @@ class World:
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """Return a world without jobs."""
     world = World(tmp_path)
-    monkeypatch.setattr(runner, "_task", lambda _settings, *of: FakeTask(world, *of))
+    monkeypatch.setattr(
+        runner, "_task", lambda _settings, one, share, _: FakeTask(world, one, share)
+    )
     return world
 
 
@@ -191,6 +193,24 @@ def test_who_waits_alone_is_asked_twice_a_second(world: World) -> None:
     world.ask("acme", "other", ERASE)
 
     assert world.slices(25) == ["one", "other", "one", "other", "one", "other"]
+
+
+def test_a_round_compares_none_of_those_that_wait(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each with each took two seconds of three thousand, four times a second."""
+    for n in range(30):
+        world.ask("acme", f"erase{n}", ERASE)
+    assert len(set(world.slices(100))) == 30, "all have begun"
+    compared, real = list[JobAsked](), JobAsked.__eq__
+
+    def eq(one: JobAsked, other: object) -> bool:
+        compared.append(one)
+        return real(one, other)
+
+    monkeypatch.setattr(JobAsked, "__eq__", eq)
+    assert len(world.slices(24)) in (4, 5), "one is asked twice a second"
+    assert compared == []
 
 
 def test_an_erasure_that_was_deleted_on_the_way_ends_as_done(world: World) -> None:

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache, cached_property, partial
 from typing import Any, Final
 
 from weir.definitions.fold import Definitions
+from weir.definitions.fold_memo import FoldMemo
 from weir.definitions.history import Definition
 from weir.definitions.job import Erase
 from weir.definitions.jobs import JobAsked, job_named
@@ -28,12 +30,59 @@ from weir_analytics.settings import Settings
 HOUR_MS: Final = 3_600_000
 
 
+class Tenant:
+    """What all erasures of a tenant ask of the definitions as they are; found when asked for."""
+
+    def __init__(self, fold: Definitions, name: str) -> None:
+        self._fold = fold
+        self._name = name
+
+    @cached_property
+    def metrics(self) -> list[Definition]:
+        """Those in force, by name."""
+        return self._fold.current(self._name, "metric")
+
+    @cached_property
+    def counted_again(self) -> list[Definition]:
+        """The versions of them, in force or not, that erasures made; the latest first."""
+        each = (self._fold.history(self._name, "metric", one.name) for one in self.metrics)
+        made = [one for history in each for one in history if one.by.startswith(BY)]
+        authors = {one.by: one for one in made}
+        erases = {by for by, one in authors.items() if _erases(self._fold, one)}
+        return sorted((one for one in made if one.by in erases), key=lambda one: -one.at_ms)
+
+    @cached_property
+    def served(self) -> dict[str, int]:
+        """The newest version that serves, by metric."""
+        return serving_now(self._fold, self._name)
+
+    @cached_property
+    def filling(self) -> set[str]:
+        """The metrics whose version in force is being filled for an erasure."""
+        return {one.name for one in self.metrics if _fills_for_an_erasure(self._fold, one)}
+
+
+class Tenants:
+    """Tenants by the definitions as they are: looked at once, however many erasures wait.
+
+    Those of a day wait for the same instant, and each is asked again until then.
+    """
+
+    def __init__(self) -> None:
+        self._memo = FoldMemo(lambda fold: cache(partial(Tenant, fold)))
+
+    def of(self, fold: Definitions, name: str) -> Tenant:
+        """Return a tenant."""
+        return self._memo.of(fold)(name)
+
+
 class EraseTask:
     """An erasure that holds, until nothing is served any more that was counted before it."""
 
-    def __init__(self, settings: Settings, asked: JobAsked) -> None:
+    def __init__(self, settings: Settings, asked: JobAsked, tenants: Tenants) -> None:
         self.stopping = False
         self._asked = asked
+        self._tenants = tenants
         self._every_ms = settings.erase_hours * HOUR_MS
         self._progress = Progress(0, 1)
 
@@ -64,17 +113,17 @@ class EraseTask:
             NotNowError: While it is not time for new versions, they are being filled, or names
                 are taken out of older panes.
         """
-        fold, tenant = cycle.stores.definitions.fold, self._asked.definition.tenant
+        fold, name = cycle.stores.definitions.fold, self._asked.definition.tenant
         if not self._count_again(cycle, is_over):
             return None
-        served, shards = serving_now(fold, tenant), cycle.settings.shards
-        mine = fold.current(tenant, "metric")
-        filling = {one.name for one in mine if _fills_for_an_erasure(fold, one)}
-        behind = sorted(filling | {name for name, vid in served.items() if vid < self._vid})
-        every = served.keys() | filling
+        tenant, shards = self._tenants.of(fold, name), cycle.settings.shards
+        served = tenant.served
+        late = {metric for metric, vid in served.items() if vid < self._vid}
+        behind = sorted(tenant.filling | late)
+        every = served.keys() | tenant.filling
         self._progress = Progress(len(every) - len(behind), len(every) + shards)
         if behind:
-            raise NotNowError(_waits_for(fold, tenant, behind))
+            raise NotNowError(_waits_for(fold, name, behind))
         done = sum(self._vid in vids for vids in redacted_in(cycle, [self._vid]))
         self._progress = Progress(len(served) + done, len(served) + shards)
         if done < shards:
@@ -85,17 +134,18 @@ class EraseTask:
     def _count_again(self, cycle: Cycle, is_over: Callable[[], bool]) -> bool:
         """Make the new versions that are missing, if it is time for them; False: some are left."""
         fold, job = cycle.stores.definitions.fold, self._asked.definition
-        mine = fold.current(job.tenant, "metric")
-        missing = [one for one in mine if one.vid < self._vid and _is_newest(fold, one)]
+        tenant = self._tenants.of(fold, job.tenant)
+        older = (one for one in tenant.metrics if one.vid < self._vid)
+        missing = [one for one in older if _is_newest(fold, one)]
         if not missing:
             return True
         now_ms = cycle.clock.now_ms()
-        due_ms = counted_again_ms(fold, mine, now_ms, but=job.name) + self._every_ms
+        due_ms = counted_again_ms(tenant, now_ms, but=job.name) + self._every_ms
         if now_ms < due_ms:
             at = datetime.fromtimestamp(due_ms / 1000, UTC).isoformat(timespec="minutes")
             msg = f"metrics are counted again at {at}, for all erasures until then at once"
             raise NotNowError(msg)
-        if any(_fills_for_an_erasure(fold, one) for one in missing):
+        if any(one.name in tenant.filling for one in missing):
             # Counted again before it has served, it would never serve.
             msg = "metrics are still being counted again for an erasure before this one"
             raise NotNowError(msg)
@@ -113,18 +163,16 @@ class EraseTask:
         return self._asked.definition.vid
 
 
-def counted_again_ms(fold: Definitions, mine: Sequence[Definition], now_ms: int, but: str) -> int:
+def counted_again_ms(tenant: Tenant, now_ms: int, but: str) -> int:
     """Return when metrics of a tenant were last counted again for another erasure; 0: never.
 
     Args:
-        fold: The definitions.
-        mine: The tenant's metrics in force.
+        tenant: Whose.
         now_ms: What is said to be later than now was said by a clock that was wrong.
         but: The job that does not count.
     """
-    each = (fold.history(one.tenant, "metric", one.name) for one in mine)
-    made = (one for history in each for one in history if one.by != f"{BY}{but}")
-    return max((one.at_ms for one in made if one.at_ms <= now_ms and _erases(fold, one)), default=0)
+    others = (one for one in tenant.counted_again if one.by != f"{BY}{but}")
+    return next((one.at_ms for one in others if one.at_ms <= now_ms), 0)
 
 
 def _erases(fold: Definitions, version: Definition) -> bool:

@@ -32,7 +32,7 @@ from weir.formats import NewerFormatError
 
 from weir_analytics.jobs.adopt import AdoptTask
 from weir_analytics.jobs.audit import AuditTask
-from weir_analytics.jobs.erase import EraseTask
+from weir_analytics.jobs.erase import EraseTask, Tenants
 from weir_analytics.jobs.open_jobs import open_jobs, reads_the_log
 from weir_analytics.jobs.replay import ReplayTask
 from weir_analytics.jobs.schedule import Schedule
@@ -40,9 +40,9 @@ from weir_analytics.jobs.task import PASSING, NotNowError, Outcome, RefusedError
 from weir_analytics.jobs.turns import (
     MOST_ATTEMPTS,
     SHARES,
-    Party,
     Standing,
     Turns,
+    is_scheduled,
     may_go_on,
 )
 from weir_analytics.panes.cycle import Cycle
@@ -86,6 +86,8 @@ class Jobs:
     _under_way: dict[int, _UnderWay] = field(default_factory=dict)
     _turns: Turns = field(default_factory=Turns)
     _open: FoldMemo[list[JobAsked]] = field(default_factory=lambda: FoldMemo(open_jobs))
+    _tenants: Tenants = field(default_factory=Tenants)
+    _let_go_by: tuple[Sequence[JobAsked], int] | None = None
     _waits: dict[int, float] = field(default_factory=dict)
     _begun_here: set[int] = field(default_factory=set)
     _ask_at_s: float = 0.0
@@ -114,7 +116,7 @@ class Jobs:
         found = self._open.of(cycle.stores.definitions.fold)
         self._let_go(cycle, found)
         asked = self._next(found)
-        scheduled = (one for one in found if Party.of(one).is_schedule)
+        scheduled = (one for one in found if is_scheduled(one))
         # While one of these has something to do, no further one is asked for.
         is_asked = any(one.definition.vid not in self._waits for one in scheduled)
         try:
@@ -131,7 +133,11 @@ class Jobs:
 
     def _let_go(self, cycle: Cycle, found: Sequence[JobAsked]) -> None:
         """Drop what is open no more, or was begun in a life of the driver that is over."""
-        open_now = {_place(cycle, one) for one in found}
+        now = found, cycle.footing.fence.fence
+        if self._let_go_by == now:
+            return
+        self._let_go_by = now
+        open_now = {(one.definition.vid, now[1]) for one in found}
         for vid, one in list(self._under_way.items()):
             if (vid, one.fence) not in open_now:
                 self._drop(vid)
@@ -142,10 +148,12 @@ class Jobs:
         Twice a second the one that waits longest is asked again.
         """
         allowed = may_go_on(found, Standing(self._under_way, self._waits, self._begun_here))
-        waiting = [one for one in allowed if one.definition.vid in self._waits]
-        if waiting and self.clock.monotonic_s() >= self._ask_at_s:
-            return min(waiting, key=lambda one: self._waits[one.definition.vid])
-        return self._turns.next([one for one in allowed if one not in waiting])
+        if self._waits and self.clock.monotonic_s() >= self._ask_at_s:
+            waiting = (one for one in allowed if one.definition.vid in self._waits)
+            longest = min(waiting, key=lambda one: self._waits[one.definition.vid], default=None)
+            if longest is not None:
+                return longest
+        return self._turns.next([one for one in allowed if one.definition.vid not in self._waits])
 
     def _give_way(self, asked: JobAsked) -> None:
         """Let others have their turn; this one's task stays while there is room for it."""
@@ -190,7 +198,7 @@ class Jobs:
         if asked.report is not None:
             self._attempt(cycle, asked, asked.report)
         share = self._room() if reads_the_log(asked) else 0.0
-        task = _task(self.settings, asked, share)
+        task = _task(self.settings, asked, share, self._tenants)
         if asked.report is None:
             facts = task.facts(cycle)
             self._append(cycle, JobReport(asked.definition.vid, JobState.RUNNING, facts=facts))
@@ -305,11 +313,7 @@ class Jobs:
             one.task.close()
 
 
-def _place(cycle: Cycle, asked: JobAsked) -> tuple[int, int]:
-    return asked.definition.vid, cycle.footing.fence.fence
-
-
-def _task(settings: Settings, asked: JobAsked, share: float) -> Task:
+def _task(settings: Settings, asked: JobAsked, share: float, tenants: Tenants) -> Task:
     match asked.model.do:
         case Audit() as wanted:
             return AuditTask(settings, asked.definition, wanted, share)
@@ -318,7 +322,7 @@ def _task(settings: Settings, asked: JobAsked, share: float) -> Task:
         case Adopt():
             return AdoptTask(asked)
         case Erase():
-            return EraseTask(settings, asked)
+            return EraseTask(settings, asked, tenants)
 
 
 def shortened(outcome: Outcome, most: int) -> dict[str, Any]:

@@ -28,6 +28,11 @@ SCHEDULED_COSTS: Final = 8
 """So many turns of a person's jobs go for one of an audit that nobody asked for."""
 
 
+def is_scheduled(one: JobAsked) -> bool:
+    """Tell whether nobody asked for a job."""
+    return one.definition.by == SCHEDULE
+
+
 class Party(NamedTuple):
     """Who takes turns: a tenant with what its people ask for, or all audits of the schedule."""
 
@@ -37,7 +42,7 @@ class Party(NamedTuple):
     @classmethod
     def of(cls, one: JobAsked) -> Party:
         """Return whose turn a job has."""
-        scheduled = one.definition.by == SCHEDULE
+        scheduled = is_scheduled(one)
         return cls(scheduled, "" if scheduled else one.definition.tenant)
 
 
