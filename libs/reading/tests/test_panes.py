@@ -17,7 +17,8 @@ from weir.rows import Row
 from weir.series import OTHER, OTHER_ID
 from weir_reading import panes as reading
 from weir_reading.batches import Batches
-from weir_reading.panes import Panes, has_counted
+from weir_reading.panes import PaneId, Panes, has_counted
+from weir_reading.redis import read_hashes_then
 from weir_service.redis import connect
 
 RECORD = BatchRecord(
@@ -133,3 +134,74 @@ class TestNames:
         found = ask(redis_url, lambda panes: panes.together([(5, 10, 0)], 1, 0))
 
         assert found == {(5, 10, 0): {"=1": Row(2), OTHER: Row(3)}}
+
+
+# ── what is kept of panes that change ───────────────────────────────────────
+
+START_S = 600
+TOLD: dict[str, dict[str, Any]] = {
+    "listed": {"changed": [(5, 10, START_S, 1)]},
+    "a record that was missed": {"rev": 99},
+    "nothing": {},
+    "another shard": {"changed": [(5, 10, START_S, 0)]},
+}
+UNTOUCHED = [name for name in TOLD if name.startswith(("another", "nothing"))]
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize("told", TOLD)
+class TestChanged:
+    PANE = PaneId(5, 10, START_S, 1)
+
+    def write(self, client: Any, n: int) -> None:
+        """Have the pane hold so many events."""
+        client.set(names.mark_key(1), mark({0: 40, 1: 5}))
+        client.hset(names.pane_key(1, 5, 10, START_S), mapping={b"\0\1": rows.encode(Row(n))})
+
+    def record(self, rev: int, **members: Any) -> BatchRecord:
+        """Return the record of a batch."""
+        return msgspec.structs.replace(RECORD, **{"rev": rev, **members})
+
+    async def count(self, panes: Panes) -> int:
+        """Return how many events a reader finds."""
+        found = await panes.read([self.PANE])
+        return found[self.PANE][b"\0\1"].n
+
+    def test_it_is_read_again(self, client: Any, redis_url: str, told: str) -> None:
+        """And what did not change is not."""
+
+        async def question(panes: Panes) -> None:
+            panes.on_batch(self.record(8))
+            self.write(client, 1)
+            assert await self.count(panes) == 1
+            self.write(client, 2)
+            panes.on_batch(self.record(**{"rev": 9, **TOLD[told]}))
+
+            assert await self.count(panes) == (1 if told in UNTOUCHED else 2)
+            assert len(panes._panes) == 1
+            assert panes.bytes_kept == panes._panes[self.PANE].cost
+
+        ask(redis_url, question)
+
+    def test_what_changes_while_it_is_read_is_not_kept(
+        self, client: Any, redis_url: str, told: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It may be from before the batch: the next who asks reads it."""
+
+        async def question(panes: Panes) -> None:
+            async def read_and_change(*asked: Any) -> Any:
+                found = await read_hashes_then(*asked)
+                self.write(client, 2)
+                panes.on_batch(self.record(**{"rev": 9, **TOLD[told]}))
+                return found
+
+            panes.on_batch(self.record(8))
+            self.write(client, 1)
+            monkeypatch.setattr(reading, "read_hashes_then", read_and_change)
+            assert await self.count(panes) == 1
+            monkeypatch.undo()
+
+            assert await self.count(panes) == (1 if told in UNTOUCHED else 2)
+            assert not panes._readings
+
+        ask(redis_url, question)

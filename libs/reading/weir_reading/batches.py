@@ -1,8 +1,9 @@
 """Follows the stream of batch records: how far counting has come, and what changed.
 
-Keeps the records of the last 15 minutes. While Redis is away nothing moves, which is
-what `moved_s` and `reachable` say; when it is back, following goes on after the last
-entry seen, or starts afresh where that entry is gone.
+Keeps the records of the last 15 minutes, without what only listeners take: which panes
+changed, and fates of sampled events, would fill the memory of a process in that time.
+While Redis is away nothing moves, which is what `moved_s` and `reachable` say; when it is
+back, following goes on after the last entry seen, or starts afresh where that entry is gone.
 
 Where the state was lost, live counting goes on at once, and lanes count again what lies
 before. Until they are done, a pane without rows says nothing: that is `recount`.
@@ -12,9 +13,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+import msgspec
 import structlog
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
@@ -30,6 +33,8 @@ from weir_reading.redis import newest_entries, read_streams
 BLOCK_MS = 1_000
 RETRY_S = 0.5
 READ_COUNT = 200
+# Members of a record that are let go of once it was told: there may be many of them.
+ONLY_TOLD: Mapping[str, list[Any]] = {"changed": [], "fates": []}
 # Before every pane.
 EVER_MS = -(2**62)
 
@@ -63,7 +68,7 @@ class Batches:
             came later, and not touched by a loss. None if nobody has said.
         reachable: Whether the last read of the stream was answered.
         heard_ms: When the last read was answered.
-        records: What is kept, oldest first.
+        records: What is kept, oldest first, each without `ONLY_TOLD`.
         newer: What a newer release wrote since the last record: nothing moves then.
     """
 
@@ -188,7 +193,7 @@ class Batches:
         if place > self._furthest:
             # One that was seen before the loss says where counting was, not where it is.
             self._lost_ms, self._furthest = None, place
-        self.records.append(entry)
+        self.records.append(msgspec.structs.replace(entry, **ONLY_TOLD))
         while self.records[0].at_ms < entry.at_ms - KEPT_MS:
             self.records.popleft()
         for listener in self._listeners:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from redis.asyncio import Redis
@@ -30,8 +31,6 @@ from weir_reading.redis import hash_sizes, read_fields_then, read_hashes_then
 from weir_reading.threads import in_thread
 
 Rows = dict[bytes, rows.Row]
-# Batches for which a change is remembered, longer than any read of panes lasts.
-REMEMBERED_BATCHES = 400
 # Panes, and rows, asked for in one round trip, so that no reply blocks Redis for long or
 # takes much memory: a row with a sketch may have ten thousand bytes.
 ROUND_TRIP = 500
@@ -65,6 +64,17 @@ class _Kept(NamedTuple):
     cost: int
 
 
+@dataclass(eq=False)
+class _Reading:
+    """Panes that are being read.
+
+    Attributes:
+        current: Those of them that no batch has changed meanwhile.
+    """
+
+    current: set[PaneId]
+
+
 class Panes:
     """Reads panes and names; keeps what it read.
 
@@ -90,31 +100,27 @@ class Panes:
         self.newer = Newer()
         self._panes: OrderedDict[PaneId, _Kept] = OrderedDict()
         self._names: dict[tuple[int, int], dict[bytes, str]] = {}
-        self._changed: dict[PaneId, int] = {}
-        self._batches_seen = self._cleared_at = 0
+        self._readings: set[_Reading] = set()
         self._place = (0, 0)
 
     def on_batch(self, record: BatchRecord) -> None:
         """Forget the panes that a batch changed."""
-        self._batches_seen += 1
         if (record.epoch, record.rev) != (self._place[0], self._place[1] + 1):
             self.clear()
         self._place = (record.epoch, record.rev)
-        for changed in record.changed:
-            pane = PaneId(*changed)
-            self._changed[pane] = self._batches_seen
+        changed = [PaneId(*pane) for pane in record.changed]
+        for pane in changed:
             self._drop(pane)
-        if len(self._changed) > ROUND_TRIP * REMEMBERED_BATCHES:
-            oldest = self._batches_seen - REMEMBERED_BATCHES
-            self._changed = {p: at for p, at in self._changed.items() if at > oldest}
+        for reading in self._readings:
+            reading.current.difference_update(changed)
 
     def clear(self) -> None:
         """Forget everything."""
         self._panes.clear()
         self._names.clear()
         self.bytes_kept = 0
-        self._batches_seen += 1
-        self._cleared_at = self._batches_seen
+        for reading in self._readings:
+            reading.current.clear()
 
     async def read(
         self, wanted: Iterable[PaneId], pool: Executor | None = None
@@ -228,12 +234,15 @@ class Panes:
     async def _read(
         self, panes: list[PaneId], pool: Executor | None, *, many: bool
     ) -> tuple[dict[PaneId, Rows], int]:
-        begun = self._batches_seen
-        shards = sorted({pane.shard for pane in panes})
-        stored = await self._hashes(list(map(_key, panes)), shards)
-        decoded = await in_thread(pool, _decoded, stored) if many else _decoded(stored)
+        reading = _Reading(set(panes))
+        self._readings.add(reading)
+        try:
+            stored = await self._hashes(list(map(_key, panes)), sorted({p.shard for p in panes}))
+            decoded = await in_thread(pool, _decoded, stored) if many else _decoded(stored)
+        finally:
+            self._readings.remove(reading)
         for pane, kept in zip(panes, decoded, strict=True):
-            if self._changed.get(pane, 0) <= begun and self._cleared_at <= begun:
+            if pane in reading.current:
                 self._keep(pane, kept)
         found = {pane: kept.rows for pane, kept in zip(panes, decoded, strict=True)}
         return found, sum(kept.cost for kept in decoded)
