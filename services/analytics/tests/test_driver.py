@@ -37,6 +37,8 @@ from weir_analytics.panes.driver import (
     EXIT_FENCED,
     EXIT_FOREIGN,
     EXIT_STOPPED,
+    MOST_STARTS,
+    STARTS_PAUSE_S,
     Driver,
 )
 from weir_analytics.panes.life import Life
@@ -254,7 +256,7 @@ class TestVerdicts:
         monkeypatch.setattr(panes_driver, "take_over", start)
         monkeypatch.setattr(life_module, "drop_callbacks", lambda _spark: None)
         driver.clock = ManualClock()
-        vars(driver)["_open"] = lambda: MagicMock()
+        vars(driver)["_open"] = opened
         monkeypatch.setattr(driver, "_jvm_is_gone", lambda: False)
         code = driver.run()
         return code, {v: n for v, n in verdicts_of(driver.figures).items() if n}
@@ -312,7 +314,7 @@ def test_only_who_has_not_lasted_waits_before_the_next_life(
     monkeypatch.setattr(panes_driver, "take_over", live)
     monkeypatch.setattr(life_module, "drop_callbacks", dropped)
     monkeypatch.setattr(driver, "_jvm_is_gone", lambda: False)
-    vars(driver)["_open"] = lambda: MagicMock()
+    vars(driver)["_open"] = opened
     gc.disable()
     try:
         driver.run()
@@ -321,6 +323,42 @@ def test_only_who_has_not_lasted_waits_before_the_next_life(
 
     assert driver.stop.asked_s == [0.0, 0.5, 1.0, 2.0, 4.0, 5.0, 0.0, 0.5, 1.0]
     assert dropped.call_count == len(left) == 9
+
+
+@pytest.mark.parametrize("wrote", [0, 1])
+def test_starts_that_no_batch_follows_become_rare(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, wrote: int
+) -> None:
+    """Their records are kept for ever; where none was written the next life waits no longer."""
+    driver.clock = clock = ManualClock(1_795_348_800_000)
+    driver.figures, driver.vitals, driver.stop = Figures(), Vitals(), Waits()
+    driver.ticker = MagicMock()
+    driver.ticker.seen.clock_ahead_ms = 0
+    lives = iter(range(MOST_STARTS + 6))
+    counts = MOST_STARTS + 3
+
+    def live(*_given: Any) -> None:
+        life = next(lives)
+        if life == counts:
+            driver._tell(replace(done_batch(False, 0), batch=MagicMock(end={0: 1}, single=True)))
+        if life == counts + 2:
+            driver.stop.set()
+        clock.advance(15_000)  # longer than what is followed by the next at once
+        raise TimeoutError
+
+    monkeypatch.setattr(panes_driver, "take_over", live)
+    monkeypatch.setattr(life_module, "drop_callbacks", lambda _spark: None)
+    monkeypatch.setattr(driver, "_jvm_is_gone", lambda: False)
+    vars(driver)["_open"] = lambda: opened(wrote)
+    driver.run()
+
+    rare = [STARTS_PAUSE_S] * 3 if wrote else [0.0] * 3
+    assert driver.stop.asked_s == [0.0] * MOST_STARTS + rare + [0.0] * 3
+
+
+def opened(wrote: int = 0) -> Any:
+    """Return stores of which none is there; the definitions were written to so many times."""
+    return MagicMock(definitions=MagicMock(writes=wrote))
 
 
 def left_behind() -> weakref.ref[Any]:

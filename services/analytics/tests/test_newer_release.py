@@ -110,6 +110,7 @@ class LeftDefinitions(DefinitionsLog):
         self.fold, self._passed_over = Definitions(), PassedOver()
         self._records = records
         self.appended: list[Any] = []
+        self.writes = 0
 
     def end(self) -> int:
         """Return how many there are."""

@@ -139,6 +139,37 @@ def test_a_restarted_driver_reads_all_times(client: redis.Redis, redis_url: str)
     assert [i for i, _ in read_records(client)] == [entry_id(12, n) for n in range(240, 252)]
 
 
+class TestTrim:
+    """What is due goes without an append: none comes while Redis is full."""
+
+    def test_what_is_due_goes_and_nothing_else(
+        self, client: redis.Redis, stream: BatchStream
+    ) -> None:
+        """As an append at that instant would let go of it."""
+        stream.open_epoch(Opening(epoch=12, reason="start", at_ms=0))
+        for rev in range(1, 5):
+            stream.append(record(12, rev, at_ms=rev * 1000))
+        for now_ms, left in [(0, 5), (KEPT_MS, 5), (KEPT_MS + 1, 4), (KEPT_MS + 2_001, 2)]:
+            stream.trim(now_ms)
+            assert len(read_records(client)) == left
+
+        assert stream.append(record(12, 5, at_ms=KEPT_MS + 3_001)) is Verdict.OK
+        assert [i for i, _ in read_records(client)] == ["12-4", "12-5"]
+
+    @pytest.mark.parametrize("records", [0, 1, 49, 50, 51, 120])
+    def test_the_newest_stays_however_many_are_due(
+        self, client: redis.Redis, stream: BatchStream, records: int
+    ) -> None:
+        """A replay finds its own record there, and readers the place to go on from."""
+        if records:
+            stream.open_epoch(Opening(epoch=12, reason="start", at_ms=0))
+        for rev in range(1, records):
+            stream.append(record(12, rev, at_ms=rev))
+        stream.trim(2 * KEPT_MS)
+
+        assert [i for i, _ in read_records(client)] == [entry_id(12, records - 1)] * (records > 0)
+
+
 def test_a_lost_stream_is_noticed(client: redis.Redis, stream: BatchStream) -> None:
     """A stream that lost its tail takes no record: readers would miss what is between."""
     stream.open_epoch(Opening(epoch=12, reason="start"))

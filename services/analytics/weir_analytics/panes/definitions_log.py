@@ -38,6 +38,7 @@ class DefinitionsLog:
 
     Attributes:
         fold: Everything read so far.
+        writes: How many records were sent, whatever became of them.
     """
 
     def __init__(self, kafka: Kafka) -> None:
@@ -52,6 +53,7 @@ class DefinitionsLog:
         self._is_assigned = False
         self._producer = Producer(common | {"acks": "all", "enable.idempotence": True})
         self.fold = Definitions()
+        self.writes = 0
         self._passed_over = PassedOver()
 
     def close(self) -> None:
@@ -121,6 +123,7 @@ class DefinitionsLog:
             else:
                 stored.append(message.offset() or 0)
 
+        self.writes += 1
         self._producer.produce(names.DEFINITIONS, record.value, record.key, on_delivery=delivered)
         self._producer.flush(TIMEOUT_S)
         if failed:

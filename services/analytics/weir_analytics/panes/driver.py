@@ -71,6 +71,9 @@ EXIT_BROKEN = 70
 LASTING_S = 10.0
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 5.0
+# Start records are kept for ever: after so many that no batch followed there are fewer of them.
+MOST_STARTS = 10
+STARTS_PAUSE_S = 30.0
 # Failures one after the other without a batch between them; then a fresh process tries.
 MOST_FAILURES = 60
 
@@ -97,6 +100,8 @@ class Driver:
     stop: threading.Event = field(default_factory=threading.Event)
     _turns: Turns = field(default_factory=Turns)
     _failures: int = 0
+    # Lives one after the other that wrote to the definitions and counted nothing.
+    _vain: int = 0
     _met: Met = field(default_factory=Met)
     _plans: dict[tuple[object, ...], AnyPlan] = field(default_factory=dict)
     _lane_plans: dict[tuple[object, ...], AnyPlan] = field(default_factory=dict)
@@ -123,18 +128,19 @@ class Driver:
             except PASSING as error:
                 self._failures += 1
                 if self._met.take(error):
-                    self._failures, pause_s = 0, FIRST_PAUSE_S
+                    self._failures, self._vain, pause_s = 0, 0, FIRST_PAUSE_S
                 self.vitals.trouble = first_line(error)
                 LOG.warning("counting_interrupted", error=first_line(error))
                 if self._failures > MOST_FAILURES or self._jvm_is_gone():
                     return EXIT_BROKEN
             finally:
+                self._vain += stores.definitions.writes > 0
                 _close(stores)
             self.vitals.doing = "waiting for Kafka and Redis"
             let_go(self.spark)
             if self.clock.monotonic_s() - began_s > LASTING_S:
                 pause_s = 0.0
-            self.stop.wait(pause_s)
+            self.stop.wait(STARTS_PAUSE_S if self._vain > MOST_STARTS else pause_s)
             pause_s = min(max(2 * pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
         return EXIT_STOPPED
 
@@ -326,7 +332,7 @@ class Driver:
 
     def _tell(self, done: Done) -> None:
         """Publish the figures of a batch."""
-        self._failures = 0
+        self._failures = self._vain = 0
         vitals, figures, outcome = self.vitals, self.figures, done.outcome
         now_s = self.clock.monotonic_s()
         since_s = now_s - (vitals.last_batch_s or now_s - done.seconds)

@@ -37,6 +37,7 @@ from weir_analytics.panes.pane_reader import parse_state
 from weir_analytics.panes.shard_wire import TIMEOUT_S, Command, ShardWire
 
 KEYS_AT_ONCE: Final = 1_000
+TRIAL_MS: Final = 5_000
 
 _JSON = msgspec.json.Encoder()
 
@@ -170,6 +171,18 @@ class Shards:
                 return
 
     # ── S0 ──────────────────────────────────────────────────────────────────
+    def try_writes(self) -> None:
+        """Do nothing while every shard takes writes: a start record is kept for ever.
+
+        Nothing is left of it; should the deletion be lost, the key goes by itself.
+
+        Raises:
+            StoreError: If one does not: Redis is full, or cannot write its own files.
+        """
+        keys = [names.trial_key(shard) for shard in range(self._count)]
+        writes: list[Command] = [("SET", key, b"", "PX", TRIAL_MS) for key in keys]
+        self._wire.ask([*writes, *(("UNLINK", key) for key in keys)])
+
     def raise_fence(self, fence: Fence, definitions_end: int, also: Iterable[int] = ()) -> None:
         """Take every shard, only ever upwards.
 

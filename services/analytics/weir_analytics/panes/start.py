@@ -118,7 +118,8 @@ def take_over(
         VerdictError: FENCED if a newer driver has started, FOREIGN if the state is of
             another log.
         NewerFormatError: If a newer release wrote some of the state; nothing is written then.
-        StoreError: If Redis keeps nothing over a restart, and that is not accepted; the same.
+        StoreError: If Redis keeps nothing over a restart, and that is not accepted, or takes no
+            writes, also not once the stream has let go of what is due; the same.
     """
     if not settings.redis_without_aof:
         stores.shards.require_aof()
@@ -132,6 +133,8 @@ def take_over(
     log = LogOffsets(settings.kafka, names.EVENTS)
     start = _Start(stores, settings, clock, definitions_id, log)
     lacks_ms = max(lacks_ms, start.lacks_before_ms(lost))
+    stores.stream.trim(clock.now_ms())
+    stores.shards.try_writes()
     # Where an older release began the epoch, the marks know what it counts.
     counted = {mark.topic_id for mark in marks if mark is not None}
     known_id = events_id if counted == {events_id} else None

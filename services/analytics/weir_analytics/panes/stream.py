@@ -6,12 +6,14 @@ would believe that they had seen everything: a new epoch must begin.
 
 The decision is `weir.commit.decide_record`, taken inside Redis together with the
 append; a test holds the script to it. Records are kept for 15 minutes; the newest
-stays, however old it is.
+stays, however old it is. What an append would let go of goes at each start as well: while
+Redis is full nothing is appended.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -31,13 +33,14 @@ from weir.commit import Verdict
 from weir.formats import checked
 
 from weir_analytics.failpoints import failpoint
-from weir_analytics.panes.shard_wire import TIMEOUT_S, ShardWire
+from weir_analytics.panes.shard_wire import TIMEOUT_S, Command, ShardWire
 
 if TYPE_CHECKING:
     import redis
 
 MAX_ENTRIES: Final = 10_000
 _READ_AT_ONCE: Final = 200
+_TRIMMED_AT_ONCE: Final = 50
 
 # Compares in the order of `decide_record`. ARGV: own id, the ids that it may follow, the
 # entry, the oldest id to keep.
@@ -143,6 +146,24 @@ class BatchStream:
         failpoint("C9")
         return done
 
+    def trim(self, now_ms: int) -> None:
+        """Let go of what is older than 15 minutes, without appending; the newest stays.
+
+        It takes no memory: Redis does it also while it is full and refuses what would.
+
+        Raises:
+            StoreError: If Redis writes nothing at all.
+        """
+        oldest_ms = now_ms - KEPT_MS
+        while True:
+            ask: Command = ("XRANGE", names.BATCHES, "-", "+", "COUNT", _TRIMMED_AT_ONCE)
+            found = self._wire.ask([ask])[0]
+            old = sum(1 for _ in takewhile(lambda one: _at_ms(one[1]) < oldest_ms, found))
+            if not old or len(found) == 1:
+                return
+            keep = found[min(old, len(found) - 1)][0]
+            self._wire.ask([("XTRIM", names.BATCHES, "MINID", keep)])
+
     def _run(self, script: str, *arguments: str | bytes | int) -> Verdict:
         return Verdict(self._wire.ask([("EVAL", script, 1, names.BATCHES, *arguments)])[0].decode())
 
@@ -160,7 +181,7 @@ class BatchStream:
             found = self._wire.ask([("XRANGE", names.BATCHES, after, "+", "COUNT", _READ_AT_ONCE)])[
                 0
             ]
-            times.extend((i.decode(), _AT.decode(_field(fields)).at_ms) for i, fields in found)
+            times.extend((i.decode(), _at_ms(fields)) for i, fields in found)
             if len(found) < _READ_AT_ONCE:
                 return times
             after = f"({times[-1][0]}"
@@ -176,6 +197,10 @@ def read_records(
     """
     found: list[Any] = client.xrange(names.BATCHES, min=f"({after_id}", count=count)  # type: ignore[assignment]
     return [(i.decode(), decode(fields[FIELD])) for i, fields in found]
+
+
+def _at_ms(fields: list[bytes]) -> int:
+    return _AT.decode(_field(fields)).at_ms
 
 
 def _field(fields: list[bytes]) -> bytes:
