@@ -360,11 +360,23 @@ class Cycle:
     # ── S5 ──────────────────────────────────────────────────────────────────
 
     def _record(self, batch: Batch, outcome: Outcome) -> BatchRecord:
-        """Append the batch record; what changed comes from the outboxes, also on a replay.
+        """Append the batch record.
 
         Raises:
-            VerdictError: If a shard has gone back, or the stream is not where it was left.
+            VerdictError: FENCED if a newer driver runs, LOST or BEHIND if a shard has gone back,
+                or the stream is not where it was left.
         """
+        try:
+            return self._append(batch, outcome)
+        except VerdictError:
+            # Whoever has taken over since S4 has moved both. The stream has no fence, and a new
+            # epoch, begun because of that, would throw out the one that runs.
+            self.stores.shards.check_fence(self.footing.fence)
+            self.stores.definitions.check_fence_now(self.footing.fence.fence)
+            raise
+
+    def _append(self, batch: Batch, outcome: Outcome) -> BatchRecord:
+        """Do that; what changed comes from the outboxes, also on a replay."""
         outboxes = self.stores.shards.read_committed(batch.end)
         for follow in self.followers:
             follow(outboxes)

@@ -111,7 +111,7 @@ class Shards:
     def check_fence(self, fence: Fence) -> None:
         """Do nothing while no newer driver has a shard.
 
-        The stream of records has no fence of its own: ask this before a new epoch is
+        The stream of records has no fence of its own: this is asked before a new epoch is
         begun because of it, or two drivers would take turns.
 
         Raises:

@@ -1,0 +1,131 @@
+"""S5: who may append the record of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from weir import names
+from weir.batches import BatchRecord
+from weir.clock import SystemClock
+from weir.commit import Verdict
+from weir_analytics.panes.batch import Batch
+from weir_analytics.panes.commit_job import CommitJob
+from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.lane_book import LaneBook
+from weir_analytics.panes.outcome import Outcome
+from weir_analytics.panes.plans import Plans
+from weir_analytics.panes.recovery import VerdictError
+from weir_analytics.panes.start import Stores, take_over
+from weir_analytics.panes.store import ShardStore
+from weir_analytics.settings import Settings
+
+from .installation import Installation, close_stores, open_stores
+from .log_frames import HORIZONS
+
+pytestmark = [pytest.mark.kafka, pytest.mark.redis]
+
+NOBODY: Any = None
+
+
+@contextmanager
+def driver(settings: Settings) -> Iterator[Cycle]:
+    """Start a driver as far as before its first batch."""
+    stores = open_stores(settings)
+    try:
+        yield cycle_of(settings, stores)
+    finally:
+        close_stores(stores)
+
+
+def cycle_of(settings: Settings, stores: Stores) -> Cycle:
+    """Return what counts its batches; nothing that needs Spark may be asked of it."""
+    footing = take_over(stores, settings, SystemClock())
+    plans = Plans(stores.definitions.fold, footing.events_id, HORIZONS, NOBODY)
+    book = LaneBook(stores.shards, footing.events_id)
+    return Cycle(NOBODY, settings, stores, footing, plans, book, SystemClock())
+
+
+def committed(cycle: Cycle, number: int) -> Batch:
+    """Commit a batch of one event to every shard (S4)."""
+    batch = cycle.range_of({0: number}, {0: number + 1}, number)
+    for shard in range(cycle.settings.shards):
+        job = CommitJob(
+            shard=shard,
+            shards=batch.shards,
+            fence=cycle.footing.fence,
+            epoch=batch.epoch,
+            batch=number,
+            topic_id=batch.topic_id,
+            from_offsets=batch.start,
+            to_offsets=batch.end,
+            limits={},
+        )
+        store = ShardStore(cycle.settings.redis_url, shard)
+        done = store.commit(job, [])
+        store.close()
+        assert done.verdict is Verdict.OK
+    return batch
+
+
+def recorded(cycle: Cycle, batch: Batch) -> BatchRecord:
+    """Record a batch (S5)."""
+    outcome = Outcome(Verdict.OK, 1, {0: 1}, (), (), {"counted": 1})
+    return cycle._record(batch, outcome)
+
+
+class TestWhoMayAppend:
+    @pytest.mark.parametrize(
+        ("kept", "counts"),
+        [(True, True), (False, True), (False, False)],
+        ids=["one epoch", "another epoch", "another epoch without a batch"],
+    )
+    def test_a_driver_that_was_paused_before_it_ends(
+        self, installation: Installation, kept: bool, counts: bool
+    ) -> None:
+        """One that has taken over meanwhile goes on: no start record of the older one follows."""
+        with driver(installation.settings) as paused:
+            installation.append(3)
+            batch = committed(paused, 0)
+            if kept:
+                installation.plan(1)
+            with driver(installation.settings) as newer:
+                assert (newer.footing.epoch == paused.footing.epoch) is kept
+                if kept:
+                    recorded(newer, batch_of(newer, batch))
+                if counts:
+                    recorded(newer, committed(newer, 1))
+                with pytest.raises(VerdictError) as caught:
+                    recorded(paused, batch)
+                assert caught.value.verdict is Verdict.FENCED
+                recorded(newer, committed(newer, 1 + counts))
+
+    def test_also_where_the_store_was_emptied_since(self, installation: Installation) -> None:
+        """The shards know of no driver then; the definitions do."""
+        with driver(installation.settings) as paused:
+            installation.append(3)
+            batch = committed(paused, 0)
+            with driver(installation.settings):
+                installation.client.flushall()
+                with pytest.raises(VerdictError) as caught:
+                    recorded(paused, batch)
+
+        assert caught.value.verdict is Verdict.FENCED
+
+    def test_who_is_alone_begins_a_new_epoch(self, installation: Installation) -> None:
+        """Where the stream was lost, readers must not believe that they have seen everything."""
+        with driver(installation.settings) as alone:
+            batch = committed(alone, 0)
+            installation.client.delete(names.BATCHES)
+            with pytest.raises(VerdictError, match="must end before revision 1 of epoch") as caught:
+                recorded(alone, batch)
+
+        assert caught.value.verdict is Verdict.LOST
+
+
+def batch_of(cycle: Cycle, other: Batch) -> Batch:
+    """Return another driver's batch as one's own."""
+    return replace(other, fence=cycle.footing.fence.fence, epoch=cycle.footing.epoch)
