@@ -37,6 +37,8 @@ STREAM, OUTBOX = STATE[names.BATCHES], STATE[names.outbox_key(0)]
 ROWS = STATE[names.pane_key(0, 3, 10, START_S)]
 
 Text = tuple[str, Callable[[bytes], Any], bytes]
+NEWEST = {"batch record": batches.VERSION}
+"""What this release reads, where that is more than the first version."""
 TEXTS: list[Text] = [
     ("fence", decode_fence, STATE[names.fence_key(0)]),
     ("mark", decode_mark, STATE[names.mark_key(0)]),
@@ -205,8 +207,8 @@ class TestVersionsOfTexts:
         for written in (newer(text), b'{"v":3}'):
             with pytest.raises(
                 NewerFormatError,
-                match=f"^{what} must be of format version 1 or below, got 3: a newer release of "
-                "Weir wrote it; run that release again, or a newer one$",
+                match=f"^{what} must be of format version {NEWEST.get(what, 1)} or below, got 3: a "
+                "newer release of Weir wrote it; run that release again, or a newer one$",
             ):
                 read(written)
 

@@ -14,6 +14,7 @@ from redis import Redis
 from weir import names
 from weir import rows as codec
 from weir.batches import FIELD, BatchRecord, LedgerRow, Opening, encode, entry_id
+from weir.changed import PaneSpan
 from weir.commit import Mark
 from weir.rows import Row
 from weir.series import OTHER, series_digest
@@ -48,11 +49,13 @@ class Writer:
         ledger: Sequence[LedgerRow] = (),
         *,
         told: bool = True,
+        spans: bool = False,
     ) -> BatchRecord:
         """Store panes as they are from now on, and append the record of the batch.
 
         The log gives it the events of the ledger, and one tick. What is not `told` has no
-        record in the stream, as for a reader that was away for longer than it is kept.
+        record in the stream, as for a reader that was away for longer than it is kept. With
+        `spans` it says of which minutes about the panes may have changed, and lists none.
         """
         events = sum(n for row in ledger for n in (row.counted, row.duplicate, row.quarantined))
         pipeline = self._redis.pipeline(transaction=True)
@@ -75,7 +78,8 @@ class Writer:
             ledger=list(ledger),
             processed_through_ms=through_ms,
             at_ms=int(time.time() * 1000),
-            changed=[(*key, 0) for key in panes],
+            changed=[] if spans else [(*key, 0) for key in panes],
+            spans=[PaneSpan(v, res, at - 10 * res, at) for v, res, at in panes] if spans else [],
         )
         place = entry_id(self.epoch, self.rev)
         if told:

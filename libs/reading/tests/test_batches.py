@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from weir.batches import BatchRecord, LedgerRow, encode
+from weir.changed import PaneSpan
 from weir.clock import SystemClock
 from weir_reading.batches import Batches
 
@@ -27,6 +28,7 @@ def record(rev: int, panes: int = 2) -> BatchRecord:
         at_ms=rev * 1_000,
         ledger=[LedgerRow("shop", "web", 0, 1)],
         changed=[(100_000 + rev, 60, 60 * n, 0) for n in range(panes)],
+        spans=[PaneSpan(7, 60, 0, 6_000)],
         fates=[(0, rev, "counted", None, [])],
         outbox={0: 5},
     )
@@ -44,11 +46,11 @@ class TestKept:
         batches.listen(told.append)
 
         for kept in batches.records:
-            assert (kept.changed, kept.fates) == ([], [])
+            assert (kept.changed, kept.spans, kept.fates) == ([], [], [])
             assert kept.ledger == record(kept.rev).ledger
             assert kept.to_offsets == record(kept.rev).to_offsets
-        assert [(one.rev, len(one.changed), len(one.fates)) for one in told] == (
-            [(1, 2, 1), (2, 2, 1)] if listens else []
+        assert [(one.rev, len(one.changed), len(one.spans), len(one.fates)) for one in told] == (
+            [(1, 2, 1, 1), (2, 2, 1, 1)] if listens else []
         )
 
     def test_a_quarter_of_an_hour_takes_a_megabyte_or_two(self) -> None:

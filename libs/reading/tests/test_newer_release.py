@@ -59,7 +59,7 @@ class TestBatches:
 
         assert (batches.rev, batches.processed_through_ms) == (1, 1_000)
         assert [log["event"] for log in logs] == ["batch_record_unreadable"]
-        with pytest.raises(NewerFormatError, match="batch record must be of format version 1"):
+        with pytest.raises(NewerFormatError, match="batch record must be of format version 2"):
             batches.newer.check()
 
     @pytest.mark.parametrize("entry", [record(4), Opening(epoch=5, reason="start")])

@@ -11,6 +11,7 @@ import pytest
 import redis
 from weir import names, rows
 from weir.batches import BatchRecord
+from weir.changed import PaneSpan
 from weir.clock import SystemClock
 from weir.commit import Mark
 from weir.rows import Row
@@ -139,13 +140,22 @@ class TestNames:
 # ── what is kept of panes that change ───────────────────────────────────────
 
 START_S = 600
+MANY = PaneSpan(5, 10, START_S - 300, START_S)  # more than a reader lists
+FEW = PaneSpan(5, 10, START_S - 10, START_S)
 TOLD: dict[str, dict[str, Any]] = {
     "listed": {"changed": [(5, 10, START_S, 1)]},
+    "a short span": {"spans": [FEW]},
+    "a long span": {"spans": [MANY]},
     "a record that was missed": {"rev": 99},
     "nothing": {},
     "another shard": {"changed": [(5, 10, START_S, 0)]},
+    "another resolution": {"spans": [PaneSpan(5, 60, 0, 6_000)]},
+    "another version": {"spans": [PaneSpan(6, 10, 0, 6_000)]},
+    "a span that ends before": {"spans": [PaneSpan(5, 10, 0, START_S - 10)]},
+    "a short span beside": {"spans": [PaneSpan(5, 10, START_S + 10, START_S + 20)]},
 }
 UNTOUCHED = [name for name in TOLD if name.startswith(("another", "nothing"))]
+UNTOUCHED += ["a span that ends before", "a short span beside"]
 
 
 @pytest.mark.redis

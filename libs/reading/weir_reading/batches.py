@@ -34,7 +34,7 @@ BLOCK_MS = 1_000
 RETRY_S = 0.5
 READ_COUNT = 200
 # Members of a record that are let go of once it was told: there may be many of them.
-ONLY_TOLD: Mapping[str, list[Any]] = {"changed": [], "fates": []}
+ONLY_TOLD: Mapping[str, list[Any]] = {"changed": [], "spans": [], "fates": []}
 # Before every pane.
 EVER_MS = -(2**62)
 

@@ -20,6 +20,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from weir import names, rows
 from weir.batches import BatchRecord
+from weir.changed import ChangedPanes
 from weir.commit import decode_mark
 from weir.formats import Newer, NewerFormatError
 from weir.query.facts import PaneKey, PaneRows
@@ -104,7 +105,7 @@ class Panes:
         self._place = (0, 0)
 
     def on_batch(self, record: BatchRecord) -> None:
-        """Forget the panes that a batch changed."""
+        """Forget the panes that a batch changed, or may have changed."""
         if (record.epoch, record.rev) != (self._place[0], self._place[1] + 1):
             self.clear()
         self._place = (record.epoch, record.rev)
@@ -113,6 +114,8 @@ class Panes:
             self._drop(pane)
         for reading in self._readings:
             reading.current.difference_update(changed)
+        if record.spans:
+            self._forget_spans(ChangedPanes(spans=record.spans), record.shards)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -121,6 +124,16 @@ class Panes:
         self.bytes_kept = 0
         for reading in self._readings:
             reading.current.clear()
+
+    def _forget_spans(self, changed: ChangedPanes, shards: int) -> None:
+        for reading in self._readings:
+            reading.current -= {pane for pane in reading.current if pane in changed}
+        for key in changed.listed:
+            for shard in range(shards):
+                self._drop(PaneId(*key, shard))
+        if changed.spans:
+            for pane in [one for one in self._panes if one in changed]:
+                self._drop(pane)
 
     async def read(
         self, wanted: Iterable[PaneId], pool: Executor | None = None

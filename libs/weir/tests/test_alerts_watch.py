@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 from timelines import START_MS, Timeline, World, metric_of, play, row_of, timelines
+from weir import changed as changed_module
 from weir.alerts.step import Series, Transition
 from weir.alerts.watch import Change, Watch, check_rule, step_of
+from weir.changed import ChangedPanes, folded
 from weir.definitions.metric import Metric
 from weir.definitions.rule import Rule
 from weir.problems import ProblemError
@@ -25,22 +27,24 @@ VID = 7
 class Watcher:
     """Shows a rule the panes of a world, as the job does."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline, most_listed: int = 500) -> None:
         self.timeline = timeline
         self.told: list[Transition] = []
         self.metrics = {"m": Served((Version(vid=VID, number=1, metric=metric_of(timeline)),))}
         self._records: dict[Any, bytes] = {}
         self.held: dict[PaneKey, dict[str, Row]] = {}
-        self._changed: set[PaneKey] = set()
+        self._changed = ChangedPanes()
+        self._most_listed = most_listed
         self._watch = Watch(timeline.rule, START_MS - 1)
 
     def observe(self, world: World, through_ms: int) -> None:
         """Give the rule what it asks for, until it asks no more."""
-        self._changed |= self._store(world)
+        self._changed.add(ChangedPanes(*folded(self._store(world), self._most_listed)))
         facts = self._facts(world, through_ms)
         if not self._watch.is_due(self.metrics, facts, self._changed):
             return
-        changed, self._changed = self._changed, set()
+        changed, self._changed = self._changed, ChangedPanes()
+        self._watch.doubt(changed.spans.values())
         more = True
         while more:
             wanted = self._watch.look(self.metrics, facts, changed)
@@ -90,11 +94,21 @@ class Watcher:
         )
 
 
+@pytest.mark.parametrize(
+    ("short", "most_listed"), [(8, 500), (8, 0), (0, 0)], ids=["", "short spans", "spans"]
+)
 @pytest.mark.parametrize("always_restart", [False, True], ids=["", "restarts"])
 @pytest.mark.parametrize("timeline", timelines(), ids=lambda timeline: timeline.name)
-def test_timeline(timeline: Timeline, always_restart: bool) -> None:
-    """What is told, and when; also by a job that is ended after each revision."""
-    watcher = Watcher(timeline)
+def test_timeline(
+    timeline: Timeline,
+    always_restart: bool,
+    most_listed: int,
+    short: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is told, and when; also by a job that is ended after each revision, and of spans."""
+    monkeypatch.setattr(changed_module, "SHORT", short)
+    watcher = Watcher(timeline, most_listed)
     for world, happened in play(timeline):
         for moment in happened:
             if moment.what == "restart":
@@ -159,7 +173,7 @@ class Regions:
         facts = self.facts(START_MS + MINUTE * self.at, rebuilding)
         told, more = [], True
         while more:
-            wanted = self.watch.look(self.metrics, facts, changed)
+            wanted = self.watch.look(self.metrics, facts, ChangedPanes(changed))
             changes, more = self.watch.see({key: self.panes.get(key) for key in wanted}, facts)
             told += [
                 (one.kind.value, c.group[0]) for c in changes for one in c.transitions if c.group
@@ -245,11 +259,11 @@ def test_most_batches_need_no_look() -> None:
     ended = (VID, 60, START_MS // 1000)
     facts = regions.facts(through_ms=START_MS + MINUTE + 30_000)
 
-    assert not regions.watch.is_due(regions.metrics, facts, {newest})
-    assert not regions.watch.is_due(regions.metrics, facts, {(VID + 1, *ended[1:])})
-    assert regions.watch.is_due(regions.metrics, facts, {ended})
+    assert not regions.watch.is_due(regions.metrics, facts, ChangedPanes({newest}))
+    assert not regions.watch.is_due(regions.metrics, facts, ChangedPanes({(VID + 1, *ended[1:])}))
+    assert regions.watch.is_due(regions.metrics, facts, ChangedPanes({ended}))
     later = regions.facts(through_ms=START_MS + 2 * MINUTE)
-    assert regions.watch.is_due(regions.metrics, later, set())
+    assert regions.watch.is_due(regions.metrics, later, ChangedPanes())
 
 
 class TestCheck:

@@ -2,8 +2,12 @@
 
 import json
 
+import msgspec
 import pytest
+from weir import batches
 from weir.batches import BatchRecord, LedgerRow, Opening, decode, encode, entry_id, parse_id
+from weir.changed import PaneSpan
+from weir.formats import NewerFormatError
 
 RECORD = BatchRecord(
     epoch=12,
@@ -36,6 +40,34 @@ def test_the_members_have_their_documented_names() -> None:
     assert members["to"] == {"0": 20, "11": 5}
     assert members["v"] == 1
     assert members["changed"] == [[7, 60, 1_700_000_040, 1]]
+
+
+class TestSpans:
+    """Panes of which too many changed to be listed."""
+
+    SPANS = msgspec.structs.replace(RECORD, v=2, spans=[PaneSpan(7, 60, 0, 6_000)])
+
+    def test_a_record_with_spans_is_of_a_version_of_its_own(self) -> None:
+        """Whoever made it: a reader that knows no spans would take the list for all."""
+        text = encode(msgspec.structs.replace(self.SPANS, v=1))
+
+        assert decode(text) == self.SPANS
+        members = json.loads(text)
+        assert (members["v"], members["spans"]) == (2, [[7, 60, 0, 6_000]])
+
+    def test_who_knows_none_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As the first release would be; a record without spans is read there as before."""
+        monkeypatch.setattr(batches, "VERSION", 1)
+        with pytest.raises(NewerFormatError, match="batch record must be of format version 1 or"):
+            decode(json.dumps(json.loads(encode(RECORD)) | {"v": 2}).encode())
+        assert decode(encode(RECORD)) == RECORD
+
+    def test_what_changed_is_told_with_shards_together(self) -> None:
+        """The list and the spans."""
+        found = self.SPANS.changes()
+
+        assert found.listed == {(7, 60, 1_700_000_040)}
+        assert found.spans == {(7, 60): PaneSpan(7, 60, 0, 6_000)}
 
 
 def test_an_opening_is_told_from_a_batch() -> None:

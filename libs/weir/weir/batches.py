@@ -6,7 +6,9 @@ what became of the events and how far time has been counted. An epoch begins
 with an opening entry, revision 0; whoever sees one takes a snapshot.
 
 Only shapes and their JSON live here. Unknown members are ignored and members
-added later have defaults, so that readers of two releases live together.
+added later have defaults, so that readers of two releases live together. A record with
+spans is of a version of its own: its list does not say all that changed, and who knows no
+spans would show numbers of before as those of now.
 """
 
 from __future__ import annotations
@@ -15,9 +17,11 @@ from typing import Final
 
 import msgspec
 
+from weir.changed import ChangedPanes, PaneSpan
 from weir.formats import check
 
-VERSION: Final = 1
+VERSION: Final = 2
+"""The newest that is read: of records with spans. Without them a record is of the first."""
 FIELD: Final = b"r"
 KEPT_MS: Final = 15 * 60 * 1000
 
@@ -61,7 +65,7 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One committed batch.
 
     Attributes:
-        v: Version of this format.
+        v: Version of this format; `encode` knows which.
         epoch: The life of the state that it belongs to.
         batch: Spark's number of the batch.
         rev: The revision, `batch` + 1.
@@ -74,7 +78,8 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):
         received: Records of the range that are no ticks.
         ticks: Records of the range that are ticks.
         ledger: What became of the received events.
-        changed: `(vid, res_s, start_s, shard)` of every pane that changed.
+        changed: `(vid, res_s, start_s, shard)` of panes that changed: of all, but for spans.
+        spans: Panes that may have changed, where there are too many to be listed.
         lanes: Backfills and rebuilds under way.
         takeovers: Versions that serve from this revision on.
         activations: Versions counted from the end of this batch on.
@@ -83,7 +88,7 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):
         outbox: By shard, the last outbox entry that this record contains.
     """
 
-    v: int = VERSION
+    v: int = 1
     epoch: int
     batch: int
     rev: int
@@ -97,6 +102,7 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):
     ticks: int = 0
     ledger: list[LedgerRow] = msgspec.field(default_factory=list)
     changed: list[tuple[int, int, int, int]] = msgspec.field(default_factory=list)
+    spans: list[PaneSpan] = msgspec.field(default_factory=list)
     lanes: list[LaneProgress] = msgspec.field(default_factory=list)
     takeovers: list[int] = msgspec.field(default_factory=list)
     activations: list[int] = msgspec.field(default_factory=list)
@@ -104,6 +110,10 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):
         default_factory=list
     )
     outbox: dict[int, int] = msgspec.field(default_factory=dict)
+
+    def changes(self) -> ChangedPanes:
+        """Return what changed, shards together."""
+        return ChangedPanes(((vid, res, at) for vid, res, at, _ in self.changed), self.spans)
 
 
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +127,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
         at_ms: When the driver wrote it, by its own clock.
     """
 
-    v: int = VERSION
+    v: int = 1
     opening: bool = True
     epoch: int
     reason: str
@@ -136,7 +146,9 @@ _OPENING = msgspec.json.Decoder(Opening)
 
 
 def encode(entry: BatchRecord | Opening) -> bytes:
-    """Return an entry as the JSON that the stream holds."""
+    """Return an entry as the JSON that the stream holds, in the first version that can say it."""
+    if isinstance(entry, BatchRecord) and entry.spans:
+        entry = msgspec.structs.replace(entry, v=VERSION)
     return _ENCODER.encode(entry)
 
 

@@ -13,6 +13,7 @@ import pytest
 from first_release import TOPICS, Value, newer, redis_state
 from structlog.testing import capture_logs
 from weir import names
+from weir.batches import VERSION
 from weir.clock import SystemClock
 from weir.commit import Fence, Verdict
 from weir.definitions.fold import Definitions
@@ -175,7 +176,9 @@ class TestDriver:
         assert code == EXIT_FOREIGN == 4
         (line,) = [log for log in logs if log["event"] == "verdict"]
         assert line["verdict"] == "foreign"
-        assert line["reason"].startswith(f"{what} must be of format version 1 or below, got 3: a")
+        newest = VERSION if what == "batch record" else 1
+        words = f"{what} must be of format version {newest} or below, got 3: a newer"
+        assert line["reason"].startswith(words)
         assert (wire.written, definitions.appended) == ([], [])
 
     @pytest.mark.parametrize("offset", range(len(TOPICS[names.DEFINITIONS])))
@@ -336,7 +339,7 @@ class TestAlerts:
         assert job.not_ready() is None
         job._batches._take(newer(_stream(redis_state())[b"1-5"]), (1, 5))
 
-        words = "batch record must be of format version 1 or below, got 3"
+        words = f"batch record must be of format version {VERSION} or below, got 3"
         assert (job.not_ready() or "").startswith(words)
         assert job._told()["trouble"] == job.not_ready()
 

@@ -1,19 +1,21 @@
-"""S5: who may append the record of a batch."""
+"""S5: what the record of a batch tells, in bounded room, and who may append it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from weir import names
-from weir.batches import BatchRecord
+from weir.batches import BatchRecord, Opening
+from weir.changed import MOST_LISTED, PaneSpan
 from weir.clock import SystemClock
 from weir.commit import Verdict
+from weir.rows import Row
 from weir_analytics.panes.batch import Batch
-from weir_analytics.panes.commit_job import CommitJob
+from weir_analytics.panes.commit_job import CommitJob, Limits, Part
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.outcome import Outcome
@@ -21,6 +23,7 @@ from weir_analytics.panes.plans import Plans
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.start import Stores, take_over
 from weir_analytics.panes.store import ShardStore
+from weir_analytics.panes.stream import read_records
 from weir_analytics.settings import Settings
 
 from .installation import Installation, close_stores, open_stores
@@ -28,6 +31,7 @@ from .log_frames import HORIZONS
 
 pytestmark = [pytest.mark.kafka, pytest.mark.redis]
 
+START_S = 2_000_000_040
 NOBODY: Any = None
 
 
@@ -49,8 +53,8 @@ def cycle_of(settings: Settings, stores: Stores) -> Cycle:
     return Cycle(NOBODY, settings, stores, footing, plans, book, SystemClock())
 
 
-def committed(cycle: Cycle, number: int) -> Batch:
-    """Commit a batch of one event to every shard (S4)."""
+def committed(cycle: Cycle, number: int, parts: Sequence[Part] = ()) -> Batch:
+    """Commit a batch of one event to every shard (S4); the parts go to the first."""
     batch = cycle.range_of({0: number}, {0: number + 1}, number)
     for shard in range(cycle.settings.shards):
         job = CommitJob(
@@ -62,10 +66,10 @@ def committed(cycle: Cycle, number: int) -> Batch:
             topic_id=batch.topic_id,
             from_offsets=batch.start,
             to_offsets=batch.end,
-            limits={},
+            limits={vid: Limits({60: 86_400_000}) for vid in (5, 6)},
         )
         store = ShardStore(cycle.settings.redis_url, shard)
-        done = store.commit(job, [])
+        done = store.commit(job, list(parts) if shard == 0 else [])
         store.close()
         assert done.verdict is Verdict.OK
     return batch
@@ -75,6 +79,34 @@ def recorded(cycle: Cycle, batch: Batch) -> BatchRecord:
     """Record a batch (S5)."""
     outcome = Outcome(Verdict.OK, 1, {0: 1}, (), (), {"counted": 1})
     return cycle._record(batch, outcome)
+
+
+def entries(installation: Installation) -> list[BatchRecord | Opening]:
+    """Return what the stream holds."""
+    return [entry for _, entry in read_records(installation.client)]
+
+
+class TestBound:
+    @pytest.mark.parametrize("beyond", [0, 1])
+    def test_a_record_lists_no_more_panes_than_its_bound(
+        self, installation: Installation, beyond: int
+    ) -> None:
+        """Beyond it the version with the most of them is told by its first and its last pane."""
+        late = [START_S + 120 * n for n in range(MOST_LISTED - 1)]
+        parts = [Part(5, 60, start_s, "=a", Row(1)) for start_s in late]
+        parts += [Part(6, 60, START_S + 60 * n, "=a", Row(1)) for n in range(1 + beyond)]
+        with driver(installation.settings) as cycle:
+            recorded(cycle, committed(cycle, 0, parts))
+
+        found = entries(installation)[-1]
+        assert isinstance(found, BatchRecord)
+        few = [(6, 60, START_S + 60 * n, 0) for n in range(1 + beyond)]
+        if beyond:
+            assert (found.v, found.changed) == (2, few)
+            assert found.spans == [PaneSpan(5, 60, late[0], late[-1])]
+        else:
+            listed = {(5, 60, start_s, 0) for start_s in late} | set(few)
+            assert (found.v, set(found.changed), found.spans) == (1, listed, [])
 
 
 class TestWhoMayAppend:

@@ -16,6 +16,7 @@ import pytest
 from redis import Redis
 from weir import names
 from weir.batches import FIELD, BatchRecord, Opening, encode, entry_id
+from weir.changed import MOST_LISTED, folded
 from weir.clock import SystemClock
 from weir.definitions.jobs import JobReport, JobState, job_record
 from weir.definitions.records import DriverStart, NewRecord, start_record
@@ -130,13 +131,18 @@ class Engine:
         *,
         through_ms: int | None = None,
         ticks: int = 0,
+        most_listed: int = MOST_LISTED,
         **members: Any,
     ) -> BatchRecord:
-        """Add rows to panes and append the batch record; return it once it was read."""
+        """Add rows to panes and append the batch record; return it once it was read.
+
+        More changed panes than are listed are told by spans.
+        """
         changed = []
         for (vid, res_s, start_s), added in (rows or {}).items():
             self.add(vid, (res_s, start_s), added)
             changed.append((vid, res_s, start_s, 0))
+        changed, spans = folded(changed, most_listed)
         self.rev += 1
         self.through_ms = through_ms if through_ms is not None else int(time.time() * 1000)
         received = members.pop("received", 0)
@@ -153,6 +159,7 @@ class Engine:
             received=received,
             ticks=ticks,
             changed=changed,
+            spans=spans,
             **members,
         )
         self._redis.set(names.mark_key(0), mark(self.epoch, self.rev - 1, record.to_offsets))

@@ -50,6 +50,25 @@ class TestWatching:
         assert any(is_soon(1 + 2 * n, 7 * n) for n in range(1, 5))
         assert watcher.deltas >= 1
 
+    @pytest.mark.parametrize("panes", [1, 2, 30])
+    def test_what_spans_say_reaches_the_client(
+        self, running: Any, engine: Any, metric: tuple[str, int], panes: int
+    ) -> None:
+        """A batch that changed too many panes to be listed says between which they lie."""
+        name, vid = metric
+        every = [(vid, 10, ten_seconds_ago(2 + n)) for n in range(panes)]
+        query = asked(name, range={"last": "1h"})
+        engine.commit({pane: {"=eu": Row(1)} for pane in every})
+        watcher = Watcher(running, query)
+        watcher.listen(lambda answer: total(answer, "eu") == panes)
+
+        for more in (2, 3):
+            record = engine.commit({pane: {"=eu": Row(1)} for pane in every}, most_listed=0)
+            assert (record.changed, len(record.spans)) == ([], 1)
+            watcher.listen(lambda answer, n=more * panes: total(answer, "eu") == n)
+        with running.client() as http:
+            assert total(http.post("/query", json=query).json(), "eu") == 3 * panes
+
     def test_time_alone_makes_deltas(
         self, running: Any, engine: Any, metric: tuple[str, int]
     ) -> None:

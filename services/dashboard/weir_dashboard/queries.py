@@ -13,6 +13,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 from weir.batches import BatchRecord
+from weir.changed import ChangedPanes
 from weir.clock import Clock
 from weir.query import Answer, Evaluator, Facts, PaneKey, Plan, Query, canonical, parse_query, plan
 from weir.query.corrected import corrected
@@ -28,8 +29,6 @@ from weir_dashboard.store.corrections import Corrections
 from weir_dashboard.store.slots import Slots
 
 NOWHERE = (-1, -1)
-# A query that nobody watches takes note of changes up to this many panes.
-MAX_CHANGED = 20_000
 
 
 class Queries:
@@ -123,7 +122,7 @@ class Question:
         self._plan: Plan | None = None
         self._place = NOWHERE
         self._life = 0
-        self._changed: set[PaneKey] = set()
+        self._changed = ChangedPanes()
         self._edges: tuple[int, ...] = ()
         self._late_stands: list[int] = []
 
@@ -141,15 +140,13 @@ class Question:
             self._begin_again()
         self._place = (record.epoch, record.rev)
         # Also while an answer is being made: its panes may have been read before this batch.
-        changed = {(pane[0], pane[1], pane[2]) for pane in record.changed}
-        self._changed |= changed
-        if len(self._changed) > MAX_CHANGED:
-            self._begin_again()
+        changed = record.changes()
+        self._changed.add(changed)
         if self._plan is None or self._evaluator is None:
             return True
         if self._late_stands_of(self._plan) != self._late_stands:
             return True  # the record of a batch may be read before its corrections are
-        return not changed.isdisjoint(self._plan.keys) or self._time_moves(self._plan)
+        return bool(changed.among(self._plan.keys)) or self._time_moves(self._plan)
 
     async def answer(self) -> dict[str, Any]:
         """Return the answer at the newest revision.
@@ -160,7 +157,7 @@ class Question:
         """
         facts, life = self._queries.facts(), self._life
         made = self._queries.plan(self._tenant, self._query, facts)
-        changed, self._changed = self._changed, set()
+        changed, self._changed = self._changed, ChangedPanes()
         before, self._evaluator = self._evaluator, None
         # Listing panes and merging sketches take long; the loop must go on sending heartbeats.
         evaluator, wanted = await in_thread(self._pool, _prepared, before, made, changed)
@@ -189,10 +186,10 @@ class Question:
         return [late.stand(self._tenant, name) for name in _metrics_of(made)]
 
     def _begin_again(self) -> None:
-        """Forget what was read: a record was missed, or too much has changed."""
+        """Forget what was read: a record was missed."""
         self._life += 1
         self._evaluator = None
-        self._changed.clear()
+        self._changed = ChangedPanes()
 
     def _time_moves(self, made: Plan) -> bool:
         """Tell whether time alone changes the answer: a window opens, ends or is final."""
@@ -207,14 +204,14 @@ def _metrics_of(made: Plan) -> list[str]:
 
 
 def _prepared(
-    evaluator: Evaluator | None, made: Plan, changed: set[PaneKey]
+    evaluator: Evaluator | None, made: Plan, changed: ChangedPanes
 ) -> tuple[Evaluator, set[PaneKey]]:
     """Return the evaluator of a plan, and which panes it has to be given."""
     if evaluator is None:
         evaluator = Evaluator(made)
     else:
         evaluator.advance(made)
-    return evaluator, (changed & made.keys) | evaluator.missing()
+    return evaluator, changed.among(made.keys) | evaluator.missing()
 
 
 def _edges(made: Plan, facts: Facts) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ from weir.alerts.machine import Core, Phase, Point, Reading, advance, read
 from weir.alerts.step import Observation, Series
 from weir.alerts.sweep import Trial, trials
 from weir.alerts.watch import Change, Metrics, Panes, Watch
+from weir.changed import ChangedPanes
 from weir.definitions.rule import Rule
 from weir.query import Facts, PaneKey
 from weir.query.grouping import Group
@@ -134,7 +135,7 @@ class Backtest(Watch):
         """
         through_ms = min(self._to_ms, facts.processed_through_ms or 0)
         self._then = replace(facts, processed_through_ms=through_ms)
-        return self.look(metrics, self._then, ())
+        return self.look(metrics, self._then, ChangedPanes())
 
     def run(self, panes: Panes) -> None:
         """Take the panes that `ask` named.

@@ -15,6 +15,7 @@ from dataclasses import replace
 from weir.alerts.machine import Point
 from weir.alerts.step import Observation
 from weir.alerts.watch import Change, Metrics, Panes, Watch, step_of
+from weir.changed import ChangedPanes
 from weir.definitions.rule import Rule
 from weir.query import Facts, PaneKey
 from weir.query.grouping import Group
@@ -42,7 +43,7 @@ class Present(Watch):
         if served is not None:
             self.settled_ms -= step_of(self.rule, served.newest.metric)
         self._now = replace(facts, processed_through_ms=facts.processed_through_ms or 0)
-        return self.look(metrics, self._now, ())
+        return self.look(metrics, self._now, ChangedPanes())
 
     def run(self, panes: Panes) -> None:
         """Take the panes that `ask` named.

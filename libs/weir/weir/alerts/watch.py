@@ -7,12 +7,13 @@ alert rests on and that late events have changed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from weir.alerts.machine import Point
 from weir.alerts.step import Observation, Series, Transition, end, step
+from weir.changed import ChangedPanes, PaneSpan
 from weir.definitions.durations import format_duration
 from weir.definitions.rule import Rule
 from weir.panes import ceil_to, floor_to
@@ -129,7 +130,7 @@ class Watch:
         self._unseen: list[int] | None = None
         self._looks_again = False
 
-    def is_due(self, metrics: Metrics, facts: Facts, changed: Collection[PaneKey]) -> bool:
+    def is_due(self, metrics: Metrics, facts: Facts, changed: ChangedPanes) -> bool:
         """Tell whether a look may tell anything: a window ended or is final, or panes changed.
 
         Most batches change only panes of windows that have not ended.
@@ -140,15 +141,23 @@ class Watch:
         if self._edges_of(metrics, facts.processed_through_ms or 0) != self._edges:
             return True
         vids = {version.vid for version in served.versions}
-        ended_s = self._looked_to_ms // 1000
-        return any(vid in vids and start_s < ended_s for vid, _, start_s in changed)
+        return changed.of(vids).is_before(self._looked_to_ms // 1000)
 
     def forget(self) -> None:
         """Forget the panes that were given: a change of some may have been missed."""
         self._evaluator = None
         self._unseen = None
 
-    def look(self, metrics: Metrics, facts: Facts, changed: Collection[PaneKey]) -> set[PaneKey]:
+    def doubt(self, spans: Iterable[PaneSpan]) -> None:
+        """Look again at old windows that panes of spans belong to, some in each look.
+
+        Before the looks at what changed: whether those panes did change, nobody said.
+        """
+        if self._unseen is not None:
+            touched = self._touched((one.first_s, one.last_s + one.res_s) for one in spans)
+            self._unseen = sorted({*self._unseen, *touched})
+
+    def look(self, metrics: Metrics, facts: Facts, changed: ChangedPanes) -> set[PaneKey]:
         """Prepare a look and return the panes that it must be given.
 
         Args:
@@ -169,13 +178,13 @@ class Watch:
         due = self._next_unseen(each_ms)
         # What was missed first; what changed now is looked at after it, in a look of its own.
         self._looks_again = bool(due)
-        due = due or self._touched(changed)
+        due = due or self._touched((at, at + res_s) for _, res_s, at in changed.listed)
         self._old = self._plan_of_old(self.rule, metrics, facts, due, each_ms)
         wanted = set(self._old.keys) if self._old is not None else set()
         self._looked_to_ms = to_ms
         if to_ms > from_ms:
             self._plan = _read(self.rule, metrics, facts, (from_ms, to_ms))
-            wanted |= self._prepared(self._plan) | (self._plan.keys & set(changed))
+            wanted |= self._prepared(self._plan) | changed.among(self._plan.keys)
         return wanted
 
     def see(self, panes: Panes, facts: Facts) -> tuple[list[Change], bool]:
@@ -277,9 +286,9 @@ class Watch:
         """Return the ends of the settled windows that alerts rest on."""
         return {end_ms for one in self.series.values() for end_ms in one.basis_ends}
 
-    def _touched(self, changed: Collection[PaneKey]) -> list[int]:
-        """Return the ends of those windows that have changed."""
-        spans = [(start_s * 1000, (start_s + res_s) * 1000) for _, res_s, start_s in changed]
+    def _touched(self, changed: Iterable[tuple[int, int]]) -> list[int]:
+        """Return the ends of those windows that have changed; from where to where panes have."""
+        spans = [(start_s * 1000, end_s * 1000) for start_s, end_s in changed]
         length_ms = self.rule.window.length
         return [
             end_ms

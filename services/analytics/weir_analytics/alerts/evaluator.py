@@ -7,7 +7,6 @@ slow pass makes passes rarer and none of them wrong.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Set as AbstractSet
 
 import structlog
 from prometheus_client import Gauge
@@ -15,9 +14,10 @@ from redis.exceptions import RedisError
 from weir import metrics
 from weir.alerts.records import Cursor
 from weir.batches import BatchRecord
+from weir.changed import ChangedPanes
 from weir.clock import Clock
 from weir.problems import ProblemError
-from weir.query import Facts, PaneKey
+from weir.query import Facts
 from weir.query.facts import Served
 from weir_reading.batches import Batches
 from weir_reading.catalog import Catalog
@@ -57,7 +57,7 @@ class Evaluator:
         self._rules, self._catalog, self._batches = rules, catalog, batches
         self._panes, self._journal, self._clock = panes, journal, clock
         self._recording = recording
-        self._changed: set[PaneKey] = set()
+        self._changed = ChangedPanes()
         self._place = (0, 0)
         self._through_ms = 0
         self._woken = asyncio.Event()
@@ -79,7 +79,7 @@ class Evaluator:
             for one in self._rules.watching.values():
                 one.watch.forget()
         self._place = (record.epoch, record.rev)
-        self._changed |= {(vid, res_s, start_s) for vid, res_s, start_s, _ in record.changed}
+        self._changed.add(record.changes())
         self._woken.set()
 
     def on_definitions(self, _: object) -> None:
@@ -112,7 +112,7 @@ class Evaluator:
         if through_ms is None:
             return
         facts, self._through_ms = self._facts(through_ms), through_ms
-        changed, self._changed = self._changed, set()
+        changed, self._changed = self._changed, ChangedPanes()
         for watched, changes in self._rules.ended(through_ms):
             await self._recording.changes(watched, changes, through_ms)
         try:
@@ -121,23 +121,25 @@ class Evaluator:
                 self._busy_s = self._clock.monotonic_s()
         except (RedisError, OSError):
             # A correction of old panes is said once: it must reach the next pass.
-            self._changed |= changed
+            self._changed.add(changed)
             raise
         await self._journal.append(self._cursors())
         self.evaluated_ms = through_ms
         THROUGH.set(through_ms / 1000)
 
-    async def _evaluate(self, one: Watching, facts: Facts, changed: AbstractSet[PaneKey]) -> None:
+    async def _evaluate(self, one: Watching, facts: Facts, everywhere: ChangedPanes) -> None:
         """Look at one rule until there is no more to see."""
         served = self._rules.metrics(one.watched.tenant)
         if not self._rules.is_counted(one.watched):
             return
-        changed = changed | one.missed
+        changed = _of_metric(served.get(one.watched.rule.metric), everywhere)
+        changed.add(one.missed)
         if self._clock.monotonic_s() < one.rests_to_s:
-            one.missed = _of_metric(served.get(one.watched.rule.metric), changed)
+            one.missed = changed
             return
         try:
             more = one.watch.is_due(served, facts, changed)
+            one.watch.doubt(changed.spans.values())
             while more:
                 wanted = one.watch.look(served, facts, changed)
                 panes = await self._panes.together(wanted, self._catalog.shards, facts.epoch)
@@ -145,7 +147,7 @@ class Evaluator:
                 changes, more = await in_thread(None, one.watch.see, panes, facts)
                 await self._recording.changes(one.watched, changes, self._through_ms)
                 await self._recording.reminders(one.watched, one.watch.series, self._through_ms)
-            one.error, one.missed = "", frozenset()
+            one.error, one.missed = "", ChangedPanes()
         except ProblemError as problem:
             if one.error != problem.message:
                 log.warning("rule_refused", rule=one.watched.rule.name, why=problem.message)
@@ -158,10 +160,9 @@ class Evaluator:
             why = "it could not be evaluated; the log of the alerts job says why"
             self._rest(one, why, changed)
 
-    def _rest(self, one: Watching, why: str, changed: AbstractSet[PaneKey]) -> None:
+    def _rest(self, one: Watching, why: str, changed: ChangedPanes) -> None:
         """Leave a rule alone for a while; what changes meanwhile is kept for its next look."""
-        served = self._rules.metrics(one.watched.tenant).get(one.watched.rule.metric)
-        one.error, one.missed = why, _of_metric(served, changed)
+        one.error, one.missed = why, changed
         one.rests_to_s = self._clock.monotonic_s() + REST_S
         one.watch.forget()
 
@@ -187,7 +188,7 @@ class Evaluator:
         )
 
 
-def _of_metric(served: Served | None, changed: AbstractSet[PaneKey]) -> frozenset[PaneKey]:
-    """Return those of the panes that are a metric's; none if it is not served."""
+def _of_metric(served: Served | None, changed: ChangedPanes) -> ChangedPanes:
+    """Return what changed of a metric; nothing if it is not served."""
     vids = set() if served is None else {version.vid for version in served.versions}
-    return frozenset(key for key in changed if key[0] in vids)
+    return changed.of(vids)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import structlog
 from weir.alerts.fold import Fold
@@ -11,10 +11,10 @@ from weir.alerts.messages import Watched
 from weir.alerts.silences import Spell, spells
 from weir.alerts.step import Series, end
 from weir.alerts.watch import Change, Watch
+from weir.changed import ChangedPanes
 from weir.definitions.channel import Channel
 from weir.definitions.history import Definition
 from weir.definitions.rule import Rule
-from weir.query import PaneKey
 from weir.query.grouping import Group
 from weir_reading.catalog import Catalog
 from weir_reading.served import Metrics
@@ -33,14 +33,14 @@ class Watching:
         watch: Its series.
         error: Why it cannot be watched at present; empty if it can.
         rests_to_s: Until when it is left alone after an error, by the monotonic clock.
-        missed: Panes of its metric that changed meanwhile.
+        missed: What of its metric changed meanwhile.
     """
 
     watched: Watched
     watch: Watch
     error: str = ""
     rests_to_s: float = 0.0
-    missed: frozenset[PaneKey] = frozenset()
+    missed: ChangedPanes = field(default_factory=ChangedPanes)
 
 
 @dataclass

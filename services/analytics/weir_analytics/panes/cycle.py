@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from weir import names
 from weir.batches import BatchRecord
+from weir.changed import MOST_LISTED, folded
 from weir.clock import Clock
 from weir.commit import Verdict, not_after
 from weir.definitions.fold_memo import FoldMemo
@@ -382,6 +383,7 @@ class Cycle:
             follow(outboxes)
         fold = self.stores.definitions.fold
         arrival = Arrival.of(batch, outcome)
+        changed, spans = folded(changed_panes(outboxes), MOST_LISTED)
         self._corrections = publish(self.settings.kafka, fold, outboxes, arrival)
         record = BatchRecord(
             epoch=batch.epoch,
@@ -396,7 +398,8 @@ class Cycle:
             received=outcome.received,
             ticks=outcome.seen - outcome.received,
             ledger=list(outcome.ledger),
-            changed=changed_panes(outboxes),
+            changed=changed,
+            spans=spans,
             activations=fold.activated.begun_at(batch.end),
             takeovers=fold.activated.taken_at(batch.end),
             lanes=self.book.progress(fold),

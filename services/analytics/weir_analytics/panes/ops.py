@@ -93,6 +93,11 @@ class Figures:
             "Series of final panes that late events changed.",
             registry=registry,
         )
+        self.spans = Counter(
+            metrics.PANES_SPANS,
+            "Spans of panes that may have changed, told in place of too long a list.",
+            registry=registry,
+        )
         self.freshness = Histogram(
             metrics.PANES_FRESHNESS_SECONDS,
             "Age of processed-through when a batch is recorded.",
@@ -126,6 +131,7 @@ class Figures:
             self._unused.labels(reason).inc(n)
         self.ticks.inc(done.record.ticks)
         self.corrections.inc(done.corrections)
+        self.spans.inc(len(done.record.spans))
         record = done.record
         self.freshness.observe(max(0, record.at_ms - record.processed_through_ms) / 1000)
         self.found(Verdict.DONE if done.outcome.repeated else done.outcome.verdict)
