@@ -1,20 +1,23 @@
-"""A version that fails with records of the log is set aside before it begins."""
+"""A version begins when its plan was tried with records of the log, and counted them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pytest
 from structlog.testing import capture_logs
-from weir_analytics.panes.ahead import UNTRIED_S
-from weir_analytics.panes.batch import Offsets
+from weir_analytics.panes.ahead import LONGEST_S, OTHERS, UNTRIED_S
 from weir_analytics.panes.passing import TrialError
-from weir_analytics.panes.plan import Counted
-from weir_analytics.panes.plans import Counting as PlanOf
 
 from .test_ahead import Counting, Failing, World
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pytest
+    from weir_analytics.panes.batch import Offsets
+    from weir_analytics.panes.plan import Counted
+    from weir_analytics.panes.plans import Counting as PlanOf
 
 
 class Records:
@@ -114,15 +117,18 @@ class TestPlanThatFailsWithRecords:
             "not_rehearsed"
         ]
         assert world.may_begin() == set()
+        world.clock.advance(round(LONGEST_S * 1000) + 1)
+        assert world.may_begin() == {"two"}, "as all else that has waited for so long"
         pauses = list[int]()
-        for _ in range(7):
+        world.steps(2)
+        for _ in range(6):
             before, waited = len(records.tried), 0
             while len(records.tried) == before:
                 world.clock.advance(500)
                 world.step()
                 waited += 1
             pauses.append(waited // 2)
-        assert pauses == [1, 2, 4, 8, 16, 30, 30]
+        assert pauses == [2, 4, 8, 16, 30, 30]
         records.cannot_be_read = False
         world.clock.advance(60_000)
         world.steps(3)
@@ -157,6 +163,35 @@ class TestPlanThatFailsWithRecords:
         ]
         assert world.batch_ends() == 0
         assert world.names() == ["one", "one"]
+
+    def test_one_that_takes_long_to_fail_is_not_tried_with_every_change(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It hangs: all that the thread between batches has to do waits for it."""
+        world = World()
+        records = Records(world, monkeypatch, "bad")
+        real = records.rehearse
+
+        def slow(plan: Any, places: Sequence[Offsets]) -> None:
+            try:
+                real(plan, places)
+            except TrialError:
+                world.clock.advance(60_000)
+                raise
+
+        monkeypatch.setattr(world, "rehearse", slow)
+        world.restart()
+        world.define("bad")
+        world.steps(9)
+        assert set(world.aside()) == {"bad"}
+        records.tried.clear()
+        for n in range(3):
+            world.define(f"later{n}")
+            world.steps(5)
+        assert not any("bad" in names for names in records.tried)
+        world.clock.advance(OTHERS * 120_000)
+        world.steps(5)
+        assert any("bad" in names for names in records.tried)
 
     def test_one_that_was_counted_is_tried_with_what_it_failed_with(
         self, monkeypatch: pytest.MonkeyPatch

@@ -33,16 +33,21 @@ from weir_analytics.panes.fault import halves, prove, still_fails
 from weir_analytics.panes.passing import first_line
 from weir_analytics.panes.plans import Counting, Plans, first_words
 from weir_analytics.panes.trial import Trial
+from weir_analytics.panes.turns import GivenUpError
 
 LOG = structlog.get_logger()
 
 # What waits longer is said without: nothing that goes wrong here keeps it from being counted.
 LONGEST_S: Final = 20.0
-# A version that begins untried may hold up everybody, so this is for a thread that hangs.
+# A version that begins untried may hold up everybody, so this is for a thread that hangs. Where
+# nothing can be tried, as with a log that does not answer, it waits no longer than all else.
 UNTRIED_S: Final = 600.0
 # What nobody is to blame for passes, such as a log that does not answer.
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 30.0
+# A version that fails with records is not tried again for so many times as long as that took: one
+# that hangs takes minutes, and the thread has lanes and jobs to count.
+OTHERS: Final = 100
 BY: Final = "engine"
 """The author of a version that is an older one once more."""
 
@@ -69,10 +74,12 @@ class Refused(NamedTuple):
     Attributes:
         why: What trying it said.
         among: The metrics that were in force then: when they change it is tried again.
+        until_s: And not before that, by the clock that never steps back.
     """
 
     why: str
     among: frozenset[int]
+    until_s: float = 0.0
 
 
 @dataclass
@@ -117,10 +124,12 @@ class Ahead:
     _wanted: Wanted | None = None
     _hopeless: Counting | None = None
     _in_hand: frozenset[int] = frozenset()
+    _untriable: frozenset[int] = frozenset()
     _among: frozenset[int] = frozenset()
     _seen_s: dict[About, float] = field(default_factory=dict)
     _rest_until_s: float = 0.0
     _pause_s: float = FIRST_PAUSE_S
+    _began_s: float = 0.0
     _waiting: FoldMemo[list[Definition]] = field(
         default_factory=lambda: FoldMemo(lambda fold: [*fold.metrics_to_start(), *fold.left_out()])
     )
@@ -133,7 +142,8 @@ class Ahead:
     def may_begin(self, definition: Definition) -> bool:
         """Tell whether a version's plan is ready, or it has waited long enough for a look."""
         vid = definition.vid
-        has_waited = self._has_waited(About("start", vid), UNTRIED_S)
+        longest_s = LONGEST_S if vid in self._untriable else UNTRIED_S
+        has_waited = self._has_waited(About("start", vid), longest_s)
         if vid in self._in_hand or vid in self.proven.doubtful:
             return False
         return vid in self.proven.ready or has_waited
@@ -152,6 +162,7 @@ class Ahead:
         if self._wanted is None:
             return
         wanted, self._wanted = self._wanted, None
+        self._began_s = self.clock.monotonic_s()
         try:
             if self._is_tried(wanted):
                 self._prove(wanted)
@@ -168,6 +179,8 @@ class Ahead:
             return False
         try:
             self.rehearse(plan, wanted.places)
+        except GivenUpError:
+            raise
         except Exception as error:  # noqa: BLE001  and whatever a record does
             if not vids:
                 # What is due is of versions that are counted already, with these very records.
@@ -185,12 +198,13 @@ class Ahead:
             self._fail(trial, wanted.counting, wanted.vids, error)
         except Exception as found:  # noqa: BLE001  nobody's: without the versions it fails as well
             LOG.warning("not_rehearsed", error=first_line(found))
+            self._untriable = frozenset(wanted.vids)
             self._rest_until_s = self.clock.monotonic_s() + self._pause_s
             self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
 
     def _prove(self, wanted: Wanted) -> None:
         """Take note that a plan is there, and counts."""
-        self._pause_s = FIRST_PAUSE_S
+        self._pause_s, self._untriable = FIRST_PAUSE_S, frozenset()
         self.prepared = wanted.abouts
         for about in wanted.abouts:
             self._seen_s.pop(about, None)  # what is not said with this plan waits anew
@@ -254,7 +268,7 @@ class Ahead:
         refused = self.proven.refused.get(vid)
         if refused is None:
             return vid in told and vid not in self.proven.ready
-        return refused.among != self._among
+        return refused.among != self._among and self.clock.monotonic_s() >= refused.until_s
 
     def _fail(
         self, trial: Trial, counting: Counting, vids: tuple[int, ...], error: Exception
@@ -282,7 +296,12 @@ class Ahead:
         (vid,) = vids
         if vid not in self.proven.refused:
             LOG.error("version_set_aside", vid=vid, why=why)
-        self.proven.refused = {**self.proven.refused, vid: Refused(why, self._among)}
+        until_s = 0.0
+        if trial.run is not None:
+            now_s = self.clock.monotonic_s()
+            until_s = now_s + OTHERS * (now_s - self._began_s)
+        refused = Refused(why, self._among, until_s)
+        self.proven.refused = {**self.proven.refused, vid: refused}
 
     def _tell(self, cycle: Cycle, waiting: dict[int, Definition]) -> None:
         """Append what readers do not know yet: who was set aside, and who is no more.
