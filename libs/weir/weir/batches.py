@@ -50,6 +50,7 @@ class LaneProgress(msgspec.Struct, frozen=True):
         at: Records of the log done.
         of: Records of the log in all.
         until_ms: Its records were received before this instant.
+        waits_for: Why nothing of it is counted now; None: it goes on.
     """
 
     lane: int
@@ -59,6 +60,7 @@ class LaneProgress(msgspec.Struct, frozen=True):
     at: int
     of: int
     until_ms: int = 0
+    waits_for: str | None = None
 
 
 class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):

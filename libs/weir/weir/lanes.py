@@ -166,12 +166,15 @@ def filled_by(definitions: Definitions, lane: Lane) -> list[int]:
     ]
 
 
-def progress_of(lane: Lane, at: Mapping[int, Offsets]) -> list[LaneProgress]:
+def progress_of(
+    lane: Lane, at: Mapping[int, Offsets], waits_for: str | None = None
+) -> list[LaneProgress]:
     """Return how far a lane has come, as batch records tell it.
 
     Args:
         lane: A lane that is under way, or whose end is not sure yet.
         at: Where each shard that has a part in it stands.
+        waits_for: Why nothing of it is counted now; None: it goes on.
     """
     begin = sum(full(lane.start, lane).values())
     ends = (sum(full(end, lane).values()) for end in at.values())
@@ -186,6 +189,7 @@ def progress_of(lane: Lane, at: Mapping[int, Offsets]) -> list[LaneProgress]:
             at=done - begin,
             of=lane.records,
             until_ms=lane.until_ms,
+            waits_for=waits_for,
         )
         for vid in (lane.vids or (None,))
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Any, cast
@@ -9,7 +10,11 @@ from unittest.mock import MagicMock
 
 import pytest
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from structlog.testing import capture_logs
 from weir.clock import ManualClock, SystemClock
+from weir.commit import Verdict
+from weir.formats import NewerFormatError
 from weir_analytics.panes.between import (
     BEHIND,
     BUSY,
@@ -20,7 +25,10 @@ from weir_analytics.panes.between import (
     pause_s,
     quiet,
 )
-from weir_analytics.panes.lanes import Filler, Last, live_as_last, measured, next_size
+from weir_analytics.panes.holes import Hole, HoleError, OvertakenError
+from weir_analytics.panes.lanes import Filler
+from weir_analytics.panes.recovery import VerdictError
+from weir_analytics.panes.slice_size import Last, live_as_last, measured, next_size
 from weir_analytics.panes.turns import GivenUpError, Turns
 from weir_analytics.panes.vitals import Vitals
 
@@ -127,13 +135,57 @@ class TestBetween:
 
         assert abs(first.done - second.done) <= 1
 
-    def test_a_failure_is_there_to_be_raised(self) -> None:
-        """The driver decides what it means."""
-        away = OSError("redis is away")
-        thread = between(Turns(), Slices(fails=away))
+    @pytest.mark.parametrize(
+        "grave",
+        [
+            VerdictError(Verdict.FENCED, "a newer driver runs"),
+            NewerFormatError("mark must be of format version 1 or below"),
+            HoleError([Hole(0, 7, 9)]),
+            OvertakenError(3, 20),
+            PySparkException(f"a task said: {HoleError([Hole(0, 7, 9)])}"),
+        ],
+    )
+    def test_what_ends_a_life_is_there_to_be_raised(self, grave: Exception) -> None:
+        """A fence or a shard said so, or a start record has to say what the log lacks."""
+        thread = between(Turns(), Slices(fails=grave))
         thread.start()
-        until(lambda: thread.failure is away)
+        until(lambda: thread.failure is grave)
         thread.end()
+
+    @pytest.mark.parametrize(
+        ("error", "event"),
+        [
+            (OSError("redis is away"), "work_waits"),
+            (PySparkException("no task"), "work_waits"),
+            (KeyError("of ours"), "work_failed"),
+        ],
+    )
+    def test_all_else_lets_its_work_wait_while_the_others_go_on(
+        self, error: Exception, event: str
+    ) -> None:
+        """Longer each time; live counting goes on, and so does the next life's like this one's."""
+        clock, turns = ManualClock(), Turns()
+        bad, good = Slices(fails=error), Slices(lambda: clock.advance(500))
+        one = Between(cast("Any", None), [bad, good], turns, clock, lambda: quiet(0.0))
+        asked = list[int]()
+        one.ending = Pauses(400)
+
+        def prepare() -> None:
+            asked.append(clock.now_ms())
+
+        bad.prepare = prepare  # type: ignore[method-assign]
+        with capture_logs() as logs:
+            one._run()
+        assert one.failure is None
+        assert good.done == 400
+        waited = [(b - a) // 1000 for a, b in itertools.pairwise(asked)]
+        assert waited[:7] == [1, 2, 4, 8, 16, 32, 60]
+        assert {line["event"] for line in logs} == {event}
+        assert {line["work"] for line in logs} == {"slices"}
+        bad.fails = None
+        one.ending = Pauses(130)
+        one._run()
+        assert bad.done > 1, "it goes on at the pace of all others"
 
 
 class Pauses(threading.Event):
@@ -193,7 +245,7 @@ class TestPause:
 
         works = [Slices(lambda: clock.advance(3_000))]
         one = Between(cast("Any", None), works, turns, clock, pace)
-        one._stop = pauses = Pauses(1)
+        one.ending = pauses = Pauses(1)
         one._run()
         assert looks == [0]
         assert pauses.told == pytest.approx([0.03], abs=0.01)
@@ -212,12 +264,12 @@ class TestPause:
         clock, turns = ManualClock(), Turns()
         works = [Slices(lambda: clock.advance(200)), Slices(lambda: clock.advance(100))]
         one = Between(cast("Any", None), works, turns, clock, lambda: BUSY)
-        one._stop = pauses = Pauses(3)
+        one.ending = pauses = Pauses(3)
         one._run()
         assert pauses.told == pytest.approx([0.3] * 3)
         assert [work.done for work in works] == [3, 3]
         nothing = Between(cast("Any", None), (), turns, clock, lambda: BUSY)
-        nothing._stop = pauses = Pauses(1)
+        nothing.ending = pauses = Pauses(1)
         nothing._run()
         assert pauses.told == [IDLE_S]
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 from weir.clock import ManualClock
+from weir.commit_found import LogBounds
 from weir.definitions.budget import estimate
 from weir.definitions.fold import Definitions
-from weir.definitions.history import Horizons
+from weir.definitions.history import Horizons, Lane
 from weir.definitions.metric import Metric
 from weir.definitions.records import (
     DriverStart,
@@ -21,7 +23,8 @@ from weir.definitions.records import (
     start_record,
 )
 from weir.erasure import erasures
-from weir_analytics.panes.changes import Changes
+from weir_analytics.panes import changes as changes_module
+from weir_analytics.panes.changes import LONGEST_PAUSE_S, Changes
 from weir_analytics.panes.due import Open
 
 TEXT = json.dumps({"events": {"type": "t"}, "keep": {"10s": "1h"}})
@@ -63,6 +66,7 @@ def changes(log: Log, tenant_bytes: int, horizon_ms: int = 1_000) -> Changes:
     """Return the changes of a driver that has counted nothing yet."""
     stores: Any = SimpleNamespace(definitions=log)
     settings: Any = SimpleNamespace(
+        kafka=None,
         tenant_bytes=tenant_bytes,
         hash_key=b"k",
         horizon_ms=horizon_ms,
@@ -169,3 +173,100 @@ def test_without_its_plan_a_version_begins_not_even_before_the_first_event() -> 
     ready.add(vid)
     made.record({0: 0}, had_events=False, through_s=0)
     assert set(log.fold.activations) == {vid}
+
+
+class OldLog:
+    """A log of which the first record that is still there cannot be read, for as long as it says.
+
+    Attributes:
+        asked: How often that was tried.
+    """
+
+    asked, is_away = 0, True
+
+    def bounds(self, topic_id: str) -> LogBounds:
+        """Return both ends: the beginning is gone."""
+        return LogBounds(topic_id, {0: 10}, {0: 40})
+
+    def first_received_ms(self, *_: object) -> int:
+        """Read the first record."""
+        self.asked += 1
+        if self.is_away:
+            msg = "the log did not answer within 15 s"
+            raise TimeoutError(msg)
+        return 0
+
+    def at(self, *_: object) -> dict[int, int]:
+        """Return the place of an instant."""
+        return {0: 12}
+
+    def complete_from_ms(self, *_: object) -> int:
+        """Return from when on panes are complete."""
+        return 7
+
+
+def test_an_old_log_that_cannot_be_read_holds_up_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The history of a new version waits for it; each batch would wait 15 s to ask for it."""
+    log, old = Log(), OldLog()
+    monkeypatch.setattr(changes_module, "LogOffsets", lambda *_: old)
+    vid = log.put("a", "one")
+    made = changes(log, COST)
+    clock: Any = made.clock
+    asked = list[int]()
+    with capture_logs() as told:
+        for batch in range(2_000):
+            before = old.asked
+            made.record({0: 20 + batch}, had_events=True, through_s=0)
+            if old.asked > before:
+                asked.append(batch)
+            clock.advance(1_000)
+    assert log.fold.lanes == {}
+    assert asked[:5] == [0, 1, 3, 7, 15]
+    assert asked[-1] - asked[-2] == LONGEST_PAUSE_S
+    waits = [line for line in told if line["event"] == "old_log_not_read"]
+    assert (len(waits), waits[0]["what"]) == (len(asked), "lanes")
+
+    old.is_away = False
+    clock.advance(1_000 * round(LONGEST_PAUSE_S))
+    made.record({0: 9_000}, had_events=True, through_s=0)
+    (lane,) = log.fold.lanes.values()
+    assert (lane.vids, lane.start, lane.complete_from_ms) == ((vid,), {0: 12}, 7)
+    made.record({0: 9_001}, had_events=True, through_s=0)
+    assert len(log.fold.lanes) == 1
+
+
+def test_a_takeover_that_waits_for_an_old_log_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Retention came into its lane: from when on it is complete has to be asked."""
+    log, old = Log(), OldLog()
+    monkeypatch.setattr(changes_module, "LogOffsets", lambda *_: old)
+    vids = [log.put("a", "one"), log.put("b", "two")]
+    made = changes(log, COST)
+    old.is_away = False
+    made.record({0: 20}, had_events=True, through_s=0)
+    (lane,) = log.fold.lanes.values()
+    other = replace(lane, offset=99)
+    away = {lane.offset}
+
+    def complete(of: Any) -> int:
+        if of.offset in away:
+            msg = "the log did not answer within 15 s"
+            raise TimeoutError(msg)
+        return 7
+
+    monkeypatch.setattr(made, "_complete_from_ms", complete)
+    waiting = [(lane, vids[0]), (other, vids[1])]
+
+    def filled(fold: Definitions) -> list[tuple[Lane, int]]:
+        return [one for one in waiting if not fold.activations[one[1]].serves]
+
+    monkeypatch.setattr(made.book, "filled", filled)
+    made.record({0: 21}, had_events=True, through_s=0)
+    assert [log.fold.activations[vid].serves for vid in vids] == [False, True]
+    away.clear()
+    made.record({0: 22}, had_events=True, through_s=0)
+    assert not log.fold.activations[vids[0]].serves, "a batch does not ask each time"
+    made.clock.advance(1_000)  # type: ignore[attr-defined]
+    made.record({0: 23}, had_events=True, through_s=0)
+    assert log.fold.activations[vids[0]].serves

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,7 +35,11 @@ if "weir_analytics.panes.daemon" in sys.orig_argv:
 
     MetricCount._metric = hostile
 """
-FAILS = {"raises": 'raise ZeroDivisionError("no 666")', "dies": "os._exit(9)"}
+FAILS = {
+    "raises": 'raise ZeroDivisionError("no 666")',
+    "dies": "os._exit(9)",
+    "hangs": "import threading; threading.Event().wait()",
+}
 WHYS = {
     "raises": "with records of the log it fails: ZeroDivisionError: no 666",
     "dies": "with records of the log it fails: its worker ended without a word, for want of "
@@ -62,10 +67,15 @@ def job(world: World, tmp_path: Path) -> Iterator[Job]:
 def fails(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Let workers fail with the value from now on; return how."""
     how: str = request.param
-    (tmp_path / "sitecustomize.py").write_text(HOSTILE.replace("{fails}", FAILS[how]))
-    path = os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))
-    monkeypatch.setenv("PYTHONPATH", path)
+    fail_with(how, tmp_path, monkeypatch)
     return how
+
+
+def fail_with(how: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let workers fail with the value from the next start on."""
+    (folder / "sitecustomize.py").write_text(HOSTILE.replace("{fails}", FAILS[how]))
+    path = os.pathsep.join((str(folder), os.environ.get("PYTHONPATH", "")))
+    monkeypatch.setenv("PYTHONPATH", path)
 
 
 def send_hostile(world: World, seed: str) -> None:
@@ -132,3 +142,25 @@ def test_a_metric_that_fails_in_its_trial_never_begins(world: World, job: Job, f
     assert_equal_to_the_log(world)
     assert bad not in world.fold().activations
     assert job.lines("counting_interrupted", "batch_failed") == []
+
+
+def test_a_trial_that_hangs_holds_up_no_end(
+    world: World, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor live counting; whoever ends the driver waits for no trial, which takes a minute."""
+    fail_with("hangs", tmp_path, monkeypatch)
+    world.define("amount", METRIC)
+    job.start()
+    world.wait_active("amount")
+    send_hostile(world, "before")
+    assert_equal_to_the_log(world)
+    world.define("bad", BAD)
+    bad = world.vid("bad")
+    wait_for(lambda: any(bad in line["versions"] for line in job.lines("plan_made")), "the trial")
+    send_some(world, "meanwhile")
+    assert_equal_to_the_log(world)
+    assert (bad in world.fold().activations, world.fold().set_aside(bad)) == (False, None)
+    began_s = time.monotonic()
+    assert job.stop() == 0
+    assert time.monotonic() - began_s < 30
+    assert job.lines("counting_interrupted", "task_silent", "version_set_aside") == []

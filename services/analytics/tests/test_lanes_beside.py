@@ -24,9 +24,10 @@ from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.between import quiet
 from weir_analytics.panes.holes import Hole, HoleError
 from weir_analytics.panes.lane_book import LaneBook
-from weir_analytics.panes.lanes import LEAST_RECORDS, Filler
+from weir_analytics.panes.lanes import Filler
 from weir_analytics.panes.plans import Counting
 from weir_analytics.panes.recovery import Shards, VerdictError
+from weir_analytics.panes.slice_size import LEAST_RECORDS
 
 from .test_lanes_overtaken import _batch
 
@@ -53,7 +54,7 @@ class World:
         self.lanes = [self.lane({p: 0}, {p: SIZE}) for p in (0, 1)]
         self.evaluated: list[list[Batch]] = []
         self.refusals: list[Verdict | None] = []
-        self.hole: HoleError | None = None
+        self.fails: Exception | None = None
         self.plan: Any = ArrowPlan.__new__(ArrowPlan)
         self.planned: list[Counting] = []
         self.made = [EVERYTHING]
@@ -68,8 +69,9 @@ class World:
             erased=lambda start, end: self.erased(start, end),
             rebuilding=lambda start, end, *_: self.counting(start, end),
         )
-        clock, told = ManualClock(0), lambda: quiet(0.0)
-        self.filler = Filler(plans, lambda *_: None, clock, SIZE, told, beside=2)  # type: ignore[arg-type]
+        self.clock, told = ManualClock(0), lambda: quiet(0.0)
+        self.filler = Filler(plans, lambda *_: None, self.clock, SIZE, told, beside=2)  # type: ignore[arg-type]
+        self.book.waits = self.filler.waits
         self.filler._open = {lane.name for lane in self.lanes}
 
     def counting(self, start: Offsets, end: Offsets) -> Counting:
@@ -115,6 +117,7 @@ class World:
 
     def _cycle(self) -> Any:
         return SimpleNamespace(
+            spark=None,
             stores=SimpleNamespace(definitions=SimpleNamespace(fold=self.fold)),
             footing=SimpleNamespace(events_id=LOG),
             settings=SimpleNamespace(kafka=None, dedup_dir=None),
@@ -135,8 +138,8 @@ class World:
     def _beside(self, batches: Sequence[Batch], plan: object) -> list[Any]:
         assert plan is self.plan
         self.evaluated.append(list(batches))
-        if self.hole is not None:
-            raise self.hole
+        if self.fails is not None:
+            raise self.fails
         said = self.refusals or [None] * len(batches)
         done = SimpleNamespace(received=self.events)
         return [done if one is None else VerdictError(one, "refused") for one in said]
@@ -221,7 +224,7 @@ def test_a_hole_in_one_ends_the_life_and_moves_none(monkeypatch: pytest.MonkeyPa
     """The other one may be committed: its marks say so, once the next life has read them."""
     world = World(monkeypatch)
     before = world.filler.last
-    world.hole = HoleError([Hole(0, 7, 9)])
+    world.fails = HoleError([Hole(0, 7, 9)])
     with pytest.raises(HoleError):
         world.step()
     assert len(world.evaluated[-1]) == 2

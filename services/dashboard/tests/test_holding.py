@@ -43,6 +43,12 @@ BEHIND = {"processed_through_ms": NOW - 40_000}
         ({"ingest_away_ms": 9_000}, {}, "ingest_away", "ingest is not running"),
         ({"hub_idle_ms": 9_000}, {}, "hub_away", "this dashboard has not answered"),
         ({"rebuilding": 0.62}, {}, "rebuilding", "62% done"),
+        (
+            {"rebuilding": 0.62},
+            {"waits": "no"},
+            "rebuilding",
+            "done; a part of it waits: no; it is",
+        ),
         ({"received_ms": NOW - 300_000}, {}, "quiet", "nothing has been sent for 5 min"),
         ({}, {"newer": "mark must be older"}, "newer_release", "mark must be older"),
         (STOOD, {"newer": "mark must be older", "panes": None}, "newer_release", "mark must be"),

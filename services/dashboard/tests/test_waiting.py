@@ -8,6 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
+from weir.batches import LaneProgress
 from weir.clock import ManualClock
 from weir.definitions.budget import estimate
 from weir.definitions.metric import Metric
@@ -23,7 +25,7 @@ from weir.definitions.records import (
     start_record,
     takeover_record,
 )
-from weir_dashboard.api import definitions, metrics
+from weir_dashboard.api import definitions, metrics, status
 from weir_dashboard.context import Context
 from weir_dashboard.definitions.catalog import Catalog
 from weir_dashboard.freshness import Fresh
@@ -152,6 +154,41 @@ class TestProgress:
         told = world.progress("m")
         assert (told["active"], told["serving"]) == (True, not fills)
         assert told["waits_for"] is None
+
+    def test_what_is_filled_says_why_its_lane_waits(self) -> None:
+        """In the words of the engine; while nothing is counted at all that is said first."""
+        world = World()
+        vid = world.put("m")
+        world.counting(vid, fills=True)
+        lane = LaneProgress(9, "backfill", vid, None, 40, 52, waits_for="TimeoutError: no")
+        other = LaneProgress(8, "backfill", vid + 1, None, 40, 52, waits_for="of another")
+        world.here.batches.newest = SimpleNamespace(lanes=[other, lane])
+        told = world.progress("m")
+        assert told["lanes"] == [{"lane": 9, "at": 40, "of": 52, "waits_for": "TimeoutError: no"}]
+        assert told["waits_for"] == (
+            "what fills it from the log waits: TimeoutError: no; it is tried again by itself, "
+            "after up to five minutes each time, and live counting goes on meanwhile"
+        )
+        assert world.detail("m")["waiting"]["why"] == told["waits_for"]
+        world.fresh = Fresh("stale", 1, 1, 1, since_ms=0, part="panes")
+        assert world.progress("m")["waits_for"].startswith("the panes driver counts nothing now")
+        world.fresh = Fresh("live", 1, 1, 1)
+        world.here.batches.newest = SimpleNamespace(lanes=[replace(lane, waits_for=None)])
+        assert world.progress("m")["waits_for"] is None
+
+    def test_a_status_says_that_a_part_of_a_rebuild_waits(self) -> None:
+        """It takes no turns with live counting then; what others fill is their own matter."""
+        world = World()
+        rebuild = LaneProgress(9, "rebuild", None, None, 40, 52, waits_for="no")
+        done = LaneProgress(7, "rebuild", None, None, 52, 52, waits_for="it is done")
+        fills = LaneProgress(8, "backfill", 3, None, 40, 52, waits_for="of a metric")
+        world.here.batches.newest = SimpleNamespace(lanes=[fills, done, rebuild])
+        said = status._said(world.here, None, 0)
+        assert (said.lanes, said.waits) == ((), "no")
+        lanes = [replace(one, waits_for=None) for one in (fills, rebuild)]
+        world.here.batches.newest = SimpleNamespace(lanes=lanes)
+        said = status._said(world.here, None, 0)
+        assert (said.lanes, said.waits) == (("backfill", "rebuild"), None)
 
     def test_a_driver_that_does_not_count(self) -> None:
         """As one that ended because the state is another log's: its heartbeat is gone."""

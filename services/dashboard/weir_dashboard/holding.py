@@ -33,6 +33,7 @@ class Said:
         in_per_s: Events that it counts in a second.
         refused: Redis answers, but writes nothing.
         lanes: Kinds of lanes under way (`backfill`, `rebuild`), from the newest batch.
+        waits: Why a rebuild among them does not go on now; None: all do.
         newer: What a newer release has written that this one cannot read; None: nothing.
     """
 
@@ -42,6 +43,7 @@ class Said:
     in_per_s: float | None = None
     refused: bool = False
     lanes: Sequence[str] = field(default_factory=tuple)
+    waits: str | None = None
     newer: str | None = None
 
 
@@ -65,8 +67,10 @@ def holding(fresh: Fresh, said: Said) -> Holding | None:
     if fresh.status == "live":
         return _quiet(fresh, said)
     if fresh.status == "rebuilding":
-        done = f"{fresh.progress or 0:.0%}"
-        return Holding("rebuilding", f"what was lost is counted again from the log: {done} done")
+        words = f"what was lost is counted again from the log: {fresh.progress or 0:.0%} done"
+        if said.waits is not None:
+            words += f"; a part of it waits: {said.waits}; it is tried again by itself"
+        return Holding("rebuilding", words)
     if fresh.part in _GONE:
         return _GONE[fresh.part]
     if fresh.part == "ingest":

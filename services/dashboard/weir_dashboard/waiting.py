@@ -39,7 +39,11 @@ ENDED: Final = (
 
 
 def waits_for(
-    definitions: Definitions, version: Definition, tenant_bytes: int, held: Holding | None
+    definitions: Definitions,
+    version: Definition,
+    tenant_bytes: int,
+    held: Holding | None,
+    lane: str | None = None,
 ) -> str | None:
     """Return why a version in force does not go on to serve; None if it serves, or does.
 
@@ -50,6 +54,7 @@ def waits_for(
         version: The version; one that is no metric waits for nothing.
         tenant_bytes: What all metrics of a tenant may take together, as the driver goes by it.
         held: What holds the numbers back.
+        lane: Why what fills it from the log does not go on now; None: it does.
     """
     activation = definitions.activations.get(version.vid)
     if version.metric is None or (activation and activation.serves and activation.finish is None):
@@ -80,5 +85,10 @@ def waits_for(
         return (
             f"the panes driver counts nothing now: {held.message}; "
             "once that is mended it goes on by itself"
+        )
+    if lane is not None:
+        return (
+            f"what fills it from the log waits: {lane}; it is tried again by itself, after up to "
+            "five minutes each time, and live counting goes on meanwhile"
         )
     return PLANNED if activation is None else None

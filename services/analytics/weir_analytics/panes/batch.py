@@ -48,8 +48,9 @@ class Batch:
         final_through_ms: Processed-through of the batch before: a part of a pane
             that was final by then is a correction. None: nothing is.
         untold: Panes of which none is told, since what stood there before was not shown.
-        dry: Nothing is written and no earlier record is known: a plan is tried. What the batch's
-            shards hold is read all the same, and merged.
+        dry: Nothing is committed: a plan is tried. What the batch's shards hold is read all the
+            same, and merged.
+        recalls: Whether earlier records are known, which tell what is a duplicate.
         single: One task reads the range and commits everything: a small one, or one of several
             that are counted side by side. Else some tasks read, and task i of the writers
             commits shard i.
@@ -85,6 +86,7 @@ class Batch:
     final_through_ms: int | None = None
     untold: tuple[Untold, ...] = ()
     dry: bool = False
+    recalls: bool = True
     single: bool = True
     bounds: tuple[Bound, ...] = ()
     lost: tuple[Hole, ...] = ()

@@ -2,6 +2,9 @@
 
 One thread takes the turn for one slice after the other. A live batch waits for one slice
 at most, and after each slice the thread lets go for as long as its share of the time says.
+
+What fails waits, longer each time, and is told; the others go on, and so does live counting. Only
+what the fence or a shard says ends the life of the driver, or what a start record has to say.
 """
 
 from __future__ import annotations
@@ -11,11 +14,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
+import structlog
 from pyspark import InheritableThread
 from weir.clock import Clock
 
 from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.passing import PASSING, ends_life, first_line
 from weir_analytics.panes.turns import GivenUpError, Turns
+
+LOG = structlog.get_logger()
 
 # How long to wait until asking again, when there was nothing to do.
 IDLE_S: Final = 0.25
@@ -30,6 +37,11 @@ QUIET_SLICE_S: Final = 1.5
 LOST_SLICE_S: Final = 3.0
 # After a slice that took very long, such as the first of a plan on a busy machine.
 LONGEST_PAUSE_S: Final = 5.0
+# Who gives up what is tried does so again, as it may begin just then.
+ASK_S: Final = 1.0
+# How long what has failed waits, at first and at most.
+FIRST_WAIT_S: Final = 1.0
+LONGEST_WAIT_S: Final = 60.0
 
 
 class Pace(NamedTuple):
@@ -78,9 +90,18 @@ class Work(Protocol):
             Whether anything was done.
 
         Raises:
-            VerdictError: And what else a batch raises: the driver begins again at S0.
+            VerdictError: If a shard refused it: the driver begins again at S0, or ends.
+            Exception: Whatever else: it is asked again after a while.
         """
         ...
+
+
+@dataclass
+class _Wait:
+    """How long a work that has failed is left out."""
+
+    until_s: float = 0.0
+    next_s: float = FIRST_WAIT_S
 
 
 @dataclass
@@ -90,6 +111,8 @@ class Between:
     Attributes:
         pace: How much slices may take now.
         failure: What ended the thread, if anything did.
+        ending: Set when it is to end: what works try without the turn is given up.
+        give_up: Ends what is being tried.
     """
 
     cycle: Cycle
@@ -98,8 +121,13 @@ class Between:
     clock: Clock
     pace: Callable[[], Pace]
     failure: BaseException | None = None
-    _stop: threading.Event = field(default_factory=threading.Event)
+    ending: threading.Event = field(default_factory=threading.Event)
+    give_up: Callable[[], None] = lambda: None
+    _waits: list[_Wait] = field(init=False)
     _thread: threading.Thread | None = None
+
+    def __post_init__(self) -> None:
+        self._waits = [_Wait() for _work in self.works]
 
     def start(self) -> None:
         """Start the thread."""
@@ -108,15 +136,16 @@ class Between:
         self._thread.start()
 
     def end(self) -> None:
-        """Stop after the slice at hand, and wait for that."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
+        """Stop after the slice at hand, and wait for that; what is only tried is given up."""
+        self.ending.set()
+        while self._thread is not None and self._thread.is_alive():
+            self.give_up()
+            self._thread.join(ASK_S)
 
     def _run(self) -> None:
         try:
-            while not self._stop.is_set():
-                self._stop.wait(self._round())
+            while not self.ending.is_set():
+                self.ending.wait(self._round())
         except GivenUpError:
             return
         except BaseException as error:  # noqa: BLE001  the driver looks, and raises it itself
@@ -125,14 +154,42 @@ class Between:
     def _round(self) -> float:
         """Give each work one slice; return how long to leave everything to live counting."""
         pauses: list[float] = []
-        for work in self.works:
-            work.prepare()
-            with self.turns.between(self._stop.is_set):
-                # Not after the slice, when live counting has waited for it: it is not behind.
-                pace, began_s = self.pace(), self.clock.monotonic_s()
-                if work.step(self.cycle):
-                    pauses.append(pause_s(self.clock.monotonic_s() - began_s, pace))
+        for work, wait in zip(self.works, self._waits, strict=True):
+            if self.clock.monotonic_s() < wait.until_s:
+                continue
+            try:
+                self._slice(work, pauses)
+            except GivenUpError:
+                raise
+            except BaseException as error:
+                if ends_life(error):
+                    raise
+                self._leave_out(work, wait, error)
+            else:
+                wait.next_s = FIRST_WAIT_S
         return min(LONGEST_PAUSE_S, sum(pauses)) if pauses else IDLE_S
+
+    def _slice(self, work: Work, pauses: list[float]) -> None:
+        """Give one work a slice; note how long to leave everything to live counting for it."""
+        work.prepare()
+        with self.turns.between(self.ending.is_set):
+            # Not after the slice, when live counting has waited for it: it is not behind.
+            pace, began_s, is_done = self.pace(), self.clock.monotonic_s(), True
+            try:
+                is_done = work.step(self.cycle)
+            finally:
+                if is_done:
+                    pauses.append(pause_s(self.clock.monotonic_s() - began_s, pace))
+
+    def _leave_out(self, work: Work, wait: _Wait, error: BaseException) -> None:
+        """Let a work that has failed wait, longer each time."""
+        name = type(work).__name__.lower()
+        if isinstance(error, PASSING):
+            LOG.warning("work_waits", work=name, error=first_line(error), pause_s=wait.next_s)
+        else:  # nobody expects it, so where it came from is all there is
+            LOG.error("work_failed", work=name, error=repr(error)[:300], exc_info=error)
+        wait.until_s = self.clock.monotonic_s() + wait.next_s
+        wait.next_s = min(2 * wait.next_s, LONGEST_WAIT_S)
 
 
 def pace_of(received_per_s: float, quiet_s: float, *, waits: bool, is_behind: bool) -> Pace:

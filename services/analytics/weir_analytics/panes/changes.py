@@ -6,11 +6,12 @@ range is planned. `activation.py` decides; this asks the log and writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple, TypeVar
 
 import structlog
+from confluent_kafka import KafkaException
 from weir import names
 from weir.clock import Clock
 from weir.commit import not_after
@@ -23,6 +24,7 @@ from weir.definitions.quota import quota_refusal
 from weir.definitions.records import (
     Counting,
     NewRecord,
+    OpenLane,
     activation_record,
     aside_record,
     horizons_record,
@@ -49,16 +51,30 @@ from weir_analytics.panes.due import About, Due, Gate, Said
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.open_lanes import backfill
+from weir_analytics.panes.passing import first_line
 from weir_analytics.panes.start import Footing, Stores
 from weir_analytics.panes.versions import Version
 from weir_analytics.settings import Settings
 
 LOG = structlog.get_logger()
 
+T = TypeVar("T")
+U = TypeVar("U")
+
+# A batch waits for what old parts of the log answer: where they do not they are asked less often.
+FIRST_PAUSE_S: Final = 1.0
+LONGEST_PAUSE_S: Final = 300.0
 NO_KEY: Final = (
     "the panes job must have the installation's hash_key in its secrets_dir, found none; "
     "give it the one that ingest has, and ask again"
 )
+
+
+class _Ask(NamedTuple):
+    """When something is asked again that was not answered, and how long it waits after that."""
+
+    at_s: float = 0.0
+    pause_s: float = FIRST_PAUSE_S
 
 
 @dataclass
@@ -85,6 +101,7 @@ class Changes:
     _dear: set[int] = field(default_factory=set)
     _complete_ms: dict[int, int] = field(default_factory=dict)
     _unfilled: FoldMemo[list[tuple[Offsets, tuple[int, ...]]]] = field(init=False)
+    _asks: dict[str, _Ask] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._to_stop = FoldMemo(to_stop)
@@ -149,9 +166,6 @@ class Changes:
             choose: Whether something is to be said together with the rest.
             had_events: Whether anything of the log so far was an event.
             through_s: Received time counted so far.
-
-        Raises:
-            KafkaException: If the log does not say what a lane that is done has left out.
         """
         due = Due(end, self.stores.definitions.fold)
         # First: a version that is made after an erasure begins at or after its offsets.
@@ -216,14 +230,18 @@ class Changes:
     def _take_over(self, due: Due, choose: Callable[[About, Definition], bool]) -> None:
         """Say which versions serve: the lane that fills each is done in every shard.
 
-        What one is complete from is asked once: what retention takes later is in its panes.
+        What one is complete from is asked once: what retention takes later is in its panes. While
+        the log does not say it, the version waits.
         """
         filled = self.book.filled(self.stores.definitions.fold)
         known, self._complete_ms = self._complete_ms, {}
         for lane, vid in filled:
             if lane.offset not in self._complete_ms:
                 found = known.get(lane.offset)
-                found = self._complete_from_ms(lane) if found is None else found
+                if found is None:
+                    found = self._ask(f"takeover {lane.offset}", self._complete_from_ms, lane)
+                if found is None:
+                    continue
                 self._complete_ms[lane.offset] = found
             definition = due.fold.by_vid(vid)
             if vid not in filled_by(due.fold, lane) or definition is None:
@@ -328,25 +346,42 @@ class Changes:
 
     def _open_lanes(self) -> None:
         """Open a lane for versions that are counted from the middle of the log on."""
-        settings = self.settings
         waiting = self._unfilled.of(self.stores.definitions.fold)
         if not waiting:
             return
-        log = LogOffsets(settings.kafka, names.EVENTS)
-        bounds = log.bounds(self.footing.events_id)
-        for begin, vids in waiting:
-            now_ms = self.clock.now_ms()
-            lane = backfill(
-                log,
-                bounds,
-                begin,
-                vids,
-                horizon_ms=longest_ms(self._horizons(), bounds.start),
-                now_ms=now_ms,
-            )
-            record = lane_record(lane, fence=self.footing.fence.fence, at_ms=now_ms)
+        for lane in self._ask("lanes", self._lanes_for, waiting) or ():
+            record = lane_record(lane, fence=self.footing.fence.fence, at_ms=self.clock.now_ms())
             offset = self._append(record)
-            LOG.info("lane_opened", lane=offset, versions=list(vids))
+            LOG.info("lane_opened", lane=offset, versions=list(lane.vids))
+
+    def _lanes_for(self, waiting: Sequence[tuple[Offsets, tuple[int, ...]]]) -> list[OpenLane]:
+        """Return the lanes that fill versions, each with where those were activated."""
+        log = LogOffsets(self.settings.kafka, names.EVENTS)
+        bounds, now_ms = log.bounds(self.footing.events_id), self.clock.now_ms()
+        horizon_ms = longest_ms(self._horizons(), bounds.start)
+        return [
+            backfill(log, bounds, begin, vids, horizon_ms=horizon_ms, now_ms=now_ms)
+            for begin, vids in waiting
+        ]
+
+    def _ask(self, what: str, asked: Callable[[U], T], about: U) -> T | None:
+        """Ask what old parts of the log have to say, which may not be readable; None: not now.
+
+        Live counting needs none of it, so it goes on without.
+        """
+        before = self._asks.get(what, _Ask())
+        if self.clock.monotonic_s() < before.at_s:
+            return None
+        try:
+            found = asked(about)
+        except (KafkaException, TimeoutError) as error:
+            at_s = self.clock.monotonic_s() + before.pause_s
+            self._asks[what] = _Ask(at_s, min(2 * before.pause_s, LONGEST_PAUSE_S))
+            told = first_line(error)
+            LOG.warning("old_log_not_read", what=what, error=told, pause_s=before.pause_s)
+            return None
+        self._asks.pop(what, None)
+        return found
 
     def _complete_from_ms(self, lane: Lane) -> int:
         """Return the event time from which a lane's versions hold all that was received.

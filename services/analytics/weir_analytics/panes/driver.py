@@ -13,6 +13,7 @@ import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import structlog
 from py4j.protocol import Py4JError
@@ -39,7 +40,8 @@ from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_analytics.panes.fault import Repeats
 from weir_analytics.panes.holes import Met
 from weir_analytics.panes.lane_book import LaneBook
-from weir_analytics.panes.lanes import Filler, live_as_last
+from weir_analytics.panes.lane_waits import LaneWaits
+from weir_analytics.panes.lanes import Filler
 from weir_analytics.panes.levels import slices
 from weir_analytics.panes.life import Life, let_go
 from weir_analytics.panes.log_offsets import LogOffsets
@@ -51,10 +53,11 @@ from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.redaction import Redaction
 from weir_analytics.panes.same_log import topic_id
 from weir_analytics.panes.session import source_options
+from weir_analytics.panes.slice_size import live_as_last
 from weir_analytics.panes.start import Stores, take_over
 from weir_analytics.panes.stream import BatchStream
 from weir_analytics.panes.ticks import Ticker
-from weir_analytics.panes.trial import try_out
+from weir_analytics.panes.trial import end_trials, try_out
 from weir_analytics.panes.turns import Turns
 from weir_analytics.panes.vitals import Vitals
 from weir_analytics.panes.wall_clock import MOST_BACK_S, WallClock
@@ -108,6 +111,7 @@ class Driver:
     _jobs: Jobs | None = None
     _proven: Proven = field(default_factory=Proven)
     _repeats: Repeats = field(default_factory=Repeats)
+    _waits: LaneWaits = field(default_factory=LaneWaits)
 
     def run(self) -> int:
         """Count until told to stop; return the exit code."""
@@ -180,8 +184,10 @@ class Driver:
         footing = take_over(stores, self.settings, self.clock, met.lost, met.lacks_ms, note)
         self.vitals.counted = footing.target
         plans = self._plans_of(stores.definitions.fold, footing.events_id, self._plans)
-        book = LaneBook(stores.shards, footing.events_id)
-        ahead = Ahead(plans, self._rehearse, self.clock, self._proven)
+        book = LaneBook(stores.shards, footing.events_id, self._waits)
+        ending = threading.Event()
+        rehearse = partial(self._rehearse, ending)
+        ahead = Ahead(plans, rehearse, self.clock, self._proven)
         cycle = Cycle(
             self.spark,
             self.settings,
@@ -198,8 +204,16 @@ class Driver:
             self._level(cycle, level)
         self.vitals.epoch, self.vitals.doing = footing.epoch, "counting"
         life = Life(weakref.ref(cycle))
-        works = (ahead, *self._works(cycle))
-        between = Between(cycle, works, self._turns, self.clock, self._pace)
+        works = (ahead, *self._works(cycle, ending))
+        between = Between(
+            cycle,
+            works,
+            self._turns,
+            self.clock,
+            self._pace,
+            ending=ending,
+            give_up=lambda: end_trials(self.spark),
+        )
         # What was lost is counted again while Spark starts the stream.
         between.start()
         query: StreamingQuery | None = None
@@ -229,8 +243,8 @@ class Driver:
             writer = writer.trigger(processingTime=f"{self.settings.trigger_ms} milliseconds")
         return writer.start()
 
-    def _works(self, cycle: Cycle) -> Sequence[Work]:
-        """Return what is done between batches."""
+    def _works(self, cycle: Cycle, ending: threading.Event) -> Sequence[Work]:
+        """Return what is done between batches, until that is to end."""
         footing, fold = cycle.footing, cycle.stores.definitions.fold
         plans = self._plans_of(fold, footing.events_id, self._lane_plans)
         self._jobs = self._jobs or Jobs(self.settings, self.clock, self.figures.audited)
@@ -240,7 +254,17 @@ class Driver:
         last = live_as_last(self.vitals.capacity_per_s, most, beside)
         cycle.followers.append(redaction.note)
         return (
-            Filler(plans, self._range, self.clock, most, self._pace, last, beside),
+            Filler(
+                plans,
+                self._range,
+                self.clock,
+                most,
+                self._pace,
+                last,
+                beside,
+                self._waits,
+                ending,
+            ),
             self._jobs,
             redaction,
         )
@@ -359,26 +383,35 @@ class Driver:
         """Run a plan on nothing, the way small batches go: its code is generated."""
         self._run_dry(plan, {}, {})
 
-    def _rehearse(self, plan: AnyPlan, places: Sequence[Offsets]) -> None:
+    def _rehearse(self, ending: threading.Event, plan: AnyPlan, places: Sequence[Offsets]) -> None:
         """Run a plan over the log's last records, for nothing: its code is compiled by that.
 
         Args:
+            ending: Set when nobody waits for it any more.
             plan: The plan.
             places: Behind each of them as much as one batch may have had.
 
         Raises:
             TrialError: If it failed with them.
             KafkaException: If the log does not say where it ends.
+            GivenUpError: If nobody waits for it any more.
         """
         start, end = LogOffsets(self.settings.kafka, names.EVENTS).ends()
         each = self.settings.small_batch // max(1, len(end))
-        self._run_dry(plan, {p: max(start[p], n - each) for p, n in end.items()}, end)
+        begin = {p: max(start[p], n - each) for p, n in end.items()}
+        self._run_dry(plan, begin, end, ending)
         for place in places:
             begin = {p: min(n, max(start[p], place.get(p, 0))) for p, n in end.items()}
             upto = {p: min(n, begin[p] + self.settings.max_records) for p, n in end.items()}
-            self._run_dry(plan, begin, upto)
+            self._run_dry(plan, begin, upto, ending)
 
-    def _run_dry(self, plan: AnyPlan, start: Offsets, end: Offsets) -> None:
+    def _run_dry(
+        self,
+        plan: AnyPlan,
+        start: Offsets,
+        end: Offsets,
+        ending: threading.Event | None = None,
+    ) -> None:
         settings = self.settings
         batch = Batch(
             topic=names.EVENTS,
@@ -398,8 +431,9 @@ class Driver:
             dedup_dir=str(settings.dedup_dir),
             secrets_dir=str(settings.secrets_dir) if settings.secrets_dir else None,
             only=(),
+            recalls=False,
         )
-        try_out(self.spark, plan, batch)
+        try_out(self.spark, plan, batch, ending)
 
     def _open(self) -> Stores:
         settings, password = self.settings, self.settings.redis_password

@@ -27,6 +27,7 @@ from weir.lanes import (
 )
 
 from weir_analytics.panes.commit_job import Untold
+from weir_analytics.panes.lane_waits import LaneWaits
 from weir_analytics.panes.recovery import Shards
 
 LOG = structlog.get_logger()
@@ -64,10 +65,12 @@ class LaneBook:
 
     Attributes:
         topic_id: Kafka's id of `weir.events`.
+        waits: The lanes that wait, and why.
     """
 
     shards: Shards
     topic_id: str
+    waits: LaneWaits = field(default_factory=LaneWaits)
     _at: dict[int, dict[int, Offsets]] = field(default_factory=dict)
     _known: FoldMemo[_Known] = field(init=False)
     _erasures: ErasuresMemo = field(init=False)
@@ -188,8 +191,9 @@ class LaneBook:
     def progress(self, definitions: Definitions) -> list[LaneProgress]:
         """Return how far the lanes under way have come, for a batch record."""
         found: list[LaneProgress] = []
+        whys = self.waits.whys
         for lane in self.open(definitions):
-            found += progress_of(lane, self._at[lane.offset])
+            found += progress_of(lane, self._at[lane.offset], whys.get(lane.offset))
         return found
 
     def untold(self, definitions: Definitions) -> tuple[Untold, ...]:

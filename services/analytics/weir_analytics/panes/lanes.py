@@ -7,14 +7,18 @@ anywhere is found in the mark, and the lane goes on from there.
 Retention may overtake a lane. Of a version that does not serve yet its takeover says what
 it lacks; what is served says it at once: before a lane passes what is gone, a start record
 of the driver has said which panes are incomplete.
+
+A slice that fails, whatever with, lets its lane wait (`lane_waits.py`): others go on, and so does
+live counting.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import structlog
 from pyspark.sql import DataFrame
@@ -32,40 +36,44 @@ from weir_analytics.panes.arrow_plan import AnyPlan, ArrowPlan
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.between import Pace
 from weir_analytics.panes.cycle import Cycle
-from weir_analytics.panes.fault import at_fault
+from weir_analytics.panes.fault import at_fault, is_due
 from weir_analytics.panes.holes import OvertakenError
+from weir_analytics.panes.lane_waits import LaneWaits
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.outcome import Outcome, gravest
+from weir_analytics.panes.passing import TrialError, ends_life, first_line
 from weir_analytics.panes.plans import Counting, Plans, first_words
 from weir_analytics.panes.recovery import VerdictError
+from weir_analytics.panes.slice_size import NOTHING_KNOWN, Last, measured, next_size
 from weir_analytics.panes.states import forget_lanes
-from weir_analytics.panes.trial import Trial
+from weir_analytics.panes.trial import Trial, try_out
+from weir_analytics.panes.turns import GivenUpError
 
 LOG = structlog.get_logger()
 
-# Fewer take as long: what a small batch costs is planning (decision 0013).
-LEAST_RECORDS: Final = 5_000
 LOOK_AT_LOG_S: Final = 10.0
 
 
-class Last(NamedTuple):
-    """A slice that was counted, or several side by side, each of which a core had.
+@dataclass
+class _Tried:
+    """A slice that is to go through a trial, beside live batches, before it is counted.
 
     Attributes:
-        size: How many records each could have.
-        done: How many the largest had: the last of a lane has fewer.
-        took_s: How long it took.
-        events_per_s: How many events the last one of little else had in a second; None: there was
-            none. Ticks take a fraction of that.
+        counting: What it is counted for.
+        run: Counts it by a plan, for nothing.
+        passed: Whether that went well.
     """
 
-    size: int
-    done: int
-    took_s: float
-    events_per_s: float | None = None
+    found: Slice
+    counting: Counting
+    run: Callable[[AnyPlan], None]
+    passed: bool = False
 
-
-NOTHING_KNOWN: Final = Last(LEAST_RECORDS, 0, 0.0)
+    def is_of(self, other: Slice) -> bool:
+        """Tell whether another slice is this one, but for how long it is."""
+        mine, lanes = self.found, (self.found.lane, other.lane)
+        is_same = lanes[0].offset == lanes[1].offset and mine.shards == other.shards
+        return is_same and same_offsets(mine.there, other.there)
 
 
 @dataclass
@@ -80,6 +88,8 @@ class Filler:
         pace: How long a slice may take.
         last: The last slice. Of the first one what live counting does, or nothing is known.
         beside: How many slices of rebuilds are counted at a time, a task each.
+        waits: The lanes of which nothing is counted now.
+        ending: Set when the thread is to end that prepares slices.
     """
 
     plans: Plans
@@ -89,6 +99,8 @@ class Filler:
     pace: Callable[[], Pace]
     last: Last = NOTHING_KNOWN
     beside: int = 1
+    waits: LaneWaits = field(default_factory=LaneWaits)
+    ending: threading.Event = field(default_factory=threading.Event)
     _wanted: Counting | None = None
     _log_start: Mapping[int, int] = field(default_factory=dict)
     _look_at_s: float = 0.0
@@ -96,42 +108,82 @@ class Filler:
     _lane: Lane | None = None
     _refused: dict[int, str] = field(default_factory=dict)
     _faults: Mapping[int, str] = field(default_factory=dict)
+    _tried: _Tried | None = None
 
     def prepare(self) -> None:
-        """Make the plan of the next slice, which takes long the first time.
+        """Make the plan of the next slice, which takes long the first time, and try it if need be.
 
-        Versions that are to blame for a plan that cannot be made are counted no further; the
-        others go on. A backfill of which nobody is left waits as long as this driver lives.
+        Versions that are to blame for a plan that cannot be made, or for a slice that fails, are
+        counted no further; the others go on. A backfill of which nobody is left waits as long as
+        this driver lives.
 
         Raises:
             Exception: What making it raised, of a rebuild if no version is to blame, and if
                 Spark makes no other either.
         """
-        if self._wanted is None:
-            return
-        try:
-            self.plans.plan_of(self._wanted)
-        except Exception as error:  # noqa: BLE001  whatever a definition brings about
-            self._blame(self._wanted, error)
-            self._wanted = None
+        if self._wanted is not None:
+            try:
+                self.plans.plan_of(self._wanted)
+            except Exception as error:  # noqa: BLE001  whatever a definition brings about
+                self._blame(self._wanted, error)
+                self._wanted = None
+        if self._tried is not None and not self._tried.passed:
+            self._try(self._tried)
 
     def _blame(self, counting: Counting, error: Exception) -> None:
-        vids, lane = {one.version.vid for one in counting.versions}, self._lane
-        backfill = lane if lane is not None and lane.kind == "backfill" else None
-        faults: Mapping[int, str] = {}
+        """Look whose failure it is that no plan can be made."""
+        lane, faults = self._lane, dict[int, str]()
         try:
             faults = at_fault(Trial(self.plans), counting, error)
         except Exception:
-            if backfill is None:
+            if lane is None or lane.kind != "backfill":
                 raise
             self.plans.prove()
-        # Nobody's alone, or everybody's: then it is the lane's.
-        if backfill is not None and (not faults or vids <= faults.keys()):
+        self._judge(lane, counting, faults, error)
+
+    def _judge(
+        self, lane: Lane | None, counting: Counting, faults: dict[int, str], error: Exception
+    ) -> None:
+        """Leave out who is to blame: nobody alone, or everybody, and then it is the lane."""
+        vids = {one.version.vid for one in counting.versions}
+        is_backfill = lane is not None and lane.kind == "backfill"
+        if lane is not None and is_backfill and (not faults or vids <= faults.keys()):
             why = first_words(error)
-            LOG.error("lane_set_aside", lane=backfill.offset, why=why)
-            self._refused[backfill.offset] = why
+            LOG.error("lane_set_aside", lane=lane.offset, why=why)
+            self._refused[lane.offset] = why
         else:
             self._faults = faults
+
+    def _try(self, tried: _Tried) -> None:
+        """Count a slice for nothing, without the turn; if that fails, its lane waits on."""
+        lane, began_s = tried.found.lane, self.clock.monotonic_s()
+        try:
+            tried.run(self.plans.plan_of(tried.counting))
+        except GivenUpError:
+            raise
+        except Exception as error:
+            if ends_life(error):
+                raise
+            self._tried = None
+            now_s = self.clock.monotonic_s()
+            pause_s = self.waits.fail_trial(lane.offset, _why(error), now_s, now_s - began_s)
+            _tell_wait(lane, error, pause_s)
+            if is_due(self.waits.times(lane.offset)):
+                self._blame_records(tried, error)
+        else:
+            tried.passed = True
+
+    def _blame_records(self, tried: _Tried, error: Exception) -> None:
+        """Look whether a version is to blame for a slice that fails: if others can be counted."""
+        lane = tried.found.lane
+        try:
+            faults = at_fault(Trial(self.plans, tried.run), tried.counting, error)
+        except Exception as found:
+            if ends_life(found):
+                raise
+            return
+        self.waits.go_on(lane.offset)
+        self._judge(lane, tried.counting, faults, error)
 
     def step(self, cycle: Cycle) -> bool:
         """Count one slice; see `between.Work`."""
@@ -141,33 +193,77 @@ class Filler:
             self._faults = {}
         lanes = cycle.book.open(definitions)
         self._forget(cycle, {lane.name for lane in lanes})
+        self.waits.keep({lane.offset for lane in lanes})
         first = self._first(cycle) if lanes else {}
         size = self._size(lanes)
-        found = cycle.book.next(definitions, size, first, self._refused)
+        found = cycle.book.next(definitions, size, first, self._left_out())
         self._tell_refused(cycle)
         if found is None:
             self._wanted = None
             return False
         self._lane = found.lane
+        if self.waits.is_wary_of(found.lane.offset):
+            return self._step_warily(cycle, found, size)
         slices = [found, *self._beside(cycle, found, size, first)]
         plan = self._plan_of(self._counting(cycle, slices))
         if plan is not None and not isinstance(plan, ArrowPlan) and len(slices) > 1:
             # A metric that only columns can count: as with all of them.
             del slices[1:]
             plan = self._plan_of(self._counting(cycle, slices))
+        if plan is not None:
+            self._do(cycle, slices, plan, size)
+        return True
+
+    def _left_out(self) -> set[int]:
+        """Return the lanes of which nothing is counted now."""
+        return {*self._refused, *self.waits.left_out(self.clock.monotonic_s())}
+
+    def _step_warily(self, cycle: Cycle, found: Slice, size: int) -> bool:
+        """Count a slice that went through its trial, or want that trial.
+
+        By the plan that holds now: since the trial somebody may have been erased.
+        """
+        tried, self._tried = self._tried, None
+        if tried is not None and tried.passed and tried.is_of(found):
+            found = tried.found
+        else:
+            tried = None
+        counting = self._counting(cycle, [found])
+        plan = self._plan_of(counting)
         if plan is None:
-            return True
+            self._tried = tried
+        elif tried is not None:
+            self._do(cycle, [found], plan, size)
+        else:
+            batch = replace(self._batch(cycle, found), start=dict(found.there))
+            self._tried = _Tried(
+                found, counting, lambda plan: try_out(cycle.spark, plan, batch, self.ending)
+            )
+        return True
+
+    def _do(self, cycle: Cycle, slices: Sequence[Slice], plan: AnyPlan, size: int) -> None:
+        """Count slices; lanes of which one fails wait."""
         began_s = self.clock.monotonic_s()
-        done = self._count(cycle, slices, plan)
+        try:
+            done = self._count(cycle, slices, plan)
+        except Exception as error:
+            if ends_life(error):
+                raise
+            lanes = [one.lane for one in slices]
+            now_s = self.clock.monotonic_s()
+            pause_s = self.waits.fail([lane.offset for lane in lanes], _why(error), now_s)
+            for lane in lanes:
+                _tell_wait(lane, error, pause_s)
+            return
         if done:
             failpoint("C11")
             took_s = self.clock.monotonic_s() - began_s
             self.last = measured(self.last, size, [(s.records, n) for s, n in done], took_s)
         for one, _events in done:
+            self.waits.done(one.lane.offset)
             cycle.book.moved(one, cycle.stores.definitions.fold)
             self._tell_aside(cycle, one.lane, None)
             _tell(one, self.last.took_s)
-        return True
 
     def _plan_of(self, counting: Counting) -> AnyPlan | None:
         """Return a plan that there is; None: it is made before the next step, without the turn."""
@@ -190,11 +286,13 @@ class Filler:
             return
         if self.plans.columns:  # tasks of that plan do not read the log themselves
             return
-        erased = self.plans.erased(found.there, found.end)
+        erased, left_out = self.plans.erased(found.there, found.end), self._left_out()
         fitting = (
             one
             for one in cycle.book.beside(found, cycle.stores.definitions.fold, size, first)
-            if same_offsets(one.there, one.start)
+            if one.lane.offset not in left_out
+            and not self.waits.is_wary_of(one.lane.offset)
+            and same_offsets(one.there, one.start)
             and self.plans.erased(one.there, one.end) == erased
         )
         yield from islice(fitting, self.beside - 1)
@@ -332,59 +430,6 @@ def spanned(ranges: Sequence[tuple[Offsets, Offsets]]) -> tuple[dict[int, int], 
     return nearest(starts), furthest(ends)
 
 
-def live_as_last(per_s: float | None, most: int, beside: int = 2) -> Last:
-    """Return live counting as if it were the slice before the first.
-
-    Half of what it does at most, since a slice may count more metrics, and for a second.
-
-    Args:
-        per_s: How many events a second it has done; None if it is not known.
-        most: The size that no slice exceeds.
-        beside: How many slices share the cores.
-    """
-    if per_s is None:
-        return NOTHING_KNOWN
-    share = per_s / max(2, beside)
-    return Last(min(most, round(share / 4)), round(share), 1.0, share)
-
-
-def measured(last: Last, size: int, done: Sequence[tuple[int, int]], took_s: float) -> Last:
-    """Return what is known once slices are counted.
-
-    Args:
-        last: What was known before.
-        size: How many records each could have.
-        done: How many records each had, and how many of them were events.
-        took_s: How long they took together.
-    """
-    records, events = max(done)
-    per_s = events / max(took_s, 0.001)
-    if records >= LEAST_RECORDS // 2 and 2 * events >= records:
-        return Last(size, records, took_s, per_s)
-    # It had so many at least, however many ticks were among them.
-    known = last.events_per_s
-    return Last(size, records, took_s, None if known is None else max(known, per_s))
-
-
-def next_size(last: Last, slice_s: float, most: int) -> int:
-    """Return how many records the next slice has: as many as take as long as it may.
-
-    At most four times as many as the last one: a first measurement of a fast machine may be of a
-    few records. Nor more than events would take half as long again: the last one may have been of
-    ticks, and events may follow.
-
-    Args:
-        last: The slice before it.
-        slice_s: How long it may take.
-        most: How many records a batch has at most: also a slice while nothing is known of events,
-            and half of what it may have then.
-    """
-    wanted = round(last.done / max(last.took_s, 0.001) * slice_s)
-    if last.events_per_s is not None:
-        most = min(2 * most, round(1.5 * last.events_per_s * slice_s))
-    return max(LEAST_RECORDS, min(most, 4 * last.size, wanted))
-
-
 def _tell(done: Slice, took_s: float) -> None:
     LOG.info(
         "slice",
@@ -393,6 +438,15 @@ def _tell(done: Slice, took_s: float) -> None:
         records=done.records,
         ms=round(took_s * 1000),
     )
+
+
+def _tell_wait(lane: Lane, error: Exception, pause_s: float) -> None:
+    LOG.warning("lane_waits", lane=lane.offset, kind=lane.kind, error=_why(error), pause_s=pause_s)
+
+
+def _why(error: Exception) -> str:
+    """Return in a line what a slice failed with."""
+    return error.why if isinstance(error, TrialError) else first_line(error)
 
 
 def _copies_of(lane: Lane) -> Literal["all", "values", "none"]:

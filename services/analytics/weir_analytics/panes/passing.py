@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from redis.exceptions import RedisError
 from weir.formats import NewerFormatError
 
-from weir_analytics.panes.holes import HoleError, OvertakenError
+from weir_analytics.panes.holes import HoleError, OvertakenError, are_told
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.shard_wire import StoreError
 
@@ -28,9 +28,14 @@ class StreamEndedError(Exception):
 
 
 class TrialError(Exception):
-    """Counting some records of the log for nothing failed; says with what."""
+    """Counting some records of the log for nothing failed.
+
+    Attributes:
+        why: With what.
+    """
 
     def __init__(self, why: str) -> None:
+        self.why = why
         super().__init__(f"with records of the log it fails: {why}")
 
 
@@ -54,6 +59,16 @@ def told(error: BaseException) -> BaseException:
     """Return an error that says what the driver does about it."""
     known = isinstance(error, (VerdictError, NewerFormatError, *PASSING))
     return error if known else StreamEndedError(first_line(error))
+
+
+def ends_life(error: BaseException) -> bool:
+    """Tell whether a driver has to begin again, or to end, whatever it was that met an error.
+
+    What the fence and the store say, and what a start record has to say of the log. All else that
+    ends a slice between two batches is no matter of live counting.
+    """
+    ends = (VerdictError, NewerFormatError, HoleError, OvertakenError)
+    return not isinstance(error, Exception) or isinstance(error, ends) or are_told(error)
 
 
 def first_line(error: BaseException) -> str:

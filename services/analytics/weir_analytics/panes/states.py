@@ -66,7 +66,7 @@ def state_before(
         KafkaException: If the log does not hold what is read of it, or did not answer in time.
     """
     start = batch.start.get(partition, 0)
-    if batch.dry:
+    if not batch.recalls:
         return PartitionState(start), []
     folder = dedup_folder(batch, partition)
     chain = chain_before(folder, start, batch.horizon_ms)

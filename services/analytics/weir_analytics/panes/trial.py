@@ -10,8 +10,11 @@ failed job of Spark, which would be run four times, with a minute for each if it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import Final
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -21,7 +24,11 @@ from weir_analytics.panes.arrow_plan import AnyPlan
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.passing import TrialError, first_line
 from weir_analytics.panes.plans import Counting, Plans, run
+from weir_analytics.panes.turns import GivenUpError
 from weir_analytics.panes.writer import Report
+
+# By it the jobs of trials are known that are to be ended.
+TAG: Final = "weir-trial"
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,9 @@ class Trial:
             self.of(base)
 
 
-def try_out(spark: SparkSession, plan: AnyPlan, batch: Batch) -> None:
+def try_out(
+    spark: SparkSession, plan: AnyPlan, batch: Batch, ending: threading.Event | None = None
+) -> None:
     """Count a range for nothing.
 
     What the batch's shards hold is read and merged, too: a row that is there may be the cause.
@@ -71,14 +80,40 @@ def try_out(spark: SparkSession, plan: AnyPlan, batch: Batch) -> None:
         spark: The session.
         plan: What is counted.
         batch: The range.
+        ending: Set when nobody waits for it any more; then see `end_trials`.
 
     Raises:
         TrialError: If its task failed; says with what.
+        GivenUpError: If nobody waits for it any more.
     """
     batch = replace(batch, dry=True, single=True, copies="none")
     try:
-        texts = run(spark, None, plan, batch)
+        with _to_be_ended(spark, ending):
+            texts = run(spark, None, plan, batch)
     except (PySparkException, Py4JError) as error:
+        if ending is not None and ending.is_set():
+            raise GivenUpError from error
         raise TrialError(first_line(error)) from error
     for failed in filter(None, (Report.from_json(text).failed for text in texts)):
         raise TrialError(failed)
+
+
+@contextmanager
+def _to_be_ended(spark: SparkSession, ending: threading.Event | None) -> Iterator[None]:
+    """Let `end_trials` know what is run."""
+    if ending is None:
+        yield
+        return
+    if ending.is_set():
+        raise GivenUpError
+    spark.sparkContext.addJobTag(TAG)
+    try:
+        yield
+    finally:
+        spark.sparkContext.removeJobTag(TAG)
+
+
+def end_trials(spark: SparkSession) -> None:
+    """End the trials that nobody waits for: one that hangs would hold up who ends its thread."""
+    with suppress(Py4JError, OSError, AttributeError):  # the JVM is gone, and they with it
+        spark.sparkContext.cancelJobsWithTag(TAG)

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, Response
+from weir.batches import LaneProgress
 from weir.definitions.base import DefinitionModel
 from weir.definitions.check import check
 from weir.definitions.history import Definition
@@ -89,8 +90,7 @@ async def get_progress(kind: str, name: str, here: Here, caller: Who) -> Progres
     activation = here.catalog.activation(version.vid)
     active = activation is not None or kind != "metric"
     serving = serves(here.catalog, activation) if activation is not None else active
-    newest = here.batches.newest
-    lanes = [lane for lane in (newest.lanes if newest else []) if lane.vid == version.vid]
+    lanes = lanes_of(here, version)
     return Progress(
         kind=kind,
         name=name,
@@ -98,7 +98,10 @@ async def get_progress(kind: str, name: str, here: Here, caller: Who) -> Progres
         active=active,
         serving=serving,
         from_start=activation is not None and activation.from_start,
-        lanes=[{"lane": lane.lane, "at": lane.at, "of": lane.of} for lane in lanes],
+        lanes=[
+            {"lane": lane.lane, "at": lane.at, "of": lane.of, "waits_for": lane.waits_for}
+            for lane in lanes
+        ],
         waits_for=waiting_for(here, version),
         refused=_newer(here, version),
     )
@@ -226,7 +229,14 @@ def waiting_for(here: Context, version: Definition) -> str | None:
     # A driver of an older release does not say its own; both are meant to be the same.
     tenant_bytes = here.settings.tenant_bytes if drivers is None else drivers
     why = held(here, here.clock.now_ms(), here.observer.fresh())
-    return waits_for(here.catalog.folded, version, tenant_bytes, why)
+    lane = next((one.waits_for for one in lanes_of(here, version) if one.waits_for), None)
+    return waits_for(here.catalog.folded, version, tenant_bytes, why, lane)
+
+
+def lanes_of(here: Context, version: Definition) -> list[LaneProgress]:
+    """Return the lanes under way that fill a version."""
+    newest = here.batches.newest
+    return [lane for lane in (newest.lanes if newest else []) if lane.vid == version.vid]
 
 
 def _newer(here: Context, version: Definition) -> Refused | None:

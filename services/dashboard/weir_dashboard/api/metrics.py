@@ -13,7 +13,7 @@ from weir.problems import ProblemError, Reason, echo
 from weir.series import OTHER, decode_series, fit
 from weir_reading.served import shown
 
-from weir_dashboard.api.definitions import change_of, waiting_for
+from weir_dashboard.api.definitions import change_of, lanes_of, waiting_for
 from weir_dashboard.api.models import Page
 from weir_dashboard.api.read_models import (
     Board,
@@ -117,8 +117,7 @@ def _filling(here: Context, caller: Caller, name: str, shown: Definition) -> Fil
     activation = here.catalog.activation(version.vid) if version is not None else None
     if version is None or activation is None:
         return None
-    newest = here.batches.newest
-    lanes = [lane for lane in (newest.lanes if newest else []) if lane.vid == version.vid]
+    lanes = lanes_of(here, version)
     if version.vid == shown.vid and not lanes and activation.serves:
         return None
     return Filling(

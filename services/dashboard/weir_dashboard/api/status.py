@@ -66,13 +66,16 @@ def held(here: Context, now_ms: int, fresh: Freshness) -> Held | None:
 
 def _said(here: Context, panes: parts.Part | None, now_ms: int) -> Said:
     lanes = here.batches.newest.lanes if here.batches.newest is not None else []
+    under_way = [lane for lane in lanes if lane.at < lane.of]
+    whys = (lane.waits_for for lane in under_way if lane.kind == "rebuild")
     return Said(
         now_ms=now_ms,
         panes=panes.detail if panes is not None else None,
         busy=panes.busy if panes is not None else None,
         in_per_s=panes.flow if panes is not None else None,
         refused=here.parts.refused is not None,
-        lanes=tuple(lane.kind for lane in lanes if lane.at < lane.of),
+        lanes=tuple(lane.kind for lane in under_way if lane.waits_for is None),
+        waits=next(filter(None, whys), None),
         newer=here.newer,
     )
 

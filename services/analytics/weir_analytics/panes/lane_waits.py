@@ -1,0 +1,108 @@
+"""Lanes that wait: what cannot be counted now is left out for a while, and all else goes on.
+
+An old part of the log may not be readable, or its store may take longer for it than anybody waits;
+an old record may end its worker. Live counting and other lanes need none of that. So a lane whose
+slice has failed waits, longer each time, and is counted on by a slice that went through a trial
+first, beside live batches: a slice that fails holds the turn, for a minute at worst.
+
+Nothing here reads a clock or does I/O. It outlives a driver's lives; a lane is named by the offset
+of its record. What waits is replaced and never changed: live batches tell it meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
+
+FIRST_PAUSE_S: Final = 1.0
+LONGEST_PAUSE_S: Final = 300.0
+# After one has failed again the thread is for others, so many times as long as its trial took.
+OTHERS: Final = 4
+
+
+class _Wait(NamedTuple):
+    """What is known of a lane that waits.
+
+    Attributes:
+        times: How often it has failed, one time after the other.
+        why: With what.
+        until_s: When it is tried again.
+    """
+
+    times: int
+    why: str
+    until_s: float
+
+
+class LaneWaits:
+    """The lanes that wait, and those whose next slice is to be tried first."""
+
+    def __init__(self) -> None:
+        self._waits: dict[int, _Wait] = {}
+        self._next_s = 0.0
+        self._is_wary = False
+        self._trusted: set[int] = set()
+
+    @property
+    def whys(self) -> Mapping[int, str]:
+        """Return by lane why it waits."""
+        return {lane: one.why for lane, one in self._waits.items()}
+
+    def left_out(self, now_s: float) -> Collection[int]:
+        """Return the lanes of which nothing is counted now: of those that wait all but one.
+
+        That is one whose time has come, and of these the one that has failed the least: one that
+        failed together with others may well be readable.
+        """
+        due = {
+            lane: one
+            for lane, one in self._waits.items()
+            if one.until_s <= now_s and (one.times == 1 or self._next_s <= now_s)
+        }
+        chosen = min(due, key=lambda lane: (due[lane].times, due[lane].until_s), default=None)
+        return self._waits.keys() - {chosen}
+
+    def is_wary_of(self, lane: int) -> bool:
+        """Tell whether a lane's next slice is to be tried first.
+
+        After a slice has failed this is so of every lane until one of its own went well: what one
+        cannot read others may not be able to read either.
+        """
+        return self._is_wary and lane not in self._trusted
+
+    def fail(self, lanes: Collection[int], why: str, now_s: float) -> float:
+        """Take note that a slice of some lanes failed; return how long they wait."""
+        self._is_wary = True
+        self._trusted.clear()
+        return max((self._wait(lane, why, now_s) for lane in lanes), default=0.0)
+
+    def fail_trial(self, lane: int, why: str, now_s: float, took_s: float) -> float:
+        """Take note that a slice failed where it was tried; return how long its lane waits."""
+        self._next_s = now_s + OTHERS * took_s
+        return self._wait(lane, why, now_s)
+
+    def times(self, lane: int) -> int:
+        """Return how often a lane has failed, one time after the other."""
+        found = self._waits.get(lane)
+        return 0 if found is None else found.times
+
+    def go_on(self, lane: int) -> None:
+        """Let a lane wait no longer; its next slice is tried first all the same."""
+        if lane in self._waits:
+            self._waits = {n: one for n, one in self._waits.items() if n != lane}
+
+    def done(self, lane: int) -> None:
+        """Take note that a slice of a lane went well."""
+        self.go_on(lane)
+        self._trusted.add(lane)
+
+    def keep(self, lanes: Collection[int]) -> None:
+        """Forget the lanes that are no more."""
+        self._waits = {lane: one for lane, one in self._waits.items() if lane in lanes}
+        self._trusted.intersection_update(lanes)
+
+    def _wait(self, lane: int, why: str, now_s: float) -> float:
+        times = self.times(lane)
+        pause_s: float = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(times, 30))
+        self._waits = {**self._waits, lane: _Wait(times + 1, why, now_s + pause_s)}
+        return pause_s

@@ -1,0 +1,82 @@
+"""How many records a slice has: as many as take as long as it may. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+# Fewer take as long: what a small batch costs is planning (decision 0013).
+LEAST_RECORDS: Final = 5_000
+
+
+class Last(NamedTuple):
+    """A slice that was counted, or several side by side, each of which a core had.
+
+    Attributes:
+        size: How many records each could have.
+        done: How many the largest had: the last of a lane has fewer.
+        took_s: How long it took.
+        events_per_s: How many events the last one of little else had in a second; None: there was
+            none. Ticks take a fraction of that.
+    """
+
+    size: int
+    done: int
+    took_s: float
+    events_per_s: float | None = None
+
+
+NOTHING_KNOWN: Final = Last(LEAST_RECORDS, 0, 0.0)
+
+
+def live_as_last(per_s: float | None, most: int, beside: int = 2) -> Last:
+    """Return live counting as if it were the slice before the first.
+
+    Half of what it does at most, since a slice may count more metrics, and for a second.
+
+    Args:
+        per_s: How many events a second it has done; None if it is not known.
+        most: The size that no slice exceeds.
+        beside: How many slices share the cores.
+    """
+    if per_s is None:
+        return NOTHING_KNOWN
+    share = per_s / max(2, beside)
+    return Last(min(most, round(share / 4)), round(share), 1.0, share)
+
+
+def measured(last: Last, size: int, done: Sequence[tuple[int, int]], took_s: float) -> Last:
+    """Return what is known once slices are counted.
+
+    Args:
+        last: What was known before.
+        size: How many records each could have.
+        done: How many records each had, and how many of them were events.
+        took_s: How long they took together.
+    """
+    records, events = max(done)
+    per_s = events / max(took_s, 0.001)
+    if records >= LEAST_RECORDS // 2 and 2 * events >= records:
+        return Last(size, records, took_s, per_s)
+    # It had so many at least, however many ticks were among them.
+    known = last.events_per_s
+    return Last(size, records, took_s, None if known is None else max(known, per_s))
+
+
+def next_size(last: Last, slice_s: float, most: int) -> int:
+    """Return how many records the next slice has: as many as take as long as it may.
+
+    At most four times as many as the last one: a first measurement of a fast machine may be of a
+    few records. Nor more than events would take half as long again: the last one may have been of
+    ticks, and events may follow.
+
+    Args:
+        last: The slice before it.
+        slice_s: How long it may take.
+        most: How many records a batch has at most: also a slice while nothing is known of events,
+            and half of what it may have then.
+    """
+    wanted = round(last.done / max(last.took_s, 0.001) * slice_s)
+    if last.events_per_s is not None:
+        most = min(2 * most, round(1.5 * last.events_per_s * slice_s))
+    return max(LEAST_RECORDS, min(most, 4 * last.size, wanted))
