@@ -32,9 +32,11 @@ class World:
         self.log = log or ""
         self.epoch = self.fence = self.start(log)
 
-    def start(self, log: str | None, epoch: int | None = None) -> int:
+    def start(
+        self, log: str | None, epoch: int | None = None, cut_short: Offsets | None = None
+    ) -> int:
         """Let a driver start, by which an epoch goes on, or one begins; return its fence."""
-        start = DriverStart("a", 1, "start", epoch=epoch, events_id=log)
+        start = DriverStart("a", 1, "start", epoch=epoch, events_id=log, cut_short=cut_short)
         return self.take(start_record(start, at_ms=0))
 
     def adopt(self, log: str = "B") -> None:
@@ -149,6 +151,34 @@ class TestALogMadeAnew:
         assert world.catalog.reached is None
         world.batch({0: 5})
         assert world.catalog.reached == {0: 5}
+
+
+class TestALogCutShort:
+    @pytest.mark.parametrize("restarts", [False, True])
+    def test_what_had_taken_over_serves(self, restarts: bool) -> None:
+        """From the first batch on: what was said of the offsets that are gone stands at the end."""
+        world = World()
+        first = world.edit(fills=False)
+        second = world.edit(after=first)
+        world.take_over(second, first)
+        world.batch(FAR)
+        world.epoch = world.fence = world.start("A", cut_short={0: 70, 1: 60})
+        if restarts:
+            world.restarted()
+        world.batch({0: 71, 1: 60})
+        assert world.catalog.reached == {0: 71, 1: 60}
+        assert [vid for vid, _ in world.shown()] == [second, first]
+
+    def test_a_later_takeover_waits_for_its_batch(self) -> None:
+        """Also where counting had come further before."""
+        world = World()
+        first = world.edit(fills=False)
+        world.batch(FAR)
+        world.epoch = world.fence = world.start("A", cut_short={0: 70})
+        world.batch({0: 71})
+        second = world.edit(after=first)
+        world.take_over(second, first, {0: 80})
+        assert world.shown() == [(first, False)]
 
 
 class TestTheSameLog:

@@ -8,6 +8,7 @@ import pytest
 from weir.commit import Mark, Verdict
 from weir.commit_found import Found, Gap, Level, LogBounds, Planned
 from weir.commit_recovery import activation_floor, incomplete_before_ms, reconcile
+from weir.definitions.cut_short import CutShort
 
 LOG = LogBounds("events", {0: 0, 1: 0}, {0: 100, 1: 100})
 PLANNED = Planned(4, {0: 10, 1: 10}, {0: 20, 1: 10}, committed=False)
@@ -317,7 +318,56 @@ class TestForeign:
         adopted = reconcile(replace(find, adopt=True))
         assert adopted.verdict is Verdict.LOST
         assert adopted.gaps == (Gap(0, 100, 100, (1,)),)
-        assert adopted.given_up
+        assert (adopted.given_up, adopted.cut_short) == (True, True)
+
+    def test_marks_of_before_the_log_was_cut_short(self) -> None:
+        """It has grown past them since: what they counted is not what lies there now."""
+        cuts = [CutShort(8, "events", {0: 15, 1: 10})]
+        find = replace(found(20, 20), cuts=cuts)
+
+        assert "got partition 0: 20 > 15" in reconcile(find).reason
+        adopted = reconcile(replace(find, adopt=True))
+        assert (adopted.verdict, adopted.clear) == (Verdict.LOST, (0, 1))
+        assert adopted.gaps == (Gap(0, 15, 19, (0, 1)),)
+        assert adopted.cut_short
+        within = replace(find, cuts=[CutShort(8, "events", {0: 20, 1: 10})])
+        since = replace(find, cuts=[CutShort(7, "events", {0: 15, 1: 10})])
+        for other in (within, since):
+            assert reconcile(other).verdict is Verdict.OK
+            assert not reconcile(other).cut_short
+
+    def test_no_mark_says_that_the_log_was_cut_short(self) -> None:
+        """The definitions do: what they say was counted is given up and told, and stands there."""
+        find = replace(found(), marks=[None, None], said={0: 103, 1: 100}, checkpoint=None)
+        lost = reconcile(find)
+
+        assert lost.verdict is Verdict.LOST
+        assert lost.gaps == (Gap(0, 100, 102, (0, 1)),)
+        assert (lost.given_up, lost.cut_short) == (True, True)
+        whole = reconcile(replace(find, said={0: 100, 1: 100}))
+        assert (whole.gaps, whole.given_up, whole.cut_short) == ((), False, False)
+
+    @pytest.mark.parametrize(
+        ("counted_id", "cut_short"), [("events", True), (None, True), ("events before", False)]
+    )
+    def test_only_the_checkpoint_knows_that_the_log_was_cut_short(
+        self, counted_id: str | None, cut_short: bool
+    ) -> None:
+        """It may be of another log, and gives nothing up; dedup runs lie beside it."""
+        planned = replace(COMMITTED, to_offsets={0: 101, 1: 10})
+        find = replace(found(), marks=[None, None], checkpoint=planned, counted_id=counted_id)
+        lost = reconcile(replace(find, adopt=True))
+
+        assert (lost.verdict, lost.gaps, lost.cut_short) == (Verdict.LOST, (), cut_short)
+        assert lost.given_up is not cut_short
+
+    def test_a_state_from_before_what_was_said(self) -> None:
+        """Redis and the log come back from one backup, the definitions do not: they agree."""
+        find = replace(found(20, 20, checkpoint=COMMITTED, rev=5), said={0: 101})
+        recovery = reconcile(find)
+
+        assert (recovery.verdict, recovery.keep_checkpoint) == (Verdict.OK, True)
+        assert (recovery.new_epoch, recovery.cut_short) == (True, True)
 
     def test_retention_ran_past_all_shards(self) -> None:
         """Nobody has counted what is gone; a human has to give it up."""

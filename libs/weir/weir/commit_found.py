@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from weir.commit import Mark, Offsets, Verdict
+from weir.definitions.cut_short import CutShort
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,8 @@ class Found:
         counted_id: Kafka's id of the log that the last epoch counted; None if it is not known.
         near: Ten minutes of log before where counting was furthest: a shard that stands
             behind it is not levelled, live counting does not wait that long. None: all are.
+        cuts: Where the log ended each time that it had lost its end and was gone on with.
+        said: The furthest places of the log that the definitions say something of.
     """
 
     marks: Sequence[Mark | None]
@@ -69,6 +72,8 @@ class Found:
     first_ever: bool = False
     counted_id: str | None = None
     near: Offsets | None = None
+    cuts: Sequence[CutShort] = ()
+    said: Offsets = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +137,8 @@ class Recovery:
         gaps: What the log lost.
         given_up: Some of that was counted, of another log or of the end of one that was cut
             short: it may lie in any pane up to now.
+        cut_short: The log ends before places that were known: what was said of them is to stand
+            at its end, and no dedup run of it is to be used any more.
     """
 
     verdict: Verdict
@@ -145,6 +152,7 @@ class Recovery:
     target: Offsets | None = None
     gaps: tuple[Gap, ...] = ()
     given_up: bool = False
+    cut_short: bool = False
 
     @property
     def start_reason(self) -> str:

@@ -17,6 +17,7 @@ The cases, in the order in which they are asked:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from weir.commit import Mark, Offsets, Verdict, furthest, not_after, same_offsets
@@ -30,6 +31,13 @@ def reconcile(found: Found) -> Recovery:
     Calling it again after doing part of that, or none, is always right: each step
     leaves a state that the same rules bring to the same end.
     """
+    recovery = _reconciled(found)
+    if recovery.verdict is Verdict.FOREIGN or not _is_cut_short(found):
+        return recovery
+    return replace(recovery, new_epoch=True, cut_short=True)
+
+
+def _reconciled(found: Found) -> Recovery:
     marks = [mark for mark in found.marks if mark is not None]
     if not found.adopt and (foreign := _foreign(marks, found)):
         return Recovery(Verdict.FOREIGN, foreign)
@@ -110,8 +118,7 @@ def _foreign(marks: Sequence[Mark], found: Found) -> str:
             "was created anew; go on only by a recorded adopt, which counts the new log from its "
             "start and gives the old panes up"
         )
-    end = furthest([mark.end for mark in marks])
-    beyond = [f"{p}: {n} > {log.end.get(p, 0)}" for p, n in end.items() if n > log.end.get(p, 0)]
+    beyond = _beyond(marks, found)
     if beyond:
         return (
             f"marks must lie within the log, got partition {', '.join(beyond)}: the log was cut "
@@ -125,6 +132,37 @@ def _counted_ids(found: Found) -> set[str]:
     marks = {mark.topic_id for mark in found.marks if mark is not None}
     # Without any mark, the word of the last epoch: Redis may have been emptied as well.
     return marks or {found.counted_id or found.log.topic_id}
+
+
+def _end_for(mark: Mark, found: Found) -> Offsets:
+    """Return where the log ends for whoever stood at a mark.
+
+    One of an epoch before the log was cut short knows what is gone. What came since has the same
+    offsets, and is something else.
+    """
+    ends = [cut.end for cut in found.cuts if mark.epoch < cut.epoch]
+    return {p: min([n, *(end.get(p, 0) for end in ends)]) for p, n in found.log.end.items()}
+
+
+def _beyond(marks: Iterable[Mark], found: Found) -> list[str]:
+    """Return what marks know of the log that it does not hold, in words, by partition."""
+    ends = [(mark, _end_for(mark, found)) for mark in marks]
+    known = ((p, n, end.get(p, 0)) for mark, end in ends for p, n in mark.end.items())
+    beyond = sorted((p, n, end) for p, n, end in known if n > end)
+    return list({p: f"{p}: {n} > {end}" for p, n, end in beyond}.values())
+
+
+def _is_cut_short(found: Found) -> bool:
+    """Tell whether the log ends before a place of it that somebody knows of.
+
+    Without marks too, as after a loss of Redis: then the definitions may know, or the checkpoint,
+    beside which dedup runs are kept.
+    """
+    log, planned, places = found.log, found.checkpoint, [found.said]
+    if planned is not None and _counted_ids(found) == {log.topic_id}:
+        places.append(planned.to_offsets)
+    marks = (mark for mark in found.marks if mark is not None and mark.topic_id == log.topic_id)
+    return bool(_beyond(marks, found)) or not all(not_after(one, log.end) for one in places)
 
 
 def _gone(marks: Sequence[Mark], log: LogBounds) -> str:
@@ -151,8 +189,7 @@ def _lost(found: Found) -> _Lost | None:
         return _Lost(why, everyone)
     if any(mark.topic_id != found.log.topic_id for mark in found.marks if mark):
         return _Lost("the log was created anew and adopted", everyone)
-    end = furthest([mark.end for mark in found.marks if mark])
-    if not not_after(end, found.log.end):
+    if _beyond(filter(None, found.marks), found):
         return _Lost("the log was cut short and adopted", everyone)
     return _Lost(f"no mark in shard {', '.join(map(str, missing))}", missing) if missing else None
 
@@ -203,12 +240,21 @@ def _rebuild(found: Found, lost: _Lost) -> Recovery:
 
 
 def _given_up(found: Found) -> tuple[Gap, ...]:
-    """Return what shards had counted that the adopted log does not hold, and never will."""
+    """Return what shards had counted that the log does not hold, and never will.
+
+    Where no shard says so, what the definitions say of it was counted.
+    """
+    if not any(found.marks):
+        log_end = found.log.end
+        everyone = range(len(found.marks))
+        return _gaps_of(
+            (s, p, log_end.get(p, 0), n) for p, n in found.said.items() for s in everyone
+        )
     return _gaps_of(
         (shard, partition, left.get(partition, 0), end)
         for shard, mark in enumerate(found.marks)
         if mark is not None
-        for left in [found.log.end if mark.topic_id == found.log.topic_id else {}]
+        for left in [_end_for(mark, found) if mark.topic_id == found.log.topic_id else {}]
         for partition, end in mark.end.items()
     )
 

@@ -24,7 +24,7 @@ from weir_analytics.panes.runs import (
     tidy,
     write_run,
 )
-from weir_analytics.panes.states import forget_lanes
+from weir_analytics.panes.states import forget_lanes, log_folder
 
 HORIZON_MS = 100
 
@@ -240,11 +240,17 @@ class TestRuns:
 
 def test_lanes_that_are_done_leave_nothing_on_the_disk(tmp_path: Path) -> None:
     """The runs of those that go on, and of other logs, stay."""
-    for name in ("log/live/0", "log/7/0", "log/9/0", "other/7/0"):
+    for name in ("log/live/0", "log/7/0", "log/9/0", "logs/7/0", "other/7/0"):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "a.run").touch()
 
-    forget_lanes(tmp_path, "log", {"live", "9"})
+    forget_lanes(log_folder(tmp_path, "log", 0), {"live", "9"})
 
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.glob("*/*")}
-    assert left == {"log/live", "log/9", "other/7"}
+    assert left == {"log/live", "log/9", "logs/7", "other/7"}
+
+    for name in ("log@5/live/0", "log@6/live/0", "log@6/9/0"):
+        (tmp_path / name).mkdir(parents=True)
+    forget_lanes(log_folder(tmp_path, "log", 6), {"live"})
+    assert {path.name for path in tmp_path.iterdir()} == {"log@6", "logs", "other"}
+    assert [path.name for path in (tmp_path / "log@6").iterdir()] == ["live"]

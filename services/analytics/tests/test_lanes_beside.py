@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -119,8 +120,8 @@ class World:
         return SimpleNamespace(
             spark=None,
             stores=SimpleNamespace(definitions=SimpleNamespace(fold=self.fold)),
-            footing=SimpleNamespace(events_id=LOG),
-            settings=SimpleNamespace(kafka=None, dedup_dir=None),
+            footing=SimpleNamespace(events_id=LOG, cut_epoch=0),
+            settings=SimpleNamespace(kafka=None, dedup_dir=Path("f")),
             book=self.book,
             end={0: SIZE, 1: SIZE},
             through_ms=0,

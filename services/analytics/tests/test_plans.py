@@ -56,6 +56,11 @@ class World:
         said = counting(definition, offsets, LOG)
         self._add(activation_record(said, op="start", fence=0, at_ms=0))
 
+    def cut_short(self, end: Offsets) -> None:
+        """Let a driver go on with the log, which has lost its end."""
+        start = DriverStart("a", 1, "lost", events_id=LOG, cut_short=end)
+        self._add(start_record(start, at_ms=0))
+
     def _add(self, record: NewRecord) -> int:
         offset = self.fold.next_offset
         change = self.fold.apply(offset, record.key, record.value)
@@ -75,6 +80,18 @@ def test_nobody_erased_is_counted_again(
 
     assert (GONE in again.erased, GONE in again.later) == (is_account, not is_account)
     assert {tenant for tenant, _hash in again.later} <= {"acme"}, "zeta has nothing there"
+
+
+def test_who_was_erased_stays_so_in_a_log_that_was_cut_short() -> None:
+    """What comes gets offsets before the place from which the erasure held."""
+    world = World({"0": 1_000})
+    assert GONE not in world.plans.erased({0: 20}, {0: 30})
+    world.cut_short({0: 20})
+
+    assert GONE in world.plans.erased({0: 20}, {0: 30})
+    # What the log still has is accounted for as it was, and given to no version.
+    again = world.plans.rebuilding({0: 0}, {0: 20}, {0: 20}, 0)
+    assert (GONE in again.erased, GONE in again.later) == (False, True)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,13 @@ from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.dedup import PartitionState
 from weir_analytics.panes.holes import Hole
 from weir_analytics.panes.log_offsets import LogOffsets
-from weir_analytics.panes.states import dedup_folder, forget_lanes, state_before
+from weir_analytics.panes.runs import NEVER, Identities, Run, identity_order, write_run
+from weir_analytics.panes.states import (
+    dedup_folder,
+    forget_lanes,
+    received_before,
+    state_before,
+)
 from weir_local.waiting import wait_until
 
 from .log_frames import EVENT, batch_of, event
@@ -36,7 +42,7 @@ def test_an_id_of_the_log_names_one_folder(topic_id: str, tmp_path: Path) -> Non
 
     (log,) = tmp_path.iterdir()
     assert {folder.name for folder in log.iterdir()} == {"live", "7"}
-    forget_lanes(tmp_path, topic_id, {"live"})
+    forget_lanes(log, {"live"})
     assert {folder.name for folder in log.iterdir()} == {"live"}
 
 
@@ -154,3 +160,25 @@ class TestReadBack:
         log.retain_from(3)
         state, holes = state_before(log.batch(3), 0, SystemClock().now_ms())
         assert (known(state, "a"), holes) == ([False], [])
+
+
+@pytest.mark.kafka
+def test_a_log_that_was_cut_short_has_other_runs(log: Log) -> None:
+    """Under its id those of records that are gone are kept: the longest would be taken for it."""
+    log.append("a", "b", "c", "d")
+    now_ms, batch = SystemClock().now_ms(), log.batch(3)
+    gone = b"".join(placed(event(one)).digest for one in ("a", "gone"))
+    pairs = np.frombuffer(gone, ">u8").astype(np.uint64)
+    high, low = pairs[0::2], pairs[1::2]
+    order = identity_order(high, low)
+    seen = Identities.of_ordered(high[order], low[order], np.full(2, now_ms, np.int64))
+    write_run(dedup_folder(batch, 0), Run(0, 3, NEVER, now_ms, seen), batch.horizon_ms)
+    stale, _ = state_before(batch, 0, now_ms)
+    assert known(stale, "a", "b", "c", "gone") == [True, False, False, True]
+
+    after = replace(batch, cut_epoch=7)
+    assert received_before(after) == {}
+    state, holes = state_before(after, 0, now_ms)
+
+    assert (known(state, "a", "b", "c", "gone"), holes) == ([True, True, True, False], [])
+    assert Batch.from_json(after.to_json()) == after

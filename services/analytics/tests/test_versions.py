@@ -429,6 +429,31 @@ class TestTakeover:
         (lane,) = [lane for lane in edits.fold.lanes.values() if lane.topic_id == "new"]
         assert is_done(lane, places(lane, [None, None]))
 
+    def test_a_log_that_was_cut_short_is_counted_from_its_end(self) -> None:
+        """Not from where the version began: the log will be as long again, of other events."""
+        edits = Edits()
+        first = edits.edit(1_000)
+        edits.fill()
+        edits.take_over(first, 1_010)
+        second = edits.edit(1_020)
+        edits.fill()
+        edits.take_over(second, 1_030)
+        third = edits.edit(1_040)
+        edits.fill()
+        edits.fence = edits.add(
+            start_record(DriverStart("a", 1, "lost", events_id=LOG, cut_short={0: 20}), at_ms=0)
+        )
+
+        found = Countable(edits.fold, LOG).counted(2_000, {0: 20})
+        versions = {one.version.vid: one.version for one in found}
+        assert {vid: one.covers({0: 20}, {0: 30}) for vid, one in versions.items()} == {
+            second: True,
+            third: True,
+        }, "the first one has no pane left"
+        assert edits.shown()[second] == {0: 20}
+        assert edits.fill() == []
+        assert {lane.end[0] for lane in edits.fold.lanes.values()} == {20}
+
     def test_a_deleted_metric_is_stopped(self) -> None:
         """Every version of it."""
         edits = Edits()

@@ -25,6 +25,7 @@ from typing import Any, Final
 from weir import names
 from weir.definitions.activated import Activated
 from weir.definitions.bundles import BROKEN, BrokenError, Held, read_place
+from weir.definitions.cut_short import CutShort
 from weir.definitions.history import (
     Activation,
     ActiveMetric,
@@ -70,6 +71,7 @@ class Definitions:
         self._deletions: dict[_Place, int] = {}
         self._activated = Activated()
         self._log_since = 0
+        self._cuts: list[CutShort] = []
         self._lanes: dict[int, Lane] = {}
         self._jobs: dict[int, JobReport] = {}
         self._aside: dict[int, str] = {}
@@ -198,8 +200,12 @@ class Definitions:
 
     @property
     def log_since(self) -> int:
-        """The epoch that began to count the log as it is now: before it there was another one."""
+        """The epoch that began to count the log as it is now: before, there was another or more."""
         return self._log_since
+
+    def cuts(self, topic_id: str) -> list[CutShort]:
+        """Return where a log ended each time that it had lost its end, in order."""
+        return [one for one in self._cuts if one.topic_id == topic_id]
 
     def metrics_active(self) -> list[ActiveMetric]:
         """Return the versions that are being counted, oldest first.
@@ -342,8 +348,22 @@ class Definitions:
         known = before.events_id if before is not None else None
         if start.events_id is not None and known not in (None, start.events_id):
             self._log_since = start.epoch
+        if start.events_id is not None and start.cut_short is not None:
+            self._cut(CutShort(start.epoch, start.events_id, start.cut_short))
         self._starts[start.job] = start
         return Change(offset, Outcome.APPLIED)
+
+    def _cut(self, cut: CutShort) -> None:
+        """Let all that was said of places that the log has lost stand at its end."""
+        activated = Activated()
+        for one in self.activations.values():
+            activated.note(cut.activation(one))
+        lanes = {n: cut.lane(one) for n, one in self._lanes.items()}
+        horizons = [cut.horizons(one) for one in self._horizons]
+        self._jobs = {n: cut.report(one) for n, one in self._jobs.items()}
+        self._activated, self._lanes, self._horizons = activated, lanes, horizons
+        self._cuts.append(cut)
+        self._log_since = cut.epoch
 
     def _read_activation(self, offset: int, record: Mapping[str, Any]) -> Change:
         if record["op"] == "stop":

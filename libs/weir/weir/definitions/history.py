@@ -106,6 +106,7 @@ class Start:
         tenant_bytes: What all metrics of a tenant may take together: no version begins beyond
             it; None: it did not say.
         events_id: Kafka's id of the log that the epoch counts; None: it did not say.
+        cut_short: Where that log ended, if it had lost its end; see `cut_short.py`.
     """
 
     fence: int
@@ -120,6 +121,7 @@ class Start:
     beyond_ms: int = 0
     tenant_bytes: int | None = None
     events_id: str | None = None
+    cut_short: Mapping[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,7 @@ def read_start(offset: int, record: Record) -> Start:
         beyond_ms=number(record.get("beyond_ms", 0)),
         tenant_bytes=_number_or_none(record.get("tenant_bytes")),
         events_id=None if (told := record.get("events_id")) is None else text(told),
+        cut_short=_numbers_or_none(record.get("cut_short")),
     )
 
 

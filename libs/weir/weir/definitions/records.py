@@ -122,6 +122,8 @@ class DriverStart:
             where both hold, `horizons_record` says.
         tenant_bytes: What all metrics of a tenant may take together; None: it is not said.
         events_id: Kafka's id of the log that the epoch counts; None: it is not known.
+        cut_short: Where that log ended when the epoch began, if it had lost its end: what was
+            said before of later offsets stands there. None: nothing was lost.
     """
 
     instance: str
@@ -133,6 +135,7 @@ class DriverStart:
     beyond_ms: int = 0
     tenant_bytes: int | None = None
     events_id: str | None = None
+    cut_short: Mapping[int, int] | None = None
 
 
 def start_record(start: DriverStart, *, at_ms: int, job: str = "panes") -> NewRecord:
@@ -147,6 +150,7 @@ def start_record(start: DriverStart, *, at_ms: int, job: str = "panes") -> NewRe
         "beyond_ms": start.beyond_ms,
         "tenant_bytes": start.tenant_bytes,
         "events_id": start.events_id,
+        "cut_short": None if start.cut_short is None else _offsets(start.cut_short),
     }
     # The fence of a start record is its own offset, which nobody knows before.
     return _driver("start", job, None, at_ms, fields)

@@ -58,6 +58,8 @@ class Batch:
             makes the same panes.
         lost: Holes of the log, up to the batch's end, that are known and told: nobody looks for
             their records.
+        cut_epoch: The epoch that began when the log had lost its end; 0: it never has. Dedup runs
+            from before are of records that are gone, and are kept under another name.
         trim_outbox: By shard, the last outbox entry that a batch record holds.
         secrets_dir: Where a worker reads the passwords of Redis and Kafka; they are never sent
             along.
@@ -90,6 +92,7 @@ class Batch:
     single: bool = True
     bounds: tuple[Bound, ...] = ()
     lost: tuple[Hole, ...] = ()
+    cut_epoch: int = 0
     trim_outbox: Mapping[int, int] = field(default_factory=dict)
     secrets_dir: str | None = None
 

@@ -335,6 +335,7 @@ class Cycle:
             shards=settings.shards,
             horizons=self.plans.horizons(start, end),
             lost=up_to(self.footing.lost, end),
+            cut_epoch=self.footing.cut_epoch,
             kafka_bootstrap=settings.kafka_bootstrap,
             kafka_security_protocol=settings.kafka_security_protocol,
             kafka_sasl_mechanism=settings.kafka_sasl_mechanism,

@@ -45,7 +45,7 @@ from weir_analytics.panes.passing import TrialError, ends_life, first_line
 from weir_analytics.panes.plans import Counting, Plans, first_words
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.slice_size import NOTHING_KNOWN, Last, measured, next_size
-from weir_analytics.panes.states import forget_lanes
+from weir_analytics.panes.states import forget_lanes, log_folder
 from weir_analytics.panes.trial import Trial, try_out
 from weir_analytics.panes.turns import GivenUpError
 
@@ -346,11 +346,12 @@ class Filler:
                 cycle.set_aside(vid, why)
 
     def _forget(self, cycle: Cycle, lanes: set[str]) -> None:
-        """Free what lanes that are done have left on the disk."""
+        """Free what lanes that are done, and what the log has lost, have left on the disk."""
         if lanes != self._open:
             self._open = lanes
-            dedup_dir, topic_id = cycle.settings.dedup_dir, cycle.footing.events_id
-            forget_lanes(dedup_dir, topic_id, {names.LIVE_LANE, *lanes})
+            footing = cycle.footing
+            folder = log_folder(cycle.settings.dedup_dir, footing.events_id, footing.cut_epoch)
+            forget_lanes(folder, {names.LIVE_LANE, *lanes})
 
     def _counting(self, cycle: Cycle, slices: Sequence[Slice]) -> Counting:
         """Return what one plan counts slices for: whatever any of them is counted for.

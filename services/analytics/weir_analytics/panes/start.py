@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 import structlog
@@ -18,6 +18,7 @@ from weir.clock import Clock
 from weir.commit import Fence, Mark, Verdict
 from weir.commit_found import Found, Level, LogBounds, Recovery
 from weir.commit_recovery import activation_floor, ended_at, incomplete_before_ms, reconcile
+from weir.definitions.cut_short import furthest_said
 from weir.definitions.history import Horizons, Lane, Start
 from weir.definitions.records import (
     DriverStart,
@@ -73,6 +74,7 @@ class Footing:
             driver ever, before which nothing was counted. What is left out stops wherever
             that is (`Changes.leave_out`).
         lost: Holes of the log that this process has given up.
+        cut_epoch: The epoch that began when the log had lost its end; 0: it never has.
     """
 
     fence: Fence
@@ -85,6 +87,22 @@ class Footing:
     through_ms: int
     may_activate_from: Offsets
     lost: tuple[Hole, ...] = ()
+    cut_epoch: int = 0
+
+
+class Counts(NamedTuple):
+    """What an epoch counts, as a start record says it.
+
+    Attributes:
+        events_id: Kafka's id of the log; None: as said before.
+        cut_short: Where that ended, if it had lost its end since that was said.
+    """
+
+    events_id: str | None = None
+    cut_short: Offsets | None = None
+
+
+AS_BEFORE: Final = Counts()
 
 
 @dataclass(frozen=True)
@@ -137,8 +155,8 @@ def take_over(
     stores.shards.try_writes()
     # Where an older release began the epoch, the marks know what it counts.
     counted = {mark.topic_id for mark in marks if mark is not None}
-    known_id = events_id if counted == {events_id} else None
-    fence = start.append("start", stores.definitions.fold.epoch(), lacks_ms, events_id=known_id)
+    counts = Counts(events_id if counted == {events_id} else None)
+    fence = start.append("start", stores.definitions.fold.epoch(), lacks_ms, counts=counts)
     start.say_horizons(before, fence, events_id)
     bounds = log.bounds(events_id)
     marks = stores.shards.read_marks()
@@ -153,6 +171,8 @@ def take_over(
         first_ever=before is None,
         counted_id=before.events_id if before is not None else None,
         near=near(log, bounds, [*ends, *ended_at(planned, bounds)]) if ends else None,
+        cuts=stores.definitions.fold.cuts(events_id),
+        said=furthest_said(stores.definitions.fold, events_id),
     )
     recovery = adopted(found, reconcile(found), stores.definitions, fence=fence.fence, clock=clock)
     LOG.info("reconciled", verdict=recovery.verdict.value, reason=recovery.reason)
@@ -176,6 +196,7 @@ def take_over(
         may_activate_from=activation_floor(bounds.end, first_start=before is None),
         through_ms=0 if recovery.new_epoch else processed_through(settings),
         lost=lost,
+        cut_epoch=max((cut.epoch for cut in stores.definitions.fold.cuts(events_id)), default=0),
     )
 
 
@@ -229,7 +250,7 @@ class _Start:
         epoch: int | None,
         incomplete_ms: int,
         also: Sequence[int] = (),
-        events_id: str | None = None,
+        counts: Counts = AS_BEFORE,
     ) -> Fence:
         """Append a start record, read it back, and raise its fence in every shard.
 
@@ -240,7 +261,7 @@ class _Start:
             epoch: The epoch that goes on; None begins one.
             incomplete_ms: Panes that start earlier are incomplete, as far as this start knows.
             also: Shards beyond the present number that are to be cleared.
-            events_id: Kafka's id of the log that the epoch counts; None: as said before.
+            counts: What the epoch counts.
         """
         definitions, settings = self.stores.definitions, self.settings
         before = definitions.fold.start()
@@ -253,7 +274,8 @@ class _Start:
             horizon_ms=settings.horizon_ms,
             beyond_ms=settings.beyond_ms,
             tenant_bytes=settings.tenant_bytes,
-            events_id=events_id or (before.events_id if before else None),
+            events_id=counts.events_id or (before.events_id if before else None),
+            cut_short=counts.cut_short,
         )
         offset = definitions.append(start_record(start, at_ms=self.clock.now_ms()))
         fence = Fence(offset, self.definitions_id)
@@ -297,7 +319,8 @@ class _Start:
         """Begin an epoch: fence first, then empty what is lost, then tell the readers."""
         reason = REASONS[recovery.verdict]
         incomplete_ms = self._incomplete_before_ms(recovery, bounds)
-        fence = self.append(reason, None, incomplete_ms, recovery.clear, bounds.topic_id)
+        counts = Counts(bounds.topic_id, bounds.end if recovery.cut_short else None)
+        fence = self.append(reason, None, incomplete_ms, recovery.clear, counts)
         epoch = self.epoch
         mark = Mark(
             epoch=epoch,

@@ -27,25 +27,32 @@ MARGIN_MS = 1_000
 
 def dedup_folder(batch: Batch, partition: int) -> Path:
     """Return where the runs of a partition are; another log or lane has others."""
-    return _log_folder(Path(batch.dedup_dir), batch.topic_id) / batch.lane / str(partition)
+    folder = log_folder(Path(batch.dedup_dir), batch.topic_id, batch.cut_epoch)
+    return folder / batch.lane / str(partition)
 
 
-def _log_folder(dedup_dir: Path, topic_id: str) -> Path:
-    """Return where the runs of a log are. Its id is base64, in which `/` is a digit."""
-    return dedup_dir / topic_id.replace("/", "_")
+def log_folder(dedup_dir: Path, topic_id: str, cut_epoch: int) -> Path:
+    """Return where the runs of a log are. Its id is base64, in which `/` is a digit.
+
+    What a log has lost is of another log than what came in its place, though the id is the same.
+    """
+    name = topic_id.replace("/", "_")
+    return dedup_dir / (f"{name}@{cut_epoch}" if cut_epoch else name)
 
 
-def forget_lanes(dedup_dir: Path, topic_id: str, lanes: Collection[str]) -> None:
-    """Delete the runs of lanes that are done: nothing asks for them any more.
+def forget_lanes(folder: Path, lanes: Collection[str]) -> None:
+    """Delete the runs that nothing asks for any more: of lanes that are done, and of what is gone.
 
     Args:
-        dedup_dir: Where the runs of all lanes are.
-        topic_id: Kafka's id of the log.
-        lanes: Those that go on, the live one among them.
+        folder: Where the runs of the log are; those of another log stay.
+        lanes: The lanes that go on, the live one among them.
     """
-    for folder in _log_folder(dedup_dir, topic_id).glob("*"):
-        if folder.name not in lanes:
-            shutil.rmtree(folder, ignore_errors=True)
+    name, _, _ = folder.name.partition("@")
+    before = (one for one in folder.parent.glob(f"{name}*") if one.name.partition("@")[0] == name)
+    gone = [one for one in before if one.name != folder.name]
+    done = [one for one in folder.glob("*") if one.name not in lanes]
+    for one in gone + done:
+        shutil.rmtree(one, ignore_errors=True)
 
 
 def state_before(
