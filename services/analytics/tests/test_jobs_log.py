@@ -24,6 +24,7 @@ from weir.definitions.jobs import JobReport, JobState, job_record
 from weir.definitions.records import DriverStart, Edit, put_record, start_record
 from weir.erasure import subject_hash
 from weir_analytics.jobs import replay, schedule
+from weir_analytics.jobs.event_times import event_time
 from weir_analytics.jobs.mended import Whole, mended
 from weir_analytics.jobs.recount import Part, Recount, Terms
 from weir_analytics.jobs.replay import PutBack, ReplayTask
@@ -31,6 +32,7 @@ from weir_analytics.jobs.runner import Jobs
 from weir_analytics.jobs.sample import Audited, PaneAt
 from weir_analytics.jobs.walk import Walk
 from weir_analytics.panes.definitions_log import DefinitionsLog
+from weir_analytics.panes.history import LogPartition
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.quarantine import Copy, Origin, QuarantineWriter
 from weir_analytics.panes.recovery import VerdictError
@@ -41,6 +43,7 @@ from weir_local.waiting import wait_until
 from .conftest import settings_for
 from .installation import Installation, close_stores, open_stores
 from .live_job import HORIZON_MS, METRIC, World, recount
+from .log_frames import EVENT, NOW_MS, event
 
 pytestmark = pytest.mark.kafka
 
@@ -412,6 +415,19 @@ class TestRecount:
         assert sum(e.n for e in counted.values()) == len(inside)
 
 
+def test_when_an_event_at_a_place_happened(log: Log) -> None:
+    """The first of the tenant there or behind it; of a place that is gone nothing."""
+    for n, tenant in enumerate(("acme", "big", "acme")):
+        value = event(f"e{n}", NOW_MS + n, tenant=tenant)
+        log.world.producer.produce(names.EVENTS, value, b"k", partition=0, headers=list(EVENT))
+    assert log.world.producer.flush(10) == 0
+    at = LogPartition(log.settings.kafka, names.EVENTS, 0)
+
+    assert [event_time(at, n, 3 - n, "acme") for n in range(3)] == [NOW_MS, NOW_MS + 2, NOW_MS + 2]
+    assert event_time(at, 2, 1, "big") is None
+    assert event_time(at, 9, -6, "acme") is None
+
+
 def recounted(log: Log, now_ms: int, begin: Mapping[int, int]) -> dict[tuple[int, str], Any]:
     """Return the minutes around now, by start and series, as an audit recounts them."""
     fold = Definitions()
@@ -425,7 +441,8 @@ def recounted(log: Log, now_ms: int, begin: Mapping[int, int]) -> dict[tuple[int
     panes = frozenset(PaneAt(0, 60, minute_s + at) for at in (-180, -120, -60, 0, 60))
     low, high = LogOffsets(log.settings.kafka, names.EVENTS).ends()
     again = Recount(
-        [Part(version, panes, high)], Terms((Horizons({}, HORIZON_MS, 400 * 86_400_000),))
+        [Part(version, dict.fromkeys(panes, high))],
+        Terms((Horizons({}, HORIZON_MS, 400 * 86_400_000),)),
     )
     for take in (again.look_for, again.count):
         walk = Walk(log.settings.kafka, names.EVENTS, low, high)

@@ -29,7 +29,7 @@ from weir_analytics.jobs.compare import compare
 from weir_analytics.jobs.identities import Identities, Room
 from weir_analytics.jobs.recount import Part, Recount, Terms
 from weir_analytics.jobs.sample import Audited, PaneAt
-from weir_analytics.jobs.was_served import Look, Reader
+from weir_analytics.jobs.was_served import Reader
 
 from .conftest import settings_for
 from .log_frames import EVENT, NOW_MS, event
@@ -100,7 +100,7 @@ def part(*panes: PaneAt, text: str = TEXT, vid: int = 5) -> Part:
     model = check("metric", "amount", text).model
     assert isinstance(model, Metric)
     version = Audited(vid, "acme", "amount", 1, model, {}, None, {})
-    return Part(version, frozenset(panes), {0: 10**9, 1: 10**9})
+    return Part(version, {pane: {0: 10**9, 1: 10**9} for pane in panes})
 
 
 def recounted(
@@ -193,6 +193,14 @@ class TestRules:
         assert found == expected
         assert repeats > 500
         assert 0 < again.held < 900 * 2
+
+    def test_each_pane_is_counted_up_to_where_it_was_looked_at(self) -> None:
+        """What came between two slices is in the one that was looked at after it."""
+        log = log_of([(event(f"m{i}", HOUR_MS + i, x=1, k="k"), HOUR_MS) for i in range(10)])
+        one = replace(part(), panes={FIRST: {0: 4}, HOUR: {0: 7}})
+        found = recounted(log, [one]).panes
+
+        assert {pane: counted["=k"].n for pane, counted in found.items()} == {FIRST: 4, HOUR: 7}
 
     def test_a_long_text_is_counted_as_it_is_listed(self) -> None:
         """A list holds it cut, since the engine does; a set counts it whole."""
@@ -376,9 +384,9 @@ def test_metrics_of_an_audit_share_the_room(
 
     def look(reader: Reader, vid: int, left: int, many: int = 4) -> tuple[int, int]:
         wanted = tuple(pane for pane in panes if pane.vid == vid)[:many]
-        seen = reader.look(cycle, Look("amount", (), wanted, left))
-        assert seen is not None
-        return len(seen.panes), seen.left_out
+        seen = reader.begin("amount", (), left)
+        assert reader.look(cycle, seen, wanted)
+        return len(seen.panes), len(seen.left_out)
 
     reader, other, half = Reader(settings), Reader(settings), Reader(settings, 0.5)
     try:

@@ -1,9 +1,9 @@
 """Audit: panes of a sample are recounted from the log and compared with what is served.
 
-What is served is read metric by metric, each at one revision, while nothing commits;
-the log is then read up to there, in slices, beside live counting. So a pane may change
-meanwhile, and still both sides are about the same events. After a crash the audit begins
-anew, with the same seed.
+What is served is read pane by pane, each at one revision, while nothing commits; the log is then
+read up to there. Both are done in slices, beside live counting. So a pane may change meanwhile,
+and still both sides are about the same events. After a crash the audit begins anew, with the same
+seed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import structlog
 from weir import names
+from weir.commit import furthest
 from weir.definitions.history import Definition, Horizons
 from weir.definitions.job import Audit
 from weir.erasure import erasures
@@ -21,13 +22,14 @@ from weir.horizons import horizons_of, longest_ms
 
 from weir_analytics.jobs.compare import Difference, compare
 from weir_analytics.jobs.count_again import count_again, mending
-from weir_analytics.jobs.event_times import event_times
+from weir_analytics.jobs.event_times import event_time
 from weir_analytics.jobs.recount import MOST_HELD, Part, Recount, Terms
 from weir_analytics.jobs.sample import Audited, chain_of, draw, draw_places, panes_of
 from weir_analytics.jobs.task import NotNowError, Outcome, Progress, RefusedError
 from weir_analytics.jobs.walk import Walk
-from weir_analytics.jobs.was_served import Look, Reader, Seen
+from weir_analytics.jobs.was_served import Reader, Seen
 from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.history import LogPartition
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.settings import Settings
 
@@ -39,7 +41,7 @@ MARGIN_MS: Final = 1_000
 TOLD_DIFFERENCES: Final = 1_000
 # Records between two looks at the clock: each is evaluated for every metric of the audit.
 CHUNK: Final = 100
-# Instants of events, each a read of the log before anything else goes on.
+# Instants of events, each a read of the log in a slice of its own.
 MOST_OF_EVENTS: Final = 16
 
 
@@ -54,6 +56,7 @@ class AuditTask:
         self._settings, self._asked, self._wanted = settings, asked, wanted
         self._most_held = int(MOST_HELD * share)
         self._left: list[str] = []
+        self._looking: Seen | None = None
         self._seen: list[Seen] = []
         self._recount: Recount | None = None
         self._walks: list[Walk] = []
@@ -62,6 +65,9 @@ class AuditTask:
         self._facts: Mapping[str, Any] = {}
         self._since_ms = 0
         self._begin: Mapping[int, int] = {}
+        self._places: list[tuple[int, int]] = []
+        self._log_end: Mapping[int, int] = {}
+        self._times: list[int] = []
         self._instants: list[int] = []
 
     @property
@@ -71,10 +77,10 @@ class AuditTask:
         return Progress(sum(p.at for p in found), sum(p.of for p in found) or 1)
 
     def facts(self, cycle: Cycle) -> Mapping[str, Any]:
-        """Return the span, the seed and the instants of events, which decide the sample.
+        """Return the span, the seed and places in the log, which decide the sample.
 
         Of instants drawn by the clock few may lie where anything happened, and a pane that
-        is gone shows only there: so up to half of them are those of events of the log.
+        is gone shows only there: so up to half of them are those of events at these places.
 
         Raises:
             RefusedError: If a metric is not there.
@@ -93,36 +99,30 @@ class AuditTask:
         low, high = self._log.ends()
         begin = {p: max(n, low[p]) for p, n in self._log.at(from_ms, high).items()}
         wanted = min(self._wanted.sample // 2, MOST_OF_EVENTS)
-        places = draw_places(seed, begin, high, wanted)
-        times = event_times(self._settings.kafka, names.EVENTS, places, tenant)
         return {
             "metrics": list(self._wanted.metrics) or known,
             "from_ms": from_ms,
             "to_ms": cycle.through_ms,
             "seed": seed,
-            "event_times": [at_ms for at_ms in times if from_ms <= at_ms < cycle.through_ms],
+            "places": [list(place) for place in draw_places(seed, begin, high, wanted)],
         }
 
     def begin(self, cycle: Cycle, facts: Mapping[str, Any]) -> None:
-        """Draw the sample."""
+        """Take note of what decides the sample; a job of the release before knows the instants."""
         self._facts = facts
-        self._left = list(facts["metrics"])
-        times = [int(at_ms) for at_ms in facts.get("event_times", ())]
-        self._instants = times + draw(
-            int(facts["seed"]),
-            int(facts["from_ms"]),
-            int(facts["to_ms"]),
-            self._wanted.sample - len(times),
-        )
+        self._left = list(dict.fromkeys(facts["metrics"]))
+        self._times = [int(at_ms) for at_ms in facts.get("event_times", ())]
+        self._places = [(int(p), int(offset)) for p, offset in facts.get("places", ())]
         start = cycle.stores.definitions.fold.start()
         said_ms = start.incomplete_before_ms if start else 0
         low, high = self._log.ends()
+        self._log_end = high
         horizon_ms = longest_ms(_horizons(cycle), low)
         left_ms = self._log.complete_from_ms(low, high, horizon_ms, cycle.clock.now_ms())
         self._since_ms = max(said_ms, left_ms)
 
     def step(self, cycle: Cycle, is_over: Callable[[], bool]) -> Outcome | None:
-        """Look at one metric more, or read on in the log; compare at the end of it.
+        """Look at more panes, or read on in the log; compare at the end of it.
 
         Raises:
             NotNowError: While lanes count what is to be looked at.
@@ -130,8 +130,11 @@ class AuditTask:
         """
         if self.stopping:
             return {"metrics": [], "differences": []}
+        if self._places:
+            self._draw_at(*self._places.pop())
+            return None
         if self._left:
-            self._look(cycle, self._left[0])
+            self._look(cycle, self._left[0], is_over)
             return None
         if self._recount is None:
             self._open(cycle)
@@ -152,19 +155,44 @@ class AuditTask:
 
     # ── what is served ──────────────────────────────────────────────────────
 
-    def _look(self, cycle: Cycle, name: str) -> None:
-        """Take what is served of a metric, unless its panes are being counted back."""
+    def _draw_at(self, partition: int, offset: int) -> None:
+        """Take the instant of the event at a place of the log, if it lies in the span."""
+        most = self._log_end.get(partition, 0) - offset
+        log = LogPartition(self._settings.kafka, names.EVENTS, partition)
+        at_ms = event_time(log, offset, most, self._asked.tenant)
+        if at_ms is not None and self._facts["from_ms"] <= at_ms < self._facts["to_ms"]:
+            self._times.append(at_ms)
+
+    def _drawn(self) -> list[int]:
+        """Return the sample: instants of events, and others that are drawn by the clock."""
+        if not self._instants:
+            seed, from_ms, to_ms = (int(self._facts[n]) for n in ("seed", "from_ms", "to_ms"))
+            others = draw(seed, from_ms, to_ms, self._wanted.sample - len(self._times))
+            self._instants = self._times + others
+        return self._instants
+
+    def _look(self, cycle: Cycle, name: str, is_over: Callable[[], bool]) -> None:
+        """Take more of what is served of a metric, unless its panes are being counted back.
+
+        Once others serve it than did, as after a takeover, it is looked at anew.
+        """
         fold = cycle.stores.definitions.fold
         chain = chain_of(fold, self._asked.tenant, name, cycle.footing.events_id)
-        panes = panes_of(
-            chain, self._instants, since_ms=self._since_ms, through_ms=cycle.through_ms
-        )
-        found = self._reader.look(cycle, Look(name, tuple(chain), tuple(panes), len(self._left)))
-        if found is None:
+        seen = self._looking
+        if seen is None or seen.chain != tuple(chain):
+            if seen is not None:
+                self._reader.drop(seen)
+            seen = self._looking = self._reader.begin(name, chain, len(self._left))
+        panes = panes_of(chain, self._drawn(), since_ms=self._since_ms, through_ms=cycle.through_ms)
+        left = [pane for pane in panes if pane not in seen.panes and pane not in seen.left_out]
+        is_done = self._reader.look(cycle, seen, left, is_over)
+        if is_done is None:
             msg = f"panes of {name} are being counted again"
             raise NotNowError(msg)
-        self._seen.append(found)
-        self._left.pop(0)
+        if is_done:
+            self._seen.append(seen)
+            self._left.pop(0)
+            self._looking = None
 
     def _open(self, cycle: Cycle) -> None:
         """Begin to read, from the first record that may lie in a pane, a horizon earlier."""
@@ -172,7 +200,9 @@ class AuditTask:
         if not panes:
             return
         settings = self._settings
-        end = {p: max(s.end.get(p, 0) for s in self._seen) for s in self._seen for p in s.end}
+        # Panes that were looked at in one slice share their place.
+        ends = {id(end): end for seen in self._seen for end in seen.ends.values()}
+        end = furthest(list(ends.values()))
         first_ms = 1000 * min(pane.start_s for pane in panes)
         horizons = _horizons(cycle)
         begin_ms = first_ms - LEAD_MS - longest_ms(horizons) - MARGIN_MS
@@ -181,7 +211,7 @@ class AuditTask:
         self._begin = {p: n for p, n in begin.items() if n < end[p]}
         self._walks = [Walk(settings.kafka, names.EVENTS, begin, end, CHUNK) for _ in range(2)]
         parts = [
-            Part(version, frozenset(p for p in seen.panes if p.vid == version.vid), seen.end)
+            Part(version, {p: n for p, n in seen.ends.items() if p.vid == version.vid})
             for seen in self._seen
             for version in seen.chain
         ]
@@ -257,7 +287,7 @@ class AuditTask:
             # somebody was erased; of their series only n is compared.
             "unsure": unsure,
             # Panes for which there was no room, when they were looked at or when recounted.
-            "left_out": seen.left_out + len(seen.panes) - len(compared),
+            "left_out": len(seen.left_out) + len(seen.panes) - len(compared),
             "epoch": seen.epoch,
             "rev": seen.rev,
         }

@@ -1,16 +1,15 @@
-"""When events of the log happened, found by a few reads at places that were drawn."""
+"""When events of the log happened, found by a read at a place that was drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import Message
 from weir.event import UNREADABLE, owner, placed
-from weir.kafka import Kafka
 
-from weir_analytics.panes.history import headers_of, reader
+from weir_analytics.panes.history import LogPartition, headers_of, reader
 from weir_analytics.panes.kinds import Kind
 from weir_analytics.panes.states import kind_of
 
@@ -21,43 +20,38 @@ WAIT_S: Final = 0.5
 _JSON = msgspec.json.Decoder(dict[str, Any])
 
 
-def event_times(
-    kafka: Kafka, topic: str, places: Sequence[tuple[int, int]], tenant: str
-) -> list[int]:
-    """Return the event time of the first event of a tenant at or after each of some places.
+def event_time(log: LogPartition, offset: int, most: int, tenant: str) -> int | None:
+    """Return the event time of the first event of a tenant at or after a place.
 
     Args:
-        kafka: How brokers are reached.
-        topic: The topic.
-        places: Partitions and offsets. Near some there may be no such event, and what
-            retention has taken meanwhile is passed over: then there are fewer times.
+        log: The partition.
+        offset: The place.
+        most: How many records there are from there on: who asks for more waits for them. Of a
+            log that was made anew, or lost its end, none.
         tenant: Whose events.
 
     Returns:
-        Epoch milliseconds, in the order of the places.
+        Epoch milliseconds; None if near the place there is no such event, or retention has taken
+        it meanwhile.
 
     Raises:
         KafkaException: If the log cannot be read.
     """
-    found: list[int] = []
-    with reader(kafka) as consumer:
-        for partition, offset in places:
-            consumer.assign([TopicPartition(topic, partition, offset)])
-            messages = consumer.consume(CHUNK, timeout=WAIT_S)
-            found += _first(messages, partition, tenant)
-    return found
+    with reader(log.kafka) as consumer:
+        consumer.assign([log.at(offset)])
+        return _first(consumer.consume(max(0, min(CHUNK, most)), timeout=WAIT_S), tenant)
 
 
-def _first(messages: Iterable[Message], partition: int, tenant: str) -> list[int]:
+def _first(messages: Iterable[Message], tenant: str) -> int | None:
     for message in messages:
         value = message.value()
-        if message.error() is not None or message.partition() != partition or value is None:
+        if message.error() is not None or value is None:
             continue
         if kind_of(headers_of(message), value) not in (Kind.EVENT, Kind.SAMPLED):
             continue
         if _tenant_of(value) == tenant:
-            return [placed(value).time_ms]
-    return []
+            return placed(value).time_ms
+    return None
 
 
 def _tenant_of(value: bytes) -> str | None:

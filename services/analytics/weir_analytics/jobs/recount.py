@@ -117,13 +117,11 @@ class Part:
 
     Attributes:
         version: The version.
-        panes: Its panes.
-        end: Partition -> offset: the panes were looked at when all before it was counted.
+        panes: By pane of it, partition -> offset: it was looked at when all before it was counted.
     """
 
     version: Audited
-    panes: frozenset[PaneAt]
-    end: Mapping[int, int]
+    panes: Mapping[PaneAt, Mapping[int, int]]
 
 
 @dataclass(frozen=True)
@@ -264,15 +262,16 @@ class Recount:
     def _panes_of(self, part: Part, event: Mapping[str, Any], found: _Event) -> tuple[PaneAt, ...]:
         """Return the panes of a part in which an event lies that it is to count."""
         version, partition, offset = part.version, found.partition, found.offset
-        inside = version.begin.get(partition, 0) <= offset < part.end.get(partition, 0)
         ended = version.finish is not None and offset >= version.finish.get(partition, 0)
-        if not inside or ended or not version.metric.selects(event):
+        if offset < version.begin.get(partition, 0) or ended:
             return ()
         lies_in = (
             PaneAt(version.vid, res // 1000, (found.time_ms - found.time_ms % res) // 1000)
             for res in version.metric.keep_ms
         )
-        return tuple(pane for pane in lies_in if pane in self.panes)
+        asked_for = tuple(pane for pane in lies_in if pane in self.panes)
+        panes = tuple(p for p in asked_for if offset < part.panes[p].get(partition, 0))
+        return panes if panes and version.metric.selects(event) else ()
 
     def _erasures_of(self, tenant: str, subject: object) -> list[Erasure]:
         """Return the erasures of whom an event is about."""

@@ -1,10 +1,10 @@
-"""What is served of a metric's sampled panes at one revision, read while nothing commits."""
+"""What is served of a metric's sampled panes, each at one revision, read while nothing commits."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from weir import names, rows
@@ -25,46 +25,36 @@ MAX_ROWS: Final = 2_000
 # as much of what is left to the audit as any other.
 MAX_EVENTS: Final = 500_000
 MAX_BYTES: Final = 64 * 1024 * 1024
+# Each pane's size is asked for in each shard; a slice that ends may have asked for so many.
+SIZES_AT_ONCE: Final = 50
 
 
-@dataclass(frozen=True)
-class Look:
-    """What is to be looked at: panes of the versions that serve a metric.
-
-    Attributes:
-        name: The metric.
-        chain: The versions that serve it.
-        panes: The panes.
-        left: How many metrics are still to be looked at, this one among them.
-    """
-
-    name: str
-    chain: tuple[Audited, ...]
-    panes: tuple[PaneAt, ...]
-    left: int
-
-
-@dataclass(frozen=True)
+@dataclass
 class Seen:
-    """What was served of a metric.
+    """What was served of a metric, looked at in one slice or in several.
 
     Attributes:
         name: The metric.
         chain: The versions that serve it, the newest first.
+        room: What more may be held of it.
+        took: What is held of it.
         panes: By pane, its rows in each shard.
+        ends: By pane, partition -> offset: when it was looked at all before it was counted, and
+            nothing behind it.
         left_out: Panes of the sample that are too large to be counted again.
-        epoch: The epoch at which it was read.
+        epoch: The epoch at which it was looked at last.
         rev: The revision.
-        end: Partition -> offset: all before it was counted, and nothing behind it.
     """
 
     name: str
     chain: tuple[Audited, ...]
-    panes: Mapping[PaneAt, Served]
-    left_out: int
-    epoch: int
-    rev: int
-    end: Mapping[int, int]
+    room: Counter[str] = field(default_factory=Counter)
+    took: Counter[str] = field(default_factory=Counter)
+    panes: dict[PaneAt, Served] = field(default_factory=dict)
+    ends: dict[PaneAt, Mapping[int, int]] = field(default_factory=dict)
+    left_out: set[PaneAt] = field(default_factory=set)
+    epoch: int = 0
+    rev: int = 0
 
 
 class Reader:
@@ -79,56 +69,75 @@ class Reader:
         """Close the connection."""
         self._redis.close()
 
-    def look(self, cycle: Cycle, wanted: Look) -> Seen | None:
-        """Return what is served; None while some of it is still being counted.
+    def begin(self, name: str, chain: Sequence[Audited], left: int) -> Seen:
+        """Return a metric of which nothing was looked at yet.
+
+        Args:
+            name: The metric.
+            chain: The versions that serve it, the newest first.
+            left: How many metrics are still to be looked at, this one among them.
+        """
+        room = Counter({what: much // left for what, much in self._room.items()})
+        return Seen(name, tuple(chain), room + Counter(rows=MAX_ROWS))
+
+    def drop(self, seen: Seen) -> None:
+        """Let go of what was taken of a metric: others may take as much."""
+        self._room.update({what: seen.took[what] for what in self._room})
+
+    def look(
+        self,
+        cycle: Cycle,
+        seen: Seen,
+        panes: Sequence[PaneAt],
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> bool | None:
+        """Take what is served of more panes of a metric, at one revision, until `is_over`.
+
+        Returns:
+            Whether all were looked at, at least one of them; None while some of what serves
+            the metric is still being counted, and nothing can be taken.
 
         Raises:
             RedisError: If Redis does not answer.
         """
         record = self._newest()
-        if record is None or record.epoch != cycle.footing.epoch or _is_filling(record, wanted):
+        if record is None or record.epoch != cycle.footing.epoch or _is_filling(record, seen.chain):
             return None
         for mark in cycle.stores.shards.read_marks():
             if mark is None or not same_offsets(mark.end, record.to_offsets):
                 return None
-        panes, left_out = self._panes(wanted.panes, wanted.left)
-        return Seen(
-            name=wanted.name,
-            chain=wanted.chain,
-            panes=panes,
-            left_out=left_out,
-            epoch=record.epoch,
-            rev=record.rev,
-            end=dict(record.to_offsets),
-        )
+        seen.epoch, seen.rev, end = record.epoch, record.rev, dict(record.to_offsets)
+        for at in range(0, len(panes), SIZES_AT_ONCE):
+            some = panes[at : at + SIZES_AT_ONCE]
+            for pane, sizes in zip(some, self._ask("hlen", some), strict=True):
+                self._take(seen, pane, sum(sizes), end)
+                if is_over():
+                    return pane == panes[-1]
+        return True
 
     def _newest(self) -> BatchRecord | None:
         newest = self._redis.xrevrange(names.BATCHES, count=1)
         found = decode(newest[0][1][FIELD]) if newest else None
         return found if isinstance(found, BatchRecord) else None
 
-    def _panes(self, wanted: Sequence[PaneAt], left: int) -> tuple[dict[PaneAt, Served], int]:
-        """Return panes as far as there is room for them, and how many are left out."""
-        sizes = self._ask("hlen", wanted)
-        found: dict[PaneAt, Served] = {}
-        room = Counter({what: much // left for what, much in self._room.items()})
-        room["rows"] = MAX_ROWS
-        for pane, size in zip(wanted, sizes, strict=True):
-            if sum(size) > room["rows"]:
-                continue
+    def _take(self, seen: Seen, pane: PaneAt, size: int, end: Mapping[int, int]) -> None:
+        """Take a pane, if there is room for it."""
+        if size <= seen.room["rows"]:
             (stored,) = self._ask("hgetall", [pane])
             texts = (self._names(pane.vid, shard, ids) for shard, ids in enumerate(stored))
             served = [_rows(*both) for both in zip(stored, texts, strict=True)]
             takes = Counter(
-                rows=sum(size),
+                rows=size,
                 events=sum(row.n for shard in served for row in shard.values()),
                 bytes=sum(len(packed) for shard in stored for packed in shard.values()),
             )
-            if takes <= room:
-                found[pane] = served
-                room.subtract(takes)
-                self._room.subtract({what: takes[what] for what in self._room})
-        return found, len(wanted) - len(found)
+            if takes <= seen.room:
+                seen.panes[pane], seen.ends[pane] = served, end
+                for left in (seen.room, self._room):
+                    left.subtract({what: takes[what] for what in left})
+                seen.took.update(takes)
+                return
+        seen.left_out.add(pane)
 
     def _ask(self, command: str, panes: Sequence[PaneAt]) -> list[list[Any]]:
         """Ask something about each shard's part of some panes, in one round trip."""
@@ -148,9 +157,9 @@ class Reader:
         return {short: text.decode() for short, text in told if text is not None}
 
 
-def _is_filling(record: BatchRecord, wanted: Look) -> bool:
+def _is_filling(record: BatchRecord, chain: Sequence[Audited]) -> bool:
     """Tell whether a lane is under way that may still change the panes."""
-    vids = {version.vid for version in wanted.chain}
+    vids = {version.vid for version in chain}
     return any(lane.kind == "rebuild" or lane.vid in vids for lane in record.lanes)
 
 

@@ -1,0 +1,334 @@
+"""What an audit does in one slice: a place of the log, or as many panes as there is time for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import redis
+from weir import names, rows
+from weir.batches import FIELD, BatchRecord, encode
+from weir.clock import ManualClock
+from weir.commit import Offsets
+from weir.definitions.fold import Definitions
+from weir.definitions.history import Definition
+from weir.definitions.job import Audit
+from weir.definitions.records import (
+    Counting,
+    DriverStart,
+    Edit,
+    NewRecord,
+    activation_record,
+    put_record,
+    start_record,
+)
+from weir_analytics.jobs import audit
+from weir_analytics.jobs.audit import AuditTask
+from weir_analytics.jobs.sample import Audited, PaneAt
+from weir_analytics.jobs.task import NotNowError
+from weir_analytics.jobs.was_served import Reader, Seen
+
+from .conftest import settings_for
+
+LOG = "log"
+NOW_MS = 2_000_000_000_000
+TEXT = "kind: metric\nname: {}\nevents: {{type: t}}\nkeep: {{10s: 1h}}\n"
+
+
+def over() -> bool:
+    """End a slice: there is time for one thing."""
+    return True
+
+
+@pytest.fixture
+def store(redis_url: str) -> Iterator[Any]:
+    """Return a client of a Redis of one shard, in which one metric has panes."""
+    client: Any = redis.Redis.from_url(redis_url)
+    yield client
+    client.close()
+
+
+class Shards:
+    """Where the shards stand."""
+
+    def __init__(self) -> None:
+        self.end: Offsets = {0: 9}
+
+    def read_marks(self) -> list[Any]:
+        """Return the mark of the one shard."""
+        return [SimpleNamespace(end=self.end)]
+
+
+@pytest.mark.redis
+class TestReader:
+    def test_a_slice_takes_what_it_has_time_for(
+        self, store: Any, redis_url: str, tmp_path: Path
+    ) -> None:
+        """Each at the revision of its slice; where the shards differ nothing is taken."""
+        panes = [PaneAt(5, 10, 10 * i) for i in range(3)]
+        for pane in panes:
+            key = names.pane_key(0, pane.vid, pane.res_s, pane.start_s)
+            store.hset(key, b"a", rows.encode(rows.Row(20)))
+        shards = Shards()
+        cycle: Any = SimpleNamespace(
+            footing=SimpleNamespace(epoch=3), stores=SimpleNamespace(shards=shards)
+        )
+        reader = Reader(settings_for(tmp_path, redis_url=redis_url))
+        seen = reader.begin("amount", (), 1)
+        try:
+            told: list[tuple[bool | None, int, int]] = []
+            for rev, end, stands in ((1, 9, 9), (2, 12, 9), (2, 12, 12), (3, 15, 15)):
+                record(store, rev, {0: end})
+                shards.end = {0: stands}
+                left = [pane for pane in panes if pane not in seen.panes]
+                told.append((reader.look(cycle, seen, left, over), len(seen.panes), seen.rev))
+        finally:
+            reader.close()
+
+        assert told == [(False, 1, 1), (None, 1, 1), (False, 2, 2), (True, 3, 3)]
+        assert seen.ends == {panes[0]: {0: 9}, panes[1]: {0: 12}, panes[2]: {0: 15}}
+
+    def test_what_is_let_go_leaves_room(self, store: Any, redis_url: str, tmp_path: Path) -> None:
+        """As if it had never been looked at."""
+        pane = PaneAt(5, 10, 0)
+        store.hset(names.pane_key(0, 5, 10, 0), b"a", rows.encode(rows.Row(20)))
+        record(store, 1, {0: 9})
+        cycle: Any = SimpleNamespace(
+            footing=SimpleNamespace(epoch=3), stores=SimpleNamespace(shards=Shards())
+        )
+        reader = Reader(settings_for(tmp_path, redis_url=redis_url))
+        try:
+            before = reader.begin("amount", (), 1).room
+            seen = reader.begin("amount", (), 1)
+            assert reader.look(cycle, seen, [pane])
+            assert reader.begin("amount", (), 1).room["events"] == before["events"] - 20
+            reader.drop(seen)
+            assert reader.begin("amount", (), 1).room == before
+        finally:
+            reader.close()
+
+
+def record(store: Any, rev: int, end: Offsets) -> None:
+    """Append the record of a batch, unless it is there."""
+    batch = BatchRecord(
+        epoch=3,
+        batch=rev - 1,
+        rev=rev,
+        shards=1,
+        from_offsets={},
+        to_offsets=dict(end),
+        processed_through_ms=0,
+        at_ms=0,
+    )
+    if not store.xrange(names.BATCHES, min=f"3-{rev}", max=f"3-{rev}"):
+        store.xadd(names.BATCHES, {FIELD: encode(batch)}, id=f"3-{rev}")
+
+
+class Glances(Reader):
+    """A reader that has time for two panes a slice, and notes what it is asked for."""
+
+    def __init__(self, *_: Any) -> None:
+        self.begun: list[str] = []
+        self.dropped: list[Seen] = []
+        self.looks: list[Sequence[PaneAt]] = []
+        self.is_counted = True
+
+    def close(self) -> None:
+        """Hold nothing."""
+
+    def begin(self, name: str, chain: Sequence[Audited], left: int) -> Seen:
+        """Note that a metric is begun."""
+        self.begun.append(f"{name}/{left}")
+        return Seen(name, tuple(chain))
+
+    def drop(self, seen: Seen) -> None:
+        """Note that one is let go."""
+        self.dropped.append(seen)
+
+    def look(
+        self, _: Any, seen: Seen, panes: Sequence[PaneAt], is_over: Callable[[], bool] = over
+    ) -> bool | None:
+        """Take two panes."""
+        assert is_over()
+        if not self.is_counted:
+            return None
+        self.looks.append(panes)
+        seen.panes |= {pane: [{}] for pane in panes[:2]}
+        seen.ends |= {pane: {0: 100} for pane in panes[:2]}
+        return len(panes) <= 2
+
+
+class World:
+    """An audit of metrics of `acme`, without servers.
+
+    Attributes:
+        reads: The places of the log that were read, and how much of it from there on.
+    """
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.fold, self.reads = Definitions(), list[tuple[int, int]]()
+        self.fence = self.add(start_record(DriverStart("a", 1, "start", events_id=LOG), at_ms=0))
+        self.settings = settings_for(folder)
+        log = SimpleNamespace(
+            ends=lambda: ({0: 0}, {0: 100}),
+            at=lambda _at_ms, end: dict.fromkeys(end, 0),
+            complete_from_ms=lambda *_: 0,
+        )
+        monkeypatch.setattr(audit, "Reader", Glances)
+        monkeypatch.setattr(audit, "LogOffsets", lambda *_: log)
+        monkeypatch.setattr(audit, "event_time", self._event_time)
+        monkeypatch.setattr(audit, "longest_ms", lambda *_: 0)
+        self.cycle: Any = SimpleNamespace(
+            stores=SimpleNamespace(definitions=SimpleNamespace(fold=self.fold)),
+            footing=SimpleNamespace(events_id=LOG, epoch=3),
+            through_ms=NOW_MS,
+            clock=ManualClock(),
+        )
+
+    def add(self, record: NewRecord) -> int:
+        """Append a record; return its offset."""
+        change = self.fold.apply(self.fold.next_offset, record.key, record.value)
+        assert change is not None
+        assert change.applied, change.note
+        return change.offset
+
+    def metric(self, name: str) -> int:
+        """Let a version of a metric serve; return its vid."""
+        number = self.fold.version("acme", "metric", name)
+        edit = Edit("acme", "metric", name, number, "x", 0)
+        vid = self.add(put_record(edit, TEXT.format(name)))
+        begun = Counting(vid, "acme", name, (number or 0) + 1, {0: 0}, topic_id=LOG)
+        self.add(activation_record(begun, op="start", fence=self.fence, at_ms=0))
+        return vid
+
+    def task(self, *metrics: str, sample: int = 20) -> tuple[AuditTask, Glances]:
+        """Return an audit, and its reader."""
+        asked = Definition(7, "acme", "job", "j", 1, None, "put", "", "test", 0)
+        task = AuditTask(self.settings, asked, Audit(metrics=metrics, sample=sample))
+        reader = task._reader
+        assert isinstance(reader, Glances)
+        return task, reader
+
+    def begun(self, *metrics: str) -> tuple[AuditTask, Glances]:
+        """Return one that has begun, and has read all its places."""
+        task, reader = self.task(*metrics)
+        facts = task.facts(self.cycle)
+        task.begin(self.cycle, facts)
+        for _ in facts["places"]:
+            assert task.step(self.cycle, over) is None
+        return task, reader
+
+    def _event_time(self, log: Any, offset: int, most: int, tenant: str) -> int | None:
+        assert (log.partition, tenant) == (0, "acme")
+        self.reads.append((offset, most))
+        return None if offset % 2 else NOW_MS - 60_000 - offset
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Return an installation with one metric."""
+    found = World(tmp_path, monkeypatch)
+    found.metric("m")
+    return found
+
+
+class TestPlaces:
+    def test_one_is_read_a_slice(self, world: World) -> None:
+        """None before it is recorded where; and never more than the log has."""
+        task, reader = world.task("m")
+        facts = task.facts(world.cycle)
+        assert len(facts["places"]) == 10
+        task.begin(world.cycle, facts)
+        assert world.reads == []
+        for n in range(1, 11):
+            assert task.step(world.cycle, over) is None
+            assert (len(world.reads), reader.looks) == (n, [])
+        assert all(offset + most == 100 for offset, most in world.reads)
+        assert {offset for offset, _ in world.reads} == {n for _, n in facts["places"]}
+
+        assert task.step(world.cycle, over) is None
+        starts = {pane.start_s for pane in reader.looks[0]}
+        for offset, _ in world.reads:
+            at_s = (NOW_MS - 60_000 - offset) // 10_000 * 10
+            assert (at_s in starts) or offset % 2
+        assert len(world.reads) == 10
+
+    def test_after_a_crash_the_sample_is_the_same(self, world: World) -> None:
+        """The places are recorded, and what lies there does not change."""
+        looks: list[Sequence[PaneAt]] = []
+        facts: Mapping[str, Any] = {}
+        for _ in range(2):
+            task, reader = world.task("m")
+            facts = facts or task.facts(world.cycle)
+            task.begin(world.cycle, facts)
+            for _ in range(11):
+                task.step(world.cycle, over)
+            looks += reader.looks
+        assert looks[0] == looks[1]
+
+    def test_one_of_the_release_before_goes_on(self, world: World) -> None:
+        """It has recorded the instants themselves."""
+        task, reader = world.task("m")
+        facts = dict(task.facts(world.cycle))
+        del facts["places"]
+        task.begin(world.cycle, facts | {"event_times": [NOW_MS - 500_000]})
+        task.step(world.cycle, over)
+        assert world.reads == []
+        assert NOW_MS // 1000 - 500 in {pane.start_s for pane in reader.looks[0]}
+
+
+class TestPanes:
+    def test_the_next_slice_goes_on_behind_them(self, world: World) -> None:
+        """Until all were looked at; then the next metric."""
+        world.metric("n")
+        task, reader = world.begun("m", "n")
+        while task._left:
+            assert task.step(world.cycle, over) is None
+        assert reader.begun == ["m/2", "n/1"]
+        of_m = [look for look in reader.looks if look[0].vid == reader.looks[0][0].vid]
+        assert len(of_m) > 3
+        for before, after in pairwise(of_m):
+            assert list(after) == list(before[2:])
+        assert [len(seen.panes) for seen in task._seen] == [len(of_m[0])] * 2
+
+    def test_while_they_are_counted_again_what_was_taken_stays(self, world: World) -> None:
+        """The job waits, and goes on from there."""
+        task, reader = world.begun("m")
+        task.step(world.cycle, over)
+        reader.is_counted = False
+        with pytest.raises(NotNowError, match="panes of m are being counted again"):
+            task.step(world.cycle, over)
+        reader.is_counted = True
+        task.step(world.cycle, over)
+        assert list(reader.looks[1]) == list(reader.looks[0][2:])
+        assert reader.dropped == []
+
+    def test_once_others_serve_a_metric_it_is_looked_at_anew(self, world: World) -> None:
+        """Which version a pane is of is decided for all of them at once."""
+        task, reader = world.begun("m")
+        task.step(world.cycle, over)
+        second = world.metric("m")
+        task.step(world.cycle, over)
+        assert reader.begun == ["m/1", "m/1"]
+        assert [len(seen.panes) for seen in reader.dropped] == [2]
+        assert {pane.vid for pane in reader.looks[1]} == {second}
+
+    def test_what_is_no_longer_kept_is_not_looked_at(self, world: World) -> None:
+        """The next slice may be an hour later."""
+        task, reader = world.begun("m")
+        task.step(world.cycle, over)
+        world.cycle.through_ms = NOW_MS + 3_600_000
+        task.step(world.cycle, over)
+        assert len(reader.looks[0]) > 2
+        assert list(reader.looks[1]) == []
+
+    def test_a_metric_that_is_asked_for_twice_is_looked_at_once(self, world: World) -> None:
+        """Its events would be counted twice, and every pane would differ."""
+        task, reader = world.begun("m", "m")
+        while task._left:
+            task.step(world.cycle, over)
+        assert reader.begun == ["m/1"]
