@@ -42,7 +42,6 @@ from weir_analytics.jobs.open_jobs import open_jobs
 from weir_analytics.jobs.recount import Exact
 from weir_analytics.jobs.runner import shortened
 from weir_analytics.jobs.sample import PaneAt, chain_of, draw, draw_places, panes_of
-from weir_analytics.jobs.schedule import due_tenants
 from weir_analytics.jobs.task import NotNowError
 
 HOUR_MS = 3_600_000
@@ -499,21 +498,6 @@ class TestOrder:
         assert order(JobReport(1, JobState.DONE, 7)) == [5, 4, 2, 3]
         begun = JobReport(2, JobState.RUNNING, 8)
         assert order(JobReport(1, JobState.DONE, 7), begun) == [5, 2, 4, 3]
-
-
-class TestSchedule:
-    def test_each_tenant_is_audited_once_a_day(self) -> None:
-        """Due with metrics and without a younger audit by schedule; others' do not count."""
-        day_ms = 24 * HOUR_MS
-        audit = '{"do": {"job": "audit"}}'
-        fold = folded(
-            put_record(Edit("a", "metric", "amount", None, "test", 0), TEXT),
-            put_record(Edit("b", "metric", "amount", None, "test", 0), TEXT),
-            put_record(Edit("a", "job", "j1", None, "schedule", day_ms), audit),
-            put_record(Edit("b", "job", "j2", None, "somebody", day_ms), audit),
-        )
-        assert due_tenants(fold, 2 * day_ms - 1, day_ms) == ["b"]
-        assert due_tenants(fold, 2 * day_ms, day_ms) == ["a", "b"]
 
 
 def copy(value: bytes, *, tenant: str = "acme", source: str = "web") -> Whole:

@@ -58,12 +58,12 @@ def due_tenants(fold: Definitions, now_ms: int, every_ms: int) -> list[str]:
 
     Args:
         fold: What is known.
-        now_ms: The present.
+        now_ms: The present. What is said to be later was said by a clock that was wrong.
         every_ms: The time between two audits, from one's being asked for to the next.
     """
     asked: dict[str, int] = {}
     for job in fold.current(kind=KIND):
-        if job.by == BY:
+        if job.by == BY and job.at_ms <= now_ms:
             asked[job.tenant] = max(job.at_ms, asked.get(job.tenant, 0))
     tenants = {metric.tenant for metric in fold.current(kind="metric")}
     return sorted(t for t in tenants if now_ms - asked.get(t, 0) >= every_ms)
