@@ -62,7 +62,6 @@ class TestGoOn:
 
         assert (recovery.verdict, recovery.new_epoch) == (Verdict.OK, new_epoch)
         assert recovery.keep_checkpoint
-        assert recovery.start_reason == "lost"
 
 
 class TestLost:
@@ -107,7 +106,6 @@ class TestLost:
         assert recovery.reason == (
             "no mark in shard 1: shard 1 is emptied and its part of the log counted again"
         )
-        assert recovery.start_reason == "lost"
 
     def test_one_mark_missing_and_one_shard_behind(self) -> None:
         """The one behind is levelled to where live counting goes on."""
@@ -144,7 +142,6 @@ class TestBehind:
         assert (recovery.verdict, recovery.new_epoch) == (Verdict.BEHIND, True)
         assert recovery.levels == (Level(1, {0: 4, 1: 10}, {0: 10, 1: 10}, {0: 4, 1: 10}),)
         assert recovery.keep_checkpoint
-        assert recovery.start_reason == "behind"
 
     def test_a_shard_far_behind_goes_on_and_a_lane_counts_what_it_lacks(self) -> None:
         """Live counting does not wait for more than ten minutes of log."""
@@ -256,7 +253,6 @@ class TestRewind:
         assert (recovery.verdict, recovery.new_epoch) == (Verdict.REWIND, True)
         assert (recovery.target, recovery.clear, recovery.levels) == ({0: 50, 1: 10}, (), ())
         assert not recovery.keep_checkpoint
-        assert recovery.start_reason == "rewind"
 
     def test_an_old_checkpoint(self) -> None:
         """A copy of some minutes ago would count again what the shards have."""

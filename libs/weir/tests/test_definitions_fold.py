@@ -215,7 +215,7 @@ class TestDrivers:
         old, fence = log.put(None).offset, log.start()
         log.add(activation_record(counting(old), op="start", fence=fence, at_ms=1))
         new = log.put(1, TEXT + "\nunit: ms").offset
-        assert [one.definition.vid for one in log.state.metrics_to_stop()] == [old]
+        assert [one.vid for one in log.state.metrics_to_start()] == [new]
         after = counting(new, version=2, after=old, cut={10: 1_700, 60: 1_740})
         change = log.add(activation_record(after, op="start", fence=fence, at_ms=1))
         assert change.activation is not None

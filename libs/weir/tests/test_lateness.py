@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from weir.lateness import BEYOND, DAY, EDGES_MS, Lateness, bucket_of
+from weir.lateness import BEYOND, DAY, EDGES_MS, Lateness
 
 LATE_MS = st.lists(
     st.one_of(st.integers(-DAY, 200 * DAY), st.sampled_from(EDGES_MS), st.integers(0, 90_000)),
     max_size=60,
 )
+
+
+def bucket_of(late_ms: int) -> str:
+    """Return the bucket of an event: its upper edge in milliseconds, or `BEYOND`."""
+    at = bisect_left(EDGES_MS, late_ms)
+    return str(EDGES_MS[at]) if at < len(EDGES_MS) else BEYOND
 
 
 @pytest.mark.parametrize(

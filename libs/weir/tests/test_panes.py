@@ -1,21 +1,17 @@
-"""Panes: edges, refusals, and the law that merged panes equal a direct count."""
+"""Panes: edges, refusals, and which of them windows are made of."""
 
 from __future__ import annotations
-
-from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from weir.panes import (
-    Pane,
     Windows,
     ceil_to,
+    floor_to,
     kept_since,
     last_windows,
     nearest_multiples,
-    pane_at,
-    panes_in,
     resolution_for,
     windows_between,
 )
@@ -25,45 +21,21 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
 
-class TestPaneAt:
-    def test_an_edge_opens_the_next_pane(self) -> None:
+class TestFloorTo:
+    def test_an_edge_is_its_own(self) -> None:
         """An event exactly on an edge belongs to the pane that begins there."""
-        assert pane_at(9_999, pane_ms=10_000) == Pane(0, 10_000)
-        assert pane_at(10_000, pane_ms=10_000) == Pane(10_000, 20_000)
+        assert floor_to(9_999, 10_000) == 0
+        assert floor_to(10_000, 10_000) == 10_000
 
     def test_before_the_epoch(self) -> None:
         """A time before 1970 rounds down, not towards zero."""
-        assert pane_at(-1, pane_ms=10_000) == Pane(-10_000, 0)
+        assert floor_to(-1, 10_000) == -10_000
 
     @pytest.mark.parametrize("pane_ms", [0, -1])
     def test_refuses_a_pane_without_length(self, pane_ms: int) -> None:
         """A pane length that is not positive is refused by its value."""
         with pytest.raises(ValueError, match=f"must be positive, got {pane_ms} ms"):
-            pane_at(0, pane_ms=pane_ms)
-
-
-class TestPanesIn:
-    @given(
-        times_ms=st.lists(st.integers(-50_000, 99_999)),
-        first=st.integers(-5, 9),
-        length=st.integers(0, 9),
-    )
-    def test_merged_panes_equal_a_direct_count(
-        self, times_ms: list[int], first: int, length: int
-    ) -> None:
-        """The panes of a window hold exactly the events of that window."""
-        start_ms, end_ms = first * 10_000, (first + length) * 10_000
-        totals = Counter(pane_at(t, pane_ms=10_000) for t in times_ms)
-
-        merged = sum(totals[pane] for pane in panes_in(start_ms, end_ms, pane_ms=10_000))
-
-        assert merged == sum(start_ms <= t < end_ms for t in times_ms)
-
-    @pytest.mark.parametrize(("start_ms", "end_ms", "name"), [(1, 10, "start"), (0, 11, "end")])
-    def test_refuses_half_panes(self, start_ms: int, end_ms: int, name: str) -> None:
-        """A window that cuts a pane is refused, and told which end it is."""
-        with pytest.raises(ValueError, match=f"window {name} must fall on a pane edge"):
-            panes_in(start_ms, end_ms, pane_ms=10)
+            floor_to(0, pane_ms)
 
 
 class TestLastWindows:

@@ -153,8 +153,3 @@ class Recovery:
     gaps: tuple[Gap, ...] = ()
     given_up: bool = False
     cut_short: bool = False
-
-    @property
-    def start_reason(self) -> str:
-        """Return the word for the start record that opens the new epoch."""
-        return {Verdict.BEHIND: "behind", Verdict.REWIND: "rewind"}.get(self.verdict, "lost")

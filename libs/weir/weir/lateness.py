@@ -10,7 +10,6 @@ after it happened. So the share beyond an edge is the most that would have been 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Final
 
@@ -30,16 +29,6 @@ EDGES_MS: Final = (
 
 BEYOND: Final = "beyond"
 """The bucket above all edges."""
-
-
-def bucket_of(late_ms: int) -> str:
-    """Return the bucket of an event: its upper edge in milliseconds, or `BEYOND`.
-
-    Args:
-        late_ms: R minus event time; negative for an event ahead of its time.
-    """
-    at = bisect_left(EDGES_MS, late_ms)
-    return str(EDGES_MS[at]) if at < len(EDGES_MS) else BEYOND
 
 
 def edge_of(bucket: str) -> int | None:

@@ -107,11 +107,6 @@ def tail_key(tenant: str) -> str:
     return f"{PREFIX}tail:{tenant}"
 
 
-def types_key(tenant: str) -> str:
-    """Return the key of the event types seen of a tenant."""
-    return f"{PREFIX}types:{tenant}"
-
-
 def slots_key(tenant: str, metric: str) -> str:
     """Return the key of the colour slots given to a metric's series."""
     return f"{PREFIX}slots:{tenant}:{metric}"

@@ -14,14 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
-
-
-class Pane(NamedTuple):
-    """One slice of event time, the start included and the end not."""
-
-    start_ms: int
-    end_ms: int
 
 
 def floor_to(at_ms: int, grain_ms: int) -> int:
@@ -43,39 +35,6 @@ def ceil_to(at_ms: int, grain_ms: int) -> int:
         ValueError: If `grain_ms` is not positive.
     """
     return -floor_to(-at_ms, grain_ms)
-
-
-def pane_at(event_time_ms: int, *, pane_ms: int) -> Pane:
-    """Return the pane that an event time falls in.
-
-    The grid starts at the epoch, not at the first event, so every process that counts,
-    now or in a recount, puts an event in the same pane.
-
-    Args:
-        event_time_ms: When the event happened. Before 1970 it is negative.
-        pane_ms: How long a pane is.
-
-    Raises:
-        ValueError: If `pane_ms` is not positive.
-    """
-    start_ms = floor_to(event_time_ms, pane_ms)
-    return Pane(start_ms, start_ms + pane_ms)
-
-
-def panes_in(start_ms: int, end_ms: int, *, pane_ms: int) -> list[Pane]:
-    """Return the panes that lie between two edges, oldest first.
-
-    Raises:
-        ValueError: If `pane_ms` is not positive, or one of the two is no edge.
-    """
-    for name, at_ms in (("start", start_ms), ("end", end_ms)):
-        if at_ms != floor_to(at_ms, pane_ms):
-            msg = (
-                f"window {name} must fall on a pane edge, got {at_ms} ms with panes of "
-                f"{pane_ms} ms; round the window outwards to whole panes"
-            )
-            raise ValueError(msg)
-    return [Pane(at, at + pane_ms) for at in range(start_ms, end_ms, pane_ms)]
 
 
 @dataclass(frozen=True, slots=True)

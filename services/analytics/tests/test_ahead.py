@@ -189,7 +189,7 @@ class TestAhead:
         assert len(world.warmed) == 1
 
         world.begin(waiting.vid, {0: 44, 1: 9})
-        plan = world.plans.for_range({0: 44, 1: 9}, {0: 50, 1: 9})
+        plan = world.plans.plan_of(world.plans.versions_for({0: 44, 1: 9}, {0: 50, 1: 9}))
 
         assert plan is world.warmed[0]
         assert [version.name for version in plan.versions] == ["one", "two"]

@@ -412,19 +412,6 @@ class TestKeep:
         after_s = client.time()[0]
         assert before_s + expires - 1 <= until_s <= after_s + expires + 1
 
-    def test_an_expired_pane_is_not_created_again(
-        self, client: redis.Redis, shard: ShardStore
-    ) -> None:
-        """Parts before the first kept pane are left out and counted."""
-        limits = {VID: Limits({60: 86_400}, not_before_s={60: START_S})}
-
-        done = shard.commit(
-            job(0, 10, limits=limits), [part(start_s=START_S - 60), part(start_s=START_S)]
-        )
-
-        assert (done.work.expired, done.changed) == (1, (PANE,))
-        assert client.exists(names.pane_key(0, VID, 60, START_S - 60)) == 0
-
     def test_unknown_limits_are_refused(self, shard: ShardStore) -> None:
         """A part of a version that the job does not bound is a mistake of the caller."""
         with pytest.raises(ValueError, match="must know the limits of every part, got none for"):

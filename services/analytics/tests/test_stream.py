@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import redis
 from weir import names
-from weir.batches import KEPT_MS, BatchRecord, Opening, entry_id
+from weir.batches import FIELD, KEPT_MS, BatchRecord, Opening, decode, entry_id
 from weir.commit import Verdict, decide_opening, decide_record
-from weir_analytics.panes.stream import BatchStream, read_records
+from weir_analytics.panes.stream import BatchStream
 
 pytestmark = pytest.mark.redis
 
@@ -46,6 +47,12 @@ def stream(client: redis.Redis, redis_url: str) -> Iterator[BatchStream]:
     opened.close()
 
 
+def entries(client: redis.Redis, after: str = "0-0") -> list[tuple[str, BatchRecord | Opening]]:
+    """Return the entries after an id, oldest first, each with its id."""
+    found: list[Any] = client.xrange(names.BATCHES, min=f"({after}")  # type: ignore[assignment]
+    return [(at.decode(), decode(fields[FIELD])) for at, fields in found]
+
+
 def test_a_record_is_appended_once(client: redis.Redis, stream: BatchStream) -> None:
     """Opening and records are read back in order; a replay adds nothing."""
     opening = Opening(epoch=12, reason="start")
@@ -58,9 +65,9 @@ def test_a_record_is_appended_once(client: redis.Redis, stream: BatchStream) -> 
     ]
 
     assert verdicts == [Verdict.OK, Verdict.OK, Verdict.DONE, Verdict.OK]
-    found = read_records(client)
+    found = entries(client)
     assert found == [("12-0", opening), ("12-1", record(12, 1)), ("12-2", record(12, 2))]
-    assert read_records(client, "12-1") == found[2:]
+    assert entries(client, "12-1") == found[2:]
     assert stream.last_record() == (12, 2)
 
 
@@ -107,10 +114,10 @@ def test_records_older_than_a_quarter_of_an_hour_go(
     stream.open_epoch(Opening(epoch=12, reason="start", at_ms=0))
     stream.append(record(12, 1, at_ms=1))
     stream.append(record(12, 2, at_ms=1 + KEPT_MS))
-    assert [i for i, _ in read_records(client)] == ["12-1", "12-2"]
+    assert [i for i, _ in entries(client)] == ["12-1", "12-2"]
 
     stream.append(record(12, 3, at_ms=2 + KEPT_MS))
-    assert [i for i, _ in read_records(client)] == ["12-2", "12-3"]
+    assert [i for i, _ in entries(client)] == ["12-2", "12-3"]
 
 
 def test_the_newest_record_stays_however_old(
@@ -122,9 +129,9 @@ def test_the_newest_record_stays_however_old(
     restarted = BatchStream(redis_url)
 
     assert restarted.append(record(12, 2, at_ms=10 * KEPT_MS)) is Verdict.OK
-    assert [i for i, _ in read_records(client)] == ["12-1", "12-2"]
+    assert [i for i, _ in entries(client)] == ["12-1", "12-2"]
     assert restarted.append(record(12, 3, at_ms=10 * KEPT_MS)) is Verdict.OK
-    assert [i for i, _ in read_records(client)] == ["12-2", "12-3"]
+    assert [i for i, _ in entries(client)] == ["12-2", "12-3"]
 
 
 def test_a_restarted_driver_reads_all_times(client: redis.Redis, redis_url: str) -> None:
@@ -136,7 +143,7 @@ def test_a_restarted_driver_reads_all_times(client: redis.Redis, redis_url: str)
 
     BatchStream(redis_url).append(record(12, 251, at_ms=KEPT_MS + 240_000))
 
-    assert [i for i, _ in read_records(client)] == [entry_id(12, n) for n in range(240, 252)]
+    assert [i for i, _ in entries(client)] == [entry_id(12, n) for n in range(240, 252)]
 
 
 class TestTrim:

@@ -224,15 +224,6 @@ class Definitions:
         waiting = (d for d in self.current(kind="metric") if d.vid not in self.activations)
         return sorted((d for d in waiting if d.metric), key=lambda definition: definition.vid)
 
-    def metrics_to_stop(self) -> list[ActiveMetric]:
-        """Return the versions still counted that are no longer current, oldest first.
-
-        Whether a version whose successor has taken over must still be counted, for its
-        panes before the cut, is the driver's to decide.
-        """
-        current = {definition.vid for definition in self.current(kind="metric")}
-        return [one for one in self.metrics_active() if one.definition.vid not in current]
-
     # ── folding ─────────────────────────────────────────────────────────────
 
     def fork(self) -> Definitions:

@@ -27,7 +27,6 @@ from weir.definitions.faults import expression_fault, fault
 from weir.definitions.signals import AGGREGATE, EVERY_MS, PREFIX, SIGNALS, Signal
 from weir.expressions import ExpressionError
 
-SEVERITIES: Final = ("info", "low", "high", "critical")
 MAX_DIMENSIONS: Final = 8
 MAX_LABELS: Final = 16
 MAX_CHANNELS: Final = 16

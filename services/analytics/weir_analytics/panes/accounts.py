@@ -135,7 +135,7 @@ def late_start(finest_s: int, lateness_s: int) -> Column:
 
 
 def _lateness_bucket() -> Column:
-    """Return what `weir.lateness.bucket_of` does; most events end at the first edges."""
+    """Return the upper edge of each event's lateness; most events end at the first edges."""
     late_ms, first = F.col("received_ms") - F.col("time_ms"), EDGES_MS[0]
     bucket = F.when(late_ms <= first, str(first))
     for edge in EDGES_MS[1:]:

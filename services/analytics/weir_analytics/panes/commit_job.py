@@ -93,8 +93,6 @@ class Limits:
     Attributes:
         keep_s: By resolution, how long a pane is kept after its end.
         max_series: How many series of a pane have a row of their own, over all shards.
-        not_before_s: By resolution, the first pane start that is still kept at the
-            batch's processed-through. Parts of older panes are left out.
         lateness_s: Allowed lateness: a pane is final that long after its end.
         by_owner: Whether `max_series` is of each tenant, the first value of a series.
         sketched: Aggregates that sketches answer, by the names they are asked by: a
@@ -103,7 +101,6 @@ class Limits:
 
     keep_s: Mapping[int, int]
     max_series: int = 1000
-    not_before_s: Mapping[int, int] = field(default_factory=dict)
     lateness_s: int = 0
     by_owner: bool = False
     sketched: tuple[str, ...] = ()
@@ -192,11 +189,10 @@ def decode_entry(text: bytes) -> OutboxEntry:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a commit cost and what it left out.
+    """What a commit cost.
 
     Attributes:
         rows: Rows written.
-        expired: Parts left out since their pane is no longer kept.
         evicted: Rows merged into `other`.
         tries: How often the shard was read.
         read_ms: Time to read, all tries together.
@@ -205,7 +201,6 @@ class Work:
     """
 
     rows: int = 0
-    expired: int = 0
     evicted: int = 0
     tries: int = 0
     read_ms: float = 0.0

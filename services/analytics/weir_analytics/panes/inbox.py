@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -214,8 +214,3 @@ class Inbox:
                 self.unused[code] += 1
             if sampled and vid != UNREADABLE:
                 self.codes.append((partition, at, vid, code))
-
-
-def ledger_of(parts: Iterable[Part], ledger_vid: int) -> dict[tuple[str, int], int]:
-    """Return the account of a batch: (series text, minute) -> events."""
-    return {(p.series, p.start_s): p.row.n for p in parts if p.vid == ledger_vid}

@@ -75,14 +75,13 @@ class PaneChange:
     corrections: list[Correction] = field(default_factory=list)
 
 
-def group_parts(parts: Iterable[Part], limits: Mapping[int, Limits]) -> tuple[Grouped, int]:
-    """Return the parts by pane and series, and how many were left out as too old.
+def group_parts(parts: Iterable[Part], limits: Mapping[int, Limits]) -> Grouped:
+    """Return the parts by pane and series.
 
     Raises:
         ValueError: If the limits of a version, or the keep of its resolution, are missing.
     """
     grouped: Grouped = {}
-    expired = 0
     for part in parts:
         bounds = limits.get(part.vid)
         if bounds is None or part.res_s not in bounds.keep_s:
@@ -91,13 +90,10 @@ def group_parts(parts: Iterable[Part], limits: Mapping[int, Limits]) -> tuple[Gr
                 f"at {part.res_s} s; add them to the job's limits"
             )
             raise ValueError(msg)
-        if part.start_s < bounds.not_before_s.get(part.res_s, part.start_s):
-            expired += 1
-            continue
         rows_of = grouped.setdefault(Pane(part.vid, part.res_s, part.start_s), {})
         had = rows_of.get(part.series)
         rows_of[part.series] = part.row if had is None else rows.merge(had, part.row)
-    return grouped, expired
+    return grouped
 
 
 def cap_of(limits: Limits, shards: int) -> Cap:

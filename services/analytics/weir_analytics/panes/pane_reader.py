@@ -26,8 +26,6 @@ from weir_analytics.panes.pane_merge import (
 from weir_analytics.panes.series_ids import SeriesIds
 from weir_analytics.panes.shard_wire import Command, ShardWire
 
-_HEAD = 3
-
 
 class Head(NamedTuple):
     """What decides, and the numbers of the outbox entries.

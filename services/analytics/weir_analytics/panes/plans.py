@@ -83,10 +83,6 @@ class Plans:
         self._erasures = ErasuresMemo(topic_id)
         self._countable = FoldMemo(lambda fold: Countable(fold, topic_id))
 
-    def for_range(self, start: Offsets, end: Offsets) -> AnyPlan:
-        """Return the plan for a range of the log."""
-        return self.plan_of(self.versions_for(start, end))
-
     def versions_for(self, start: Offsets, end: Offsets) -> Counting:
         """Return the versions that a range of the log is counted for.
 

@@ -325,11 +325,6 @@ def _fenced(shard: int, found: Fence | None, mine: Fence) -> str:
     )
 
 
-def encode_mark(mark: Mark) -> bytes:
-    """Return a mark as the JSON that Redis holds."""
-    return _JSON.encode(mark)
-
-
 def last_entries(outboxes: dict[int, list[OutboxEntry]]) -> dict[int, int]:
     """Return the number of each shard's newest outbox entry, for the batch record."""
     return {shard: entries[-1].n for shard, entries in outboxes.items() if entries}

@@ -118,12 +118,12 @@ class ShardStore:
             redis.ConnectionError: If Redis gave no answer several times over.
             redis.TimeoutError: The same.
         """
-        grouped, expired = group_parts(parts, job.limits)
+        grouped = group_parts(parts, job.limits)
         tally = _Tally()
         while True:
             done = self._try(job, grouped, tally)
             if done.verdict is not Verdict.RETRY:
-                return replace(done, work=_work(done.work, tally, expired))
+                return replace(done, work=_work(done.work, tally))
             if tally.tries > MAX_TRIES:
                 msg = (
                     f"shard {job.shard} moved {tally.tries} times while it was written; "
@@ -272,10 +272,9 @@ def _mark_writes(job: CommitJob, token: str) -> list[Command]:
     ]
 
 
-def _work(done: Work, tally: _Tally, expired: int) -> Work:
+def _work(done: Work, tally: _Tally) -> Work:
     return replace(
         done,
-        expired=expired,
         tries=tally.tries,
         read_ms=tally.read_s * 1000,
         merge_ms=tally.merge_s * 1000,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import msgspec
 from weir import names
@@ -24,7 +24,6 @@ from weir.batches import (
     VERSION,
     BatchRecord,
     Opening,
-    decode,
     encode,
     entry_id,
     parse_id,
@@ -34,9 +33,6 @@ from weir.formats import checked
 
 from weir_analytics.failpoints import failpoint
 from weir_analytics.panes.shard_wire import TIMEOUT_S, Command, ShardWire
-
-if TYPE_CHECKING:
-    import redis
 
 MAX_ENTRIES: Final = 10_000
 _READ_AT_ONCE: Final = 200
@@ -185,18 +181,6 @@ class BatchStream:
             if len(found) < _READ_AT_ONCE:
                 return times
             after = f"({times[-1][0]}"
-
-
-def read_records(
-    client: redis.Redis, after_id: str = "0-0", count: int = _READ_AT_ONCE
-) -> list[tuple[str, BatchRecord | Opening]]:
-    """Return up to `count` entries after an id, oldest first, each with its id.
-
-    An id that is older than the oldest entry is no error: whoever needs every record
-    compares the first one's revision with the one it expects.
-    """
-    found: list[Any] = client.xrange(names.BATCHES, min=f"({after_id}", count=count)  # type: ignore[assignment]
-    return [(i.decode(), decode(fields[FIELD])) for i, fields in found]
 
 
 def _at_ms(fields: list[bytes]) -> int:
