@@ -12,6 +12,7 @@ import msgspec
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from weir import names
+from weir.batches import FIELD, BatchRecord, Opening, decode
 from weir.clock import SystemClock
 from weir.commit import Mark, Verdict
 from weir.definitions.fold import Definitions
@@ -41,6 +42,12 @@ def close_stores(stores: Stores) -> None:
     stores.definitions.close()
     stores.shards.close()
     stores.stream.close()
+
+
+def entries_after(client: Any, after: str = "0-0") -> list[tuple[str, BatchRecord | Opening]]:
+    """Return the batch records after an id, oldest first, each with its id."""
+    found = client.xrange(names.BATCHES, min=f"({after}")
+    return [(at.decode(), decode(fields[FIELD])) for at, fields in found]
 
 
 @dataclass

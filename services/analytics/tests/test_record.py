@@ -23,10 +23,9 @@ from weir_analytics.panes.plans import Plans
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.start import Stores, take_over
 from weir_analytics.panes.store import ShardStore
-from weir_analytics.panes.stream import read_records
 from weir_analytics.settings import Settings
 
-from .installation import Installation, close_stores, open_stores
+from .installation import Installation, close_stores, entries_after, open_stores
 from .log_frames import HORIZONS
 
 pytestmark = [pytest.mark.kafka, pytest.mark.redis]
@@ -83,7 +82,7 @@ def recorded(cycle: Cycle, batch: Batch) -> BatchRecord:
 
 def entries(installation: Installation) -> list[BatchRecord | Opening]:
     """Return what the stream holds."""
-    return [entry for _, entry in read_records(installation.client)]
+    return [entry for _, entry in entries_after(installation.client)]
 
 
 class TestBound:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import redis
 from weir import names
-from weir.batches import FIELD, KEPT_MS, BatchRecord, Opening, decode, entry_id
+from weir.batches import KEPT_MS, BatchRecord, Opening, entry_id
 from weir.commit import Verdict, decide_opening, decide_record
 from weir_analytics.panes.stream import BatchStream
+
+from .installation import entries_after
 
 pytestmark = pytest.mark.redis
 
@@ -47,12 +48,6 @@ def stream(client: redis.Redis, redis_url: str) -> Iterator[BatchStream]:
     opened.close()
 
 
-def entries(client: redis.Redis, after: str = "0-0") -> list[tuple[str, BatchRecord | Opening]]:
-    """Return the entries after an id, oldest first, each with its id."""
-    found: list[Any] = client.xrange(names.BATCHES, min=f"({after}")  # type: ignore[assignment]
-    return [(at.decode(), decode(fields[FIELD])) for at, fields in found]
-
-
 def test_a_record_is_appended_once(client: redis.Redis, stream: BatchStream) -> None:
     """Opening and records are read back in order; a replay adds nothing."""
     opening = Opening(epoch=12, reason="start")
@@ -65,9 +60,9 @@ def test_a_record_is_appended_once(client: redis.Redis, stream: BatchStream) -> 
     ]
 
     assert verdicts == [Verdict.OK, Verdict.OK, Verdict.DONE, Verdict.OK]
-    found = entries(client)
+    found = entries_after(client)
     assert found == [("12-0", opening), ("12-1", record(12, 1)), ("12-2", record(12, 2))]
-    assert entries(client, "12-1") == found[2:]
+    assert entries_after(client, "12-1") == found[2:]
     assert stream.last_record() == (12, 2)
 
 
@@ -114,10 +109,10 @@ def test_records_older_than_a_quarter_of_an_hour_go(
     stream.open_epoch(Opening(epoch=12, reason="start", at_ms=0))
     stream.append(record(12, 1, at_ms=1))
     stream.append(record(12, 2, at_ms=1 + KEPT_MS))
-    assert [i for i, _ in entries(client)] == ["12-1", "12-2"]
+    assert [i for i, _ in entries_after(client)] == ["12-1", "12-2"]
 
     stream.append(record(12, 3, at_ms=2 + KEPT_MS))
-    assert [i for i, _ in entries(client)] == ["12-2", "12-3"]
+    assert [i for i, _ in entries_after(client)] == ["12-2", "12-3"]
 
 
 def test_the_newest_record_stays_however_old(
@@ -129,9 +124,9 @@ def test_the_newest_record_stays_however_old(
     restarted = BatchStream(redis_url)
 
     assert restarted.append(record(12, 2, at_ms=10 * KEPT_MS)) is Verdict.OK
-    assert [i for i, _ in entries(client)] == ["12-1", "12-2"]
+    assert [i for i, _ in entries_after(client)] == ["12-1", "12-2"]
     assert restarted.append(record(12, 3, at_ms=10 * KEPT_MS)) is Verdict.OK
-    assert [i for i, _ in entries(client)] == ["12-2", "12-3"]
+    assert [i for i, _ in entries_after(client)] == ["12-2", "12-3"]
 
 
 def test_a_restarted_driver_reads_all_times(client: redis.Redis, redis_url: str) -> None:
@@ -143,7 +138,7 @@ def test_a_restarted_driver_reads_all_times(client: redis.Redis, redis_url: str)
 
     BatchStream(redis_url).append(record(12, 251, at_ms=KEPT_MS + 240_000))
 
-    assert [i for i, _ in entries(client)] == [entry_id(12, n) for n in range(240, 252)]
+    assert [i for i, _ in entries_after(client)] == [entry_id(12, n) for n in range(240, 252)]
 
 
 class TestTrim:
@@ -158,10 +153,10 @@ class TestTrim:
             stream.append(record(12, rev, at_ms=rev * 1000))
         for now_ms, left in [(0, 5), (KEPT_MS, 5), (KEPT_MS + 1, 4), (KEPT_MS + 2_001, 2)]:
             stream.trim(now_ms)
-            assert len(read_records(client)) == left
+            assert len(entries_after(client)) == left
 
         assert stream.append(record(12, 5, at_ms=KEPT_MS + 3_001)) is Verdict.OK
-        assert [i for i, _ in read_records(client)] == ["12-4", "12-5"]
+        assert [i for i, _ in entries_after(client)] == ["12-4", "12-5"]
 
     @pytest.mark.parametrize("records", [0, 1, 49, 50, 51, 120])
     def test_the_newest_stays_however_many_are_due(
@@ -174,7 +169,7 @@ class TestTrim:
             stream.append(record(12, rev, at_ms=rev))
         stream.trim(2 * KEPT_MS)
 
-        assert [i for i, _ in read_records(client)] == [entry_id(12, records - 1)] * (records > 0)
+        assert [i for i, _ in entries_after(client)] == [entry_id(12, records - 1)] * (records > 0)
 
 
 def test_a_lost_stream_is_noticed(client: redis.Redis, stream: BatchStream) -> None:
