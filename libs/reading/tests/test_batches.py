@@ -7,7 +7,7 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from weir.batches import BatchRecord, LedgerRow, encode
+from weir.batches import BatchRecord, LaneProgress, LedgerRow, encode
 from weir.changed import PaneSpan
 from weir.clock import SystemClock
 from weir_reading.batches import Batches
@@ -29,6 +29,7 @@ def record(rev: int, panes: int = 2) -> BatchRecord:
         ledger=[LedgerRow("shop", "web", 0, 1)],
         changed=[(100_000 + rev, 60, 60 * n, 0) for n in range(panes)],
         spans=[PaneSpan(7, 60, 0, 6_000)],
+        lanes=[LaneProgress(5, "backfill", vid, None, rev, 9_000) for vid in range(panes)],
         fates=[(0, rev, "counted", None, [])],
         outbox={0: 5},
     )
@@ -52,6 +53,16 @@ class TestKept:
         assert [(one.rev, len(one.changed), len(one.spans), len(one.fates)) for one in told] == (
             [(1, 2, 1, 1), (2, 2, 1, 1)] if listens else []
         )
+
+    def test_the_newest_has_its_lanes(self) -> None:
+        """Nobody asks where they were before."""
+        batches = Batches(NOBODY, SystemClock())
+        for rev in (1, 2, 3):
+            batches._take(encode(record(rev)), (3, rev))
+
+        assert [len(kept.lanes) for kept in batches.records] == [0, 0, 2]
+        assert batches.newest is not None
+        assert batches.newest.lanes == record(3).lanes
 
     def test_a_quarter_of_an_hour_takes_a_megabyte_or_two(self) -> None:
         """However many panes changed in it: a thousand a second were 100 MB, and ended readers."""

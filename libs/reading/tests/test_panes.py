@@ -177,19 +177,21 @@ class TestChanged:
         found = await panes.read([self.PANE])
         return found[self.PANE][b"\0\1"].n
 
-    def test_it_is_read_again(self, client: Any, redis_url: str, told: str) -> None:
-        """And what did not change is not."""
+    @pytest.mark.parametrize("others", [0, 200])
+    def test_it_is_read_again(self, client: Any, redis_url: str, told: str, others: int) -> None:
+        """And what did not change is not, however much else is kept."""
 
         async def question(panes: Panes) -> None:
             panes.on_batch(self.record(8))
             self.write(client, 1)
             assert await self.count(panes) == 1
+            await panes.read([PaneId(7, 10, 10 * n, 0) for n in range(others)])
             self.write(client, 2)
             panes.on_batch(self.record(**{"rev": 9, **TOLD[told]}))
 
             assert await self.count(panes) == (1 if told in UNTOUCHED else 2)
-            assert len(panes._panes) == 1
-            assert panes.bytes_kept == panes._panes[self.PANE].cost
+            assert len(panes._panes) == 1 + (others if told != "a record that was missed" else 0)
+            assert panes.bytes_kept == sum(kept.cost for kept in panes._panes.values())
 
         ask(redis_url, question)
 

@@ -68,7 +68,7 @@ class Batches:
             came later, and not touched by a loss. None if nobody has said.
         reachable: Whether the last read of the stream was answered.
         heard_ms: When the last read was answered.
-        records: What is kept, oldest first, each without `ONLY_TOLD`.
+        records: What is kept, oldest first, each without `ONLY_TOLD`; the newest with its lanes.
         newer: What a newer release wrote since the last record: nothing moves then.
     """
 
@@ -193,6 +193,9 @@ class Batches:
         if place > self._furthest:
             # One that was seen before the loss says where counting was, not where it is.
             self._lost_ms, self._furthest = None, place
+        if self.records:
+            # Lanes are as they were told last, and there is one for each version that is filled.
+            self.records[-1] = msgspec.structs.replace(self.records[-1], lanes=[])
         self.records.append(msgspec.structs.replace(entry, **ONLY_TOLD))
         while self.records[0].at_ms < entry.at_ms - KEPT_MS:
             self.records.popleft()

@@ -115,4 +115,4 @@ class Catalog:
 
 def filled_of(record: BatchRecord) -> frozenset[int]:
     """Return the versions that are being filled from the log."""
-    return frozenset(lane.vid for lane in record.lanes if lane.vid is not None)
+    return frozenset(vid for lane in record.lanes for vid in lane.filled())

@@ -128,12 +128,16 @@ class Panes:
     def _forget_spans(self, changed: ChangedPanes, shards: int) -> None:
         for reading in self._readings:
             reading.current -= {pane for pane in reading.current if pane in changed}
-        for key in changed.listed:
+        keys = [*changed.listed]
+        for span in changed.spans.values():
+            if len(span.starts()) * shards < len(self._panes):
+                keys.extend(span.panes())
+            else:
+                for pane in [one for one in self._panes if span.holds(one)]:
+                    self._drop(pane)
+        for key in keys:
             for shard in range(shards):
                 self._drop(PaneId(*key, shard))
-        if changed.spans:
-            for pane in [one for one in self._panes if one in changed]:
-                self._drop(pane)
 
     async def read(
         self, wanted: Iterable[PaneId], pool: Executor | None = None

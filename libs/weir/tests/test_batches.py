@@ -5,7 +5,16 @@ import json
 import msgspec
 import pytest
 from weir import batches
-from weir.batches import BatchRecord, LedgerRow, Opening, decode, encode, entry_id, parse_id
+from weir.batches import (
+    BatchRecord,
+    LaneProgress,
+    LedgerRow,
+    Opening,
+    decode,
+    encode,
+    entry_id,
+    parse_id,
+)
 from weir.changed import PaneSpan
 from weir.formats import NewerFormatError
 
@@ -68,6 +77,29 @@ class TestSpans:
 
         assert found.listed == {(7, 60, 1_700_000_040)}
         assert found.spans == {(7, 60): PaneSpan(7, 60, 0, 6_000)}
+
+
+class TestLanes:
+    """Versions of which too many are filled for an entry each."""
+
+    ONE = LaneProgress(5, "backfill", 7, None, 40, 100)
+    MANY = LaneProgress(6, "backfill", 8, None, 40, 100, vids=(9, 10))
+
+    def test_who_knows_no_lane_of_many_is_refused(self) -> None:
+        """It would take the others for filled."""
+        told = msgspec.structs.replace(RECORD, lanes=[self.ONE, self.MANY])
+
+        assert decode(encode(told)) == msgspec.structs.replace(told, v=2)
+        assert json.loads(encode(msgspec.structs.replace(RECORD, lanes=[self.ONE])))["v"] == 1
+
+    def test_a_lane_fills_each_of_its_versions(self) -> None:
+        """However they are told."""
+        rebuild = LaneProgress(4, "rebuild", None, 0, 40, 100)
+        lanes = (rebuild, self.ONE, self.MANY)
+
+        assert [one.filled() for one in lanes] == [(), (7,), (8, 9, 10)]
+        for one in lanes:
+            assert [vid for vid in range(12) if one.fills(vid)] == list(one.filled())
 
 
 def test_an_opening_is_told_from_a_batch() -> None:

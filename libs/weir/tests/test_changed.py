@@ -62,6 +62,7 @@ class TestChangedPanes:
         all_of_them = set().union(*batches)
 
         assert keys & all_of_them <= known.among(keys) == {key for key in keys if key in known}
+        assert known.touches(keys) is bool(known.among(keys))
         assert len(known.listed) <= held
         if all(len(batch) <= most for batch in batches) and held > len(all_of_them):
             assert known.among(keys) == keys & all_of_them

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +12,7 @@ from weir.batches import LaneProgress
 from weir.borders import Borders
 from weir.commit import Offsets
 from weir.definitions.history import Lane
-from weir.lanes import next_slice, progress_of
+from weir.lanes import MOST_ENTRIES, next_slice, progress_of
 
 LANE = Lane(7, 1, "rebuild", "events", (), (0,), {0: 0, 1: 0}, {0: 900, 1: 300}, 0, 0)
 
@@ -81,6 +84,19 @@ class TestProgress:
             )
             for vid in (3, 5)
         ]
+
+    @pytest.mark.parametrize("beyond", [0, 1, 500])
+    def test_many_versions_are_told_by_one_entry(self, beyond: int) -> None:
+        """Each of them, and why nothing of them is counted: a record has a bounded length."""
+        vids = tuple(range(100, 100 + MOST_ENTRIES + beyond))
+        lane = replace(BACKFILL, vids=vids)
+        found = progress_of(lane, {0: {0: 600, 1: 100}}, "the log does not answer")
+
+        assert len(found) == (1 if beyond else MOST_ENTRIES)
+        assert sorted(vid for one in found for vid in one.filled()) == list(vids)
+        told = {(one.lane, one.at, one.of, one.waits_for) for one in found}
+        assert told == {(7, 600, 1_200, "the log does not answer")}
+        assert len(msgspec.json.encode(found)) < 6_000
 
     @pytest.mark.parametrize("at", [{0: {0: 1_000, 1: 300}, 1: {0: 1_000, 1: 300}}, {}])
     def test_of_a_lane_at_its_end_it_is_all(self, at: dict[int, Offsets]) -> None:

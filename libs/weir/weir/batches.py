@@ -21,7 +21,8 @@ from weir.changed import ChangedPanes, PaneSpan
 from weir.formats import check
 
 VERSION: Final = 2
-"""The newest that is read: of records with spans. Without them a record is of the first."""
+"""The newest that is read: of records with spans, or with lanes that fill many versions. All
+others are of the first."""
 FIELD: Final = b"r"
 KEPT_MS: Final = 15 * 60 * 1000
 
@@ -51,6 +52,7 @@ class LaneProgress(msgspec.Struct, frozen=True):
         of: Records of the log in all.
         until_ms: Its records were received before this instant.
         waits_for: Why nothing of it is counted now; None: it goes on.
+        vids: The versions that it fills besides, where they are too many for an entry each.
     """
 
     lane: int
@@ -61,6 +63,15 @@ class LaneProgress(msgspec.Struct, frozen=True):
     of: int
     until_ms: int = 0
     waits_for: str | None = None
+    vids: tuple[int, ...] = ()
+
+    def fills(self, vid: int) -> bool:
+        """Tell whether it fills a version."""
+        return vid == self.vid or vid in self.vids
+
+    def filled(self) -> tuple[int, ...]:
+        """Return the versions that it fills."""
+        return self.vids if self.vid is None else (self.vid, *self.vids)
 
 
 class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,7 +160,7 @@ _OPENING = msgspec.json.Decoder(Opening)
 
 def encode(entry: BatchRecord | Opening) -> bytes:
     """Return an entry as the JSON that the stream holds, in the first version that can say it."""
-    if isinstance(entry, BatchRecord) and entry.spans:
+    if isinstance(entry, BatchRecord) and (entry.spans or any(one.vids for one in entry.lanes)):
         entry = msgspec.structs.replace(entry, v=VERSION)
     return _ENCODER.encode(entry)
 

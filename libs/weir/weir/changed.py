@@ -49,6 +49,10 @@ class PaneSpan(NamedTuple):
         first_s, last_s = min(self.first_s, other.first_s), max(self.last_s, other.last_s)
         return self._replace(first_s=first_s, last_s=last_s)
 
+    def holds(self, pane: tuple[int, ...]) -> bool:
+        """Tell whether a pane, by its key or with its shard, lies in it."""
+        return pane[:2] == self[:2] and self.first_s <= pane[2] <= self.last_s
+
     def starts(self) -> range:
         """Return the starts of its panes."""
         return range(self.first_s, self.last_s + 1, self.res_s)
@@ -112,6 +116,15 @@ class ChangedPanes:
             found.update(key for key in keys if self._may_span(key))
         return found
 
+    def touches(self, keys: Set[PaneKey]) -> bool:
+        """Tell whether any of some panes may have changed; as long as the shorter side takes."""
+        return not self.listed.isdisjoint(keys) or any(
+            any(pane in keys for pane in span.panes())
+            if len(span.starts()) < len(keys)
+            else any(span.holds(key) for key in keys)
+            for span in self.spans.values()
+        )
+
     def of(self, vids: Collection[int]) -> ChangedPanes:
         """Return what changed of some versions."""
         listed = (key for key in self.listed if key[0] in vids)
@@ -146,4 +159,4 @@ class ChangedPanes:
 
     def _may_span(self, pane: tuple[int, ...]) -> bool:
         span = self.spans.get((pane[0], pane[1]))
-        return span is not None and span.first_s <= pane[2] <= span.last_s
+        return span is not None and span.holds(pane)

@@ -16,12 +16,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
 
 from weir.batches import LaneProgress
 from weir.borders import Borders
 from weir.commit import Mark, Offsets, same_offsets
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Lane
+
+MOST_ENTRIES: Final = 20
+"""Versions of a lane that each have an entry in a batch record, of 130 bytes: it is kept with each
+batch of 15 minutes. More of them are told by one."""
 
 
 class Need(IntEnum):
@@ -180,6 +185,9 @@ def progress_of(
     ends = (sum(full(end, lane).values()) for end in at.values())
     done = min(ends, default=begin + lane.records)
     shard = next(iter(at)) if lane.kind == "rebuild" and len(at) == 1 else None
+    each: list[tuple[int | None, tuple[int, ...]]] = [(vid, ()) for vid in lane.vids or (None,)]
+    if len(each) > MOST_ENTRIES:
+        each = [(lane.vids[0], tuple(lane.vids[1:]))]
     return [
         LaneProgress(
             lane=lane.offset,
@@ -190,8 +198,9 @@ def progress_of(
             of=lane.records,
             until_ms=lane.until_ms,
             waits_for=waits_for,
+            vids=besides,
         )
-        for vid in (lane.vids or (None,))
+        for vid, besides in each
     ]
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import redis
 from weir import names, rows
-from weir.batches import FIELD, BatchRecord, encode
+from weir.batches import FIELD, BatchRecord, LaneProgress, encode
 from weir.clock import ManualClock
 from weir.commit import Offsets
 from weir.definitions.fold import Definitions
@@ -92,6 +92,41 @@ class TestReader:
         assert told == [(False, 1, 1), (None, 1, 1), (False, 2, 2), (True, 3, 3)]
         assert seen.ends == {panes[0]: {0: 9}, panes[1]: {0: 12}, panes[2]: {0: 15}}
 
+    @pytest.mark.parametrize(
+        ("kind", "vids", "is_taken"),
+        [
+            ("backfill", (8,), True),
+            ("backfill", (5,), False),
+            ("backfill", (8, 5), False),
+            ("rebuild", (), False),
+        ],
+    )
+    def test_what_is_still_being_counted_is_not_looked_at(
+        self,
+        store: Any,
+        redis_url: str,
+        tmp_path: Path,
+        kind: Literal["backfill", "rebuild"],
+        vids: tuple[int, ...],
+        is_taken: bool,
+    ) -> None:
+        """Of a lane that fills one of the versions that serve, or one that fills what was lost."""
+        pane = PaneAt(5, 10, 0)
+        store.hset(names.pane_key(0, 5, 10, 0), b"a", rows.encode(rows.Row(20)))
+        lane = LaneProgress(9, kind, next(iter(vids), None), None, 1, 2, vids=vids[1:])
+        record(store, 1, {0: 9}, [lane])
+        cycle: Any = SimpleNamespace(
+            footing=SimpleNamespace(epoch=3), stores=SimpleNamespace(shards=Shards())
+        )
+        reader = Reader(settings_for(tmp_path, redis_url=redis_url))
+        served: Any = SimpleNamespace(vid=5)
+        try:
+            assert reader.look(cycle, reader.begin("amount", (served,), 1), [pane]) is (
+                True if is_taken else None
+            )
+        finally:
+            reader.close()
+
     def test_what_is_let_go_leaves_room(self, store: Any, redis_url: str, tmp_path: Path) -> None:
         """As if it had never been looked at."""
         pane = PaneAt(5, 10, 0)
@@ -112,7 +147,7 @@ class TestReader:
             reader.close()
 
 
-def record(store: Any, rev: int, end: Offsets) -> None:
+def record(store: Any, rev: int, end: Offsets, lanes: Sequence[LaneProgress] = ()) -> None:
     """Append the record of a batch, unless it is there."""
     batch = BatchRecord(
         epoch=3,
@@ -123,6 +158,7 @@ def record(store: Any, rev: int, end: Offsets) -> None:
         to_offsets=dict(end),
         processed_through_ms=0,
         at_ms=0,
+        lanes=list(lanes),
     )
     if not store.xrange(names.BATCHES, min=f"3-{rev}", max=f"3-{rev}"):
         store.xadd(names.BATCHES, {FIELD: encode(batch)}, id=f"3-{rev}")

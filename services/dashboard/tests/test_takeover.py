@@ -64,7 +64,8 @@ def test_the_version_before_serves_until_the_new_one_is_filled(
         new = running.dashboard.context.catalog.folded.get("default", "metric", name).vid
         versions.begin(new, 2, fills=True)
         lane = versions.fill(new)
-        filling = LaneProgress(lane=lane, kind="backfill", vid=new, shard=None, at=40, of=100)
+        vids = (new + 1_001, new)
+        filling = LaneProgress(lane, "backfill", new + 1_000, None, at=40, of=100, vids=vids)
         engine.commit({(new, *pane): {"=eu": Row(2)}}, ticks=1, lanes=[filling])
 
         assert total(http.post("/query", json=asked(name)).json(), "eu") == 5

@@ -155,13 +155,16 @@ class TestProgress:
         assert (told["active"], told["serving"]) == (True, not fills)
         assert told["waits_for"] is None
 
-    def test_what_is_filled_says_why_its_lane_waits(self) -> None:
+    @pytest.mark.parametrize("among", [False, True])
+    def test_what_is_filled_says_why_its_lane_waits(self, among: bool) -> None:
         """In the words of the engine; while nothing is counted at all that is said first."""
         world = World()
         vid = world.put("m")
         world.counting(vid, fills=True)
         lane = LaneProgress(9, "backfill", vid, None, 40, 52, waits_for="TimeoutError: no")
         other = LaneProgress(8, "backfill", vid + 1, None, 40, 52, waits_for="of another")
+        if among:
+            lane = replace(lane, vid=vid + 2, vids=(vid + 3, vid))
         world.here.batches.newest = SimpleNamespace(lanes=[other, lane])
         told = world.progress("m")
         assert told["lanes"] == [{"lane": 9, "at": 40, "of": 52, "waits_for": "TimeoutError: no"}]

@@ -47,7 +47,7 @@ class Watcher:
     def __init__(self, running: Any, query: dict[str, Any]) -> None:
         self._running, self._query = running, query
         self.answer: dict[str, Any] | None = None
-        self.deltas = 0
+        self.deltas = self.snapshots = 0
         self._parts: list[dict[str, Any]] = []
         self._stack = ExitStack()
         self.open()
@@ -84,6 +84,7 @@ class Watcher:
         """Fold one frame."""
         assert frame["op"] != "error", frame
         if frame["op"] == "snapshot":
+            self.snapshots += frame["part"] == 1
             earlier = self._parts if frame["part"] > 1 else []
             self._parts = [*earlier, *frame["answer"]["series"]]
             if frame["part"] == frame["parts"]:

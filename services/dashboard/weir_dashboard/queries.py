@@ -146,7 +146,7 @@ class Question:
             return True
         if self._late_stands_of(self._plan) != self._late_stands:
             return True  # the record of a batch may be read before its corrections are
-        return bool(changed.among(self._plan.keys)) or self._time_moves(self._plan)
+        return changed.touches(self._plan.keys) or self._time_moves(self._plan)
 
     async def answer(self) -> dict[str, Any]:
         """Return the answer at the newest revision.

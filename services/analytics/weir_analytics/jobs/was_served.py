@@ -160,7 +160,8 @@ class Reader:
 def _is_filling(record: BatchRecord, chain: Sequence[Audited]) -> bool:
     """Tell whether a lane is under way that may still change the panes."""
     vids = {version.vid for version in chain}
-    return any(lane.kind == "rebuild" or lane.vid in vids for lane in record.lanes)
+    lanes = record.lanes
+    return any(lane.kind == "rebuild" or not vids.isdisjoint(lane.filled()) for lane in lanes)
 
 
 def _rows(stored: Mapping[bytes, bytes], texts: Mapping[bytes, str]) -> dict[str, rows.Row]:

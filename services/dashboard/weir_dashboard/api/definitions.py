@@ -236,7 +236,7 @@ def waiting_for(here: Context, version: Definition) -> str | None:
 def lanes_of(here: Context, version: Definition) -> list[LaneProgress]:
     """Return the lanes under way that fill a version."""
     newest = here.batches.newest
-    return [lane for lane in (newest.lanes if newest else []) if lane.vid == version.vid]
+    return [lane for lane in (newest.lanes if newest else []) if lane.fills(version.vid)]
 
 
 def _newer(here: Context, version: Definition) -> Refused | None:
