@@ -20,6 +20,10 @@ BEYOND_MS = 400 * 86_400_000
 MINUTE_MS = 60_000
 PATIENCE_S = 30.0
 
+# From which offset on, by partition, an erasure holds, by tenant and subject.
+Erased = Mapping[tuple[str, str], Mapping[int, int]]
+NOBODY: Erased = {}
+
 
 @dataclass(frozen=True)
 class LogRecord:
@@ -110,7 +114,10 @@ class Account:
 
 
 def account_for(
-    records: Iterable[LogRecord], horizon_ms: int = HORIZON_MS, tenant: str | None = None
+    records: Iterable[LogRecord],
+    horizon_ms: int = HORIZON_MS,
+    tenant: str | None = None,
+    erased: Erased = NOBODY,
 ) -> Account:
     """Give every record but ticks its disposition, and keep what counts.
 
@@ -118,14 +125,15 @@ def account_for(
         records: Of a whole log, partition by partition.
         horizon_ms: The dedup horizon.
         tenant: Only what is this tenant's; all by default.
+        erased: Of whom no metric counts anything, whenever it came.
     """
     account = Account()
-    for record, disposition, event in dispositions(records, horizon_ms):
+    for record, disposition, event in dispositions(records, horizon_ms, erased):
         if tenant not in (None, tenant_of(record, event)):
             continue
         minute = record.received_ms - record.received_ms % MINUTE_MS
         account.minutes[minute][disposition] += 1
-        if event is not None and disposition == "counted":
+        if event is not None and disposition == "counted" and _subject(event) not in erased:
             account.counted.append(event)
         elif event is not None and disposition == "duplicate":
             account.duplicates[event["type"]] += 1
@@ -133,14 +141,14 @@ def account_for(
 
 
 def dispositions(
-    records: Iterable[LogRecord], horizon_ms: int = HORIZON_MS
+    records: Iterable[LogRecord], horizon_ms: int = HORIZON_MS, erased: Erased = NOBODY
 ) -> Iterator[tuple[LogRecord, str, dict[str, Any] | None]]:
     """Yield every record but ticks with its disposition, and the event if it is one.
 
     A record is a duplicate if an earlier one in its partition with the same tenant, source
     and id, itself duplicate or not, was received within the horizon. An event that counts
     has its time in `_time_ms`, when it was received in `_received_ms`, and partition and offset
-    in `_place`.
+    in `_place`. A first event about somebody erased is `erased` from where that holds on.
     """
     seen: dict[tuple[int, str, str, str], int] = {}
     for record in records:
@@ -150,7 +158,12 @@ def dispositions(
         if event is None:
             yield record, "quarantined", None
         else:
-            yield record, _disposition(record, event, seen, horizon_ms), event
+            disposition = _disposition(record, event, seen, horizon_ms)
+            gone = erased.get(_subject(event))
+            if gone is not None and disposition != "duplicate":
+                is_gone = record.offset >= gone.get(record.partition, 0)
+                disposition = "erased" if is_gone else disposition
+            yield record, disposition, event
 
 
 def event_of(value: bytes | None) -> dict[str, Any] | None:
@@ -163,6 +176,10 @@ def event_of(value: bytes | None) -> dict[str, Any] | None:
     except ValueError:
         return None
     return event if isinstance(event, dict) and "weirtenant" in event else None
+
+
+def _subject(event: Mapping[str, Any]) -> tuple[str, str]:
+    return event["weirtenant"], str(event.get("subject"))
 
 
 def tenant_of(record: LogRecord, event: dict[str, Any] | None) -> str:
