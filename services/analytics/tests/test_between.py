@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 from weir.clock import ManualClock, SystemClock
 from weir.commit import Verdict
 from weir.formats import NewerFormatError
+from weir_analytics.panes import lanes
 from weir_analytics.panes.between import (
     BEHIND,
     BUSY,
@@ -354,8 +355,9 @@ class TestSize:
         """In the time that it may take, with the same bounds."""
         assert next_size(live_as_last(per_s, 100_000), 0.4, 100_000) == size
 
-    def test_its_size_is_by_the_pace_when_it_begins(self) -> None:
+    def test_its_size_is_by_the_pace_when_it_begins(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Not when the one before it ended: by now somebody may send again."""
+        monkeypatch.setattr(lanes, "forget_lanes", lambda *_: None)
         paces, cycle = [quiet(0.0)], MagicMock()
         cycle.book.next.return_value = None
         last = Last(100_000, 200_000, 1.0, 1e6)
