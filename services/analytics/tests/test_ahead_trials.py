@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from structlog.testing import capture_logs
 from weir_analytics.panes.ahead import LONGEST_S, OTHERS, UNTRIED_S
 from weir_analytics.panes.passing import TrialError
@@ -14,7 +15,6 @@ from .test_ahead import Counting, Failing, World
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pytest
     from weir_analytics.panes.batch import Offsets
     from weir_analytics.panes.plan import Counted
     from weir_analytics.panes.plans import Counting as PlanOf
@@ -26,11 +26,12 @@ class Records:
     Attributes:
         names: Those metrics.
         cannot_be_read: Whether the log answers nobody.
+        is_outside: Whether it is the log that they fail with.
         tried: The metrics of each trial.
     """
 
     def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-        self.names, self.cannot_be_read = set(names), False
+        self.names, self.cannot_be_read, self.is_outside = set(names), False, False
         self.tried: list[set[str]] = []
         real = Failing(monkeypatch)
 
@@ -51,7 +52,7 @@ class Records:
             raise TimeoutError(msg)
         if bad := names & self.names:
             msg = f"ZeroDivisionError: {min(bad)}"
-            raise TrialError(msg)
+            raise TrialError(msg, is_outside=self.is_outside)
 
 
 class TestPlanThatFailsWithRecords:
@@ -102,6 +103,33 @@ class TestPlanThatFailsWithRecords:
         monkeypatch.setattr(world, "rehearse", once)
         world.restart()
         world.steps(5)
+        assert (world.aside(), world.may_begin()) == ({}, {"two"})
+
+    @pytest.mark.parametrize(
+        ("from_trial", "trials"), [(1, 1), (2, 3)], ids=["at once", "when it is tried again"]
+    )
+    def test_a_log_that_fails_now_and_then_sets_nobody_aside(
+        self, monkeypatch: pytest.MonkeyPatch, from_trial: int, trials: int
+    ) -> None:
+        """Without the version it happened to answer, both times."""
+        world = World()
+        records = Records(world, monkeypatch, "two")
+        real = records.rehearse
+
+        def rehearse(plan: Any, places: Sequence[Offsets]) -> None:
+            asked = [names for names in records.tried if "two" in names]
+            records.is_outside = len(asked) + 1 >= from_trial
+            real(plan, places)
+
+        monkeypatch.setattr(world, "rehearse", rehearse)
+        world.restart()
+        with capture_logs() as logs:
+            world.steps(5)
+        assert (world.aside(), len(records.tried)) == ({}, trials)
+        assert {line["event"] for line in logs if line["log_level"] != "info"} == {"not_rehearsed"}
+        records.names.clear()
+        world.clock.advance(60_000)
+        world.steps(3)
         assert (world.aside(), world.may_begin()) == ({}, {"two"})
 
     def test_what_nobody_is_to_blame_for_is_tried_again_after_a_pause(

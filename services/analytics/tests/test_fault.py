@@ -158,6 +158,7 @@ class Range(Counted):
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
         super().__init__()
         self.bad, self.is_down, self.passes = set(names), False, 1_000
+        self.is_outside = False
         self.trials: list[set[str]] = []
         self.repeats = Repeats()
 
@@ -172,7 +173,7 @@ class Range(Counted):
         self.trials.append(names)
         if self.is_down or (names & self.bad and len(self.trials) < self.passes):
             msg = f"ZeroDivisionError: {min(names & self.bad, default='no memory')}"
-            raise TrialError(msg)
+            raise TrialError(msg, is_outside=self.is_outside)
 
     def count(self, error: Exception | None = None, start: Any = FROM) -> set[str]:
         """Count the range as a driver's next life does; return by which metrics."""
@@ -252,6 +253,31 @@ class TestRecordsThatAVersionFailsWith:
                 searched.append(times)
         assert searched == [2, 4, 8, 16]
         assert not any(map(world.fold.is_left_out, world.vids.values()))
+
+    def test_a_log_that_fails_some_trials_is_nobodys_fault(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An old part of it answers now and then: what fails one half says nothing of it."""
+        world = Range(monkeypatch, "m3")
+        world.is_outside = True
+        for _ in range(4):
+            with pytest.raises(PySparkException):
+                world.count()
+        assert len([names for names in world.trials if "m3" in names]) == 2, "a search ends there"
+        assert not any(map(world.fold.is_left_out, world.vids.values()))
+
+    def test_no_version_is_searched_for_where_the_log_fails(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """However often; nor is that one of the failures of its records."""
+        world = Range(monkeypatch, "m3")
+        said = "Traceback (most recent call last)\nTimeoutError: the log did not answer"
+        for _ in range(8):
+            with pytest.raises(PySparkException):
+                world.count(PySparkException(said))
+        with pytest.raises(PySparkException):
+            world.count()
+        assert world.trials == []
 
     def test_a_hole_is_nobodys_fault(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """It is read three times and then given up."""

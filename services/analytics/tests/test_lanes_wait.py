@@ -34,6 +34,7 @@ class Driver(World):
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(monkeypatch)
         self.unreadable: int | None = 1
+        self.is_outside = True
         self.trials: list[Batch] = []
         self.beside = self._beside
         monkeypatch.setattr(self, "_beside", self._count)
@@ -55,7 +56,7 @@ class Driver(World):
         self.clock.advance(15_000)
         if self._is_unreadable(batch):
             msg = f"TimeoutError: {SLOW}"
-            raise TrialError(msg)
+            raise TrialError(msg, is_outside=self.is_outside)
 
     def rounds(self, count: int, each_ms: int = 1_000) -> None:
         """Let the thread between batches do some rounds."""
@@ -122,10 +123,12 @@ def test_what_the_fence_says_ends_the_life(driver: Driver, monkeypatch: pytest.M
         driver.rounds(99)
 
 
+@pytest.mark.parametrize(("is_outside", "times"), [(True, []), (False, [2, 4, 8, 16])])
 def test_nobody_is_blamed_for_a_log_that_cannot_be_read(
-    driver: Driver, monkeypatch: pytest.MonkeyPatch
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, is_outside: bool, times: list[int]
 ) -> None:
-    """Whose fault it is, is looked for the second time, the fourth, the eighth."""
+    """Whose fault records are is looked for the second time, the fourth, the eighth."""
+    driver.is_outside = is_outside
     asked = list[int]()
 
     def at_fault(_trial: object, counting: object, error: Exception) -> Any:
@@ -135,7 +138,7 @@ def test_nobody_is_blamed_for_a_log_that_cannot_be_read(
 
     monkeypatch.setattr(lanes, "at_fault", at_fault)
     driver.rounds(4_000)
-    assert asked == [2, 4, 8, 16]
+    assert asked == times
     assert driver.filler._refused == {}
 
 
@@ -251,6 +254,7 @@ class TestJob:
         assert_equal_to_the_log(world)
         assert world.fold().epoch() == epoch
         assert len(job.lines("lane_waits")) > 1
+        assert job.lines("lane_set_aside", "version_set_aside") == [], "nobody's failure"
 
     def test_a_metric_that_an_old_record_fails_is_left_out(
         self, world: live_job.World, job: Job, patch: Callable[[str], None], wiped: bool

@@ -9,7 +9,8 @@ driver's to choose; it chooses those after that.
 
 A plan that cannot be made, or that fails with records of the log, is nobody's but its author's:
 the versions that wait are halved until the one is found that it fails with, and that one is set
-aside. A record says so.
+aside. A record says so. A log or a store that fails is nobody's: the versions wait, and are tried
+again.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from weir_analytics.panes.batch import Offsets
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.due import About, Due
 from weir_analytics.panes.fault import halves, prove, still_fails
-from weir_analytics.panes.passing import first_line
+from weir_analytics.panes.passing import first_line, is_outside
 from weir_analytics.panes.plans import Counting, Plans, first_words
 from weir_analytics.panes.trial import Trial
 from weir_analytics.panes.turns import GivenUpError
@@ -192,15 +193,22 @@ class Ahead:
         return True
 
     def _refuse(self, wanted: Wanted, error: Exception) -> None:
-        """Look whose failure it is that records of the log cannot be counted."""
+        """Look whose failure it is that records of the log cannot be counted.
+
+        Nobody's, if without the versions it fails as well, or if the log or the store failed.
+        """
         trial = Trial(self.plans, lambda plan: self.rehearse(plan, wanted.places))
-        try:
-            self._fail(trial, wanted.counting, wanted.vids, error)
-        except Exception as found:  # noqa: BLE001  nobody's: without the versions it fails as well
-            LOG.warning("not_rehearsed", error=first_line(found))
-            self._untriable = frozenset(wanted.vids)
-            self._rest_until_s = self.clock.monotonic_s() + self._pause_s
-            self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+        if not is_outside(error):
+            try:
+                self._fail(trial, wanted.counting, wanted.vids, error)
+            except Exception as found:  # noqa: BLE001  whatever trying them raised
+                error = found
+            else:
+                return
+        LOG.warning("not_rehearsed", error=first_line(error))
+        self._untriable = frozenset(wanted.vids)
+        self._rest_until_s = self.clock.monotonic_s() + self._pause_s
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
 
     def _prove(self, wanted: Wanted) -> None:
         """Take note that a plan is there, and counts."""

@@ -41,7 +41,7 @@ from weir_analytics.panes.holes import Hole, are_told, check_read, up_to
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.outcome import Outcome, outcome_of, processed_through
-from weir_analytics.panes.passing import first_line
+from weir_analytics.panes.passing import first_line, is_outside
 from weir_analytics.panes.plans import Plans, run, run_beside
 from weir_analytics.panes.recovery import VerdictError, changed_panes, last_entries
 from weir_analytics.panes.same_log import SameLog
@@ -181,7 +181,8 @@ class Cycle:
         """Evaluate a range and commit it to its shards, S2 to S4.
 
         A range that fails again and again is tried without each of its versions: one that fails
-        with what the range holds is left out, and everybody else is counted.
+        with what the range holds is left out, and everybody else is counted. That the log or the
+        store failed it is no reason for that.
 
         Args:
             log: The range as Spark's source reads it, once somebody asks for its rows.
@@ -198,7 +199,7 @@ class Cycle:
         try:
             return self.evaluate(given, replace(batch, untold=self._untold(batch, plan)), plan)
         except (PySparkException, Py4JError) as error:
-            if are_told(error) or not self.repeats.is_due(batch.start):
+            if are_told(error) or is_outside(error) or not self.repeats.is_due(batch.start):
                 raise
             self._blame(batch, error)
         return self.count(log, batch, begins_later=begins_later)

@@ -4,6 +4,9 @@ A plan that was made by one release may fail with the next, or with another Spar
 may fail with a record that comes today. All metrics are in one plan, so nobody's would be counted:
 the versions are halved until those are found that it fails with. They are left out, and everything
 else goes on.
+
+A log or a store that does not answer is no version's failure. It may fail one half and not the
+other, as an old part of the log does now and then; so a search that meets such a failure ends.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import Final, TypeVar
 
 from weir.commit import Offsets, same_offsets
 
+from weir_analytics.panes.passing import is_outside
 from weir_analytics.panes.plan import Counted
 from weir_analytics.panes.plans import Counting, first_words
 from weir_analytics.panes.trial import Trial
@@ -32,7 +36,8 @@ def at_fault(trial: Trial, counting: Counting, error: Exception) -> dict[int, st
 
     Raises:
         Exception: The error, if nothing can be counted at all, or each version by itself: no
-            definition is to blame then.
+            definition is to blame then. Also if the log or the store failed meanwhile: nothing
+            is known then.
     """
     prove(trial, counting._replace(versions=()), error)
     found = _among(trial, counting, counting.versions, error)
@@ -50,7 +55,7 @@ def _among(
         return {} if why is None else {versions[0].version.vid: why}
     found: dict[int, str] = {}
     for part in halves(versions):
-        failure = _failure(trial, counting._replace(versions=part))
+        failure = _failure(trial, counting._replace(versions=part), error)
         if failure is not None:
             found |= _among(trial, counting, part, failure)
     return found
@@ -74,10 +79,11 @@ def still_fails(
         error: What that raised.
 
     Raises:
-        Exception: What trying it raised, if nothing can be counted any more meanwhile.
+        Exception: What trying it raised, if nothing can be counted any more meanwhile, or if the
+            log or the store failed.
     """
     for _ in range(1, TRIES):
-        again = _failure(trial, counting)
+        again = _failure(trial, counting, error)
         if again is None:
             return None
         error = again
@@ -102,11 +108,14 @@ def prove(trial: Trial, base: Counting, error: Exception) -> None:
         raise error from other
 
 
-def _failure(trial: Trial, counting: Counting) -> Exception | None:
+def _failure(trial: Trial, counting: Counting, error: Exception) -> Exception | None:
+    """Return what trying some versions raised; raise the error if that was none of theirs."""
     try:
         trial.of(counting)
-    except Exception as error:  # noqa: BLE001  whatever a definition brings about
-        return error
+    except Exception as found:
+        if is_outside(found):
+            raise error from found
+        return found
     return None
 
 

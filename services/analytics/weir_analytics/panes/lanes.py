@@ -41,7 +41,7 @@ from weir_analytics.panes.holes import OvertakenError
 from weir_analytics.panes.lane_waits import LaneWaits
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.outcome import Outcome, gravest
-from weir_analytics.panes.passing import TrialError, ends_life, first_line
+from weir_analytics.panes.passing import TrialError, ends_life, first_line, is_outside
 from weir_analytics.panes.plans import Counting, Plans, first_words
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.slice_size import NOTHING_KNOWN, Last, measured, next_size
@@ -168,7 +168,7 @@ class Filler:
             now_s = self.clock.monotonic_s()
             pause_s = self.waits.fail_trial(lane.offset, _why(error), now_s, now_s - began_s)
             _tell_wait(lane, error, pause_s)
-            if is_due(self.waits.times(lane.offset)):
+            if not is_outside(error) and is_due(self.waits.times(lane.offset)):
                 self._blame_records(tried, error)
         else:
             tried.passed = True

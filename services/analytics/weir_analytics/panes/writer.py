@@ -33,6 +33,7 @@ from weir_analytics.panes.commit_job import CommitJob, Committed, Limits, Part
 from weir_analytics.panes.crowded import placed
 from weir_analytics.panes.history import read_records
 from weir_analytics.panes.inbox import Inbox, Unusable
+from weir_analytics.panes.passing import is_outside
 from weir_analytics.panes.quarantine import Copy, Origin, event_owner, quarantine_writer
 from weir_analytics.panes.store import ShardStore
 from weir_analytics.panes.task_watch import awaited, note_step, watched
@@ -66,6 +67,7 @@ class Report:
             events left out.
         why: What a newer release wrote into a shard; empty if nothing.
         failed: What a trial failed with; empty if with nothing.
+        outside: Whether that was of the log, the store or a disk.
     """
 
     verdicts: dict[int, str] = field(default_factory=dict)
@@ -81,6 +83,7 @@ class Report:
     work: dict[str, float] = field(default_factory=dict)
     why: str = ""
     failed: str = ""
+    outside: bool = False
 
     def to_json(self) -> str:
         """Return the report as one line of text."""
@@ -154,11 +157,13 @@ def answer_of(
     try:
         yield from counted
     except Exception as error:  # noqa: BLE001  whatever a definition and a record bring about
-        yield _failed(f"{type(error).__name__}: {error}".splitlines()[0][:300])
+        why = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+        yield _failed(why, outside=is_outside(error))
 
 
-def _failed(why: str) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict({"report": [Report(failed=why).to_json()]})
+def _failed(why: str, *, outside: bool = False) -> pa.RecordBatch:
+    report = Report(failed=why, outside=outside)
+    return pa.RecordBatch.from_pydict({"report": [report.to_json()]})
 
 
 def commit(
