@@ -29,7 +29,15 @@ from weir_analytics.panes.between import (
 from weir_analytics.panes.holes import Hole, HoleError, OvertakenError
 from weir_analytics.panes.lanes import Filler
 from weir_analytics.panes.recovery import VerdictError
-from weir_analytics.panes.slice_size import Last, live_as_last, measured, next_size
+from weir_analytics.panes.slice_size import (
+    LEAST_RECORDS,
+    NOTHING_KNOWN,
+    Last,
+    failed,
+    live_as_last,
+    measured,
+    next_size,
+)
 from weir_analytics.panes.turns import GivenUpError, Turns
 from weir_analytics.panes.vitals import Vitals
 
@@ -344,6 +352,26 @@ class TestSize:
     def test_nothing_is_known_before_the_first_of_them(self) -> None:
         """However fast ticks were."""
         assert measured(Last(1, 1, 1.0), 50_000, [(40_000, 3)], 0.1).events_per_s is None
+
+    def test_after_a_failure_slices_begin_small_and_grow_while_they_go_well(self) -> None:
+        """To half of what failed in some steps, and then slowly: it may have been too much."""
+        last, sizes = failed(Last(90_000, 90_000, 0.4, 225_000.0), 90_000), list[int]()
+        for _ in range(40):
+            sizes.append(next_size(last, 0.4, 100_000))
+            last = measured(last, sizes[-1], [(sizes[-1], sizes[-1])], sizes[-1] / 300_000)
+        assert sizes[:4] == [LEAST_RECORDS, 4 * LEAST_RECORDS, 47_856, 49_351]
+        assert 20 < next(n for n, size in enumerate(sizes) if size >= 90_000) < 30
+        assert sizes[-1] == 120_000, "it is no bound for ever"
+        for _ in range(999):
+            last = measured(last, 5_000, [(5_000, 5_000)], 0.1)
+        assert last.bound is None
+
+    @pytest.mark.parametrize("records", [3, LEAST_RECORDS])
+    def test_a_small_slice_does_not_fail_for_its_size(self, records: int) -> None:
+        """Others need not be smaller for it."""
+        last = Last(90_000, 90_000, 0.4, 225_000.0)
+        assert failed(last, records) == last
+        assert failed(NOTHING_KNOWN, LEAST_RECORDS + 1).bound == LEAST_RECORDS
 
     @pytest.mark.parametrize(
         ("per_s", "size"),

@@ -17,7 +17,7 @@ from weir_analytics.panes import lanes
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.passing import TrialError
 from weir_analytics.panes.recovery import VerdictError
-from weir_analytics.panes.slice_size import LEAST_RECORDS
+from weir_analytics.panes.slice_size import LEAST_RECORDS, Last
 
 from . import live_job
 from .live_job import METRIC, Job, assert_equal_to_the_log, running_world, wait_for
@@ -109,6 +109,29 @@ def test_a_lane_that_can_be_read_again_goes_on(driver: Driver) -> None:
     driver.rounds(400)
     assert driver.at() == [{0: SIZE}, {1: SIZE}]
     assert driver.filler.waits.whys == {}
+
+
+def test_a_slice_that_is_too_large_is_counted_in_smaller_ones(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of whatever size its worker can hold; what is tried beside live batches is small, too."""
+    driver.unreadable, sizes = None, list[int]()
+
+    def count(batches: Any, plan: object) -> Any:
+        sizes.append(max(one.records for one in batches))
+        driver.clock.advance(sizes[-1] // 200)
+        if sizes[-1] > 3 * LEAST_RECORDS:
+            msg = "Python worker exited unexpectedly (crashed)"
+            raise PySparkException(msg)
+        return driver.beside(batches, plan)
+
+    monkeypatch.setattr(driver, "_beside", count)
+    driver.filler.last = Last(SIZE, SIZE, 0.1, 400_000.0)
+    driver.rounds(60)
+    assert sizes[:2] == [SIZE, LEAST_RECORDS]
+    assert [n for n in sizes if n > 3 * LEAST_RECORDS] == [SIZE, SIZE // 2], "each size once"
+    assert {one.records for one in driver.trials} == {LEAST_RECORDS}
+    assert driver.at() == [{0: SIZE}, {1: SIZE}]
 
 
 def test_what_the_fence_says_ends_the_life(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:

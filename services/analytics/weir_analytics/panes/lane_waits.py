@@ -2,8 +2,8 @@
 
 An old part of the log may not be readable, or its store may take longer for it than anybody waits;
 an old record may end its worker. Live counting and other lanes need none of that. So a lane whose
-slice has failed waits, longer each time, and is counted on by a slice that went through a trial
-first, beside live batches: a slice that fails holds the turn, for a minute at worst.
+slice has failed waits, longer each time, and is counted on by a small slice that went through a
+trial first, beside live batches: a slice that fails holds the turn, for a minute at worst.
 
 Nothing here reads a clock or does I/O. It outlives a driver's lives; a lane is named by the offset
 of its record. What waits is replaced and never changed: live batches tell it meanwhile.

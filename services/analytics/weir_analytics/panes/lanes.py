@@ -44,7 +44,14 @@ from weir_analytics.panes.outcome import Outcome, gravest
 from weir_analytics.panes.passing import TrialError, ends_life, first_line, is_outside
 from weir_analytics.panes.plans import Counting, Plans, first_words
 from weir_analytics.panes.recovery import VerdictError
-from weir_analytics.panes.slice_size import NOTHING_KNOWN, Last, measured, next_size
+from weir_analytics.panes.slice_size import (
+    LEAST_RECORDS,
+    NOTHING_KNOWN,
+    Last,
+    failed,
+    measured,
+    next_size,
+)
 from weir_analytics.panes.states import forget_lanes, log_folder
 from weir_analytics.panes.trial import Trial, try_out
 from weir_analytics.panes.turns import GivenUpError
@@ -196,14 +203,18 @@ class Filler:
         self.waits.keep({lane.offset for lane in lanes})
         first = self._first(cycle) if lanes else {}
         size = self._size(lanes)
-        found = cycle.book.next(definitions, size, first, self._left_out())
+        left_out = self._left_out()
+        found = cycle.book.next(definitions, size, first, left_out)
         self._tell_refused(cycle)
+        if found is not None and self.waits.is_wary_of(found.lane.offset):
+            # It may be its size that fails; and a trial runs beside live batches.
+            found = cycle.book.next(definitions, LEAST_RECORDS, first, left_out)
         if found is None:
             self._wanted = None
             return False
         self._lane = found.lane
         if self.waits.is_wary_of(found.lane.offset):
-            return self._step_warily(cycle, found, size)
+            return self._step_warily(cycle, found)
         slices = [found, *self._beside(cycle, found, size, first)]
         plan = self._plan_of(self._counting(cycle, slices))
         if plan is not None and not isinstance(plan, ArrowPlan) and len(slices) > 1:
@@ -218,8 +229,8 @@ class Filler:
         """Return the lanes of which nothing is counted now."""
         return {*self._refused, *self.waits.left_out(self.clock.monotonic_s())}
 
-    def _step_warily(self, cycle: Cycle, found: Slice, size: int) -> bool:
-        """Count a slice that went through its trial, or want that trial.
+    def _step_warily(self, cycle: Cycle, found: Slice) -> bool:
+        """Count a small slice that went through its trial, or want that trial.
 
         By the plan that holds now: since the trial somebody may have been erased.
         """
@@ -233,7 +244,7 @@ class Filler:
         if plan is None:
             self._tried = tried
         elif tried is not None:
-            self._do(cycle, [found], plan, size)
+            self._do(cycle, [found], plan, LEAST_RECORDS)
         else:
             batch = replace(self._batch(cycle, found), start=dict(found.there))
             self._tried = _Tried(
@@ -249,6 +260,7 @@ class Filler:
         except Exception as error:
             if ends_life(error):
                 raise
+            self.last = failed(self.last, max(one.records for one in slices))
             lanes = [one.lane for one in slices]
             now_s = self.clock.monotonic_s()
             pause_s = self.waits.fail([lane.offset for lane in lanes], _why(error), now_s)

@@ -7,6 +7,10 @@ from typing import Final, NamedTuple
 
 # Fewer take as long: what a small batch costs is planning (decision 0013).
 LEAST_RECORDS: Final = 5_000
+# What slices may have after one has failed grows with each by this part of it: they come to the
+# size of that one after some twenty, and no bound is so large that it matters.
+BOUND_GROWS: Final = 32
+LARGEST_BOUND: Final = 1 << 30
 
 
 class Last(NamedTuple):
@@ -18,12 +22,14 @@ class Last(NamedTuple):
         took_s: How long it took.
         events_per_s: How many events the last one of little else had in a second; None: there was
             none. Ticks take a fraction of that.
+        bound: How many records one may have after a larger one failed; None: as many as may be.
     """
 
     size: int
     done: int
     took_s: float
     events_per_s: float | None = None
+    bound: int | None = None
 
 
 NOTHING_KNOWN: Final = Last(LEAST_RECORDS, 0, 0.0)
@@ -55,12 +61,30 @@ def measured(last: Last, size: int, done: Sequence[tuple[int, int]], took_s: flo
         took_s: How long they took together.
     """
     records, events = max(done)
-    per_s = events / max(took_s, 0.001)
+    per_s, bound = events / max(took_s, 0.001), last.bound
+    if bound is not None:
+        bound += bound // BOUND_GROWS
+        bound = None if bound > LARGEST_BOUND else bound
     if records >= LEAST_RECORDS // 2 and 2 * events >= records:
-        return Last(size, records, took_s, per_s)
+        return Last(size, records, took_s, per_s, bound)
     # It had so many at least, however many ticks were among them.
     known = last.events_per_s
-    return Last(size, records, took_s, None if known is None else max(known, per_s))
+    return Last(size, records, took_s, None if known is None else max(known, per_s), bound)
+
+
+def failed(last: Last, records: int) -> Last:
+    """Return what is known once a slice has failed: it may have been too large for its worker.
+
+    The next one is as small as can be. They grow again while they go well, to half of its size in
+    some steps and then slowly, or the same size would fail again after every few.
+
+    Args:
+        last: What was known before.
+        records: How many it had; the least that a slice has are not too many.
+    """
+    if records <= LEAST_RECORDS:
+        return last
+    return NOTHING_KNOWN._replace(bound=max(LEAST_RECORDS, records // 2))
 
 
 def next_size(last: Last, slice_s: float, most: int) -> int:
@@ -68,7 +92,7 @@ def next_size(last: Last, slice_s: float, most: int) -> int:
 
     At most four times as many as the last one: a first measurement of a fast machine may be of a
     few records. Nor more than events would take half as long again: the last one may have been of
-    ticks, and events may follow.
+    ticks, and events may follow. Nor more than its bound, where one has failed.
 
     Args:
         last: The slice before it.
@@ -79,4 +103,6 @@ def next_size(last: Last, slice_s: float, most: int) -> int:
     wanted = round(last.done / max(last.took_s, 0.001) * slice_s)
     if last.events_per_s is not None:
         most = min(2 * most, round(1.5 * last.events_per_s * slice_s))
+    if last.bound is not None:
+        most = min(most, last.bound)
     return max(LEAST_RECORDS, min(most, 4 * last.size, wanted))
