@@ -55,6 +55,37 @@ def test_trials_that_take_long_leave_the_time_to_others() -> None:
     assert waits.whys == {3: "longer", 5: "longer"}
 
 
+def test_what_fails_after_its_trial_waits_longer_each_time() -> None:
+    """It went well where nothing was written; other lanes are trusted as before."""
+    waits, now_s, pauses = LaneWaits(), 0.0, list[float]()
+    waits.fail([3], "why", now_s)
+    waits.done(5)
+    for _ in range(8):
+        pauses.append(waits.fail([3], "it cannot be written", now_s, 15.0))
+        assert waits.is_wary_of(3)
+        assert not waits.is_wary_of(5)
+        now_s += 15.0 * OTHERS - 0.1
+        assert set(waits.left_out(now_s)) == {3}, "it has held the turn"
+        now_s += pauses[-1] + 0.2
+        assert set(waits.left_out(now_s)) == set()
+    assert pauses == [2, 4, 8, 16, 32, 64, 128, 256]
+    waits.fail([5], "why", now_s)
+    waits.done(7)
+    waits.fail([3, 7], "why", now_s)
+    assert waits.is_wary_of(7), "nobody knows which of both it was"
+
+
+def test_a_search_counts_like_the_trial_before_it() -> None:
+    """What took less meanwhile does not shorten that."""
+    waits = LaneWaits()
+    waits.fail([3], "why", 0.0)
+    waits.fail_trial(3, "why", 15.0, 15.0)
+    waits.leave_time(60.0, 60.0)
+    waits.leave_time(61.0, 1.0)
+    assert set(waits.left_out(60.0 + 60.0 * OTHERS - 0.1)) == {3}
+    assert set(waits.left_out(60.0 + 60.0 * OTHERS)) == set()
+
+
 def test_of_those_that_wait_one_is_tried_at_a_time() -> None:
     """The one that has failed the least, then the one that has waited longest."""
     waits = LaneWaits()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from weir.batches import BatchRecord
 from weir.commit import Verdict
 from weir_analytics.panes import lanes
 from weir_analytics.panes.batch import Batch
+from weir_analytics.panes.lane_waits import OTHERS
 from weir_analytics.panes.passing import TrialError
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.slice_size import LEAST_RECORDS, Last
@@ -162,6 +164,57 @@ def test_nobody_is_blamed_for_a_log_that_cannot_be_read(
     monkeypatch.setattr(lanes, "at_fault", at_fault)
     driver.rounds(4_000)
     assert asked == times
+
+
+def test_a_lane_whose_slices_fail_after_their_trials_holds_the_turn_seldom(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What only writing fails with no trial meets; the other lane is tried once and goes on."""
+    began_s, asked = list[float](), driver.clock.monotonic_s
+
+    def count(batches: Any, plan: object) -> Any:
+        if any(map(driver._is_unreadable, batches)):
+            began_s.append(asked())
+            driver.clock.advance(15_000)
+            msg = "redis refused to write"
+            raise PySparkException(msg)
+        return driver.beside(batches, plan)
+
+    def tried(_spark: object, _plan: object, batch: Batch, _ending: object) -> None:
+        driver.trials.append(batch)
+
+    monkeypatch.setattr(driver, "_beside", count)
+    monkeypatch.setattr(lanes, "try_out", tried)
+    with capture_logs() as logs:
+        driver.rounds(2_000)
+    waits = [line["pause_s"] for line in logs if line["event"] == "lane_waits"]
+    assert waits[2:9] == [2, 4, 8, 16, 32, 64, 128], "the first time both have failed"
+    after = [round(b - a) for a, b in pairwise(began_s)]
+    assert min(after[1:]) >= 15 * (OTHERS + 1), "a fifth of the thread is for what fails"
+    assert after[7] > 128
+    assert len([one for one in driver.trials if not driver._is_unreadable(one)]) == 1
+    assert driver.at() == [{0: SIZE}, {1: 0}]
+
+
+def test_what_a_search_takes_is_left_to_others(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As what the trial took that it follows: each of them is a trial, too."""
+    driver.is_outside, searched_s = False, list[float]()
+
+    def at_fault(_trial: object, _counting: object, error: Exception) -> Any:
+        driver.clock.advance(100_000)
+        searched_s.append(driver.clock.monotonic_s())
+        raise error
+
+    monkeypatch.setattr(lanes, "at_fault", at_fault)
+    while not searched_s:
+        driver.rounds(1)
+    tried = len(driver.trials)
+    while not any(map(driver._is_unreadable, driver.trials[tried:])):
+        driver.rounds(1)
+    after_s = driver.clock.monotonic_s() - 15 - 1 - searched_s[0]
+    assert 115 * OTHERS <= after_s < 115 * OTHERS + 30
     assert driver.filler._refused == {}
 
 

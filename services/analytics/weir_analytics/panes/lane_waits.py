@@ -16,7 +16,8 @@ from typing import Final, NamedTuple
 
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 300.0
-# After one has failed again the thread is for others, so many times as long as its trial took.
+# After one has failed again the thread is for others, so many times as long as that took, together
+# with the search for whose failure it is.
 OTHERS: Final = 4
 
 
@@ -70,16 +71,26 @@ class LaneWaits:
         """
         return self._is_wary and lane not in self._trusted
 
-    def fail(self, lanes: Collection[int], why: str, now_s: float) -> float:
-        """Take note that a slice of some lanes failed; return how long they wait."""
+    def fail(self, lanes: Collection[int], why: str, now_s: float, took_s: float = 0.0) -> float:
+        """Take note that a slice of some lanes failed; return how long they wait.
+
+        One that had gone through its trial says nothing new of others. It may fail each time all
+        the same: a trial has one task, copies nothing to quarantine and writes nothing.
+        """
+        if not all(map(self.is_wary_of, lanes)):
+            self._trusted.clear()
         self._is_wary = True
-        self._trusted.clear()
+        self.leave_time(now_s, took_s)
         return max((self._wait(lane, why, now_s) for lane in lanes), default=0.0)
 
     def fail_trial(self, lane: int, why: str, now_s: float, took_s: float) -> float:
         """Take note that a slice failed where it was tried; return how long its lane waits."""
-        self._next_s = now_s + OTHERS * took_s
+        self.leave_time(now_s, took_s)
         return self._wait(lane, why, now_s)
+
+    def leave_time(self, now_s: float, took_s: float) -> None:
+        """Leave the thread to others for a while, after what has failed and what followed it."""
+        self._next_s = max(self._next_s, now_s + OTHERS * took_s)
 
     def times(self, lane: int) -> int:
         """Return how often a lane has failed, one time after the other."""

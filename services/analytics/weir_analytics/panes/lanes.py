@@ -177,6 +177,8 @@ class Filler:
             _tell_wait(lane, error, pause_s)
             if not is_outside(error) and is_due(self.waits.times(lane.offset)):
                 self._blame_records(tried, error)
+                now_s = self.clock.monotonic_s()
+                self.waits.leave_time(now_s, now_s - began_s)
         else:
             tried.passed = True
 
@@ -263,7 +265,8 @@ class Filler:
             self.last = failed(self.last, max(one.records for one in slices))
             lanes = [one.lane for one in slices]
             now_s = self.clock.monotonic_s()
-            pause_s = self.waits.fail([lane.offset for lane in lanes], _why(error), now_s)
+            offsets, took_s = [lane.offset for lane in lanes], now_s - began_s
+            pause_s = self.waits.fail(offsets, _why(error), now_s, took_s)
             for lane in lanes:
                 _tell_wait(lane, error, pause_s)
             return
