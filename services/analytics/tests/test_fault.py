@@ -311,8 +311,14 @@ def test_a_rebuild_goes_on_without_it(world: Counted) -> None:
     world.spark.is_down = True
     filler._lane, filler._wanted = lane, wanted
     world.plans.made.clear()
-    with pytest.raises(ConnectionError):
+    with capture_logs() as logs:
         filler.prepare()
+    assert (filler._wanted, filler._faults) == (None, {}), "others are asked for"
+    assert filler.waits.whys == {lane.offset: "ConnectionError: the context is stopped"}
+    waits = [line for line in logs if line["event"] == "lane_waits"]
+    assert [(line["lane"], line["kind"], line["pause_s"]) for line in waits] == [
+        (lane.offset, "rebuild", 1)
+    ]
 
 
 def test_a_backfill_goes_on_with_those_that_are_not_to_blame(world: Counted) -> None:
@@ -331,6 +337,20 @@ def test_a_backfill_goes_on_with_those_that_are_not_to_blame(world: Counted) -> 
         filler._faults, filler._wanted = {}, world.plans.filling({}, END, END, vids)
         filler.prepare()
         assert (set(filler._faults), set(filler._refused)) == (faults, refused)
+
+
+def test_a_backfill_waits_while_spark_makes_no_plan(world: Counted) -> None:
+    """It is not set aside for that; nor does it keep others from being asked for."""
+    vids = (world.vids["m0"], world.vids["m1"])
+    opened = OpenLane("backfill", "log", {0: 0}, {0: 9}, vids)
+    lane = world.fold.lanes[world.add(lane_record(opened, fence=world.fence, at_ms=0))]
+    filler = Filler(world.plans, lambda *_: None, world.clock, 9, lambda: BUSY)  # type: ignore[arg-type]
+    world.spark.is_down = True
+    for times in (1, 2):
+        filler._lane, filler._wanted = lane, world.plans.filling({}, END, END, vids)
+        filler.prepare()
+        assert (filler._wanted, filler._faults, filler._refused) == (None, {}, {})
+        assert filler.waits.times(lane.offset) == times
 
 
 def test_once_a_plan_can_be_made_it_is_counted_from_the_log(world: Counted) -> None:

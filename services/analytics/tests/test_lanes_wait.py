@@ -196,6 +196,37 @@ def test_a_lane_whose_slices_fail_after_their_trials_holds_the_turn_seldom(
     assert driver.at() == [{0: SIZE}, {1: 0}]
 
 
+def test_a_lane_without_a_plan_waits_while_the_other_goes_on(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no version is to blame it is told as any other, and counted once it has a plan."""
+    driver.unreadable, driver.made, is_mended = None, [], list[bool]()
+    plans: Any = driver.filler.plans
+    monkeypatch.setattr(driver, "counting", lambda start, _end: (EVERYTHING, sorted(start)))
+    monkeypatch.setattr(driver, "erased", lambda start, _end: set(start))
+
+    def plan_of(counting: Any) -> Any:
+        if counting[1] == [1] and not is_mended:
+            msg = "too many"
+            raise RuntimeError(msg)
+        return driver._plan_of(counting)
+
+    def at_fault(_trial: object, _counting: object, error: Exception) -> Any:
+        raise error
+
+    monkeypatch.setattr(plans, "plan_of", plan_of)
+    monkeypatch.setattr(lanes, "at_fault", at_fault)
+    with capture_logs() as logs:
+        driver.rounds(60)
+    assert driver.at() == [{0: SIZE}, {1: 0}]
+    assert driver.why() == ["RuntimeError: too many"]
+    pauses = [line["pause_s"] for line in logs if line["event"] == "lane_waits"]
+    assert pauses[:5] == [1, 2, 4, 8, 16]
+    is_mended.append(True)
+    driver.rounds(400)
+    assert driver.at() == [{0: SIZE}, {1: SIZE}]
+
+
 def test_what_a_search_takes_is_left_to_others(
     driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

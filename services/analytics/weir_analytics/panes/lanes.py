@@ -8,8 +8,8 @@ Retention may overtake a lane. Of a version that does not serve yet its takeover
 it lacks; what is served says it at once: before a lane passes what is gone, a start record
 of the driver has said which panes are incomplete.
 
-A slice that fails, whatever with, lets its lane wait (`lane_waits.py`): others go on, and so does
-live counting.
+A slice that fails, whatever with, lets its lane wait (`lane_waits.py`), and so does one of which no
+plan can be made: others go on, and so does live counting.
 """
 
 from __future__ import annotations
@@ -121,45 +121,65 @@ class Filler:
         """Make the plan of the next slice, which takes long the first time, and try it if need be.
 
         Versions that are to blame for a plan that cannot be made, or for a slice that fails, are
-        counted no further; the others go on. A backfill of which nobody is left waits as long as
-        this driver lives.
+        counted no further; the others go on. If none is, the lane waits: for as long as this driver
+        lives if it is a backfill of which nobody is left.
 
         Raises:
-            Exception: What making it raised, of a rebuild if no version is to blame, and if
-                Spark makes no other either.
+            Exception: What ends the driver's life; see `ends_life`.
         """
-        if self._wanted is not None:
+        wanted, lane = self._wanted, self._lane
+        if wanted is not None and lane is not None:
+            began_s = self.clock.monotonic_s()
             try:
-                self.plans.plan_of(self._wanted)
-            except Exception as error:  # noqa: BLE001  whatever a definition brings about
-                self._blame(self._wanted, error)
+                self.plans.plan_of(wanted)
+            except Exception as error:
+                if ends_life(error):
+                    raise
                 self._wanted = None
+                self._blame(lane, wanted, error, began_s)
         if self._tried is not None and not self._tried.passed:
             self._try(self._tried)
 
-    def _blame(self, counting: Counting, error: Exception) -> None:
-        """Look whose failure it is that no plan can be made."""
-        lane, faults = self._lane, dict[int, str]()
+    def _blame(self, lane: Lane, counting: Counting, error: Exception, began_s: float) -> None:
+        """Look whose failure it is that no plan can be made; if nobody's, the lane waits."""
+        faults = dict[int, str]()
         try:
             faults = at_fault(Trial(self.plans), counting, error)
-        except Exception:
-            if lane is None or lane.kind != "backfill":
+        except Exception as found:
+            if ends_life(found):
                 raise
-            self.plans.prove()
+            if lane.kind != "backfill" or is_outside(error) or not self._makes_any():
+                self._wait(lane, error, began_s)
+                return
         self._judge(lane, counting, faults, error)
 
+    def _makes_any(self) -> bool:
+        """Tell whether Spark makes any plan: else it is no lane's failure that it makes none."""
+        try:
+            self.plans.prove()
+        except Exception as error:
+            if ends_life(error):
+                raise
+            return False
+        return True
+
     def _judge(
-        self, lane: Lane | None, counting: Counting, faults: dict[int, str], error: Exception
+        self, lane: Lane, counting: Counting, faults: dict[int, str], error: Exception
     ) -> None:
         """Leave out who is to blame: nobody alone, or everybody, and then it is the lane."""
         vids = {one.version.vid for one in counting.versions}
-        is_backfill = lane is not None and lane.kind == "backfill"
-        if lane is not None and is_backfill and (not faults or vids <= faults.keys()):
+        if lane.kind == "backfill" and (not faults or vids <= faults.keys()):
             why = first_words(error)
             LOG.error("lane_set_aside", lane=lane.offset, why=why)
             self._refused[lane.offset] = why
         else:
             self._faults = faults
+
+    def _wait(self, lane: Lane, error: Exception, began_s: float) -> None:
+        """Let a lane wait for what failed without the turn."""
+        now_s = self.clock.monotonic_s()
+        pause_s = self.waits.fail_trial(lane.offset, _why(error), now_s, now_s - began_s)
+        _tell_wait(lane, error, pause_s)
 
     def _try(self, tried: _Tried) -> None:
         """Count a slice for nothing, without the turn; if that fails, its lane waits on."""
@@ -172,9 +192,7 @@ class Filler:
             if ends_life(error):
                 raise
             self._tried = None
-            now_s = self.clock.monotonic_s()
-            pause_s = self.waits.fail_trial(lane.offset, _why(error), now_s, now_s - began_s)
-            _tell_wait(lane, error, pause_s)
+            self._wait(lane, error, began_s)
             if not is_outside(error) and is_due(self.waits.times(lane.offset)):
                 self._blame_records(tried, error)
                 now_s = self.clock.monotonic_s()
