@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, cast
 from unittest.mock import MagicMock
@@ -20,6 +21,7 @@ from weir_analytics.panes.between import (
     BEHIND,
     BUSY,
     IDLE_S,
+    MOST_UNEXPECTED,
     Between,
     Pace,
     pace_of,
@@ -166,7 +168,6 @@ class TestBetween:
         [
             (OSError("redis is away"), "work_waits"),
             (PySparkException("no task"), "work_waits"),
-            (KeyError("of ours"), "work_failed"),
         ],
     )
     def test_all_else_lets_its_work_wait_while_the_others_go_on(
@@ -195,6 +196,74 @@ class TestBetween:
         one.ending = Pauses(130)
         one._run()
         assert bad.done > 1, "it goes on at the pace of all others"
+
+
+class Failing:
+    """A life of a driver whose slices fail by turns; `None`: nothing is done.
+
+    Attributes:
+        ended: What outlives it.
+    """
+
+    def __init__(self, *errors: Exception | bool) -> None:
+        self.errors, self.ended = errors, Counter[str]()
+
+    def prepare(self) -> None:
+        """Prepare nothing."""
+
+    def step(self, _cycle: object) -> bool:
+        """Fail as is told, or tell whether anything was done."""
+        said = next(self._told)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    def live(self, hours: float = 24.0) -> tuple[BaseException | None, int, float]:
+        """Return what ends it, after how many failures, and how many seconds."""
+        self._told = itertools.cycle(self.errors)
+        clock = ManualClock()
+        others = Slices(lambda: clock.advance(250))
+        one = Between(
+            cast("Any", None), [self, others], Turns(), clock, lambda: BUSY, ended=self.ended
+        )
+        one.ending = Pauses(round(hours * 14_400))
+        with capture_logs() as logs:
+            one._run()
+        failed = [line for line in logs if line["event"] == "work_failed"]
+        return one.failure, len(failed), clock.monotonic_s()
+
+
+OURS = KeyError("of ours")
+
+
+class TestUnexpected:
+    @pytest.mark.parametrize("beside", [(), (False, False)], ids=["always", "with idle rounds"])
+    def test_it_ends_the_life_if_it_comes_again_and_again(self, beside: tuple[bool, ...]) -> None:
+        """A new one cures what it knows by itself; what does nothing in between is no better."""
+        failure, failures, after_s = Failing(OURS, *beside).live()
+        assert (failure, failures) == (OURS, MOST_UNEXPECTED)
+        assert after_s < 20
+
+    @pytest.mark.parametrize("between", [True, OSError("redis is away")])
+    def test_not_if_something_was_done_meanwhile_or_a_part_is_away(
+        self, between: Exception | bool
+    ) -> None:
+        """The work goes on, or a new life would be as badly off."""
+        failure, failures, _ = Failing(*[OURS] * (MOST_UNEXPECTED - 1), between).live(2.0)
+        assert failure is None
+        assert failures > MOST_UNEXPECTED
+
+    def test_each_life_that_cures_nothing_lasts_longer(self) -> None:
+        """It leaves a record for ever; something that is done is the end of that."""
+        work = Failing(OURS)
+        lives = [work.live() for _ in range(9)]
+        assert {life[0] for life in lives} == {OURS}
+        assert [life[1] for life in lives] == [5, 10, 20, 40, 80, 160, 320, 320, 320]
+        assert lives[-1][2] > 5 * 3_600
+        work.errors = (True,)
+        work.live(0.01)
+        work.errors = (OURS,)
+        assert work.live()[1] == MOST_UNEXPECTED
 
 
 class Pauses(threading.Event):

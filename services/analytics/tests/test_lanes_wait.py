@@ -196,6 +196,21 @@ def test_a_lane_whose_slices_fail_after_their_trials_holds_the_turn_seldom(
     assert driver.at() == [{0: SIZE}, {1: 0}]
 
 
+def test_an_error_of_ours_is_told_with_where_it_came_from(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By who runs the works, which ends a life that such errors come in; the lanes wait, too."""
+
+    def count(*_: object) -> Any:
+        msg = "of ours"
+        raise KeyError(msg)
+
+    monkeypatch.setattr(driver, "_beside", count)
+    with pytest.raises(KeyError):
+        driver.rounds(3)
+    assert set(driver.filler.waits.whys) == {lane.offset for lane in driver.lanes}
+
+
 def test_a_lane_without_a_plan_waits_while_the_other_goes_on(
     driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

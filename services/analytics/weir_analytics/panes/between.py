@@ -3,13 +3,19 @@
 One thread takes the turn for one slice after the other. A live batch waits for one slice
 at most, and after each slice the thread lets go for as long as its share of the time says.
 
-What fails waits, longer each time, and is told; the others go on, and so does live counting. Only
-what the fence or a shard says ends the life of the driver, or what a start record has to say.
+What fails waits, longer each time, and is told; the others go on, and so does live counting. What
+the fence or a shard says ends the life of the driver, or what a start record has to say.
+
+So does, after a while, what nobody expects: it may be of what this life knows, and then the next
+one, which reads all anew, is rid of it. A part outside that is away is no reason for that: a new
+life would find it away as well. Nor may an error that is always there end life after life, of which
+each leaves a record for ever: until its work does something again, it has to come twice as often.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
@@ -42,6 +48,10 @@ ASK_S: Final = 1.0
 # How long what has failed waits, at first and at most.
 FIRST_WAIT_S: Final = 1.0
 LONGEST_WAIT_S: Final = 60.0
+# So many unexpected failures of a work, one after the other, end a life: the first that does so,
+# after a quarter of a minute. Each further one takes twice as many, up to some hours.
+MOST_UNEXPECTED: Final = 5
+MOST_DOUBLED: Final = 6
 
 
 class Pace(NamedTuple):
@@ -91,17 +101,23 @@ class Work(Protocol):
 
         Raises:
             VerdictError: If a shard refused it: the driver begins again at S0, or ends.
-            Exception: Whatever else: it is asked again after a while.
+            Exception: Whatever else: it is asked again after a while. One that is not in `PASSING`
+                is told with where it came from, and ends the life if it comes again and again.
         """
         ...
 
 
 @dataclass
 class _Wait:
-    """How long a work that has failed is left out."""
+    """How long a work that has failed is left out.
+
+    Attributes:
+        unexpected: How often it has failed as nobody expects, and did nothing in between.
+    """
 
     until_s: float = 0.0
     next_s: float = FIRST_WAIT_S
+    unexpected: int = 0
 
 
 @dataclass
@@ -113,6 +129,7 @@ class Between:
         failure: What ended the thread, if anything did.
         ending: Set when it is to end: what works try without the turn is given up.
         give_up: Ends what is being tried.
+        ended: How many lives each work has ended since it last did something; outlives them.
     """
 
     cycle: Cycle
@@ -123,6 +140,7 @@ class Between:
     failure: BaseException | None = None
     ending: threading.Event = field(default_factory=threading.Event)
     give_up: Callable[[], None] = lambda: None
+    ended: Counter[str] = field(default_factory=Counter)
     _waits: list[_Wait] = field(init=False)
     _thread: threading.Thread | None = None
 
@@ -158,19 +176,25 @@ class Between:
             if self.clock.monotonic_s() < wait.until_s:
                 continue
             try:
-                self._slice(work, pauses)
+                is_done = self._slice(work, pauses)
             except GivenUpError:
                 raise
             except BaseException as error:
-                if ends_life(error):
+                if ends_life(error) or self._leave_out(work, wait, error):
                     raise
-                self._leave_out(work, wait, error)
-            else:
-                wait.next_s = FIRST_WAIT_S
+                continue
+            wait.next_s = FIRST_WAIT_S
+            if is_done:
+                wait.unexpected = 0
+                self.ended.pop(_name(work), None)
         return min(LONGEST_PAUSE_S, sum(pauses)) if pauses else IDLE_S
 
-    def _slice(self, work: Work, pauses: list[float]) -> None:
-        """Give one work a slice; note how long to leave everything to live counting for it."""
+    def _slice(self, work: Work, pauses: list[float]) -> bool:
+        """Give one work a slice; note how long to leave everything to live counting for it.
+
+        Returns:
+            Whether anything was done.
+        """
         work.prepare()
         with self.turns.between(self.ending.is_set):
             # Not after the slice, when live counting has waited for it: it is not behind.
@@ -180,16 +204,27 @@ class Between:
             finally:
                 if is_done:
                     pauses.append(pause_s(self.clock.monotonic_s() - began_s, pace))
+        return is_done
 
-    def _leave_out(self, work: Work, wait: _Wait, error: BaseException) -> None:
-        """Let a work that has failed wait, longer each time."""
-        name = type(work).__name__.lower()
+    def _leave_out(self, work: Work, wait: _Wait, error: BaseException) -> bool:
+        """Let a work that has failed wait, longer each time; tell whether it is to end the life."""
+        name = _name(work)
         if isinstance(error, PASSING):
             LOG.warning("work_waits", work=name, error=first_line(error), pause_s=wait.next_s)
+            wait.unexpected = 0
         else:  # nobody expects it, so where it came from is all there is
             LOG.error("work_failed", work=name, error=repr(error)[:300], exc_info=error)
+            wait.unexpected += 1
+        if wait.unexpected >= MOST_UNEXPECTED << min(self.ended[name], MOST_DOUBLED):
+            self.ended[name] += 1
+            return True
         wait.until_s = self.clock.monotonic_s() + wait.next_s
         wait.next_s = min(2 * wait.next_s, LONGEST_WAIT_S)
+        return False
+
+
+def _name(work: Work) -> str:
+    return type(work).__name__.lower()
 
 
 def pace_of(received_per_s: float, quiet_s: float, *, waits: bool, is_behind: bool) -> Pace:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -112,6 +113,7 @@ class Driver:
     _proven: Proven = field(default_factory=Proven)
     _repeats: Repeats = field(default_factory=Repeats)
     _waits: LaneWaits = field(default_factory=LaneWaits)
+    _ended: Counter[str] = field(default_factory=Counter)
 
     def run(self) -> int:
         """Count until told to stop; return the exit code."""
@@ -213,6 +215,7 @@ class Driver:
             self._pace,
             ending=ending,
             give_up=lambda: end_trials(self.spark),
+            ended=self._ended,
         )
         # What was lost is counted again while Spark starts the stream.
         between.start()

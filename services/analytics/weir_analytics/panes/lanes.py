@@ -41,7 +41,13 @@ from weir_analytics.panes.holes import OvertakenError
 from weir_analytics.panes.lane_waits import LaneWaits
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.outcome import Outcome, gravest
-from weir_analytics.panes.passing import TrialError, ends_life, first_line, is_outside
+from weir_analytics.panes.passing import (
+    PASSING,
+    TrialError,
+    ends_life,
+    first_line,
+    is_outside,
+)
 from weir_analytics.panes.plans import Counting, Plans, first_words
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.slice_size import (
@@ -287,6 +293,8 @@ class Filler:
             pause_s = self.waits.fail(offsets, _why(error), now_s, took_s)
             for lane in lanes:
                 _tell_wait(lane, error, pause_s)
+            if not isinstance(error, PASSING):
+                raise  # of ours: where it came from is to be told
             return
         if done:
             failpoint("C11")
