@@ -349,7 +349,9 @@ def test_a_backfill_waits_while_spark_makes_no_plan(world: Counted) -> None:
     for times in (1, 2):
         filler._lane, filler._wanted = lane, world.plans.filling({}, END, END, vids)
         filler.prepare()
-        assert (filler._wanted, filler._faults, filler._refused) == (None, {}, {})
+        assert filler._wanted is None
+        assert not filler._faults
+        assert not filler._refused
         assert filler.waits.times(lane.offset) == times
 
 
