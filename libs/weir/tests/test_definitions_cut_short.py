@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import Any, get_args
 
 import pytest
 from weir.commit import Offsets
+from weir.definitions.base import Model
 from weir.definitions.cut_short import furthest_said
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Horizons
+from weir.definitions.job import Adopt, Audit, Erase, Job, Replay
 from weir.definitions.jobs import JobReport, JobState, job_record
 from weir.definitions.records import (
     Counting,
@@ -120,6 +123,43 @@ def test_a_job_ends_with_what_it_goes_on_with() -> None:
     world.start(END)
     world.report(JobReport(world.job, JobState.DONE, facts=world.fold.jobs[world.job].facts))
     assert [one.offsets for one in erasures(world.fold)] == [END]
+
+
+AT = {"0": 50, "1": 3}
+STANDS = {"0": 20, "1": 0}
+FACTS: dict[type[Model], tuple[dict[str, Any], dict[str, Any]]] = {
+    Erase: ({"topic_id": LOG, "offsets": AT}, {"offsets": STANDS}),
+    # Low and high are places of the log of copies.
+    Replay: ({"topic_id": LOG, "begin": AT, "low": AT, "high": AT}, {"begin": STANDS}),
+    Audit: (
+        {"metrics": ["m"], "from_ms": 1, "to_ms": 2, "seed": 3, "places": [[0, 50], [1, 3]]},
+        {"places": [[0, 20], [1, 0]]},
+    ),
+    # What was given up stays told as it was.
+    Adopt: ({"given_up": {"gone": [{"partition": 0, "first": 20, "last": 49}]}}, {}),
+}
+"""By kind of job what it goes on with, and what of that is another place afterwards."""
+
+
+@pytest.mark.parametrize("kind", get_args(Job.model_fields["do"].annotation))
+def test_a_job_of_any_kind_goes_on_in_the_log_that_is_left(kind: type[Model]) -> None:
+    """Of the places that it knows none lies behind the end."""
+    facts, other = FACTS[kind]
+    world = World()
+    world.report(JobReport(world.job, JobState.RUNNING, facts=facts))
+    world.start(END)
+    assert world.fold.jobs[world.job].facts == facts | other
+
+
+def test_a_replay_knows_how_long_its_log_was() -> None:
+    """One of an earlier release does not say of which log, and is cut all the same."""
+    world = World()
+    world.report(JobReport(world.job, JobState.RUNNING, facts={"begin": AT}))
+    assert furthest_said(world.fold, LOG) == {}
+    world.start(END)
+    assert world.fold.jobs[world.job].facts == {"begin": STANDS}
+    world.report(JobReport(world.job, JobState.RUNNING, facts={"begin": AT, "topic_id": LOG}))
+    assert furthest_said(world.fold, LOG) == {0: 50, 1: 3}
 
 
 def test_places_of_another_log_are_left_alone() -> None:

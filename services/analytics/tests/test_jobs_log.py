@@ -11,12 +11,14 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from weir import names
 from weir.admission import Admitted, Refused
 from weir.clock import SystemClock
 from weir.commit import Verdict
+from weir.definitions.cut_short import CutShort
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Definition, Horizons
 from weir.definitions.job import Audit, Job, Replay
@@ -49,6 +51,7 @@ pytestmark = pytest.mark.kafka
 
 COPIES = 50
 KEY = b"a key for the hashes of subjects"
+LOG_ID = "log"
 
 
 @dataclass
@@ -117,7 +120,7 @@ class Run:
         self.held: list[int] = []
         alone = SimpleNamespace(fold=Definitions(), check_fence_now=lambda _fence: None)
         stores = SimpleNamespace(definitions=definitions or alone)
-        footing = SimpleNamespace(fence=SimpleNamespace(fence=fence))
+        footing = SimpleNamespace(fence=SimpleNamespace(fence=fence), events_id=LOG_ID)
         self.cycle: Any = SimpleNamespace(stores=stores, footing=footing)
 
     def facts(self) -> Mapping[str, Any]:
@@ -166,6 +169,31 @@ class TestReplay:
         assert set(log.notes()) == set(log.origins())
         assert len(log.origins()) == COPIES
         assert outcome["replayed"] + outcome["already"] == COPIES
+
+    @pytest.mark.parametrize("gone", ["its end", "all of it"])
+    def test_nor_where_the_log_lost_what_it_began_behind(
+        self, log: Log, monkeypatch: pytest.MonkeyPatch, gone: str
+    ) -> None:
+        """What is put back into the log that is left stands before where it ended then."""
+        quarantine(log)
+        there = Run(log).facts()
+        before = {**there, "begin": {p: n + 1_000 for p, n in there["begin"].items()}}
+        if gone == "its end":
+            end = {int(p): n for p, n in there["begin"].items()}
+            cut = CutShort(9, LOG_ID, end)
+            facts = cut.report(JobReport(7, JobState.RUNNING, facts=before)).facts
+            assert facts == there
+        else:
+            facts = {**before, "topic_id": "another"}
+        with monkeypatch.context() as patched:
+            patched.setattr(PutBack, "note", MagicMock(side_effect=BrokenError))
+            with pytest.raises(BrokenError):
+                Run(log).end(facts)
+        assert len(log.origins()) > 0
+
+        again = Run(log)
+        again.end(facts)
+        assert len(set(log.origins())) == len(log.origins()) == COPIES
 
     def test_a_later_replay_goes_by_the_notes(self, log: Log) -> None:
         """Also when the log no longer holds what was put back."""
@@ -367,6 +395,25 @@ class TestReplay:
         run.task.stopping = True
         assert run.end(facts)["replayed"] == 0
         assert log.origins() == []
+
+
+def test_a_later_replay_looks_where_one_that_failed_was() -> None:
+    """Of another log, or a partition that was added since, it may be anywhere."""
+    end = {0: 90, 1: 70, 2: 5}
+    begin = {"0": 40, "1": 80}
+    for facts, found in (
+        ({"begin": begin}, {0: 40, 1: 70, 2: 0}),
+        ({"begin": begin, "topic_id": LOG_ID}, {0: 40, 1: 70, 2: 0}),
+        ({"begin": begin, "topic_id": "another"}, {0: 0, 1: 0, 2: 0}),
+        ({}, end),
+    ):
+        fold = Definitions()
+        fold.apply(0, *start_record(DriverStart("a", 1, "start"), at_ms=0))
+        put = put_record(Edit("acme", "job", "r", None, "t", 0), '{"do": {"job": "replay"}}')
+        fold.apply(1, *put)
+        failed = JobReport(1, JobState.FAILED, facts=facts)
+        fold.apply(2, *job_record(failed, fence=0))
+        assert replay.unfinished(fold, "acme", end, LOG_ID) == found
 
 
 class TestRecount:

@@ -9,9 +9,9 @@ there from then on: for everybody who reads the records in their order, whenever
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from weir.commit import Offsets, furthest
 from weir.definitions.history import Activation, Horizons, Lane
@@ -19,6 +19,11 @@ from weir.definitions.jobs import JobReport
 
 if TYPE_CHECKING:
     from weir.definitions.fold import Definitions
+
+PLACES: Final = ("offsets", "begin")
+"""The facts of jobs that are places of the log of events: an erasure's, a replay's."""
+DRAWN: Final = "places"
+"""Those that an audit has drawn: pairs of partition and offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +67,14 @@ class CutShort:
 
     def report(self, said: JobReport) -> JobReport:
         """Return what a driver goes on with of a job: an erasure, from where it holds."""
-        offsets = _places_in(said.facts, self.topic_id)
-        if offsets is None:
+        if not _are_of(said.facts, self.topic_id):
             return said
-        there = {str(p): n for p, n in self.place(offsets).items()}
-        return replace(said, facts={**said.facts, "offsets": there})
+        facts = dict(said.facts)
+        for name, places in _places_in(facts):
+            facts[name] = {str(p): n for p, n in self.place(places).items()}
+        if isinstance(drawn := facts.get(DRAWN), Sequence):
+            facts[DRAWN] = [[p, min(n, self.end.get(p, 0))] for p, n in drawn]
+        return replace(said, facts=facts)
 
 
 def furthest_said(definitions: Definitions, topic_id: str) -> dict[int, int]:
@@ -83,12 +91,21 @@ def _said(definitions: Definitions, topic_id: str) -> Iterator[Offsets]:
     yield from (lane.end for lane in definitions.lanes.values() if lane.topic_id == topic_id)
     yield from (one.begin for one in definitions.horizons if one.topic_id == topic_id)
     for report in definitions.jobs.values():
-        yield _places_in(report.facts, topic_id) or {}
+        if report.facts.get("topic_id") == topic_id:
+            yield from (places for _name, places in _places_in(report.facts))
 
 
-def _places_in(facts: Mapping[str, Any], topic_id: str) -> dict[int, int] | None:
-    """Return the offsets of a log that a job goes on with; None if it does with none."""
-    told = facts.get("offsets")
-    if facts.get("topic_id") != topic_id or not isinstance(told, Mapping):
-        return None
-    return {int(p): int(n) for p, n in told.items()}
+def _are_of(facts: Mapping[str, Any], topic_id: str) -> bool:
+    """Tell whether the places that a job goes on with are of a log.
+
+    Of jobs that read the log an earlier release did not say it. Theirs only lead a reader further
+    back than it must go if they are taken for it.
+    """
+    return bool(facts.get("topic_id", topic_id) == topic_id)
+
+
+def _places_in(facts: Mapping[str, Any]) -> Iterator[tuple[str, dict[int, int]]]:
+    """Yield the places of the log of events that a job goes on with, by their names."""
+    for name in PLACES:
+        if isinstance(told := facts.get(name), Mapping):
+            yield name, {int(p): int(n) for p, n in told.items()}

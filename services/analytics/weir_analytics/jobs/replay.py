@@ -113,12 +113,15 @@ class ReplayTask:
             since = copies.at(self._wanted.since, high)
             low = {p: max(n, since[p]) for p, n in low.items()}
         _first, end = LogOffsets(kafka, names.EVENTS).ends()
-        begin = unfinished(cycle.stores.definitions.fold, self._asked.tenant, end)
-        return {"low": _named(low), "high": _named(high), "begin": _named(begin)}
+        topic_id = cycle.footing.events_id
+        begin = unfinished(cycle.stores.definitions.fold, self._asked.tenant, end, topic_id)
+        named = {"low": _named(low), "high": _named(high), "begin": _named(begin)}
+        return {**named, "topic_id": topic_id}
 
     def begin(self, cycle: Cycle, facts: Mapping[str, Any]) -> None:
         """Open the first reading."""
-        low, high, begin = (_numbered(facts[name]) for name in ("low", "high", "begin"))
+        low, high = (_numbered(facts[name]) for name in ("low", "high"))
+        begin = _begin_of(facts, cycle.footing.events_id)
         self._cycle = cycle
         self._back = PutBack(self._settings, self._asked.vid)
         self._stages = self._readings(low, high, begin)
@@ -318,11 +321,19 @@ def origin_of(headers: Mapping[str, bytes | None]) -> str | None:
     return None if origin is None else origin.decode("utf-8", "replace")
 
 
-def unfinished(fold: Definitions, tenant: str, end: Mapping[int, int]) -> dict[int, int]:
+def unfinished(
+    fold: Definitions, tenant: str, end: Mapping[int, int], topic_id: str
+) -> dict[int, int]:
     """Return from where on records may stand in the log that were put back without a note.
 
     That is its end, unless replays of the tenant have failed since one was done: nobody
     knows how far they were.
+
+    Args:
+        fold: The definitions.
+        tenant: Whose replays.
+        end: Where the log ends.
+        topic_id: Kafka's id of it.
     """
     begin = dict(end)
     for vid in sorted(fold.jobs, reverse=True):
@@ -332,9 +343,19 @@ def unfinished(fold: Definitions, tenant: str, end: Mapping[int, int]) -> dict[i
             continue
         if report.state is JobState.DONE:
             break
-        for partition, offset in _numbered(report.facts.get("begin", {})).items():
-            begin[partition] = min(begin.get(partition, offset), offset)
+        if "begin" in report.facts:
+            said = _begin_of(report.facts, topic_id)
+            begin = {p: min(n, said.get(p, 0)) for p, n in begin.items()}
     return begin
+
+
+def _begin_of(facts: Mapping[str, Any], topic_id: str) -> dict[int, int]:
+    """Return where the log ended before a replay put anything back; of another log, nowhere.
+
+    In one that was made anew since, it may have put something back from the start on.
+    """
+    is_here = facts.get("topic_id", topic_id) == topic_id
+    return _numbered(facts["begin"]) if is_here else {}
 
 
 def _erased(fold: Definitions, tenant: str, hash_key: bytes) -> Subjects | None:
