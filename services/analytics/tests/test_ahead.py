@@ -33,7 +33,7 @@ from weir_analytics.panes.plans import Counting as PlanOf
 from weir_analytics.panes.plans import Plans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import SparkSession
     from weir_analytics.panes.arrow_plan import AnyPlan
@@ -56,10 +56,10 @@ class WithoutLog(Changes):
     def _open_lanes(self) -> None:
         pass
 
-    def _complete_from_ms(self, lane: Lane) -> int:
+    def _complete_from_ms(self, unknown: Mapping[int, Lane]) -> dict[int, int]:
         """Say another instant each time, as while retention goes on."""
-        self.later_ms += 10_000
-        return lane.complete_from_ms + self.later_ms
+        self.later_ms += 10_000 if unknown else 0
+        return {n: lane.complete_from_ms + self.later_ms for n, lane in unknown.items()}
 
 
 class World:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -179,19 +180,32 @@ class OldLog:
     """A log of which the first record that is still there cannot be read, for as long as it says.
 
     Attributes:
-        asked: How often that was tried.
+        first: The first offset that is still there.
+        asked_ms: When that was tried, in vain or not.
+        is_away: Whether it is in vain.
     """
 
-    asked, is_away = 0, True
+    def __init__(self, clock: ManualClock, takes_ms: int = 15_000) -> None:
+        self.first, self.asked_ms, self.is_away = 10, list[int](), True
+        self._clock, self._takes_ms = clock, takes_ms
+
+    def start(self) -> dict[int, int]:
+        """Return where it begins: the beginning is gone."""
+        return {0: self.first}
+
+    def ends(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Return both ends."""
+        return self.start(), {0: 40}
 
     def bounds(self, topic_id: str) -> LogBounds:
-        """Return both ends: the beginning is gone."""
-        return LogBounds(topic_id, {0: 10}, {0: 40})
+        """Return both ends."""
+        return LogBounds(topic_id, *self.ends())
 
     def first_received_ms(self, *_: object) -> int:
         """Read the first record."""
-        self.asked += 1
+        self.asked_ms.append(self._clock.now_ms())
         if self.is_away:
+            self._clock.advance(self._takes_ms)
             msg = "the log did not answer within 15 s"
             raise TimeoutError(msg)
         return 0
@@ -202,29 +216,43 @@ class OldLog:
 
     def complete_from_ms(self, *_: object) -> int:
         """Return from when on panes are complete."""
+        self.first_received_ms()
         return 7
 
 
-def test_an_old_log_that_cannot_be_read_holds_up_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The history of a new version waits for it; each batch would wait 15 s to ask for it."""
-    log, old = Log(), OldLog()
-    monkeypatch.setattr(changes_module, "LogOffsets", lambda *_: old)
-    vid = log.put("a", "one")
-    made = changes(log, COST)
+def with_old_log(
+    monkeypatch: pytest.MonkeyPatch, log: Log, takes_ms: int = 15_000
+) -> tuple[Changes, OldLog]:
+    """Return the changes of a driver, and the log that it asks."""
+    made = changes(log, 3 * COST)
     clock: Any = made.clock
-    asked = list[int]()
+    old = OldLog(clock, takes_ms)
+    monkeypatch.setattr(changes_module, "LogOffsets", lambda *_: old)
+    return made, old
+
+
+@pytest.mark.parametrize(
+    ("takes_ms", "pauses_s"), [(0, [1, 2, 4, 8, 16]), (15_000, [60, 120, 240, 300, 300])]
+)
+def test_an_old_log_that_cannot_be_read_holds_up_few_batches(
+    monkeypatch: pytest.MonkeyPatch, takes_ms: int, pauses_s: list[int]
+) -> None:
+    """The history of a new version waits for it; so does a batch, each time that it asks."""
+    log = Log()
+    vid = log.put("a", "one")
+    made, old = with_old_log(monkeypatch, log, takes_ms)
+    clock: Any = made.clock
     with capture_logs() as told:
         for batch in range(2_000):
-            before = old.asked
             made.record({0: 20 + batch}, had_events=True, through_s=0)
-            if old.asked > before:
-                asked.append(batch)
             clock.advance(1_000)
     assert log.fold.lanes == {}
-    assert asked[:5] == [0, 1, 3, 7, 15]
-    assert asked[-1] - asked[-2] == LONGEST_PAUSE_S
     waits = [line for line in told if line["event"] == "old_log_not_read"]
-    assert (len(waits), waits[0]["what"]) == (len(asked), "lanes")
+    assert (len(waits), waits[0]["what"]) == (len(old.asked_ms), "lanes")
+    assert [line["pause_s"] for line in waits][:5] == pauses_s
+    found = [later - at - takes_ms for at, later in pairwise(old.asked_ms)]
+    assert found[:5] == [1_000 * pause_s for pause_s in pauses_s]
+    assert found[-1] == 1_000 * LONGEST_PAUSE_S
 
     old.is_away = False
     clock.advance(1_000 * round(LONGEST_PAUSE_S))
@@ -235,38 +263,34 @@ def test_an_old_log_that_cannot_be_read_holds_up_no_batch(monkeypatch: pytest.Mo
     assert len(log.fold.lanes) == 1
 
 
-def test_a_takeover_that_waits_for_an_old_log_holds_up_no_other(
+def test_takeovers_that_wait_for_an_old_log_ask_it_one_question(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Retention came into its lane: from when on it is complete has to be asked."""
-    log, old = Log(), OldLog()
-    monkeypatch.setattr(changes_module, "LogOffsets", lambda *_: old)
-    vids = [log.put("a", "one"), log.put("b", "two")]
-    made = changes(log, COST)
+    """Retention came into their lanes: a batch waits for it once. What begins later waits not."""
+    log = Log()
+    vids = [log.put("a", "one"), log.put("b", "two"), log.put("c", "three")]
+    made, old = with_old_log(monkeypatch, log)
+    clock: Any = made.clock
     old.is_away = False
     made.record({0: 20}, had_events=True, through_s=0)
     (lane,) = log.fold.lanes.values()
-    other = replace(lane, offset=99)
-    away = {lane.offset}
-
-    def complete(of: Any) -> int:
-        if of.offset in away:
-            msg = "the log did not answer within 15 s"
-            raise TimeoutError(msg)
-        return 7
-
-    monkeypatch.setattr(made, "_complete_from_ms", complete)
-    waiting = [(lane, vids[0]), (other, vids[1])]
+    later = replace(lane, offset=98, start={0: 15})
+    waiting = [(lane, vids[0]), (replace(lane, offset=97), vids[1]), (later, vids[2])]
 
     def filled(fold: Definitions) -> list[tuple[Lane, int]]:
         return [one for one in waiting if not fold.activations[one[1]].serves]
 
+    def serve() -> list[bool]:
+        return [log.fold.activations[vid].serves for vid in vids]
+
     monkeypatch.setattr(made.book, "filled", filled)
+    old.first, old.is_away, old.asked_ms = 15, True, []
     made.record({0: 21}, had_events=True, through_s=0)
-    assert [log.fold.activations[vid].serves for vid in vids] == [False, True]
-    away.clear()
+    assert (serve(), len(old.asked_ms)) == ([False, False, True], 1)
+    old.is_away = False
+    clock.advance(59_999)
     made.record({0: 22}, had_events=True, through_s=0)
-    assert not log.fold.activations[vids[0]].serves, "a batch does not ask each time"
-    made.clock.advance(1_000)  # type: ignore[attr-defined]
+    assert (serve(), len(old.asked_ms)) == ([False, False, True], 1)
+    clock.advance(1)
     made.record({0: 23}, had_events=True, through_s=0)
-    assert log.fold.activations[vids[0]].serves
+    assert (serve(), len(old.asked_ms)) == ([True, True, True], 2)

@@ -229,7 +229,8 @@ class TestBackfill:
             Open(),
         )
         lane = replace(driver.lane, complete_from_ms=7)
-        assert made._complete_from_ms(lane) == complete_from_ms
+        known = made._complete_from_ms({lane.offset: lane})
+        assert known == {lane.offset: complete_from_ms}
 
 
 def test_what_was_met_is_what_the_next_start_says() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Literal, NamedTuple, TypeVar
 
 import structlog
@@ -59,11 +60,12 @@ from weir_analytics.settings import Settings
 LOG = structlog.get_logger()
 
 T = TypeVar("T")
-U = TypeVar("U")
 
-# A batch waits for what old parts of the log answer: where they do not they are asked less often.
+# A batch waits for what old parts of the log answer: where they do not they are asked less often,
+# and live counting has so many times as long for itself as a question took that was not answered.
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 300.0
+OTHERS: Final = 4
 NO_KEY: Final = (
     "the panes job must have the installation's hash_key in its secrets_dir, found none; "
     "give it the one that ingest has, and ask again"
@@ -100,6 +102,7 @@ class Changes:
     _to_erase: FoldMemo[list[JobAsked]] = field(init=False)
     _dear: set[int] = field(default_factory=set)
     _complete_ms: dict[int, int] = field(default_factory=dict)
+    _overtaken: set[int] = field(default_factory=set)
     _unfilled: FoldMemo[list[tuple[Offsets, tuple[int, ...]]]] = field(init=False)
     _asks: dict[str, _Ask] = field(default_factory=dict)
 
@@ -234,15 +237,13 @@ class Changes:
         the log does not say it, the version waits.
         """
         filled = self.book.filled(self.stores.definitions.fold)
-        known, self._complete_ms = self._complete_ms, {}
+        lanes = {lane.offset: lane for lane, _vid in filled}
+        known = {n: ms for n, ms in self._complete_ms.items() if n in lanes}
+        unknown = {n: lane for n, lane in lanes.items() if n not in known}
+        self._complete_ms = known | self._complete_from_ms(unknown)
         for lane, vid in filled:
             if lane.offset not in self._complete_ms:
-                found = known.get(lane.offset)
-                if found is None:
-                    found = self._ask(f"takeover {lane.offset}", self._complete_from_ms, lane)
-                if found is None:
-                    continue
-                self._complete_ms[lane.offset] = found
+                continue
             definition = due.fold.by_vid(vid)
             if vid not in filled_by(due.fold, lane) or definition is None:
                 continue  # it ends here
@@ -349,14 +350,14 @@ class Changes:
         waiting = self._unfilled.of(self.stores.definitions.fold)
         if not waiting:
             return
-        for lane in self._ask("lanes", self._lanes_for, waiting) or ():
+        for lane in self._ask("lanes", partial(self._lanes_for, waiting)) or ():
             record = lane_record(lane, fence=self.footing.fence.fence, at_ms=self.clock.now_ms())
             offset = self._append(record)
             LOG.info("lane_opened", lane=offset, versions=list(lane.vids))
 
     def _lanes_for(self, waiting: Sequence[tuple[Offsets, tuple[int, ...]]]) -> list[OpenLane]:
         """Return the lanes that fill versions, each with where those were activated."""
-        log = LogOffsets(self.settings.kafka, names.EVENTS)
+        log = self._log()
         bounds, now_ms = log.bounds(self.footing.events_id), self.clock.now_ms()
         horizon_ms = longest_ms(self._horizons(), bounds.start)
         return [
@@ -364,7 +365,7 @@ class Changes:
             for begin, vids in waiting
         ]
 
-    def _ask(self, what: str, asked: Callable[[U], T], about: U) -> T | None:
+    def _ask(self, what: str, asked: Callable[[], T]) -> T | None:
         """Ask what old parts of the log have to say, which may not be readable; None: not now.
 
         Live counting needs none of it, so it goes on without.
@@ -372,30 +373,58 @@ class Changes:
         before = self._asks.get(what, _Ask())
         if self.clock.monotonic_s() < before.at_s:
             return None
+        began_s = self.clock.monotonic_s()
         try:
-            found = asked(about)
+            found = asked()
         except (KafkaException, TimeoutError) as error:
-            at_s = self.clock.monotonic_s() + before.pause_s
-            self._asks[what] = _Ask(at_s, min(2 * before.pause_s, LONGEST_PAUSE_S))
-            told = first_line(error)
-            LOG.warning("old_log_not_read", what=what, error=told, pause_s=before.pause_s)
+            now_s = self.clock.monotonic_s()
+            pause_s = min(max(before.pause_s, OTHERS * (now_s - began_s)), LONGEST_PAUSE_S)
+            self._asks[what] = _Ask(now_s + pause_s, 2 * pause_s)
+            LOG.warning("old_log_not_read", what=what, error=first_line(error), pause_s=pause_s)
             return None
         self._asks.pop(what, None)
         return found
 
-    def _complete_from_ms(self, lane: Lane) -> int:
-        """Return the event time from which a lane's versions hold all that was received.
+    def _complete_from_ms(self, unknown: Mapping[int, Lane]) -> dict[int, int]:
+        """Return from which event time on the versions of lanes hold all that was received.
 
-        Retention may have overtaken the lane, also in an earlier life of the driver; what it
-        took since the lane passed there is left out too, which loses nothing that is known.
+        Retention may have overtaken a lane, also in an earlier life of the driver; what it
+        took since the lane passed there is left out too, which loses nothing that is known. From
+        when on the log is whole is one question, however many lanes wait for it.
+
+        Args:
+            unknown: Lanes by their offsets.
+
+        Returns:
+            The same by offset, of those of which it is known now.
         """
-        log = LogOffsets(self.settings.kafka, names.EVENTS)
+        found = dict[int, int]()
+        self._overtaken &= unknown.keys()
+        if unknown.keys() - self._overtaken:
+            start = self._ask("start", lambda: self._log().start())
+            if start is None:
+                return found
+            for lane in unknown.values():
+                if not_after(start, lane.start):
+                    found[lane.offset] = lane.complete_from_ms
+                else:
+                    self._overtaken.add(lane.offset)
+        if self._overtaken:
+            left_ms = self._ask("takeover", self._left_from_ms)
+            if left_ms is not None:
+                each = (unknown[offset] for offset in self._overtaken)
+                found |= {one.offset: max(one.complete_from_ms, left_ms) for one in each}
+        return found
+
+    def _left_from_ms(self) -> int:
+        """Return the event time from which the log holds all of a pane."""
+        log = self._log()
         start, end = log.ends()
-        if not_after(start, lane.start):
-            return lane.complete_from_ms
         horizon_ms = longest_ms(self._horizons(), start)
-        left_ms = log.complete_from_ms(start, end, horizon_ms, self.clock.now_ms())
-        return max(lane.complete_from_ms, left_ms)
+        return log.complete_from_ms(start, end, horizon_ms, self.clock.now_ms())
+
+    def _log(self) -> LogOffsets:
+        return LogOffsets(self.settings.kafka, names.EVENTS)
 
     def _append(self, record: NewRecord) -> int:
         return self.stores.definitions.append_fenced(record, self.footing.fence.fence)
