@@ -1,4 +1,4 @@
-"""A Redis that takes no writes: no start is recorded meanwhile, and counting goes on after it.
+"""Redis takes no writes, or the log has no leader: no start is recorded until that is over.
 
 A start record is kept for ever in a topic that every process reads whole, so a driver that waits
 appends none.
@@ -15,12 +15,14 @@ from typing import Any
 
 import pytest
 import redis
+from confluent_kafka import KafkaError, KafkaException
 from redis.exceptions import ResponseError
 from weir import names
 from weir.batches import FIELD, KEPT_MS, BatchRecord, encode, entry_id, parse_id
 from weir.commit import Verdict
 from weir.rows import Row
 from weir_analytics.panes.commit_job import CommitJob, Limits, Part
+from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.recovery import Shards
 from weir_analytics.panes.shard_wire import StoreError
 from weir_analytics.panes.start import Footing
@@ -96,6 +98,30 @@ def test_a_start_is_recorded_only_where_every_shard_takes_writes(
 
     assert records_of(installation) > before
     assert not {key for shard in (0, 1) for key in installation.keys(shard) if "trial" in key}
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["first start", "later start"])
+def test_nor_where_the_log_does_not_say_where_it_ends(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
+    """A partition has no leader: each try would append one, as it did with Redis."""
+    if begun:
+        installation.start()
+    before, ends = records_of(installation), LogOffsets.ends
+
+    def without_a_leader(self: LogOffsets) -> Any:
+        if self._topic != names.EVENTS:
+            return ends(self)
+        raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+
+    with monkeypatch.context() as away:
+        away.setattr(LogOffsets, "ends", without_a_leader)
+        for _ in range(3):
+            with pytest.raises(KafkaException):
+                installation.start()
+        assert records_of(installation) == before
+    installation.start()
+    assert records_of(installation) > before
 
 
 def test_each_shard_is_asked_under_a_key_of_its_own(redis_url: str) -> None:

@@ -138,6 +138,7 @@ def take_over(
         NewerFormatError: If a newer release wrote some of the state; nothing is written then.
         StoreError: If Redis keeps nothing over a restart, and that is not accepted, or takes no
             writes, also not once the stream has let go of what is due; the same.
+        KafkaException: If the log does not say where it begins and ends; the same.
     """
     if not settings.redis_without_aof:
         stores.shards.require_aof()
@@ -151,6 +152,7 @@ def take_over(
     log = LogOffsets(settings.kafka, names.EVENTS)
     start = _Start(stores, settings, clock, definitions_id, log)
     lacks_ms = max(lacks_ms, start.lacks_before_ms(lost))
+    log.bounds(events_id)  # the same: while a partition has no leader none is written
     stores.stream.trim(clock.now_ms())
     stores.shards.try_writes()
     # Where an older release began the epoch, the marks know what it counts.
@@ -158,7 +160,7 @@ def take_over(
     counts = Counts(events_id if counted == {events_id} else None)
     fence = start.append("start", stores.definitions.fold.epoch(), lacks_ms, counts=counts)
     start.say_horizons(before, fence, events_id)
-    bounds = log.bounds(events_id)
+    bounds = log.bounds(events_id)  # again: whoever counted until now may have counted beyond it
     marks = stores.shards.read_marks()
     planned = checkpoint.last_planned(settings.checkpoint_dir, names.EVENTS)
     ends = [mark.end for mark in marks if mark is not None]
