@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -10,7 +11,7 @@ from weir.commit import Offsets
 from weir.definitions.base import Model
 from weir.definitions.cut_short import furthest_said
 from weir.definitions.fold import Definitions
-from weir.definitions.history import Horizons
+from weir.definitions.history import NO_START, Horizons
 from weir.definitions.job import Adopt, Audit, Erase, Job, Replay
 from weir.definitions.jobs import JobReport, JobState, job_record
 from weir.definitions.records import (
@@ -123,6 +124,52 @@ def test_a_job_ends_with_what_it_goes_on_with() -> None:
     world.start(END)
     world.report(JobReport(world.job, JobState.DONE, facts=world.fold.jobs[world.job].facts))
     assert [one.offsets for one in erasures(world.fold)] == [END]
+
+
+@pytest.mark.parametrize("follows", [None, 0, 1, NO_START])
+def test_a_start_that_does_not_follow_the_one_before_is_a_fence_alone(follows: int | None) -> None:
+    """Its driver slept, and decided by what was no more so. Older releases do not say it."""
+    world = World()
+    told: dict[str, Any] = {"events_id": LOG, "tenant_bytes": 1}
+    first = DriverStart("a", 2, "lost", incomplete_before_ms=7, follows=world.fence, **told)
+    epoch = world.add(start_record(first, at_ms=1))
+    world.fence = epoch
+    world.say({0: 50})
+    late = DriverStart("b", 3, "behind", events_id=ANOTHER, cut_short=END, follows=follows)
+    before = epoch if follows == 1 else follows
+    world.fence = world.add(start_record(replace(late, follows=before), at_ms=2))
+
+    start = world.fold.start()
+    assert start is not None
+    assert (start.fence, start.instance, start.reason, start.at_ms) == (
+        world.fence,
+        "b",
+        "behind",
+        2,
+    )
+    assert start.incomplete_before_ms == 7
+    is_taken = follows in (None, 1)
+    assert start.overtaken is not is_taken
+    held = (start.shards, start.epoch, start.events_id, start.tenant_bytes)
+    assert held == ((3, world.fence, ANOTHER, None) if is_taken else (2, epoch, LOG, 1))
+    assert world.fold.log_since == (world.fence if is_taken else 0)
+    assert len(world.fold.cuts(ANOTHER)) == is_taken
+    world.report(JobReport(world.job, JobState.DONE))  # its fence holds
+
+
+def test_nothing_is_cut_by_a_driver_that_slept() -> None:
+    """What another one has said meanwhile stands where that said it."""
+    world = World()
+    slept = world.fence
+    world.start()
+    world.say({0: 50})
+    late = DriverStart("a", 1, "lost", events_id=LOG, cut_short=END, follows=slept)
+    world.fence = world.add(start_record(late, at_ms=0))
+    assert world.places() == [{0: 50}] * 6
+    assert world.fold.cuts(LOG) == []
+    following = replace(late, follows=world.fence)
+    world.fence = world.add(start_record(following, at_ms=0))
+    assert world.places() == [END] * 6
 
 
 AT = {"0": 50, "1": 3}

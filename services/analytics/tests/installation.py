@@ -22,7 +22,7 @@ from weir.definitions.records import Edit, put_record
 from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_analytics.panes.holes import Hole
 from weir_analytics.panes.recovery import Shards
-from weir_analytics.panes.start import Footing, Stores, take_over
+from weir_analytics.panes.start import Footing, OwnStart, Stores, take_over
 from weir_analytics.panes.stream import BatchStream
 from weir_analytics.settings import Settings
 
@@ -65,12 +65,15 @@ class Installation:
     new_log: Callable[[], None]
     found: list[Verdict] = field(default_factory=list)
 
-    def start(self, lost: tuple[Hole, ...] = (), **changes: Any) -> Footing:
+    def start(
+        self, lost: tuple[Hole, ...] = (), own: OwnStart | None = None, **changes: Any
+    ) -> Footing:
         """Start a driver with some settings changed, as far as before its first batch."""
         settings = self.settings.model_copy(update=changes)
         stores = open_stores(settings)
         try:
-            return take_over(stores, settings, SystemClock(), lost, note=self.found.append)
+            note = self.found.append
+            return take_over(stores, settings, SystemClock(), lost, own=own, note=note)
         finally:
             close_stores(stores)
 

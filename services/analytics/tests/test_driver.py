@@ -46,6 +46,7 @@ from weir_analytics.panes.ops import Figures, answer
 from weir_analytics.panes.outcome import Outcome
 from weir_analytics.panes.passing import StreamEndedError, first_line
 from weir_analytics.panes.recovery import VerdictError
+from weir_analytics.panes.start import OwnStart
 from weir_analytics.panes.ticks import LogEnds
 from weir_analytics.panes.turns import GivenUpError
 from weir_analytics.panes.vitals import Vitals
@@ -209,6 +210,30 @@ def test_a_stream_that_does_not_start_hides_nothing(
         driver._life(MagicMock())
     assert raised.value is (fenced or refused)
     assert "between" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_every_life_knows_what_the_process_has_started(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who finds that another one has started since does not begin again."""
+    driver.figures, driver.vitals, driver.stop = Figures(), Vitals(), Waits()
+    found = list[int | None]()
+
+    def start(*given: Any) -> None:
+        (own,) = (one for one in given if isinstance(one, OwnStart))
+        found.append(own.fence)
+        own.fence = 7
+        if len(found) == 2:
+            driver.stop.set()
+        raise TimeoutError
+
+    monkeypatch.setattr(panes_driver, "take_over", start)
+    monkeypatch.setattr(life_module, "drop_callbacks", lambda _spark: None)
+    monkeypatch.setattr(driver, "_jvm_is_gone", lambda: False)
+    driver.clock = ManualClock()
+    vars(driver)["_open"] = opened
+    driver.run()
+    assert found == [None, 7]
 
 
 class TestVerdicts:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from weir import names
 from weir.clock import SystemClock
+from weir.commit import Verdict
 from weir.definitions.jobs import JobReport, JobState, job_record
 from weir.definitions.records import (
     Counting,
@@ -21,8 +22,12 @@ from weir.definitions.records import (
 )
 from weir.erasure import erasures
 from weir.event_time import LEAD_LIMIT_MS
+from weir_analytics.jobs.adopting import adopted
 from weir_analytics.panes import checkpoint
+from weir_analytics.panes import start as start_module
+from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_analytics.panes.recovery import Shards, VerdictError
+from weir_analytics.panes.start import OwnStart
 
 from .installation import Installation
 
@@ -195,6 +200,60 @@ class TestCutShort:
         assert cut.start().cut_epoch == cut.told().epoch
         assert places(cut) == [{0: COUNTED}] * 2
         assert [cut.mark(shard).end for shard in range(2)] == [{0: COUNTED + 2 * GONE}] * 2
+
+    @pytest.mark.parametrize("at", ["found", "checked"])
+    def test_a_driver_that_was_paused_cuts_nothing_of_what_was_said_since(
+        self, cut: Installation, monkeypatch: pytest.MonkeyPatch, at: str
+    ) -> None:
+        """Another one has taken over, and the log is longer; what begins there begins there.
+
+        It looks before it appends; paused right behind that look, its record is a fence alone, and
+        it begins again, from what there is then.
+        """
+        cut.decide(ADOPT)
+        paused, said = list[int](), list[list[Any]]()
+
+        def pause() -> None:
+            if paused:
+                return
+            paused.append(1)
+            cut.start()
+            end_decision(cut)
+            cut.append(2 * GONE)
+            vid, fence = next(iter(cut.fold().activations)), cut.told().fence
+            log = cut.told().events_id or ""
+            begun = Counting(vid, "acme", "m", 1, {0: COUNTED + 7}, fills=True, topic_id=log)
+            cut.define(activation_record(begun, op="start", fence=fence, at_ms=0))
+            said.append([*places(cut), cut.told().epoch, cut.fold().next_offset])
+
+        def found(*given: Any, **named: Any) -> Any:
+            recovery = adopted(*given, **named)
+            if at == "found":
+                pause()
+            return recovery
+
+        def checked(log: DefinitionsLog, fence: int) -> None:
+            check_fence_now(log, fence)
+            if at == "checked":
+                pause()
+
+        check_fence_now, own = DefinitionsLog.check_fence_now, OwnStart()
+        monkeypatch.setattr(start_module, "adopted", found)
+        monkeypatch.setattr(DefinitionsLog, "check_fence_now", checked)
+        with pytest.raises(VerdictError) as caught:
+            cut.start(own=own)
+        ((begin, erased, epoch, length),) = said
+        assert begin == {0: COUNTED + 7}
+        assert [*places(cut), cut.told().epoch] == [begin, erased, epoch]
+        if at == "found":
+            assert caught.value.verdict is Verdict.FENCED
+            assert cut.fold().next_offset == length
+        else:
+            assert caught.value.verdict is Verdict.RETRY
+            assert (cut.told().overtaken, cut.told().cut_short) == (True, None)
+            cut.start(own=own)
+            assert not cut.told().overtaken
+            assert places(cut) == [begin, erased]
 
     def test_with_redis_emptied_too_the_definitions_know(self, cut: Installation) -> None:
         """Nobody has to decide then: there is nothing left to keep. It is told all the same."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from weir import names
@@ -21,7 +22,8 @@ from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.outcome import Outcome
 from weir_analytics.panes.plans import Plans
 from weir_analytics.panes.recovery import VerdictError
-from weir_analytics.panes.start import Stores, take_over
+from weir_analytics.panes.shard_wire import StoreError
+from weir_analytics.panes.start import OwnStart, Stores, take_over
 from weir_analytics.panes.store import ShardStore
 from weir_analytics.settings import Settings
 
@@ -35,18 +37,18 @@ NOBODY: Any = None
 
 
 @contextmanager
-def driver(settings: Settings) -> Iterator[Cycle]:
+def driver(settings: Settings, own: OwnStart | None = None) -> Iterator[Cycle]:
     """Start a driver as far as before its first batch."""
     stores = open_stores(settings)
     try:
-        yield cycle_of(settings, stores)
+        yield cycle_of(settings, stores, own)
     finally:
         close_stores(stores)
 
 
-def cycle_of(settings: Settings, stores: Stores) -> Cycle:
+def cycle_of(settings: Settings, stores: Stores, own: OwnStart | None = None) -> Cycle:
     """Return what counts its batches; nothing that needs Spark may be asked of it."""
-    footing = take_over(stores, settings, SystemClock())
+    footing = take_over(stores, settings, SystemClock(), own=own)
     plans = Plans(stores.definitions.fold, footing.events_id, HORIZONS, NOBODY)
     book = LaneBook(stores.shards, footing.events_id)
     return Cycle(NOBODY, settings, stores, footing, plans, book, SystemClock())
@@ -145,6 +147,27 @@ class TestWhoMayAppend:
                     recorded(paused, batch)
 
         assert caught.value.verdict is Verdict.FENCED
+
+    def test_nor_does_one_whose_connections_are_gone_begin_again(
+        self, installation: Installation, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Who else counts is not found out then; the process knows its own start, and looks."""
+        own, gone = OwnStart(), MagicMock(side_effect=StoreError("redis is away"))
+        with driver(installation.settings, own) as paused:
+            installation.append(3)
+            batch = committed(paused, 0)
+            with driver(installation.settings) as newer:
+                monkeypatch.setattr(paused.stores.shards, "check_fence", gone)
+                with pytest.raises(StoreError, match="redis is away"):
+                    recorded(paused, batch)
+                before = installation.fold().next_offset
+                for _ in range(2):
+                    with pytest.raises(VerdictError, match="another driver runs") as caught:
+                        installation.start(own=own)
+                    assert caught.value.verdict is Verdict.FENCED
+                assert installation.fold().next_offset == before
+                recorded(newer, committed(newer, 1))
+                assert own.fence == paused.footing.fence.fence
 
     def test_who_is_alone_begins_a_new_epoch(self, installation: Installation) -> None:
         """Where the stream was lost, readers must not believe that they have seen everything."""

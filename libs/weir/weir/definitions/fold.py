@@ -6,7 +6,8 @@ A record is decided by those before it alone:
 - A change counts if the version that it was made from is the current one. So of
   two writers one wins, and each learns which by reading its own record back.
 - Changes that are written together count all or not at all (`bundles.py`).
-- A driver's record counts if its fence is the latest start of its job.
+- A driver's record counts if its fence is the latest start of its job; a start is no more than a
+  fence if its driver had not read the start before it (`Start.behind`).
 - A version whose text cannot be used keeps its number and is not in force (`in_force.py`).
 
 What cannot be read is passed over and told, never raised: anybody may write to the topic.
@@ -334,8 +335,9 @@ class Definitions:
             self._deletions[definition.place] = definition.vid
 
     def _read_start(self, offset: int, record: Mapping[str, Any]) -> Change:
-        start = read_start(offset, record)
-        before = self._starts.get(start.job)
+        read = read_start(offset, record)
+        before = self._starts.get(read.job)
+        start = read.behind(before)
         known = before.events_id if before is not None else None
         if start.events_id is not None and known not in (None, start.events_id):
             self._log_since = start.epoch

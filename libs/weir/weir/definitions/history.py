@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Final, Literal
 
@@ -11,6 +11,9 @@ from weir.definitions.base import DefinitionModel
 from weir.definitions.check import check
 from weir.definitions.metric import Metric
 from weir.problems import ProblemError
+
+NO_START: Final = -1
+"""What a start names that none came before."""
 
 _TEXTS: Final = 1_024
 """Of so many texts the models are kept beside those of versions."""
@@ -107,6 +110,9 @@ class Start:
             it; None: it did not say.
         events_id: Kafka's id of the log that the epoch counts; None: it did not say.
         cut_short: Where that log ended, if it had lost its end; see `cut_short.py`.
+        follows: The fence of the start that its driver had read last, `NO_START` if there was
+            none; None: it did not say.
+        overtaken: Whether another one stands between the two.
     """
 
     fence: int
@@ -122,6 +128,32 @@ class Start:
     tenant_bytes: int | None = None
     events_id: str | None = None
     cut_short: Mapping[int, int] | None = None
+    follows: int | None = None
+    overtaken: bool = False
+
+    def behind(self, before: Start | None) -> Start:
+        """Return a start as it holds behind the one before it.
+
+        Whoever slept between what it had read and its record has decided by what is no more so:
+        what was said since would be taken back. Such a start is a fence and no more; its driver
+        begins again. What was said to be incomplete stays so, whoever did not know.
+        """
+        if before is None:
+            return self
+        least_ms = max(self.incomplete_before_ms, before.incomplete_before_ms)
+        if self.follows in (None, before.fence):
+            return replace(self, incomplete_before_ms=least_ms)
+        return replace(
+            before,
+            fence=self.fence,
+            instance=self.instance,
+            reason=self.reason,
+            incomplete_before_ms=least_ms,
+            at_ms=self.at_ms,
+            cut_short=None,
+            follows=self.follows,
+            overtaken=True,
+        )
 
 
 @dataclass(frozen=True, slots=True)

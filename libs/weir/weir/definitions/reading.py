@@ -70,6 +70,7 @@ def read_start(offset: int, record: Record) -> Start:
         tenant_bytes=_number_or_none(record.get("tenant_bytes")),
         events_id=None if (told := record.get("events_id")) is None else text(told),
         cut_short=_numbers_or_none(record.get("cut_short")),
+        follows=_number_or_none(record.get("follows")),
     )
 
 

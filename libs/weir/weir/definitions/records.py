@@ -124,6 +124,9 @@ class DriverStart:
         events_id: Kafka's id of the log that the epoch counts; None: it is not known.
         cut_short: Where that log ended when the epoch began, if it had lost its end: what was
             said before of later offsets stands there. None: nothing was lost.
+        follows: The fence of the start that the driver has read last, `NO_START`: there is none.
+            Where another one has come between, the record is a fence and no more. None: it is
+            not said.
     """
 
     instance: str
@@ -136,6 +139,7 @@ class DriverStart:
     tenant_bytes: int | None = None
     events_id: str | None = None
     cut_short: Mapping[int, int] | None = None
+    follows: int | None = None
 
 
 def start_record(start: DriverStart, *, at_ms: int, job: str = "panes") -> NewRecord:
@@ -151,6 +155,7 @@ def start_record(start: DriverStart, *, at_ms: int, job: str = "panes") -> NewRe
         "tenant_bytes": start.tenant_bytes,
         "events_id": start.events_id,
         "cut_short": None if start.cut_short is None else _offsets(start.cut_short),
+        "follows": start.follows,
     }
     # The fence of a start record is its own offset, which nobody knows before.
     return _driver("start", job, None, at_ms, fields)

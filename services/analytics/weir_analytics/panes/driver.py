@@ -55,7 +55,7 @@ from weir_analytics.panes.redaction import Redaction
 from weir_analytics.panes.same_log import topic_id
 from weir_analytics.panes.session import source_options
 from weir_analytics.panes.slice_size import live_as_last
-from weir_analytics.panes.start import Stores, take_over
+from weir_analytics.panes.start import OwnStart, Stores, take_over
 from weir_analytics.panes.stream import BatchStream
 from weir_analytics.panes.ticks import Ticker
 from weir_analytics.panes.trial import end_trials, try_out
@@ -107,6 +107,7 @@ class Driver:
     # Lives one after the other that wrote to the definitions and counted nothing.
     _vain: int = 0
     _met: Met = field(default_factory=Met)
+    _own: OwnStart = field(default_factory=OwnStart)
     _plans: dict[tuple[object, ...], AnyPlan] = field(default_factory=dict)
     _lane_plans: dict[tuple[object, ...], AnyPlan] = field(default_factory=dict)
     _jobs: Jobs | None = None
@@ -182,8 +183,8 @@ class Driver:
 
     def _life(self, stores: Stores) -> None:
         self.vitals.doing = "taking over"
-        met, note = self._met, self.figures.found
-        footing = take_over(stores, self.settings, self.clock, met.lost, met.lacks_ms, note)
+        met, own, note = self._met, self._own, self.figures.found
+        footing = take_over(stores, self.settings, self.clock, met.lost, met.lacks_ms, own, note)
         self.vitals.counted = footing.target
         plans = self._plans_of(stores.definitions.fold, footing.events_id, self._plans)
         book = LaneBook(stores.shards, footing.events_id, self._waits)

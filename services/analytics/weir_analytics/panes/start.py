@@ -19,7 +19,8 @@ from weir.commit import Fence, Mark, Verdict
 from weir.commit_found import Found, Level, LogBounds, Recovery
 from weir.commit_recovery import activation_floor, ended_at, incomplete_before_ms, reconcile
 from weir.definitions.cut_short import furthest_said
-from weir.definitions.history import Horizons, Lane, Start
+from weir.definitions.fold import Definitions
+from weir.definitions.history import NO_START, Horizons, Lane, Start
 from weir.definitions.records import (
     DriverStart,
     OpenLane,
@@ -114,12 +115,41 @@ class Stores:
     stream: BatchStream
 
 
+@dataclass
+class OwnStart:
+    """The newest start record of this process, whatever lives it has had.
+
+    Attributes:
+        fence: Its fence; None: there is none, or there may be one that was not read back.
+    """
+
+    fence: int | None = None
+
+    def check(self, definitions: Definitions) -> None:
+        """Do nothing while nobody has started since.
+
+        A process that was paused meets errors of all kinds then, as of a connection that is gone.
+        Beginning again because of one it would fence the driver that counts now.
+
+        Raises:
+            VerdictError: FENCED if somebody has.
+        """
+        newest = definitions.fence()
+        if self.fence is not None and newest is not None and newest > self.fence:
+            msg = (
+                f"fence must be {self.fence}, the newest start record is {newest}: "
+                "another driver runs"
+            )
+            raise VerdictError(Verdict.FENCED, msg)
+
+
 def take_over(
     stores: Stores,
     settings: Settings,
     clock: Clock,
     lost: tuple[Hole, ...] = (),
     lacks_ms: int = 0,
+    own: OwnStart | None = None,
     note: Callable[[Verdict], None] = lambda _verdict: None,
 ) -> Footing:
     """Append the start record, raise the fence, reconcile.
@@ -130,11 +160,12 @@ def take_over(
         clock: The present.
         lost: Holes of the log that are given up: panes that they touch are incomplete.
         lacks_ms: Panes that start earlier lack what retention took from lanes.
+        own: What this process has appended before; this one is noted there.
         note: Told what was found, before anything is done about it; not of what is raised.
 
     Raises:
-        VerdictError: FENCED if a newer driver has started, FOREIGN if the state is of
-            another log.
+        VerdictError: FENCED if a newer driver has started, RETRY if one came between what was
+            read and the start record, FOREIGN if the state is of another log.
         NewerFormatError: If a newer release wrote some of the state; nothing is written then.
         StoreError: If Redis keeps nothing over a restart, and that is not accepted, or takes no
             writes, also not once the stream has let go of what is due; the same.
@@ -144,13 +175,15 @@ def take_over(
         stores.shards.require_aof()
     marks = stores.shards.read_marks()  # before the start record: with Redis away none is written
     stores.definitions.read_to(stores.definitions.end())
+    own = own or OwnStart()
+    own.check(stores.definitions.fold)
     check_formats(stores)
     check_shards(settings, stores.definitions.fold.start(), marks)
     events_id = topic_id(settings.kafka, names.EVENTS)
     definitions_id = topic_id(settings.kafka, names.DEFINITIONS)
     before = stores.definitions.fold.start()
     log = LogOffsets(settings.kafka, names.EVENTS)
-    start = _Start(stores, settings, clock, definitions_id, log)
+    start = _Start(stores, settings, clock, definitions_id, log, own)
     lacks_ms = max(lacks_ms, start.lacks_before_ms(lost))
     log.bounds(events_id)  # the same: while a partition has no leader none is written
     stores.stream.trim(clock.now_ms())
@@ -184,7 +217,7 @@ def take_over(
         raise VerdictError(Verdict.FOREIGN, recovery.reason)
     note(recovery.verdict)
     if recovery.new_epoch:
-        fence = start.new_epoch(recovery, bounds)
+        fence = start.new_epoch(recovery, bounds, fence)
     if not recovery.keep_checkpoint:
         checkpoint.set_aside(settings.checkpoint_dir, str(fence.fence))
     return Footing(
@@ -239,6 +272,7 @@ class _Start:
     clock: Clock
     definitions_id: str
     log: LogOffsets
+    own: OwnStart
 
     @property
     def epoch(self) -> int:
@@ -256,7 +290,8 @@ class _Start:
     ) -> Fence:
         """Append a start record, read it back, and raise its fence in every shard.
 
-        Readers take the latest start's word, so what was incomplete once stays said.
+        Readers take the latest start's word, so what was incomplete once stays said. They take it
+        only of a driver that had read the start before, which it names.
 
         Args:
             reason: Why.
@@ -264,6 +299,10 @@ class _Start:
             incomplete_ms: Panes that start earlier are incomplete, as far as this start knows.
             also: Shards beyond the present number that are to be cleared.
             counts: What the epoch counts.
+
+        Raises:
+            VerdictError: RETRY if another driver has started since this one read to the end:
+                it was paused, and what it has found is no more so.
         """
         definitions, settings = self.stores.definitions, self.settings
         before = definitions.fold.start()
@@ -278,8 +317,14 @@ class _Start:
             tenant_bytes=settings.tenant_bytes,
             events_id=counts.events_id or (before.events_id if before else None),
             cut_short=counts.cut_short,
+            follows=before.fence if before else NO_START,
         )
+        self.own.fence = None  # until it is read back: it may be there whatever becomes of this
         offset = definitions.append(start_record(start, at_ms=self.clock.now_ms()))
+        self.own.fence = definitions.fold.fence()
+        if (said := definitions.fold.start()) is not None and said.overtaken:
+            msg = f"start {offset} must follow {start.follows}, another driver came between"
+            raise VerdictError(Verdict.RETRY, msg)
         fence = Fence(offset, self.definitions_id)
         # On a connection of its own: the reader's answers once its wait for more is over.
         _start, end = LogOffsets(settings.kafka, names.DEFINITIONS).ends()
@@ -317,11 +362,17 @@ class _Start:
         known = (one.horizon_ms for one in self.stores.definitions.fold.horizons)
         return max(known, default=self.settings.horizon_ms)
 
-    def new_epoch(self, recovery: Recovery, bounds: LogBounds) -> Fence:
-        """Begin an epoch: fence first, then empty what is lost, then tell the readers."""
+    def new_epoch(self, recovery: Recovery, bounds: LogBounds, before: Fence) -> Fence:
+        """Begin an epoch: fence first, then empty what is lost, then tell the readers.
+
+        Raises:
+            VerdictError: FENCED if another driver has started since this one has.
+        """
         reason = REASONS[recovery.verdict]
         incomplete_ms = self._incomplete_before_ms(recovery, bounds)
         counts = Counts(bounds.topic_id, bounds.end if recovery.cut_short else None)
+        # Who was paused since it found all that would fence the one that counts now.
+        self.stores.definitions.check_fence_now(before.fence)
         fence = self.append(reason, None, incomplete_ms, recovery.clear, counts)
         epoch = self.epoch
         mark = Mark(
