@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
 from weir.event_time import LEAD_LIMIT_MS
 from weir.kafka import Kafka
+from weir_analytics.panes import log_offsets
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_reading.offsets import LATEST
 
@@ -113,6 +118,38 @@ class TestWhatIsLost:
         assert topic.log.first_received_ms(*ends, now_ms) == now_ms
         lost_ms = now_ms + LEAD_LIMIT_MS + HORIZON_MS
         assert topic.log.complete_from_ms(*ends, HORIZON_MS, now_ms) == lost_ms
+
+    @pytest.mark.parametrize(("taken", "readable_from", "by"), [(2, 0, 2), (1, 2, 3), (1, 4, 5)])
+    def test_where_the_first_record_cannot_be_read_others_bound_it(
+        self, topic: Topic, monkeypatch: pytest.MonkeyPatch, taken: int, readable_from: int, by: int
+    ) -> None:
+        """By its time where the broker says it, else by half of the age, at last by now."""
+        topic.take(0, taken)
+        asked, ask = [0], topic.log.ask
+
+        def timed(at_ms: int) -> Any:
+            asked.append(at_ms)
+            return OffsetSpec.for_timestamp(at_ms)
+
+        def unreadable(spec: OffsetSpec, partitions: Iterable[int]) -> Mapping[int, Future[Any]]:
+            answers = dict(ask(spec, partitions))
+            if asked[-1] < topic.at_ms(readable_from):
+                answers[0] = Future()
+                answers[0].set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+            return answers
+
+        monkeypatch.setattr(log_offsets, "OffsetSpec", SimpleNamespace(for_timestamp=timed))
+        monkeypatch.setattr(topic.log, "ask", unreadable)
+        found = topic.log.received_by_ms(topic.log.start(), topic.at_ms(5))
+        assert found == topic.at_ms(by)
+        assert found >= topic.log.first_received_ms(*topic.log.ends(), topic.at_ms(5))
+
+    def test_nothing_is_asked_of_a_log_that_is_whole_or_gone(self, topic: Topic) -> None:
+        """Nobody knows how young the youngest record was of which none is left."""
+        assert topic.log.received_by_ms(topic.log.start(), topic.at_ms(9)) == 0
+        topic.take(0, 2)
+        topic.take(1, 3)
+        assert topic.log.received_by_ms(topic.log.start(), topic.at_ms(9)) == topic.at_ms(9)
 
     def test_where_counting_begins_later_less_is_lacking(self, topic: Topic) -> None:
         """What a lane lacks depends on where it begins, not on where the log does."""

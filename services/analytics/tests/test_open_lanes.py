@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from weir.commit import Offsets
 from weir.definitions.records import OpenLane
@@ -53,6 +53,24 @@ class Log:
         log = LogOffsets(Kafka(self._kafka), self._name)
         bounds = log.bounds("events")
         return backfill(log, bounds, begin, [7], horizon_ms=1_000, now_ms=self.now_ms)
+
+
+def test_hours_of_which_the_log_does_not_say_where_they_begin_are_one(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Part of them cannot be read: their lanes wait, those of newer hours do not."""
+    monkeypatch.setattr(open_lanes, "CHUNK_MS", 15 * MINUTE_MS)
+    at = LogOffsets.at
+
+    def unreadable(asked: LogOffsets, at_ms: int, end: Offsets) -> dict[int, int]:
+        if at_ms < log.now_ms - 20 * MINUTE_MS:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        return at(asked, at_ms, end)
+
+    monkeypatch.setattr(LogOffsets, "at", unreadable)
+    newer, older = log.rebuilds(ENDS, 1)
+    assert (newer.end, newer.start[0] > 0) == ({0: 30}, True)
+    assert (older.start, older.end) == ({0: 0, 1: 0}, {**newer.start, 1: 20})
 
 
 @pytest.fixture

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import msgspec
 import pytest
+from confluent_kafka import KafkaException
 from redis.exceptions import AuthenticationError
 from structlog.testing import capture_logs
 from weir import names
@@ -16,11 +18,14 @@ from weir.clock import SystemClock
 from weir.commit import Verdict
 from weir.definitions.fold import Definitions
 from weir.definitions.records import DriverStart, start_record
-from weir_analytics.panes import open_lanes
+from weir.event_time import LEAD_LIMIT_MS
+from weir_analytics.panes import log_offsets, open_lanes
+from weir_analytics.panes import start as start_module
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_analytics.panes.holes import Hole
+from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.plans import Plans
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.shard_wire import StoreError
@@ -92,6 +97,69 @@ class TestIncomplete:
             installation.stand(shard, 7)
         installation.start(lost=(hole,))
         assert installation.told().incomplete_before_ms >= said.incomplete_before_ms
+
+    def test_a_first_record_that_cannot_be_read_ends_no_start(
+        self, installation: Installation, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With Redis emptied it has to be asked for; more is incomplete than need be, for good."""
+        installation.start()
+        for shard in (0, 1):
+            installation.stand(shard, RECORDS)
+        installation.client.flushall()
+        installation.delete_before(4)
+        before_ms, records = SystemClock().now_ms(), installation.fold().next_offset
+        with monkeypatch.context() as unreadable, capture_logs() as logs:
+            unreadable.setattr(start_module, "PATIENCE_S", 0.0)
+            for name, error in (("received_ms", TimeoutError), ("at", KafkaException)):
+                unreadable.setattr(LogOffsets, name, MagicMock(side_effect=error("no answer")))
+            # The broker does not say it either.
+            unreadable.setattr(LogOffsets, "ask", lambda *_: {})
+            unreadable.setattr(log_offsets, "FIRST_BACK_MS", 2**60)
+            footing = installation.start()
+
+        assert footing.target == {0: RECORDS}
+        assert [(lane.start, lane.end) for lane in installation.lanes()] == [({0: 4}, {0: RECORDS})]
+        said = installation.told()
+        assert said.incomplete_before_ms >= before_ms + LEAD_LIMIT_MS + said.horizon_ms
+        (told,) = [line for line in logs if line["event"] == "log_start_not_read"]
+        assert told["incomplete_before_ms"] == said.incomplete_before_ms
+        starts = installation.fold().next_offset - records - 1
+        assert starts == 2, "one that goes on, one that begins an epoch"
+
+        installation.start()
+        assert installation.told().incomplete_before_ms == said.incomplete_before_ms
+
+    def test_one_that_answers_late_is_waited_for(
+        self, installation: Installation, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """For a while: what is said too much stays."""
+        installation.delete_before(4)
+        monkeypatch.setattr(start_module, "PAUSE_S", 0.0)
+        received_ms, late = LogOffsets.received_ms, [True, True]
+
+        def slow(log: LogOffsets, partition: int, offset: int) -> int:
+            if late:
+                late.pop()
+                msg = "the log did not answer within 15 s"
+                raise TimeoutError(msg)
+            return received_ms(log, partition, offset)
+
+        monkeypatch.setattr(LogOffsets, "received_ms", slow)
+        with capture_logs() as logs:
+            installation.start()
+        told = [line["event"] for line in logs]
+        assert (told.count("old_log_not_read"), "log_start_not_read" in told) == (2, False)
+        assert installation.told().incomplete_before_ms > 0
+
+    def test_behind_a_hole_the_first_record_bounds_what_is_incomplete(
+        self, installation: Installation, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Without being read: the broker says when it came."""
+        monkeypatch.setattr(start_module, "PATIENCE_S", 0.0)
+        monkeypatch.setattr(LogOffsets, "received_ms", MagicMock(side_effect=TimeoutError("no")))
+        installation.start(lost=(Hole(0, 3, 4),))
+        said = installation.told()
+        assert 0 < said.incomplete_before_ms - LEAD_LIMIT_MS - said.horizon_ms <= said.at_ms
 
     def test_a_whole_log_is_complete(self, installation: Installation) -> None:
         """Levelling from a log that reaches back makes nothing incomplete."""

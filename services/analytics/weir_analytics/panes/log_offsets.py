@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from typing import Final
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import ListOffsetsResultInfo, OffsetSpec
 from weir.commit import Offsets
@@ -17,6 +18,8 @@ from weir_reading.offsets import EARLIEST, LATEST, ask_offsets, offsets_of
 from weir_analytics.panes.history import LogPartition, record_from
 
 TIMEOUT_S: Final = 15.0
+FIRST_BACK_MS: Final = 60_000
+"""How far back it is asked first when records came."""
 
 
 class LogOffsets:
@@ -120,6 +123,34 @@ class LogOffsets:
                 first.append(now_ms)
         return max(first, default=0)
 
+    def received_by_ms(self, start: Offsets, now_ms: int) -> int:
+        """Return an instant by which no partition lacked a record; 0 if none ever lost one.
+
+        Not before `first_received_ms`, and no record is read for it: brokers know when the records
+        of each part of the log came. It is asked from now on backwards, twice as far each time,
+        until one says no more, as of a part that cannot be read. So this lies nearer to
+        the present than that instant, by half of what the log holds at worst where only the
+        beginning cannot be read.
+
+        Args:
+            start: Where counting begins: offsets that the log still has.
+            now_ms: The present, from which on a partition counts of which nothing is known.
+        """
+        known = {p: now_ms for p, offset in start.items() if offset}
+        asked, back_ms = set(known), FIRST_BACK_MS
+        while asked and back_ms < now_ms:
+            answers = self.ask(OffsetSpec.for_timestamp(now_ms - back_ms), sorted(asked))
+            for partition, answer in answers.items():
+                found = _answer(answer)
+                if found is not None and found.offset < 0:
+                    continue  # nothing came since: what is there is older
+                if found is not None and found.offset >= start[partition]:
+                    known[partition] = min(known[partition], int(found.timestamp))
+                if found is None or found.offset <= start[partition]:
+                    asked.remove(partition)
+            back_ms *= 2
+        return max(known.values(), default=0)
+
     def complete_from_ms(self, start: Offsets, end: Offsets, horizon_ms: int, now_ms: int) -> int:
         """Return the event time from which the log holds all of a pane; 0 if it never lost any.
 
@@ -145,3 +176,11 @@ class LogOffsets:
         timeout_s = self._timeout_s
         found = offsets_of(self._admin, self._topic, spec, partitions, timeout_s=timeout_s)
         return {p: int(one.offset) for p, one in found.items()}
+
+
+def _answer(future: Future[ListOffsetsResultInfo]) -> ListOffsetsResultInfo | None:
+    """Return what a partition says; None: nothing."""
+    try:
+        return future.result()
+    except KafkaException:
+        return None

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import structlog
+from confluent_kafka import KafkaException
 from weir.commit import Offsets, furthest, same_offsets
 from weir.commit_found import Level, LogBounds
 from weir.definitions.records import OpenLane
 
 from weir_analytics.panes.log_offsets import LogOffsets
+from weir_analytics.panes.passing import first_line
 from weir_analytics.panes.shares import shares
+
+LOG = structlog.get_logger()
 
 CHUNK_MS: Final = 6 * 3_600_000
 """How much of the log one rebuild lane counts: the newest is shown first."""
@@ -108,6 +113,15 @@ def backfill(
     )
 
 
+def _at_or_start(log: LogOffsets, at_ms: int, bounds: LogBounds) -> Offsets:
+    """Return the places of an instant, or where the log begins if it does not say them."""
+    try:
+        return log.at(at_ms, bounds.end)
+    except KafkaException as error:
+        LOG.warning("old_log_not_read", what="rebuild", error=first_line(error), pause_s=0)
+        return bounds.start
+
+
 def rebuilds(
     log: LogOffsets,
     bounds: LogBounds,
@@ -123,6 +137,9 @@ def rebuilds(
     time, a task for each. What is a duplicate is told by earlier records of a partition, so that
     no lane reads what another one counts.
 
+    Where the log does not say what its older hours are, since part of it cannot be read, they are
+    one: its lanes wait, the others do not.
+
     Args:
         log: Answers for the log.
         bounds: What the log holds.
@@ -135,7 +152,7 @@ def rebuilds(
     end, until_ms = {p: target.get(p, 0) for p in bounds.start}, now_ms + CLOCK_MS
     while not same_offsets(end, bounds.start):
         begin_ms = until_ms - CHUNK_MS
-        at = log.at(begin_ms, bounds.end)
+        at = _at_or_start(log, begin_ms, bounds)
         start = {p: min(end[p], max(n, bounds.start[p])) for p, n in at.items()}
         for own in shares({p: n - start[p] for p, n in end.items() if n > start[p]}, beside):
             if own:

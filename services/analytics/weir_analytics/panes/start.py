@@ -6,12 +6,14 @@ whoever starts next begins here again (RELIABILITY 2.3 and 2.4).
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final, Literal, NamedTuple
 
 import msgspec
 import structlog
+from confluent_kafka import KafkaException
 from weir import names
 from weir.batches import FIELD, BatchRecord, Opening, decode
 from weir.clock import Clock
@@ -36,6 +38,7 @@ from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_analytics.panes.holes import Hole
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.open_lanes import bridge, lanes_beside, near, rebuilds
+from weir_analytics.panes.passing import first_line
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.same_log import topic_id
 from weir_analytics.panes.shard_wire import open_client
@@ -44,6 +47,10 @@ from weir_analytics.settings import Settings
 
 LOG = structlog.get_logger()
 TIMEOUT_S = 15.0
+# For so long a start asks when the first records of the log came, each time for up to 15 s. Then
+# it goes on without, which makes more panes incomplete than need be, for good.
+PATIENCE_S = 60.0
+PAUSE_S = 1.0
 
 Reason = Literal["start", "lost", "behind", "rewind"]
 REASONS: Mapping[Verdict, Reason] = {
@@ -355,7 +362,31 @@ class _Start:
             return 0
         start, end = self.log.ends()
         behind = {p: max(start[p], last + 1) for p, _first, last in sorted(lost)}
-        return self.log.complete_from_ms(behind, end, self._horizon_ms(), self.clock.now_ms())
+        return self._complete_from_ms(behind, end)
+
+    def _complete_from_ms(self, start: Offsets, end: Offsets) -> int:
+        """Return the event time from which the log holds all of a pane, or a later one.
+
+        The first record may not be readable, for as long as the log keeps it; a driver that waits
+        for it never starts. So after a while the bound is one that needs no record. What is too
+        much of it stays: readers are never told less, or panes that were shown as incomplete, and
+        silenced rules, would change without a record of the log; and nobody could say later
+        whether the log has all of what is between, since retention has come there by then.
+        """
+        horizon_ms, until_s = self._horizon_ms(), self.clock.monotonic_s() + PATIENCE_S
+        while True:
+            now_ms = self.clock.now_ms()
+            try:
+                return self.log.complete_from_ms(start, end, horizon_ms, now_ms)
+            except (KafkaException, TimeoutError) as error:
+                why = first_line(error)
+            if self.clock.monotonic_s() >= until_s:
+                break
+            LOG.warning("old_log_not_read", what="start", error=why, pause_s=PAUSE_S)
+            threading.Event().wait(PAUSE_S)
+        by_ms = incomplete_before_ms(self.log.received_by_ms(start, now_ms), horizon_ms, start)
+        LOG.error("log_start_not_read", error=why, incomplete_before_ms=by_ms)
+        return by_ms
 
     def _horizon_ms(self) -> int:
         """Return the longest dedup horizon that anything was or will be counted by."""
@@ -429,11 +460,10 @@ class _Start:
     def _incomplete_before_ms(self, recovery: Recovery, bounds: LogBounds) -> int:
         if not recovery.gaps and not recovery.given_up:
             return 0
-        horizon_ms, now_ms = self._horizon_ms(), self.clock.now_ms()
         if recovery.given_up:
             # When the last of it was received nobody can ask any more; until now at most.
-            return incomplete_before_ms(now_ms, horizon_ms)
-        return self.log.complete_from_ms(bounds.start, bounds.end, horizon_ms, now_ms)
+            return incomplete_before_ms(self.clock.now_ms(), self._horizon_ms())
+        return self._complete_from_ms(bounds.start, bounds.end)
 
 
 def processed_through(settings: Settings) -> int:
