@@ -509,7 +509,7 @@ class TestPlanThatCannotBeMade:
         assert world.may_begin() == {"two"}
 
     def test_a_backfill_without_a_plan_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Its author reads why; a Spark that is down ends the driver's life instead."""
+        """Its author reads why; while Spark is down it waits instead."""
         world = World()
         spark = Failing(monkeypatch, "two")
         (waiting,) = world.fold.metrics_to_start()
@@ -524,6 +524,7 @@ class TestPlanThatCannotBeMade:
         assert [(line["event"], line["lane"]) for line in logs] == [("lane_set_aside", lane.offset)]
         assert set(filler._refused) == {lane.offset}
         spark.is_down = True
-        filler._wanted = world.plans.filling({}, END, END, (waiting.vid,))
-        with pytest.raises(ConnectionError):
-            filler.prepare()
+        filler._refused, filler._wanted = {}, world.plans.filling({}, END, END, (waiting.vid,))
+        filler.prepare()
+        assert filler._refused == {}
+        assert filler.waits.whys == {lane.offset: "ConnectionError: the context is stopped"}
