@@ -14,10 +14,12 @@ from weir.batches import BatchRecord, Opening
 from weir.changed import MOST_LISTED, PaneSpan
 from weir.clock import SystemClock
 from weir.commit import Verdict
+from weir.definitions.records import NewRecord
 from weir.rows import Row
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.commit_job import CommitJob, Limits, Part
 from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.definitions_log import DefinitionsLog
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.outcome import Outcome
 from weir_analytics.panes.plans import Plans
@@ -168,6 +170,27 @@ class TestWhoMayAppend:
                 assert installation.fold().next_offset == before
                 recorded(newer, committed(newer, 1))
                 assert own.fence == paused.footing.fence.fence
+
+    def test_who_started_right_behind_is_not_taken_for_oneself(
+        self, installation: Installation, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Reading one's own record back may bring another's with it; that one goes on."""
+        own, append, offsets = OwnStart(), DefinitionsLog.append, list[int]()
+
+        def followed(log: DefinitionsLog, record: NewRecord) -> int:
+            offset = append(log, record)
+            if not offsets:
+                offsets.append(offset)
+                installation.start()
+                log.read_to(log.end())
+            return offset
+
+        monkeypatch.setattr(DefinitionsLog, "append", followed)
+        for _ in range(2):
+            with pytest.raises(VerdictError, match="another driver runs") as caught:
+                installation.start(own=own)
+            assert caught.value.verdict is Verdict.FENCED
+            assert own.fence == offsets[0]
 
     def test_who_is_alone_begins_a_new_epoch(self, installation: Installation) -> None:
         """Where the stream was lost, readers must not believe that they have seen everything."""

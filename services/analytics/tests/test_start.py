@@ -129,6 +129,49 @@ class TestIncomplete:
         installation.start()
         assert installation.told().incomplete_before_ms == said.incomplete_before_ms
 
+    def test_a_partition_without_a_leader_makes_nothing_incomplete(
+        self, installation: Installation, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """That passes: the driver ends, and begins again; what was said would stay."""
+        installation.start()
+        for shard in (0, 1):
+            installation.stand(shard, RECORDS)
+        installation.client.flushall()
+        installation.delete_before(4)
+        away = KafkaException("no leader")
+        ends = LogOffsets.ends
+        with monkeypatch.context() as broken:
+            broken.setattr(start_module, "PATIENCE_S", 0.0)
+
+            def gone(_log: LogOffsets, _partition: int, _offset: int) -> int:
+                broken.setattr(LogOffsets, "ends", MagicMock(side_effect=away))
+                raise away
+
+            broken.setattr(LogOffsets, "received_ms", gone)
+            with pytest.raises(KafkaException, match="no leader"):
+                installation.start()
+        assert LogOffsets.ends is ends
+        assert installation.told().incomplete_before_ms == 0
+
+    def test_what_retention_takes_meanwhile_is_not_asked_for_again(
+        self, installation: Installation, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where nobody can read it any more, what is left is."""
+        monkeypatch.setattr(start_module, "PAUSE_S", 0.0)
+        received_ms, asked = LogOffsets.received_ms, list[int]()
+
+        def passing(log: LogOffsets, partition: int, offset: int) -> int:
+            asked.append(offset)
+            if len(asked) == 1:
+                installation.delete_before(6)
+            return received_ms(log, partition, offset)
+
+        monkeypatch.setattr(LogOffsets, "received_ms", passing)
+        with capture_logs() as logs:
+            installation.start(lost=(Hole(0, 3, 4),))
+        assert asked[:2] == [5, 6]
+        assert "log_start_not_read" not in {line["event"] for line in logs}
+
     def test_one_that_answers_late_is_waited_for(
         self, installation: Installation, monkeypatch: pytest.MonkeyPatch
     ) -> None:

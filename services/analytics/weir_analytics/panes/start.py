@@ -309,7 +309,8 @@ class _Start:
 
         Raises:
             VerdictError: RETRY if another driver has started since this one read to the end:
-                it was paused, and what it has found is no more so.
+                it was paused, and what it has found is no more so. FENCED if one has since this
+                record.
         """
         definitions, settings = self.stores.definitions, self.settings
         before = definitions.fold.start()
@@ -327,8 +328,8 @@ class _Start:
             follows=before.fence if before else NO_START,
         )
         self.own.fence = None  # until it is read back: it may be there whatever becomes of this
-        offset = definitions.append(start_record(start, at_ms=self.clock.now_ms()))
-        self.own.fence = definitions.fold.fence()
+        offset = self.own.fence = definitions.append(start_record(start, at_ms=self.clock.now_ms()))
+        self.own.check(definitions.fold)  # reading it back may have brought one behind it
         if (said := definitions.fold.start()) is not None and said.overtaken:
             msg = f"start {offset} must follow {start.follows}, another driver came between"
             raise VerdictError(Verdict.RETRY, msg)
@@ -372,6 +373,10 @@ class _Start:
         much of it stays: readers are never told less, or panes that were shown as incomplete, and
         silenced rules, would change without a record of the log; and nobody could say later
         whether the log has all of what is between, since retention has come there by then.
+
+        Raises:
+            KafkaException: If a partition has no leader, or no broker answered: that passes, and
+                says nothing of the record.
         """
         horizon_ms, until_s = self._horizon_ms(), self.clock.monotonic_s() + PATIENCE_S
         while True:
@@ -380,6 +385,8 @@ class _Start:
                 return self.log.complete_from_ms(start, end, horizon_ms, now_ms)
             except (KafkaException, TimeoutError) as error:
                 why = first_line(error)
+            first, end = self.log.ends()
+            start = {p: max(n, first[p]) for p, n in start.items()}  # retention went on
             if self.clock.monotonic_s() >= until_s:
                 break
             LOG.warning("old_log_not_read", what="start", error=why, pause_s=PAUSE_S)
