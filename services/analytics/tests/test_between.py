@@ -24,6 +24,7 @@ from weir_analytics.panes.between import (
     MOST_UNEXPECTED,
     Between,
     Pace,
+    Step,
     pace_of,
     pause_s,
     quiet,
@@ -64,14 +65,14 @@ class Slices:
     def prepare(self) -> None:
         """Prepare nothing."""
 
-    def step(self, _cycle: object) -> bool:
+    def step(self, _cycle: object) -> Step:
         """Do a slice."""
         if self.fails is not None:
             raise self.fails
         self.began.set()
         self.wait()
         self.done += 1
-        return True
+        return Step.DONE
 
 
 def between(turns: Turns, *works: Slices) -> Between:
@@ -199,20 +200,20 @@ class TestBetween:
 
 
 class Failing:
-    """A life of a driver whose slices fail by turns; `None`: nothing is done.
+    """A life of a driver whose slices fail by turns.
 
     Attributes:
         ended: What outlives it.
     """
 
-    def __init__(self, *errors: Exception | bool) -> None:
+    def __init__(self, *errors: Exception | Step) -> None:
         self.errors, self.ended = errors, Counter[str]()
 
     def prepare(self) -> None:
         """Prepare nothing."""
 
-    def step(self, _cycle: object) -> bool:
-        """Fail as is told, or tell whether anything was done."""
+    def step(self, _cycle: object) -> Step:
+        """Fail as is told, or tell what was done."""
         said = next(self._told)
         if isinstance(said, Exception):
             raise said
@@ -237,16 +238,16 @@ OURS = KeyError("of ours")
 
 
 class TestUnexpected:
-    @pytest.mark.parametrize("beside", [(), (False, False)], ids=["always", "with idle rounds"])
-    def test_it_ends_the_life_if_it_comes_again_and_again(self, beside: tuple[bool, ...]) -> None:
+    @pytest.mark.parametrize("beside", [(), (Step.IDLE, Step.IDLE), (Step.SOON,)])
+    def test_it_ends_the_life_if_it_comes_again_and_again(self, beside: tuple[Step, ...]) -> None:
         """A new one cures what it knows by itself; what does nothing in between is no better."""
         failure, failures, after_s = Failing(OURS, *beside).live()
         assert (failure, failures) == (OURS, MOST_UNEXPECTED)
         assert after_s < 20
 
-    @pytest.mark.parametrize("between", [True, OSError("redis is away")])
+    @pytest.mark.parametrize("between", [Step.DONE, OSError("redis is away")])
     def test_not_if_something_was_done_meanwhile_or_a_part_is_away(
-        self, between: Exception | bool
+        self, between: Exception | Step
     ) -> None:
         """The work goes on, or a new life would be as badly off."""
         failure, failures, _ = Failing(*[OURS] * (MOST_UNEXPECTED - 1), between).live(2.0)
@@ -260,7 +261,7 @@ class TestUnexpected:
         assert {life[0] for life in lives} == {OURS}
         assert [life[1] for life in lives] == [5, 10, 20, 40, 80, 160, 320, 320, 320]
         assert lives[-1][2] > 5 * 3_600
-        work.errors = (True,)
+        work.errors = (Step.DONE,)
         work.live(0.01)
         work.errors = (OURS,)
         assert work.live()[1] == MOST_UNEXPECTED

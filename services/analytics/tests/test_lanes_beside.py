@@ -22,7 +22,7 @@ from weir.definitions.records import (
 from weir_analytics.panes import lanes
 from weir_analytics.panes.arrow_plan import ArrowPlan
 from weir_analytics.panes.batch import Batch, Offsets
-from weir_analytics.panes.between import quiet
+from weir_analytics.panes.between import Step, quiet
 from weir_analytics.panes.holes import Hole, HoleError
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.lanes import Filler
@@ -169,11 +169,11 @@ def test_a_plan_is_made_before_the_turn_is_taken(monkeypatch: pytest.MonkeyPatch
     """It may take seconds, in which live counting goes on."""
     world = World(monkeypatch)
     world.made = []
-    assert world.filler.step(world._cycle())
+    assert world.filler.step(world._cycle()) is Step.SOON
     assert (world.planned, world.evaluated) == ([], [])
     world.filler.prepare()
     assert world.planned == [EVERYTHING]
-    assert world.filler.step(world._cycle())
+    assert world.filler.step(world._cycle()) is Step.DONE
     assert len(world.evaluated) == 1
 
 

@@ -30,6 +30,7 @@ from weir.further import Further
 from weir.rows import Row
 from weir.series import OTHER, OTHER_ID, series_digest
 from weir_analytics.panes import recovery, redaction
+from weir_analytics.panes.between import Step
 from weir_analytics.panes.commit_job import CommitJob, Limits, Pane, Part
 from weir_analytics.panes.forgetting import Forgetting
 from weir_analytics.panes.recovery import Shards, VerdictError
@@ -430,6 +431,29 @@ class TestAWalk:
 
         shard.cycle.end = end
         shard.redact()
+        assert (shard.named(), shard.done()) == (set(), {3})
+
+    def test_a_walk_that_failed_is_not_done(
+        self, shard: Shard, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whatever it failed with: the next slice begins it anew."""
+        shard.commit(*[(pane, "=jane") for pane in PANES])
+        rewrite, calls = redaction.Walk._rewrite, list[Pane]()
+
+        def once(self: Any, pane: Pane, *rest: Any) -> None:
+            calls.append(pane)
+            if len(calls) == 2:
+                msg = "of ours"
+                raise KeyError(msg)
+            rewrite(self, pane, *rest)
+
+        monkeypatch.setattr(redaction.Walk, "_rewrite", once)
+        with pytest.raises(KeyError):
+            shard.redact()
+        assert shard.done() == set()
+        assert shard.work.step(shard.cycle) is Step.SOON
+        shard.redact()
+        assert [shard.counts(pane) for pane in PANES] == [{OTHER: 1}] * 3
         assert (shard.named(), shard.done()) == (set(), {3})
 
     def test_an_older_driver_writes_nothing(self, shard: Shard) -> None:

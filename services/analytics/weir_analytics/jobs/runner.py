@@ -45,6 +45,7 @@ from weir_analytics.jobs.turns import (
     is_scheduled,
     may_go_on,
 )
+from weir_analytics.panes.between import Step
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.shard_wire import open_client
@@ -104,32 +105,33 @@ class Jobs:
     def prepare(self) -> None:
         """Do nothing: a job needs nothing that takes long before its slice."""
 
-    def step(self, cycle: Cycle) -> bool:
-        """Do a slice of the job whose turn it is.
+    def step(self, cycle: Cycle) -> Step:
+        """Do a slice of the job whose turn it is; what lasts is that one ended, or is asked for.
 
         Raises:
             VerdictError: FENCED if another driver has started.
             NewerFormatError: If a newer release wrote what a job reads.
         """
         if self.clock.monotonic_s() < self._wait_until_s:
-            return False
+            return Step.IDLE
         found = self._open.of(cycle.stores.definitions.fold)
         self._let_go(cycle, found)
         asked = self._next(found)
         scheduled = (one for one in found if is_scheduled(one))
         # While one of these has something to do, no further one is asked for.
         is_asked = any(one.definition.vid not in self._waits for one in scheduled)
+        step = Step.SOON
         try:
             is_due = not is_asked and self._schedule.step(cycle)
             if asked is None:
-                return is_due
+                return Step.DONE if is_due else Step.IDLE
             self._turns.took(asked)
-            self._slice(cycle, asked)
+            step = self._slice(cycle, asked)
         except PASSING as error:
             self._wait(asked, error)
         else:
             self._pause_s = FIRST_PAUSE_S
-        return True
+        return step
 
     def _let_go(self, cycle: Cycle, found: Sequence[JobAsked]) -> None:
         """Drop what is open no more, or was begun in a life of the driver that is over."""
@@ -161,7 +163,7 @@ class Jobs:
         self._waits[asked.definition.vid] = now_s
         self._ask_at_s = now_s + NOT_NOW_S
 
-    def _slice(self, cycle: Cycle, asked: JobAsked) -> None:
+    def _slice(self, cycle: Cycle, asked: JobAsked) -> Step:
         try:
             outcome = self._outcome(cycle, asked)
         except (VerdictError, NewerFormatError, *PASSING):
@@ -169,6 +171,7 @@ class Jobs:
         except NotNowError as error:
             self._give_way(asked)
             self._tell_at_times(asked, waits_for=str(error))
+            return Step.SOON
         except RefusedError as error:
             self._end(cycle, asked, JobState.FAILED, {"error": str(error)})
         except Exception as error:
@@ -178,11 +181,12 @@ class Jobs:
             self._end(cycle, asked, JobState.FAILED, {"error": told})
         else:
             self._waits.pop(asked.definition.vid, None)
-            if outcome is not None:
-                state = JobState.CANCELLED if asked.stopping else JobState.DONE
-                self._end(cycle, asked, state, outcome)
-            else:
+            if outcome is None:
                 self._tell_at_times(asked)
+                return Step.SOON
+            state = JobState.CANCELLED if asked.stopping else JobState.DONE
+            self._end(cycle, asked, state, outcome)
+        return Step.DONE
 
     def _outcome(self, cycle: Cycle, asked: JobAsked) -> Outcome | None:
         vid = asked.definition.vid

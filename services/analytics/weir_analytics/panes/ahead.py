@@ -28,6 +28,7 @@ from weir.definitions.records import Edit, put_record
 
 from weir_analytics.panes.arrow_plan import AnyPlan
 from weir_analytics.panes.batch import Offsets
+from weir_analytics.panes.between import Step
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.due import About, Due
 from weir_analytics.panes.fault import halves, prove, still_fails
@@ -123,6 +124,7 @@ class Ahead:
     proven: Proven = field(default_factory=Proven)
     prepared: frozenset[About] = frozenset()
     _wanted: Wanted | None = None
+    _has_proven: bool = False
     _hopeless: Counting | None = None
     _in_hand: frozenset[int] = frozenset()
     _untriable: frozenset[int] = frozenset()
@@ -212,7 +214,7 @@ class Ahead:
 
     def _prove(self, wanted: Wanted) -> None:
         """Take note that a plan is there, and counts."""
-        self._pause_s, self._untriable = FIRST_PAUSE_S, frozenset()
+        self._pause_s, self._untriable, self._has_proven = FIRST_PAUSE_S, frozenset(), True
         self.prepared = wanted.abouts
         for about in wanted.abouts:
             self._seen_s.pop(about, None)  # what is not said with this plan waits anew
@@ -220,8 +222,16 @@ class Ahead:
         refused = self.proven.refused
         self.proven.refused = {vid: one for vid, one in refused.items() if vid not in wanted.vids}
 
-    def step(self, cycle: Cycle) -> bool:
+    def step(self, cycle: Cycle) -> Step:
         """Say what is wanted, and tell of what was set aside; the rest needs no turn."""
+        self._want(cycle)
+        if self._has_proven:
+            self._has_proven = False
+            return Step.DONE
+        return Step.IDLE if self._wanted is None else Step.SOON
+
+    def _want(self, cycle: Cycle) -> None:
+        """Say what is wanted, after what was set aside."""
         fold = cycle.stores.definitions.fold
         waiting = {one.vid: one for one in self._waiting.of(fold)}
         left_out = frozenset(vid for vid in waiting if fold.is_left_out(vid))
@@ -230,13 +240,13 @@ class Ahead:
         self.proven.left_out = left_out
         self._tell(cycle, waiting)
         if self.clock.monotonic_s() < self._rest_until_s:
-            return False
+            return
         vids = self._next(fold, waiting)
         others = (waiting.keys() & self.proven.ready) - self.proven.refused.keys()
         begun = {*others, *vids}
         due = cycle.due(lambda about, one: about.op != "start" or one.vid in begun)
         if not vids and not due.said:
-            return False
+            return
         counting = self._counting(due, vids)
         if vids or (counting != self._hopeless and not self.plans.is_made(counting)):
             abouts = due.abouts.union(About("start", vid) for vid in vids)
@@ -244,7 +254,6 @@ class Ahead:
             places = tuple(end for end in ends if end is not None)
             self._wanted = Wanted(counting, vids, abouts, places)
             self._in_hand = frozenset(vids)
-        return False
 
     def _counting(self, due: Due, vids: Container[int] = ()) -> Counting:
         """Return what is counted once all that is due was said, and some versions have begun."""

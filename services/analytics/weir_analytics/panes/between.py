@@ -9,7 +9,7 @@ the fence or a shard says ends the life of the driver, or what a start record ha
 So does, after a while, what nobody expects: it may be of what this life knows, and then the next
 one, which reads all anew, is rid of it. A part outside that is away is no reason for that: a new
 life would find it away as well. Nor may an error that is always there end life after life, of which
-each leaves a record for ever: until its work does something again, it has to come twice as often.
+each leaves a record for ever: until its work does what lasts, it has to come twice as often.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Final, NamedTuple, Protocol
 
 import structlog
@@ -86,6 +87,17 @@ def quiet(quiet_s: float) -> Pace:
     return Pace(0.99, QUIET_SLICE_S, lost_s)
 
 
+class Step(IntEnum):
+    """What a work did with its turn; false if it has nothing to do."""
+
+    IDLE = 0
+    """Nothing was to be done."""
+    SOON = 1
+    """There is more to do, and nothing yet that lasts: a plan is wanted, a walk goes on."""
+    DONE = 2
+    """Something was done that no failure takes back: a slice was committed, a job ended."""
+
+
 class Work(Protocol):
     """Something that is done in slices."""
 
@@ -93,11 +105,8 @@ class Work(Protocol):
         """Do what takes long and needs no turn, such as making a plan; called before each step."""
         ...
 
-    def step(self, cycle: Cycle) -> bool:
+    def step(self, cycle: Cycle) -> Step:
         """Do a slice that takes about as long as the pace says; the stores of `cycle` may be used.
-
-        Returns:
-            Whether anything was done.
 
         Raises:
             VerdictError: If a shard refused it: the driver begins again at S0, or ends.
@@ -112,7 +121,7 @@ class _Wait:
     """How long a work that has failed is left out.
 
     Attributes:
-        unexpected: How often it has failed as nobody expects, and did nothing in between.
+        unexpected: How often it has failed as nobody expects, with nothing done in between.
     """
 
     until_s: float = 0.0
@@ -129,7 +138,7 @@ class Between:
         failure: What ended the thread, if anything did.
         ending: Set when it is to end: what works try without the turn is given up.
         give_up: Ends what is being tried.
-        ended: How many lives each work has ended since it last did something; outlives them.
+        ended: How many lives each work has ended with nothing done in between; outlives them.
     """
 
     cycle: Cycle
@@ -176,35 +185,32 @@ class Between:
             if self.clock.monotonic_s() < wait.until_s:
                 continue
             try:
-                is_done = self._slice(work, pauses)
+                step = self._slice(work, pauses)
             except GivenUpError:
                 raise
             except BaseException as error:
                 if ends_life(error) or self._leave_out(work, wait, error):
                     raise
                 continue
-            wait.next_s = FIRST_WAIT_S
-            if is_done:
+            if step is not Step.SOON:
+                wait.next_s = FIRST_WAIT_S
+            if step is Step.DONE:
                 wait.unexpected = 0
                 self.ended.pop(_name(work), None)
         return min(LONGEST_PAUSE_S, sum(pauses)) if pauses else IDLE_S
 
-    def _slice(self, work: Work, pauses: list[float]) -> bool:
-        """Give one work a slice; note how long to leave everything to live counting for it.
-
-        Returns:
-            Whether anything was done.
-        """
+    def _slice(self, work: Work, pauses: list[float]) -> Step:
+        """Give one work a slice; note how long to leave everything to live counting for it."""
         work.prepare()
         with self.turns.between(self.ending.is_set):
             # Not after the slice, when live counting has waited for it: it is not behind.
-            pace, began_s, is_done = self.pace(), self.clock.monotonic_s(), True
+            pace, began_s, step = self.pace(), self.clock.monotonic_s(), Step.SOON
             try:
-                is_done = work.step(self.cycle)
+                step = work.step(self.cycle)
             finally:
-                if is_done:
+                if step:
                     pauses.append(pause_s(self.clock.monotonic_s() - began_s, pace))
-        return is_done
+        return step
 
     def _leave_out(self, work: Work, wait: _Wait, error: BaseException) -> bool:
         """Let a work that has failed wait, longer each time; tell whether it is to end the life."""

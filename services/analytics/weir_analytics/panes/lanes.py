@@ -34,7 +34,7 @@ from weir.lanes import Slice, filled_by
 from weir_analytics.failpoints import failpoint
 from weir_analytics.panes.arrow_plan import AnyPlan, ArrowPlan
 from weir_analytics.panes.batch import Batch
-from weir_analytics.panes.between import Pace
+from weir_analytics.panes.between import Pace, Step
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.fault import at_fault, is_due
 from weir_analytics.panes.holes import OvertakenError
@@ -218,7 +218,7 @@ class Filler:
         self.waits.go_on(lane.offset)
         self._judge(lane, tried.counting, faults, error)
 
-    def step(self, cycle: Cycle) -> bool:
+    def step(self, cycle: Cycle) -> Step:
         """Count one slice; see `between.Work`."""
         definitions = cycle.stores.definitions.fold
         if self._faults:
@@ -237,7 +237,7 @@ class Filler:
             found = cycle.book.next(definitions, LEAST_RECORDS, first, left_out)
         if found is None:
             self._wanted = None
-            return False
+            return Step.IDLE
         self._lane = found.lane
         if self.waits.is_wary_of(found.lane.offset):
             return self._step_warily(cycle, found)
@@ -247,15 +247,13 @@ class Filler:
             # A metric that only columns can count: as with all of them.
             del slices[1:]
             plan = self._plan_of(self._counting(cycle, slices))
-        if plan is not None:
-            self._do(cycle, slices, plan, size)
-        return True
+        return Step.SOON if plan is None else self._do(cycle, slices, plan, size)
 
     def _left_out(self) -> set[int]:
         """Return the lanes of which nothing is counted now."""
         return {*self._refused, *self.waits.left_out(self.clock.monotonic_s())}
 
-    def _step_warily(self, cycle: Cycle, found: Slice) -> bool:
+    def _step_warily(self, cycle: Cycle, found: Slice) -> Step:
         """Count a small slice that went through its trial, or want that trial.
 
         By the plan that holds now: since the trial somebody may have been erased.
@@ -270,15 +268,15 @@ class Filler:
         if plan is None:
             self._tried = tried
         elif tried is not None:
-            self._do(cycle, [found], plan, LEAST_RECORDS)
+            return self._do(cycle, [found], plan, LEAST_RECORDS)
         else:
             batch = replace(self._batch(cycle, found), start=dict(found.there))
             self._tried = _Tried(
                 found, counting, lambda plan: try_out(cycle.spark, plan, batch, self.ending)
             )
-        return True
+        return Step.SOON
 
-    def _do(self, cycle: Cycle, slices: Sequence[Slice], plan: AnyPlan, size: int) -> None:
+    def _do(self, cycle: Cycle, slices: Sequence[Slice], plan: AnyPlan, size: int) -> Step:
         """Count slices; lanes of which one fails wait."""
         began_s = self.clock.monotonic_s()
         try:
@@ -295,7 +293,7 @@ class Filler:
                 _tell_wait(lane, error, pause_s)
             if not isinstance(error, PASSING):
                 raise  # of ours: where it came from is to be told
-            return
+            return Step.SOON
         if done:
             failpoint("C11")
             took_s = self.clock.monotonic_s() - began_s
@@ -305,6 +303,7 @@ class Filler:
             cycle.book.moved(one, cycle.stores.definitions.fold)
             self._tell_aside(cycle, one.lane, None)
             _tell(one, self.last.took_s)
+        return Step.DONE if done else Step.SOON
 
     def _plan_of(self, counting: Counting) -> AnyPlan | None:
         """Return a plan that there is; None: it is made before the next step, without the turn."""

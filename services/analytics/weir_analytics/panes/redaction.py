@@ -34,6 +34,7 @@ from weir.frequent import capacity, without
 from weir.rows import Row
 from weir.series import OTHER_ID, series_digest
 
+from weir_analytics.panes.between import Step
 from weir_analytics.panes.commit_job import OutboxEntry, Pane, decode_entry
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.pane_reader import parse_state
@@ -161,21 +162,25 @@ class Redaction:
         if self._walk is not None:
             self._walk.note(outboxes.get(self._walk.shard, ()))
 
-    def step(self, cycle: Cycle) -> bool:
-        """Do a slice of what is due.
+    def step(self, cycle: Cycle) -> Step:
+        """Do a slice of what is due; only the end of a walk lasts: after a failure it begins anew.
 
         Raises:
             VerdictError: FENCED if a newer driver has a shard; LOST if a shard moved.
             NewerFormatError: If a newer release wrote what a shard holds.
         """
         if self._walk is None and not self._begin(cycle):
-            return False
+            return Step.IDLE
         until_s = self.clock.monotonic_s() + SLICE_S
-        while (went_on := next(self._steps, None)) is not None:
-            if not went_on or self.clock.monotonic_s() >= until_s:
-                return went_on
+        try:
+            while (went_on := next(self._steps, None)) is not None:
+                if not went_on or self.clock.monotonic_s() >= until_s:
+                    return Step.SOON if went_on else Step.IDLE
+        except BaseException:
+            self._walk = None  # its steps are over: they would look like those of one that ended
+            raise
         self._walk, self._walked_at = None, cycle.commits
-        return True
+        return Step.DONE
 
     def _begin(self, cycle: Cycle) -> bool:
         """Begin the walk over a shard in which something is due; False if none is left."""
