@@ -24,6 +24,7 @@ from weir.definitions.records import (
 )
 from weir.lanes import counted_lanes
 from weir_analytics.panes import cycle as cycle_module
+from weir_analytics.panes import trial as trial_module
 from weir_analytics.panes.activation import (
     counting,
     predecessor,
@@ -271,13 +272,39 @@ class TestRecordsThatAVersionFailsWith:
     ) -> None:
         """However often; nor is that one of the failures of its records."""
         world = Range(monkeypatch, "m3")
-        said = "Traceback (most recent call last)\nTimeoutError: the log did not answer"
+        said = "Traceback (most recent call last):\nTimeoutError: the log did not answer"
         for _ in range(8):
             with pytest.raises(PySparkException):
                 world.count(PySparkException(said))
         with pytest.raises(PySparkException):
             world.count()
         assert world.trials == []
+
+    @pytest.mark.parametrize("live", [None, "scala.MatchError: 7"])
+    def test_what_nobody_knows_may_well_be_a_versions(
+        self, monkeypatch: pytest.MonkeyPatch, live: str | None
+    ) -> None:
+        """The JVM's reasons are as many as its parts; it fails twice, and all else is counted."""
+        world = Range(monkeypatch, "m3")
+        tried: list[set[str]] = []
+
+        def run(_spark: object, _log: object, plan: Any, _batch: object) -> list[str]:
+            names = {one.name for one in plan.versions}
+            tried.append(names)
+            if "m3" in names:
+                msg = "scala.MatchError: 7 (of class java.lang.Integer)"
+                raise PySparkException(msg)
+            return []
+
+        monkeypatch.setattr(trial_module, "run", run)
+        monkeypatch.setattr(cycle_module, "try_out", trial_module.try_out)
+        error = PySparkException(live) if live else None
+        with pytest.raises(PySparkException):
+            world.count(error)
+        assert world.count(error) == ALL - {"m3"}
+        assert tried.count({"m3"}) >= 2
+        assert tried.count(set()) == 2, "before anybody is looked for, and in the end"
+        assert world.fold.is_left_out(world.vids["m3"])
 
     def test_a_hole_is_nobodys_fault(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """It is read three times and then given up."""

@@ -48,7 +48,7 @@ class Driver(World):
     def _count(self, batches: Any, plan: object) -> Any:
         if any(map(self._is_unreadable, batches)):
             self.evaluated.append(list(batches))
-            msg = f"a worker said\nTraceback (most recent call last)\nTimeoutError: {SLOW}\n"
+            msg = f"Traceback (most recent call last):\nTimeoutError: {SLOW}\n"
             raise PySparkException(msg)
         return self.beside(batches, plan)
 

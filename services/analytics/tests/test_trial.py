@@ -53,18 +53,20 @@ def test_a_task_says_whether_the_log_or_the_store_failed_it(
     assert found.value.is_outside is is_outside
 
 
+@pytest.mark.parametrize("of_records", [True, False])
 @pytest.mark.parametrize(
-    ("said", "of_records", "is_outside"),
+    ("said", "is_outside"),
     [
-        ("java.io.IOException: No space left on device", True, True),
-        ("java.lang.OutOfMemoryError: Java heap space", True, False),
-        ("java.io.IOException: No space left on device", False, False),
+        ("java.io.IOException: No space left on device", True),
+        ("java.lang.OutOfMemoryError: Java heap space", False),
+        ("scala.MatchError: 7 (of class java.lang.Integer)", False),
+        ("org.apache.spark.SparkException: [INTERNAL_ERROR] The plan is broken", False),
     ],
 )
 def test_what_spark_says_of_a_plan_of_columns(
     monkeypatch: pytest.MonkeyPatch, said: str, of_records: bool, is_outside: bool
 ) -> None:
-    """What is not known to come from counting is nobody's; without a record it is the plan's."""
+    """Only what is known to be of the log, the store or a disk is nobody's."""
 
     def fail(*_: object) -> None:
         raise PySparkException(said)

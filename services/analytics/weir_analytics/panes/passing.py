@@ -12,14 +12,7 @@ from typing import Final
 
 from confluent_kafka import KafkaException
 from py4j.protocol import Py4JError
-from pyspark.errors import (
-    ArithmeticException,
-    ArrayIndexOutOfBoundsException,
-    DateTimeException,
-    NumberFormatException,
-    PySparkException,
-    SparkRuntimeException,
-)
+from pyspark.errors import PySparkException
 from redis.exceptions import RedisError
 from weir.formats import NewerFormatError
 
@@ -27,18 +20,32 @@ from weir_analytics.panes.holes import HoleError, OvertakenError, are_told
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.shard_wire import StoreError
 
-# The last line of a traceback in what Spark says of a worker, which begins with Spark's own words.
-_RAISED = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception): .+)$", re.MULTILINE)
-# What the JVM threw that ended a task, after "Lost task 0.3 in stage …", or by itself.
-_THROWN = re.compile(r"\b(?:\w+\.)+\w+(?:Exception|Error): .*")
-# What Spark's own source says of a log that does not answer.
-_AWAY = re.compile(r"org\.apache\.kafka\.|java\.util\.concurrent\.TimeoutException")
-# What is thrown where an expression is evaluated, and by Spark of a worker that ended.
-_EVALUATED = re.compile(
-    r"org\.apache\.spark\.Spark(?:Arithmetic|ArrayIndexOutOfBounds|DateTime|IllegalArgument"
-    r"|NumberFormat|Runtime|UnsupportedOperation)Exception"
-    r"|java\.lang\.(?!Interrupted)"
-    r"|org\.apache\.spark\.SparkException: Python worker exited unexpectedly"
+# What Spark says before what ended a task. Text of events comes after it only.
+_LOST = re.compile(
+    r"(?:An error occurred while calling .*\n: )?"
+    r"(?:(?:org\.apache\.spark\.SparkException: )?Job aborted due to stage failure: .*?"
+    r"Lost task \S+ in stage \S+ \(TID \d+\) \([^()\n]*\): )?"
+)
+# What Spark says of a worker that raised something.
+_OF_WORKER = re.compile(r"(?:[\w.]+\.PythonException: )?\s*(?:An exception was thrown|Traceback)")
+_TRACED = "Traceback (most recent call last):\n"
+_CHAINED = re.compile(
+    r"\n\n(?:The above exception was the direct cause of the following exception"
+    r"|During handling of the above exception, another exception occurred):\n\n"
+    + re.escape(_TRACED)
+)
+# The frames of a traceback are indented; the line after them is what was raised.
+_FRAMES = re.compile(r"(?:[ \t].*\n)*(?:\w+\.)*")
+# What the JVM says of a log, a peer or a disk, and of an executor that was lost through no task.
+# A pipe that breaks is that of a worker that ended: what it counted may well be the reason.
+_AWAY = re.compile(
+    r"org\.apache\.kafka\.[\w.$]+(?:Exception|Error)\b"
+    r"|java\.util\.concurrent\.TimeoutException\b"
+    r"|java\.net\.(?:Connect|NoRouteToHost|SocketTimeout|UnknownHost)Exception\b"
+    r"|java\.io\.(?:FileNotFound|InterruptedIO)Exception\b"
+    r"|java\.io\.IOException\b(?!: (?:Broken pipe|Connection reset))"
+    r"|java\.nio\.file\.(?:AccessDenied|FileSystem|NoSuchFile)Exception\b"
+    r"|ExecutorLostFailure \(executor \S+ exited unrelated to the running tasks\)"
 )
 
 
@@ -51,7 +58,7 @@ class TrialError(Exception):
 
     Attributes:
         why: With what.
-        is_outside: Whether that was of the log, the store or a disk, as far as is known.
+        is_outside: Whether that is known to be of the log, the store or a disk.
     """
 
     def __init__(self, why: str, *, is_outside: bool = False) -> None:
@@ -79,16 +86,6 @@ OUTSIDE: Final = (KafkaException, RedisError, StoreError, OSError, HoleError)
 """What the log, the store and disks say, whoever asks them: what is counted has no part in it."""
 
 
-EVALUATED: Final = (
-    ArithmeticException,
-    ArrayIndexOutOfBoundsException,
-    DateTimeException,
-    NumberFormatException,
-    SparkRuntimeException,
-)
-"""What Spark makes of an expression's errors where it knows them."""
-
-
 def told(error: BaseException) -> BaseException:
     """Return an error that says what the driver does about it."""
     known = isinstance(error, (VerdictError, NewerFormatError, *PASSING))
@@ -106,47 +103,45 @@ def ends_life(error: BaseException) -> bool:
 
 
 def is_outside(error: BaseException) -> bool:
-    """Tell whether an error is of the log, the store or a disk: no version is to blame for it.
+    """Tell whether an error is known to be of the log, the store or a disk: of no version.
 
     It may come now and then, as from an old part of the log: then what is tried with a version and
-    without it says nothing of that version.
+    without it says nothing of that version. What nobody knows may well be a version's, since the
+    JVM's reasons are as many as its parts: trying again, with it and without it, has to tell.
+
+    Only the kind of error decides, and never what it says: that may be text of an event.
     """
     if isinstance(error, TrialError):
         return error.is_outside
     if isinstance(error, (PySparkException, Py4JError)):
-        raised = _raised(error)
-        return _is_of_outside(raised) if raised else bool(_AWAY.match(_thrown(error)))
+        text = str(error)
+        said = text[_LOST.match(text).end() :]  # type: ignore[union-attr]  # it matches anything
+        if not _OF_WORKER.match(said):
+            return _AWAY.match(said) is not None
+        raised = _raised(said)
+        return bool(raised) and all(map(_is_of_outside, raised))
     return isinstance(error, OUTSIDE)
-
-
-def is_of_records(error: BaseException) -> bool:
-    """Tell whether what Spark says of a task is known to come from what it counts.
-
-    A plan of columns is the JVM's, whose reasons are as many as its parts: what is not known to
-    come from there says nothing of a version.
-    """
-    if raised := _raised(error):
-        return not _is_of_outside(raised)
-    return isinstance(error, EVALUATED) or bool(_EVALUATED.match(_thrown(error)))
 
 
 def first_line(error: BaseException) -> str:
     """Return what an error says first; of one of a task what its worker raised."""
-    said = _raised(error) or f"{type(error).__name__}: {error}".strip()
+    raised = _raised(str(error))
+    said = raised[-1] if raised else f"{type(error).__name__}: {error}".strip()
     return said.splitlines()[0][:300]
 
 
-def _raised(error: BaseException) -> str:
-    """Return what a worker raised that Spark quotes; empty if it quotes none."""
-    _, traced, below = str(error).partition("Traceback (most recent call last)")
-    raised = _RAISED.findall(below.split("\n\tat ", 1)[0]) if traced else []
-    return raised[-1] if raised else ""
+def _raised(said: str) -> list[str]:
+    """Return what a worker raised that Spark quotes, each with its message's first line.
 
-
-def _thrown(error: BaseException) -> str:
-    """Return what the JVM threw that ended a task, as Spark quotes it; empty if it quotes none."""
-    found = _THROWN.search(str(error).rpartition("Lost task")[2])
-    return found[0] if found else ""
+    First what it met, then what it raised because of that. All but the first may be text that an
+    error quotes.
+    """
+    _, traced, below = said.partition(_TRACED)
+    if not traced:
+        return []
+    parts = _CHAINED.split(below.split("\n\tat ", 1)[0])
+    lines = (_FRAMES.sub("", part, count=1).partition("\n")[0].strip() for part in parts)
+    return [line for line in lines if line]
 
 
 def _is_of_outside(raised: str) -> bool:

@@ -8,7 +8,7 @@ A trial is a run of one task that writes nothing. What it fails with is its answ
 failed job of Spark, which would be run four times, with a minute for each if it hangs.
 
 It reads the log and the store as any other run does, and these may fail now and then. So what it
-raises tells whether it is theirs: that says nothing of a version.
+raises tells whether it is known to be theirs: that says nothing of a version.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 
 from weir_analytics.panes.arrow_plan import AnyPlan
 from weir_analytics.panes.batch import Batch
-from weir_analytics.panes.passing import TrialError, first_line, is_of_records
+from weir_analytics.panes.passing import TrialError, first_line, is_outside
 from weir_analytics.panes.plans import Counting, Plans, run
 from weir_analytics.panes.turns import GivenUpError
 from weir_analytics.panes.writer import Report
@@ -96,9 +96,7 @@ def try_out(
     except (PySparkException, Py4JError) as error:
         if ending is not None and ending.is_set():
             raise GivenUpError from error
-        # What fails without a record is the plan.
-        is_known = not batch.records or is_of_records(error)
-        raise TrialError(first_line(error), is_outside=not is_known) from error
+        raise TrialError(first_line(error), is_outside=is_outside(error)) from error
     for report in map(Report.from_json, texts):
         if report.failed:
             raise TrialError(report.failed, is_outside=report.outside)
