@@ -79,6 +79,10 @@ def test_of_the_log_the_store_and_disks(error: Exception) -> None:
         raised("ZeroDivisionError: no 666"),
         raised("MemoryError"),
         raised("AssertionError"),
+        raised_after(
+            "redis.exceptions.ResponseError: WRONGTYPE",
+            "weir_analytics.panes.shard_wire.WrongCommandError: redis refused to write: WRONGTYPE",
+        ),
         thrown("org.apache.spark.SparkArithmeticException: [ARITHMETIC_OVERFLOW] long overflow"),
         thrown("java.lang.StackOverflowError: too deep"),
         thrown(

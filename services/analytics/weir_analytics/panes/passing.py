@@ -18,7 +18,7 @@ from weir.formats import NewerFormatError
 
 from weir_analytics.panes.holes import HoleError, OvertakenError, are_told
 from weir_analytics.panes.recovery import VerdictError
-from weir_analytics.panes.shard_wire import StoreError
+from weir_analytics.panes.shard_wire import StoreError, WrongCommandError
 
 # What Spark says before what ended a task. Text of events comes after it only.
 _LOST = re.compile(
@@ -83,7 +83,10 @@ PASSING: Final = (
 
 
 OUTSIDE: Final = (KafkaException, RedisError, StoreError, OSError, HoleError)
-"""What the log, the store and disks say, whoever asks them: what is counted has no part in it."""
+"""What the log, the store and disks say, whoever asks them: what is counted has no part in it.
+
+But for `WrongCommandError`: what a key of a version holds is that version's.
+"""
 
 
 def told(error: BaseException) -> BaseException:
@@ -120,7 +123,7 @@ def is_outside(error: BaseException) -> bool:
             return _AWAY.match(said) is not None
         raised = _raised(said)
         return bool(raised) and all(map(_is_of_outside, raised))
-    return isinstance(error, OUTSIDE)
+    return isinstance(error, OUTSIDE) and not isinstance(error, WrongCommandError)
 
 
 def first_line(error: BaseException) -> str:
@@ -146,7 +149,8 @@ def _raised(said: str) -> list[str]:
 
 def _is_of_outside(raised: str) -> bool:
     """Tell whether what a worker raised is one of `OUTSIDE`, by its name."""
-    return raised.partition(":")[0] in {kind.__name__ for kind in _kinds(OUTSIDE)}
+    kinds = {kind.__name__ for kind in _kinds(OUTSIDE)} - {WrongCommandError.__name__}
+    return raised.partition(":")[0] in kinds
 
 
 def _kinds(of: Iterable[type]) -> Iterator[type]:

@@ -14,8 +14,8 @@ from typing import Any, Final
 from redis import Redis, ResponseError
 from redis.backoff import NoBackoff
 from redis.connection import Connection, parse_url
+from redis.exceptions import ClusterDownError, NoPermissionError, OutOfMemoryError, ReadOnlyError
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import ReadOnlyError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
@@ -30,6 +30,11 @@ Command = Sequence[Argument]
 
 NoAnswerError = (RedisConnectionError, RedisTimeoutError, ReadOnlyError)
 """What tells that the outcome of a call is unknown (or that the server is a replica)."""
+
+
+_OF_SERVER: Final = (ClusterDownError, NoPermissionError, OutOfMemoryError, ReadOnlyError)
+# What the client knows no kind of error for begins with its code.
+_CODES_OF_SERVER: Final = ("MISCONF", "BUSY", "NOREPLICAS", "LOADING", "NOAUTH", "OOM", "READONLY")
 
 
 def open_client(settings: Settings, timeout_s: float) -> Any:
@@ -50,6 +55,10 @@ def open_client(settings: Settings, timeout_s: float) -> Any:
 
 class StoreError(Exception):
     """Redis refused, or is set up so that it may lose what it confirmed."""
+
+
+class WrongCommandError(StoreError):
+    """Redis refused what it was asked, or what a key holds; how it is itself has no part in it."""
 
 
 class ShardWire:
@@ -92,6 +101,7 @@ class ShardWire:
 
         Raises:
             StoreError: If Redis refused a command, or evicts keys.
+            WrongCommandError: If it refused that for what was asked, such as a key's type.
             RedisConnectionError: If the connection broke; the outcome is unknown.
             RedisTimeoutError: If an answer took too long; the outcome is unknown.
         """
@@ -150,7 +160,9 @@ class ShardWire:
                 refused = refused or error
         if refused is not None:
             msg = f"redis refused to write: {refused}"
-            raise StoreError(msg) from refused
+            if _is_of_server(refused):
+                raise StoreError(msg) from refused
+            raise WrongCommandError(msg) from refused
         return replies
 
     def _check_server(self) -> None:
@@ -165,6 +177,12 @@ class ShardWire:
             )
             raise StoreError(msg)
         self._checked = True
+
+
+def _is_of_server(refused: ResponseError) -> bool:
+    """Tell whether Redis refused for how it is itself: it is full, or loads, or lets nobody."""
+    code = str(refused).partition(" ")[0]
+    return isinstance(refused, _OF_SERVER) or code in _CODES_OF_SERVER
 
 
 def _lines(info: bytes | str) -> dict[str, str]:
