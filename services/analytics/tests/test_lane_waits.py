@@ -107,3 +107,18 @@ def test_lanes_that_are_no_more_are_forgotten() -> None:
     waits.fail([3, 5], "why", 0.0)
     waits.keep({5, 7})
     assert waits.whys == {5: "why"}
+
+
+def test_what_the_log_fails_is_counted_by_itself() -> None:
+    """Else a log that fails now and then may do so each time that somebody would be looked for."""
+    waits = LaneWaits()
+    waits.fail([3], "why", 0.0)
+    assert (waits.times(3), waits.suspect(3)) == (1, 0)
+    for n in range(1, 5):
+        waits.fail_trial(3, "the log is away", 0.0, 1.0, is_outside=True)
+        waits.fail_trial(3, "no 666", 0.0, 1.0)
+        assert (waits.times(3), waits.suspect(3)) == (1 + 2 * n, n)
+    waits.fail([3], "after its trial", 0.0)
+    assert (waits.times(3), waits.suspect(3)) == (10, 4)
+    waits.done(3)
+    assert (waits.times(3), waits.suspect(3)) == (0, 0)

@@ -158,12 +158,32 @@ def test_nobody_is_blamed_for_a_log_that_cannot_be_read(
 
     def at_fault(_trial: object, counting: object, error: Exception) -> Any:
         assert counting == EVERYTHING
-        asked.append(driver.filler.waits.times(driver.lanes[1].offset))
+        asked.append(driver.filler.waits.suspect(driver.lanes[1].offset))
         raise error
 
     monkeypatch.setattr(lanes, "at_fault", at_fault)
     driver.rounds(4_000)
     assert asked == times
+
+
+def test_a_log_that_fails_every_other_trial_keeps_nobody_from_being_looked_for(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its failures are not counted with the others: each search would fall on one of them."""
+    tried, asked = driver._try, list[int]()
+
+    def flapping(*given: Any) -> None:
+        driver.is_outside = len(driver.trials) % 2 == 1
+        tried(*given)
+
+    def at_fault(_trial: object, _counting: object, error: Exception) -> Any:
+        asked.append(len(driver.trials))
+        raise error
+
+    monkeypatch.setattr(lanes, "try_out", flapping)
+    monkeypatch.setattr(lanes, "at_fault", at_fault)
+    driver.rounds(4_000)
+    assert len(asked) >= 3
 
 
 def test_a_lane_whose_slices_fail_after_their_trials_holds_the_turn_seldom(

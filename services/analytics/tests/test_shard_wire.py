@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import cast
+from typing import Any
 
 import pytest
 from redis.connection import DefaultParser
@@ -14,7 +14,8 @@ from weir_analytics.panes.shard_wire import ShardWire, StoreError, WrongCommandE
 
 def refused(said: str) -> StoreError:
     """Return what the wire raises where a server says this of the first of two commands."""
-    told = iter([DefaultParser.parse_error(said), b"OK"])
+    parser: Any = DefaultParser
+    told = iter([parser.parse_error(said), b"OK"])
 
     def read_response() -> object:
         found = next(told)
@@ -28,7 +29,7 @@ def refused(said: str) -> StoreError:
         wire._replies(2)
     assert next(told, None) is None, "the connection is in step"
     assert isinstance(raised.value.__cause__, ResponseError)
-    return cast("StoreError", raised.value)
+    return raised.value
 
 
 @pytest.mark.parametrize(

@@ -26,11 +26,13 @@ class _Wait(NamedTuple):
 
     Attributes:
         times: How often it has failed, one time after the other.
+        suspect: How many of these were trials that failed with what may be a version's.
         why: With what.
         until_s: When it is tried again.
     """
 
     times: int
+    suspect: int
     why: str
     until_s: float
 
@@ -83,10 +85,24 @@ class LaneWaits:
         self.leave_time(now_s, took_s)
         return max((self._wait(lane, why, now_s) for lane in lanes), default=0.0)
 
-    def fail_trial(self, lane: int, why: str, now_s: float, took_s: float) -> float:
-        """Take note that a slice failed where it was tried; return how long its lane waits."""
+    def fail_trial(
+        self, lane: int, why: str, now_s: float, took_s: float, *, is_outside: bool = False
+    ) -> float:
+        """Take note that a slice failed where it was tried; return how long its lane waits.
+
+        Args:
+            lane: The lane.
+            why: With what.
+            now_s: The time, by the clock that never steps back.
+            took_s: How long the trial took.
+            is_outside: Whether that was of the log, the store or a disk.
+        """
         self.leave_time(now_s, took_s)
-        return self._wait(lane, why, now_s)
+        pause_s = self._wait(lane, why, now_s)
+        if not is_outside:
+            one = self._waits[lane]
+            self._waits = {**self._waits, lane: one._replace(suspect=one.suspect + 1)}
+        return pause_s
 
     def leave_time(self, now_s: float, took_s: float) -> None:
         """Leave the thread to others for a while, after what has failed and what followed it."""
@@ -96,6 +112,11 @@ class LaneWaits:
         """Return how often a lane has failed, one time after the other."""
         found = self._waits.get(lane)
         return 0 if found is None else found.times
+
+    def suspect(self, lane: int) -> int:
+        """Return how many of these were trials that failed with what may be a version's."""
+        found = self._waits.get(lane)
+        return 0 if found is None else found.suspect
 
     def go_on(self, lane: int) -> None:
         """Let a lane wait no longer; its next slice is tried first all the same."""
@@ -115,5 +136,6 @@ class LaneWaits:
     def _wait(self, lane: int, why: str, now_s: float) -> float:
         times = self.times(lane)
         pause_s: float = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(times, 30))
-        self._waits = {**self._waits, lane: _Wait(times + 1, why, now_s + pause_s)}
+        wait = _Wait(times + 1, self.suspect(lane), why, now_s + pause_s)
+        self._waits = {**self._waits, lane: wait}
         return pause_s

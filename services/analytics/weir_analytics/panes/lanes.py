@@ -184,7 +184,8 @@ class Filler:
     def _wait(self, lane: Lane, error: Exception, began_s: float) -> None:
         """Let a lane wait for what failed without the turn."""
         now_s = self.clock.monotonic_s()
-        pause_s = self.waits.fail_trial(lane.offset, _why(error), now_s, now_s - began_s)
+        took_s, outside = now_s - began_s, is_outside(error)
+        pause_s = self.waits.fail_trial(lane.offset, _why(error), now_s, took_s, is_outside=outside)
         _tell_wait(lane, error, pause_s)
 
     def _try(self, tried: _Tried) -> None:
@@ -199,7 +200,7 @@ class Filler:
                 raise
             self._tried = None
             self._wait(lane, error, began_s)
-            if not is_outside(error) and is_due(self.waits.times(lane.offset)):
+            if not is_outside(error) and is_due(self.waits.suspect(lane.offset)):
                 self._blame_records(tried, error)
                 now_s = self.clock.monotonic_s()
                 self.waits.leave_time(now_s, now_s - began_s)
