@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import redis
 from account import Account, Erased, account_for, read_log
+from equality import is_filled
 from recount import Api, MetricSpec, compare, compare_ledger, panes_of
 from weblog import iso
 from weir.clock import SystemClock
@@ -121,7 +122,7 @@ def test_who_was_erased_is_counted_by_nobody(stack: TestStack, seed: int) -> Non
         text = f"kind: metric\nname: {name}\nevents: {{type: {TYPE}}}\nresolution: 10s\n{body}\n"
         stack.define("metric", name, text)
     visits.send(800)
-    stack.wait_until(lambda: all(serves(stack, name) for name in BODIES), "the metrics", 60)
+    stack.wait_until(lambda: all(is_filled(stack, name) for name in BODIES), "the metrics", 60)
     for user in GONE:
         asked = erase(stack, user)
         for _ in range(5):
@@ -147,7 +148,7 @@ def assert_equal(stack: TestStack) -> Erased:
     def is_equal() -> bool:
         account, _ = account_of(stack)
         found[:] = compare_ledger(api, account).mismatches or differences(api, account)
-        return not found and all(serves(stack, name) for name in BODIES)
+        return not found and all(is_filled(stack, name) for name in BODIES)
 
     try:
         stack.wait_until(is_equal, "numbers equal to the log", 120)
@@ -172,8 +173,3 @@ def differences(api: Api, account: Account) -> list[str]:
         assert result.points >= SPAN_MS // PANE_MS * len(aggregates)
         found += result.mismatches
     return found
-
-
-def serves(stack: TestStack, name: str) -> bool:
-    """Tell whether a metric's newest version serves: it holds what the log holds."""
-    return bool(stack.api("GET", f"/definitions/metric/{name}/progress").body["serving"])

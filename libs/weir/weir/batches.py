@@ -7,8 +7,8 @@ with an opening entry, revision 0; whoever sees one takes a snapshot.
 
 Only shapes and their JSON live here. Unknown members are ignored and members
 added later have defaults, so that readers of two releases live together. A record with
-spans is of a version of its own: its list does not say all that changed, and who knows no
-spans would show numbers of before as those of now.
+spans, or with a lane of many versions, is of a version of its own: what was there before does
+not say all in it, and who knows neither would show numbers of before as those of now.
 """
 
 from __future__ import annotations

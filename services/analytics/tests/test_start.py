@@ -50,6 +50,15 @@ def installation(installation: Installation) -> Installation:
     return installation
 
 
+def empty_behind_retention(installation: Installation) -> None:
+    """Count all, then lose Redis, and the log's first four records: a start has to ask for more."""
+    installation.start()
+    for shard in (0, 1):
+        installation.stand(shard, RECORDS)
+    installation.client.flushall()
+    installation.delete_before(4)
+
+
 class TestIncomplete:
     def test_what_was_incomplete_once_stays_said(self, installation: Installation) -> None:
         """After a recount of a log without its beginning, every later start says so too."""
@@ -102,11 +111,7 @@ class TestIncomplete:
         self, installation: Installation, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """With Redis emptied it has to be asked for; more is incomplete than need be, for good."""
-        installation.start()
-        for shard in (0, 1):
-            installation.stand(shard, RECORDS)
-        installation.client.flushall()
-        installation.delete_before(4)
+        empty_behind_retention(installation)
         before_ms, records = SystemClock().now_ms(), installation.fold().next_offset
         with monkeypatch.context() as unreadable, capture_logs() as logs:
             unreadable.setattr(start_module, "PATIENCE_S", 0.0)
@@ -133,11 +138,7 @@ class TestIncomplete:
         self, installation: Installation, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """That passes: the driver ends, and begins again; what was said would stay."""
-        installation.start()
-        for shard in (0, 1):
-            installation.stand(shard, RECORDS)
-        installation.client.flushall()
-        installation.delete_before(4)
+        empty_behind_retention(installation)
         away = KafkaException("no leader")
         ends = LogOffsets.ends
         with monkeypatch.context() as broken:
