@@ -5,18 +5,20 @@ What is decided is asked of the pure functions, through a `Rules`, which mutants
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Set
 from dataclasses import dataclass
 
 from weir.commit import Attempt, Mark, Offsets, ShardState, Verdict, decide
 from weir.commit_found import Found, Recovery
 from weir.commit_recovery import reconcile
+from weir.definitions.history import Start
 from weir.names import LIVE_LANE
 
 from .commit_world import (
     LEDGER,
     PANE_LENGTH,
     SHARDS,
+    Behind,
     Entry,
     Image,
     Parts,
@@ -32,6 +34,7 @@ class Rules:
 
     decide: Callable[[ShardState, Range], Verdict] = lambda shard, mine: decide(shard, mine.attempt)
     reconcile: Callable[[Found], Recovery] = reconcile
+    behind: Behind = Start.behind
     new_token: Callable[[World, str | None], str] = lambda world, _: str(world.rng.random())
     ticks: bool = True
     activates_at_from: bool = False
@@ -46,6 +49,8 @@ class Rules:
     tells_gone: bool = True
     heeds_topic: bool = True
     reads_marks_with_outboxes: bool = True
+    begins_again: bool = True
+    asks_before_an_epoch: bool = True
 
 
 def try_commit(
@@ -106,9 +111,15 @@ def apply(world: World, rules: Rules, shard: int, read: Image, mine: Range, part
     world.put(shard, Image(now.fence, marks, token, panes, outbox))
 
 
-def check_takeover(world: World, vid: int, cut: int) -> None:
-    """Check that a version holds, from the cut on, what the log holds up to each shard's mark."""
+def check_takeover(world: World, vid: int, cut: int, whole: Set[int]) -> None:
+    """Check that a version holds, from the cut on, what the log holds up to each shard's mark.
+
+    Of a shard that a lane still fills, because it was far behind the others, readers are told
+    that it is rebuilt: whole shards are checked.
+    """
     for shard, image in enumerate(world.shards):
+        if shard not in whole:
+            continue
         live = image.marks.get(LIVE_LANE)
         expected = evaluate(world, {}, live.end if live else {}, {vid: {}}, ledger=False)[shard]
         now = {key: n for key, n in image.panes.items() if key[0] == vid and key[1] >= cut}

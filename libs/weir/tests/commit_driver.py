@@ -106,7 +106,7 @@ class Driver(Starting):
 
     def _take_over(self, at: Offsets) -> Steps:
         """Let the versions serve that are filled in every shard, from a pane of the past on."""
-        world = self.world
+        world, rebuilds = self.world, self.world.rebuilds()
         for vid, activation in list(world.activations().items()):
             if not activation.backfill or vid <= max(world.takeovers(), default=-1):
                 continue  # a version that is edited before it serves is given up
@@ -117,7 +117,8 @@ class Driver(Starting):
             record = Definition("takeover", self.fence.fence, 0, vid, at, cut=cut, topic=self.topic)
             world.append_definition(record)
             if world.lossless and not world.went_back and vid in world.takeovers():
-                check_takeover(world, vid, cut)
+                lacking = {shard for lane, shard, *_ in self.open_slices() if lane in rebuilds}
+                check_takeover(world, vid, cut, set(range(SHARDS)) - lacking)
             yield
 
     def _batch(self, planned: Planned) -> Steps:

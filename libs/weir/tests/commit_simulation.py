@@ -68,10 +68,10 @@ class Run:
     """One run."""
 
     def __init__(self, seed: int, rules: Rules, faults: Faults) -> None:
-        self.world = World(seed, faults.left_behind)
+        self.world = World(seed, faults.left_behind, rules.behind)
         self.rules, self.faults = rules, faults
         self.drivers: list[tuple[Driver, Iterator[None]]] = []
-        self.asleep: dict[int, int] = {}
+        self.asleep: dict[Driver, int] = {}
         self.late: list[Iterator[None]] = []
         self._faults = (
             (self._crash, faults.crash),
@@ -109,7 +109,7 @@ class Run:
             self._start_driver()
         index = int(rng.random() * len(self.drivers))
         driver, steps = self.drivers[index]
-        if self.asleep.get(id(driver), 0) <= step:
+        if self.asleep.get(driver, 0) <= step:
             self._advance(index, driver, steps)
         if self.late and rng.random() < self.faults.wake:
             self._wake(int(rng.random() * len(self.late)))
@@ -149,7 +149,7 @@ class Run:
     def _pause(self, step: int) -> None:
         if self.drivers:
             driver, _ = self.drivers[int(self.world.rng.random() * len(self.drivers))]
-            self.asleep[id(driver)] = step + int(self.world.rng.random() * 120)
+            self.asleep[driver] = step + int(self.world.rng.random() * 120)
 
     def _define(self, _: int) -> None:
         if len(self.world.versions()) < MOST_VERSIONS:
@@ -248,7 +248,7 @@ class Run:
 
     def _check_former(self, said: int) -> None:
         """Check that panes are told to lack what a log held that is gone, and was counted."""
-        counted = {record.topic for record in self.world.definitions if record.kind == "start"}
+        counted = self.world.counted
         for topic, events in enumerate(self.world.former):
             if topic in counted and any(one.counted and one.pane >= said for one in events):
                 self.world.wrongs.append("I13: panes lack a former log, and nobody says so")

@@ -24,6 +24,7 @@ from weir.commit import (
 )
 from weir.commit_found import Found, Level, Planned, Recovery
 from weir.commit_recovery import activation_floor
+from weir.definitions.history import NO_START, Start
 from weir.names import LIVE_LANE
 
 from .commit_attempt import Rules, check_decided, check_told, try_commit
@@ -38,6 +39,7 @@ from .commit_world import (
     World,
     evaluate,
     events_id,
+    topic_of,
 )
 
 Steps = Iterator[None]
@@ -76,23 +78,18 @@ class Starting:
     # ── S0 ──────────────────────────────────────────────────────────────────
     def _start(self) -> Steps:
         world = self.world
-        last = world.last_start()
+        last = read = world.last_start()
         epoch = last.epoch if last else None
         while True:
-            opened = epoch is None
-            offset = len(world.definitions)
-            self.epoch = offset if epoch is None else epoch
-            before = self.topic
+            opened, before = epoch is None, self.topic
             # Before the ends: what is found of a newer log then is not taken for this one's.
             self.topic = world.topic
             self.floor = activation_floor(world.ends(), first_start=last is None)
-            said = max(self.lacks, world.said_incomplete())
+            said = max(self.lacks, read.incomplete_before_ms if read else 0)
             # What an epoch counts was found before it begins.
-            topic = self.topic if last is None else before if opened else last.topic
-            world.append_definition(
-                Definition("start", epoch=self.epoch, incomplete=said, topic=topic)
-            )
-            self.fence = Fence(offset, DEFINITIONS_ID)
+            topic = self.topic if last is None else before if opened else topic_of(last)
+            yield  # who sleeps here decides by what is no more so
+            self._append_start(epoch, said, topic, read)
             yield
             yield from self._raise_fence()
             found = Found(
@@ -102,7 +99,7 @@ class Starting:
                 self.epoch,
                 world.last_record(),
                 first_ever=last is None,
-                counted_id=events_id(last.topic) if last else None,
+                counted_id=last.events_id if last else None,
                 near=self._near(),
             )
             lacks, self.found_from = world.complete_from(), found.log.start
@@ -113,10 +110,28 @@ class Starting:
             is_said = self.lacks <= said and (not opened or topic == self.topic)
             if (opened or not recovery.new_epoch) and is_said:
                 break
-            epoch = None
+            epoch, read = None, self._unfenced()
         yield from self._recover(recovery, opened)
         check_told(world, found, recovery)
         self.planned = found.checkpoint if recovery.keep_checkpoint else None
+
+    def _append_start(self, epoch: int | None, said: int, topic: int, read: Start | None) -> None:
+        """Append a start record, and begin again if it does not follow the one that was read."""
+        world = self.world
+        follows = read.fence if read else NO_START
+        record = Definition("start", epoch=epoch, incomplete=said, topic=topic, follows=follows)
+        offset = world.append_definition(record)
+        self.epoch, self.fence = offset if epoch is None else epoch, Fence(offset, DEFINITIONS_ID)
+        start = world.last_start()
+        if self.rules.begins_again and start and start.overtaken:
+            raise RestartError
+
+    def _unfenced(self) -> Start | None:
+        """Return one's own start, unless another driver has started since."""
+        start = self.world.last_start()
+        if self.rules.asks_before_an_epoch and start and start.fence != self.fence.fence:
+            raise FencedError
+        return start
 
     def _lacks(self, recovery: Recovery, of_log: int) -> int:
         """Return the first pane that has all that a recovery passes; 0: it passes nothing."""

@@ -9,10 +9,12 @@ that a hole and a double cannot cancel out.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import NamedTuple
 
 from weir.commit import Attempt, Fence, Mark, Offsets, ShardState, not_after
 from weir.commit_found import LogBounds, Planned
+from weir.definitions.history import NO_START, Start
 from weir.names import LIVE_LANE
 
 SHARDS = 2
@@ -64,13 +66,14 @@ class Definition(NamedTuple):
 
     `cut` of a takeover: panes from there are the version's own, earlier ones stay with the
     version before. `topic` says of which log the offsets are, counted from 0; of a start, which
-    one its epoch counts. `incomplete` of a start: earlier panes may lack what the log has lost. A
-    person's `adopt` is used up by `adopted`.
+    one its epoch counts. `epoch` of a start: None, it begins one. `incomplete` of a start: earlier
+    panes may lack what the log has lost; `follows`: the fence of the start that its driver had
+    read. A person's `adopt` is used up by `adopted`.
     """
 
     kind: str
     fence: int = 0
-    epoch: int = 0
+    epoch: int | None = None
     vid: int = 0
     offsets: Offsets = {}  # noqa: RUF012  never changed
     backfill: bool = False
@@ -78,6 +81,25 @@ class Definition(NamedTuple):
     cut: int = 0
     topic: int = 0
     incomplete: int = 0
+    follows: int = NO_START
+
+    def start_at(self, offset: int) -> Start:
+        """Return what a start record says."""
+        return Start(
+            fence=offset,
+            job="panes",
+            epoch=offset if self.epoch is None else self.epoch,
+            instance="",
+            shards=SHARDS,
+            reason="start",
+            incomplete_before_ms=self.incomplete,
+            at_ms=0,
+            events_id=events_id(self.topic),
+            follows=self.follows,
+        )
+
+
+Behind = Callable[[Start, Start | None], Start]
 
 
 class Cuts(NamedTuple):
@@ -99,11 +121,16 @@ def events_id(topic: int) -> str:
     return f"events-{topic}"
 
 
+def topic_of(start: Start) -> int:
+    """Return which topic the epoch of a start counts."""
+    return int((start.events_id or "").removeprefix("events-"))
+
+
 class World:
     """The log, the definitions, Redis, the checkpoint and what was published."""
 
-    def __init__(self, seed: int, left_behind: float) -> None:
-        self.left_behind = left_behind
+    def __init__(self, seed: int, left_behind: float, behind: Behind = Start.behind) -> None:
+        self.left_behind, self._behind = left_behind, behind
         self.rng = random.Random(seed)  # noqa: S311  a model, seeded on purpose
         self.log: list[list[Event]] = [[] for _ in range(PARTITIONS)]
         # How often the topic was created anew; and what of its log is still there.
@@ -113,6 +140,8 @@ class World:
         self.now = 0
         self.seen: list[dict[int, int]] = [{} for _ in range(PARTITIONS)]
         self.definitions: list[Definition] = []
+        self._start: Start | None = None
+        self.counted: set[int] = set()  # topics that some epoch counts, or did
         self._folded, self._latest = 0, -1
         self._active: dict[int, Definition] = {}
         self._rebuilds: dict[int, Definition] = {}
@@ -192,8 +221,8 @@ class World:
         return -(-max(received, default=0) // PANE_LENGTH)
 
     def said_incomplete(self) -> int:
-        """Return the first pane of which nobody has said that it may lack something."""
-        return max((d.incomplete for d in self.definitions if d.kind == "start"), default=0)
+        """Return the first pane of which readers are not told that it may lack something."""
+        return self._start.incomplete_before_ms if self._start else 0
 
     def decided(self) -> bool:
         """Return whether a person's decision to go on was not used up yet."""
@@ -210,13 +239,28 @@ class World:
     # ── the definitions ─────────────────────────────────────────────────────
     def append_definition(self, record: Definition) -> int:
         """Append a record and return its offset."""
+        offset = len(self.definitions)
         self.definitions.append(record)
-        return len(self.definitions) - 1
+        if record.kind == "start":
+            before, self._start = self._start, self._behind(record.start_at(offset), self._start)
+            self.counted.add(topic_of(self._start))
+            self._check_start(self._start, before)
+        return offset
 
-    def last_start(self) -> Definition | None:
-        """Return the latest start record."""
-        starts = [d for d in self.definitions if d.kind == "start"]
-        return starts[-1] if starts else None
+    def _check_start(self, start: Start, before: Start | None) -> None:
+        """Check that no start takes back what readers were told by the one before it."""
+        if before is None:
+            return
+        if start.incomplete_before_ms < before.incomplete_before_ms:
+            self.wrongs.append("I13: panes that lack something are said to be complete again")
+        if start.epoch < before.epoch:
+            self.wrongs.append("EPOCH: one that was over goes on")
+        if topic_of(start) < topic_of(before):
+            self.wrongs.append("FOREIGN: a log that is gone is said to be the one that is counted")
+
+    def last_start(self) -> Start | None:
+        """Return the latest start, as it holds behind those before it."""
+        return self._start
 
     def activations(self, *, heed: bool = True) -> dict[int, Definition]:
         """Return by version its first activation that had the right to be written.

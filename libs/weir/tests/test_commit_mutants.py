@@ -13,12 +13,14 @@ from msgspec import structs
 from weir.commit import Mark, ShardState, Verdict, decide, same_offsets
 from weir.commit_found import Found, Recovery
 from weir.commit_recovery import reconcile
+from weir.definitions.history import Start
 
 from .commit_attempt import Rules
 from .commit_simulation import Faults, run
 from .commit_world import Range, World
 
 CALM = Faults(crash=0.0, second=0.0, pause=0.0, tail=0.0, wipe=0.0, checkpoint=0.0)
+OF_STARTS = replace(CALM, second=0.1, pause=0.1, crash=0.08, anew=0.03, events=0.5)
 MOST_RUNS = 400
 
 
@@ -136,6 +138,17 @@ def keeps_any_committed_checkpoint(found: Found) -> Recovery:
     return Recovery(Verdict.OK, "kept", keep_checkpoint=True, target=dict(plan.to_offsets))
 
 
+def newest_start(start: Start, _: Start | None) -> Start:
+    """Take the newest start's word, whatever its driver had read."""
+    return start
+
+
+def newest_start_but_for_holes(start: Start, before: Start | None) -> Start:
+    """Take the newest start's word, but for panes that were said to be incomplete."""
+    said = before.incomplete_before_ms if before else 0
+    return replace(start, incomplete_before_ms=max(start.incomplete_before_ms, said))
+
+
 ON_THE_CHAIN = (Verdict.OK, Verdict.DONE, Verdict.BEHIND, Verdict.REWIND)
 
 MUTANTS: dict[str, tuple[Rules, Faults]] = {
@@ -245,6 +258,13 @@ MUTANTS: dict[str, tuple[Rules, Faults]] = {
         Rules(reconcile=keeps_any_committed_checkpoint),
         replace(CALM, retention=0.05, pause=0.03),
     ),
+    "a start that was overtaken is heeded": (Rules(behind=newest_start), OF_STARTS),
+    "a start that was overtaken is heeded but for holes": (
+        Rules(behind=newest_start_but_for_holes),
+        OF_STARTS,
+    ),
+    "a driver whose start was overtaken goes on": (Rules(begins_again=False), OF_STARTS),
+    "who was paused begins an epoch": (Rules(asks_before_an_epoch=False), OF_STARTS),
     "older mark is accepted": (Rules(decide=older_mark_is_accepted), replace(CALM, tail=0.02)),
 }
 
@@ -252,8 +272,7 @@ MUTANTS: dict[str, tuple[Rules, Faults]] = {
 # One run of some hundred tells these from the rules: begin shortly before one.
 FIRST_SEED = {
     "a counter as token": 320,
-    "activation below the floor": 500,
-    "clearing in steps that do not hang together": 1_700,
+    "activation below the floor": 1_360,
 }
 
 

@@ -8,11 +8,12 @@ import pytest
 from weir.commit import ShardState, Verdict, decide
 from weir.commit_found import Found, Recovery
 from weir.commit_recovery import reconcile
+from weir.definitions.history import Start
 from weir.names import LIVE_LANE
 
 from .commit_attempt import Rules
 from .commit_simulation import CORRECT, Faults, Run, run
-from .commit_world import Range
+from .commit_world import Range, topic_of
 
 RUNS = int(os.environ.get("WEIR_COMMIT_RUNS", "2000"))
 # For runs beside each other.
@@ -60,6 +61,39 @@ def test_the_faults_of_the_log_bite() -> None:
     assert min(met[what] for what in ("adopt", "adopted", "created anew", "incomplete")) >= 20
     assert refused[False] >= 20
     assert refused[True] == 0, "a person's decision must be enough"
+
+
+# Drivers end, sleep and start beside each other often, while the log is touched too.
+OF_STARTS = replace(OF_THE_LOG, crash=0.05, second=0.05, pause=0.05)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_run_with_drivers_that_sleep_while_they_start_ends_wrong(part: int) -> None:
+    """Who has read what is no more so takes nothing back, and all of it is counted all the same."""
+    runs = range(part, RUNS // 5, PARTS)
+    wrong = {seed: wrongs for seed in runs if (wrongs := run(seed, faults=OF_STARTS))}
+
+    assert wrong == {}
+
+
+def test_the_faults_of_starts_bite() -> None:
+    """Starts are overtaken; some would take back an epoch, a log or what is incomplete."""
+    met: Counter[str] = Counter()
+
+    def count_start(start: Start, before: Start | None) -> Start:
+        heeded = start.behind(before)
+        if before is not None and heeded.overtaken:
+            met["overtaken"] += 1
+            met["epoch"] += start.epoch < before.epoch
+            met["log"] += topic_of(start) < topic_of(before)
+            met["incomplete"] += start.incomplete_before_ms < before.incomplete_before_ms
+        return heeded
+
+    for seed in range(300):
+        assert run(seed, Rules(behind=count_start), OF_STARTS) == []
+
+    assert met["overtaken"] >= 100
+    assert min(met[what] for what in ("epoch", "log", "incomplete")) >= 5
 
 
 def test_the_faults_bite() -> None:
