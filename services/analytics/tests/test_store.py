@@ -238,6 +238,26 @@ class TestRaces:
         assert shard.commit(job(0, 10), [part()]).verdict is Verdict.FENCED
         assert stored(client) == {}
 
+    def test_a_commit_that_redis_applies_in_part_leaves_no_mark(
+        self, client: redis.Redis, shard: ShardStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Redis takes the rest of a transaction not back: the shard is lost, and not just short."""
+        merge = pane_merge.merge_pane
+
+        def merge_late(*arguments: object) -> object:
+            client.set(names.pane_key(0, *PANE), "of somebody else")
+            return merge(*arguments)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(store, "merge_pane", merge_late)
+
+        done = shard.commit(job(0, 10), [part()])
+
+        assert done.verdict is Verdict.LOST
+        assert done.why.startswith("shard 0 is counted anew: redis applied a transaction but for")
+        assert "WRONGTYPE" in done.why
+        assert shard.commit(job(0, 10), []).verdict is Verdict.LOST
+        assert shard.commit(job(10, 20), []).verdict is Verdict.LOST
+
     def test_a_shard_that_never_rests(
         self, client: redis.Redis, shard: ShardStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:

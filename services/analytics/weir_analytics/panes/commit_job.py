@@ -213,12 +213,14 @@ class Committed:
     """How a commit ended.
 
     Attributes:
-        verdict: OK, or DONE if it was applied before; else it was not applied.
+        verdict: OK, or DONE if it was applied before; else it was not applied, or the shard has
+            no mark any more.
         changed: The panes changed. Empty unless OK: after DONE the outbox tells.
         corrections: What changed in final panes; the same.
         bounds: Of finest panes that are full.
         work: What it cost.
-        why: Of FOREIGN: what a newer release wrote there; empty otherwise.
+        why: Of FOREIGN: what a newer release wrote there; of LOST: what of it was not applied, if
+            it was in part; empty otherwise.
     """
 
     verdict: Verdict

@@ -56,6 +56,7 @@ from weir_analytics.panes.shard_wire import (
     Argument,
     Command,
     NoAnswerError,
+    PartlyAppliedError,
     ShardWire,
     StoreError,
 )
@@ -155,7 +156,7 @@ class ShardStore:
             # Ids given in this try were not stored.
             self.close()
             raise
-        if done.verdict is Verdict.RETRY:
+        if done.verdict in (Verdict.RETRY, Verdict.LOST):
             self._ids.drop()
         return done
 
@@ -207,7 +208,12 @@ class ShardStore:
         writes += _outbox_writes(job, entry, head.outbox)
         writes += _mark_writes(job, token)
         writes.append(("EXEC",))
-        applied = self._wire.ask(writes, sent=lambda: failpoint("C7"))[-1]
+        try:
+            applied = self._wire.ask(writes, sent=lambda: failpoint("C7"))[-1]
+        except PartlyAppliedError as error:
+            # The mark says that all of it is there. Without one, all of the shard is counted anew.
+            self._wire.ask([("DEL", names.mark_key(job.shard))])
+            return Committed(Verdict.LOST, why=f"shard {job.shard} is counted anew: {error}")
         if applied is None:
             return Committed(Verdict.RETRY)
         self._ids.stored(token)
