@@ -13,9 +13,9 @@ if it is slower than that end, which a `Race` finds out.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 PACE_MS: Final = 60_000
 
@@ -73,6 +73,38 @@ class LogLeft:
     kept_ms: int | None = None
     oldest_ms: int | None = None
     waiting: int | None = None
+
+
+def log_told(left: LogLeft | None) -> dict[str, int | None]:
+    """Return what a heartbeat says of the log; nothing before it was looked at."""
+    if left is None:
+        return {}
+    return {
+        "log_left_ms": left.ms,
+        "log_left_partition": left.partition,
+        "log_kept_ms": left.kept_ms,
+        "log_oldest_ms": left.oldest_ms,
+    }
+
+
+def read_log_told(detail: Mapping[str, Any] | None) -> LogLeft | None:
+    """Return what a heartbeat says of the log; None if it says nothing."""
+    if detail is None or "log_left_ms" not in detail:
+        return None
+    return LogLeft(
+        partition=detail.get("log_left_partition"),
+        ms=detail.get("log_left_ms"),
+        kept_ms=detail.get("log_kept_ms"),
+        oldest_ms=detail.get("log_oldest_ms"),
+    )
+
+
+def used_share(left: LogLeft) -> float:
+    """Return what has passed of the time until the first uncounted record is deleted, 0 to 1."""
+    if left.ms is None:
+        return 0.0
+    # By size, what is next may be kept for longer than what comes now.
+    return max(0.0, 1 - left.ms / left.kept_ms) if left.kept_ms else 1.0
 
 
 def log_left(partitions: Iterable[PartitionLog], retention: Retention, now_ms: int) -> LogLeft:

@@ -34,6 +34,7 @@ LIMITS = {
     "weir.ledger": 0,
     "weir.quarantine": 5,
     "weir.memory": 0,
+    "weir.log": 75,
     "weir.quota": 99,
     "weir.channel": 1,
     "weir.rules": 0,
@@ -76,7 +77,7 @@ def test_each_signal_fires_and_goes_back(broker: Broker, job: AlertsJob) -> None
         writer = Writer(redis, epoch=1)
         count_with_faults(writer)
         beat(redis, "ingest", allowed_per_s=1_000)
-        beat(redis, "panes", capacity_per_s=1_000)
+        beat(redis, "panes", capacity_per_s=1_000, log_left_ms=200, log_kept_ms=1_000)
         wait_until(
             lambda: kinds(hook, "firing") == set(LIMITS),
             timeout_s=90,

@@ -27,7 +27,7 @@ from weir_analytics.alerts.itself import Itself, shipments, shipped
 from weir_analytics.alerts.rules import Rules, WatchingItself
 from weir_analytics.alerts.signal_watch import LowerBound, SignalWatch
 from weir_analytics.alerts.signals import Signals as ReadSignals
-from weir_analytics.alerts.signals import closed, quarantined, quota_share
+from weir_analytics.alerts.signals import closed, log_used, quarantined, quota_share
 from weir_reading.catalog import Catalog
 from weir_reading.parts import Part, read_part
 
@@ -123,6 +123,49 @@ def test_quotas_are_held_against_what_can_be_counted(
     ingest = [part("ingest", allowed_per_s=one) for one in allowed]
 
     assert quota_share(ingest, [part("panes", capacity_per_s=capacity), part("panes")]) == share
+
+
+@pytest.mark.parametrize(
+    ("seen", "used"),
+    [
+        ([], None),
+        ([{}], None),
+        ([{"log_left_ms": None, "log_kept_ms": None}], 0.0),
+        ([{"log_left_ms": 250, "log_kept_ms": 1_000}], 0.75),
+        ([{"log_left_ms": 0, "log_kept_ms": 1_000}], 1.0),
+        ([{"log_left_ms": 0, "log_kept_ms": 0}], 1.0),
+        ([{"log_left_ms": 1_500, "log_kept_ms": 1_000}], 0.0),
+        (
+            [
+                {},
+                {"log_left_ms": 900, "log_kept_ms": 1_000},
+                {"log_left_ms": 600, "log_kept_ms": 1_000},
+            ],
+            0.4,
+        ),
+    ],
+)
+def test_the_least_that_is_left_of_the_log_counts(
+    seen: list[dict[str, object]], used: float | None
+) -> None:
+    """Who has not looked says nothing; what is kept for ever is never used up."""
+    parts = [part("dashboard", **detail) for detail in seen]
+
+    assert log_used(parts) == (None if used is None else pytest.approx(used))
+
+
+def test_the_driver_and_each_dashboard_are_asked_of_the_log() -> None:
+    """The dashboards alone while there is no driver."""
+    left = {"log_left_ms": 100, "log_kept_ms": 1_000}
+    for name in ("panes", "dashboard"):
+        beats = {name: [part(name, **left)]}
+        parts: Any = SimpleNamespace(named=lambda asked, beats=beats: beats.get(asked, []))
+        nothing: Any = SimpleNamespace(processed_through_ms=None, counted_ms=None)
+        redis = cast("Any", Server(1))
+        signals = ReadSignals(
+            redis, nothing, nothing, parts, nothing, nothing, nothing, SystemClock(), lambda: None
+        )
+        assert asyncio.run(signals.common())["weir.log"] == {(): 90.0}
 
 
 class TestWatch:

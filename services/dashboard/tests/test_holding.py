@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from weir.log_left import read_log_told
 from weir_dashboard.freshness import Observed, judge
-from weir_dashboard.holding import Said, holding, log_held, told_of_log
+from weir_dashboard.holding import Said, holding, log_held
 
 NOW = 10_000_000
 COUNTING = {"doing": "counting", "trouble": None, "held_by": None, "lag_records": 1_200}
@@ -86,7 +87,7 @@ HOUR = 3_600_000
 def test_the_log_warns_while_there_is_time(left_ms: int | None, warning: str | None) -> None:
     """With less than a quarter of what it keeps; not before, and not if it keeps all."""
     detail = {"log_left_ms": left_ms, "log_kept_ms": 24 * HOUR, "log_left_partition": 2}
-    told = log_held(told_of_log(detail))
+    told = log_held(read_log_told(detail))
 
     assert told.left_ms == left_ms
     assert (told.warning is None) == (warning is None)
@@ -97,6 +98,6 @@ def test_a_driver_of_an_older_release_says_nothing_of_the_log() -> None:
     """Nor does one that is away."""
     nothing: list[dict[str, Any] | None] = [None, {}]
     for detail in nothing:
-        assert told_of_log(detail) is None
+        assert read_log_told(detail) is None
         told = log_held(None)
         assert (told.left_ms, told.kept_ms, told.warning) == (None, None, None)

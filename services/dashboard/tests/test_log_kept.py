@@ -114,6 +114,21 @@ def test_prometheus_is_told_without_a_driver() -> None:
     assert (told("log_left"), told("log_kept")) == (800.0, 3600.0)
 
 
+def test_others_hear_what_was_seen_here_and_nothing_else() -> None:
+    """A heartbeat of this process repeats no driver's, and is silent while nothing is seen."""
+    log = kept(Look(800_000, KafkaException("no")), Redis(beats=[beat(5)]))
+    assert log.told() == {}
+    log.look()
+    assert log.told() == {
+        "log_left_ms": 800_000,
+        "log_left_partition": 0,
+        "log_kept_ms": HOUR_MS,
+        "log_oldest_ms": None,
+    }
+    log.look()
+    assert log.told() == {}
+
+
 @pytest.mark.parametrize(("left_ms", "is_warned"), [(1_000, True), (HOUR_MS, False)])
 def test_where_it_may_not_look_the_driver_is_believed(left_ms: int, is_warned: bool) -> None:
     """As far as it speaks; what was seen before comes after that."""

@@ -174,18 +174,6 @@ def log_held(left: LogLeft | None) -> LogHeld:
     return LogHeld(left.ms, left.partition, left.kept_ms, left.oldest_ms, warning)
 
 
-def told_of_log(detail: dict[str, Any] | None) -> LogLeft | None:
-    """Return what a driver's heartbeat says of the log; None if it says nothing."""
-    if detail is None or "log_left_ms" not in detail:
-        return None
-    return LogLeft(
-        partition=detail.get("log_left_partition"),
-        ms=detail.get("log_left_ms"),
-        kept_ms=detail.get("log_kept_ms"),
-        oldest_ms=detail.get("log_oldest_ms"),
-    )
-
-
 def newest_of(panes: Sequence[Part], now_ms: int) -> Part | None:
     """Return the newest heartbeat of `panes` that is not too old to speak for it."""
     return panes[0] if panes and now_ms - panes[0].at_ms < STALE_MS else None

@@ -15,12 +15,12 @@ from typing import Final, Protocol
 import structlog
 from confluent_kafka import KafkaException
 from weir.clock import Clock
-from weir.log_left import LogLeft
+from weir.log_left import LogLeft, log_told, read_log_told
 from weir_reading.log_look import GroupPlaces, LogLook
 from weir_reading.parts import Part
 
 from weir_dashboard import instruments
-from weir_dashboard.holding import LogHeld, log_held, newest_of, told_of_log
+from weir_dashboard.holding import LogHeld, log_held, newest_of
 
 LOOK_S: Final = 15.0
 
@@ -65,6 +65,10 @@ class LogKept:
         """Return how many records were not counted when last looked at; None: not known."""
         return self._seen.waiting if self._seen is not None and not self._is_blind else None
 
+    def told(self) -> dict[str, int | None]:
+        """Return what this process's heartbeat says of the log: what it saw itself."""
+        return log_told(None if self._is_blind else self._seen)
+
     def start(self) -> None:
         """Begin to look."""
         threading.Thread(target=self._run, name="log-kept", daemon=True).start()
@@ -105,7 +109,7 @@ class LogKept:
         if self._seen is not None and not self._is_blind:
             return self._seen
         panes = newest_of(self._parts.named("panes"), self._clock.now_ms())
-        return told_of_log(panes.detail if panes is not None else None) or self._seen
+        return read_log_told(panes.detail if panes is not None else None) or self._seen
 
     def _tell(self) -> None:
         left = self._left()

@@ -50,7 +50,7 @@ async def running(dashboard: Dashboard) -> AsyncIterator[None]:
     work: list[Coroutine[Any, Any, None]] = [
         context.batches.follow(),
         context.corrections.read_back(),
-        context.parts.follow(lambda: {"sockets": len(dashboard.hub.clients)}),
+        context.parts.follow(lambda: {"sockets": len(dashboard.hub.clients), **context.log.told()}),
         dashboard.hub.run(),
         _first_key(dashboard),
     ]

@@ -37,6 +37,7 @@ SIGNALS: Final = {
     "weir.ledger": Signal("not accounted for:", "events"),
     "weir.quarantine": Signal("put into quarantine:", "%"),
     "weir.memory": Signal("memory of Redis in use:", "%"),
+    "weir.log": Signal("time until events are deleted uncounted, used up:", "%"),
     "weir.quota": Signal("quotas, of what can be counted:", "%"),
     "weir.channel": Signal("messages fail since", "s", ("channel",)),
     "weir.rules": Signal("not evaluated:", "rules"),
@@ -49,6 +50,8 @@ SIGNALS: Final = {
   closed minutes of the last quarter of an hour.
 - `weir.quarantine`: events put into quarantine, of all in the last ten closed minutes.
 - `weir.memory`: memory that Redis uses, of what it may use.
+- `weir.log`: of the time for which the log keeps an event, what has passed for the first that is
+  not counted: at 100 it is deleted; 0 where the log keeps events for ever.
 - `weir.quota`: what all tenants may send together, of what the engine was seen to count in the
   same time; 0 where no quota is set.
 - `weir.channel`: since when nothing has been delivered on a channel although it was tried;

@@ -12,6 +12,7 @@ from redis.exceptions import RedisError
 from weir import metrics
 from weir.batches import BatchRecord
 from weir.clock import Clock
+from weir.log_left import read_log_told, used_share
 from weir.problems import ProblemError
 from weir.query.grouping import Group
 from weir_reading.batches import Batches
@@ -81,6 +82,11 @@ class Signals:
             "weir.stalled": {(): self._stalled_s(now_ms)},
             "weir.lag": {(): None if through_ms is None else max(0, now_ms - through_ms) / 1000},
             "weir.memory": {(): _percent(await self._memory())},
+            "weir.log": {
+                (): _percent(
+                    log_used([*self._parts.named("panes"), *self._parts.named("dashboard")])
+                )
+            },
             "weir.quota": {
                 (): _percent(quota_share(self._parts.named("ingest"), self._parts.named("panes")))
             },
@@ -209,6 +215,16 @@ def quota_share(ingest: Sequence[Part], panes: Sequence[Part]) -> float | None:
         return 0.0 if ingest else None
     capacity = _number(panes[0], "capacity_per_s") if panes else None
     return allowed / capacity if capacity else None
+
+
+def log_used(parts: Sequence[Part]) -> float | None:
+    """Return how much has passed of the time until the first uncounted event is deleted.
+
+    By whoever sees the least left: the driver, which is not there when it matters most, or a
+    dashboard, which looks by itself. None where nobody has looked.
+    """
+    seen = [left for part in parts if (left := read_log_told(part.detail)) is not None]
+    return max(map(used_share, seen), default=None)
 
 
 def _number(part: Part, member: str) -> float | None:

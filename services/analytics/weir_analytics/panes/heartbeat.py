@@ -15,7 +15,7 @@ import redis
 import structlog
 from weir import names
 from weir.clock import Clock
-from weir.log_left import LogLeft
+from weir.log_left import log_told
 
 from weir_analytics.panes.own import Own, measure
 from weir_analytics.panes.shard_wire import open_client
@@ -70,7 +70,7 @@ class Heartbeat:
                     "clock_ahead_ms": vitals.clock_ahead_ms,
                     "capacity_per_s": _rounded(vitals.capacity_per_s),
                     "rss_bytes": self._measured(vitals).rss_bytes,
-                    **_told(vitals.log_left),
+                    **log_told(vitals.log_left),
                 },
             }
         )
@@ -93,15 +93,3 @@ class Heartbeat:
 
 def _rounded(number: float | None) -> int | None:
     return None if number is None else round(number)
-
-
-def _told(left: LogLeft | None) -> dict[str, int | None]:
-    """Return what is said of the log; nothing before it was looked at."""
-    if left is None:
-        return {}
-    return {
-        "log_left_ms": left.ms,
-        "log_left_partition": left.partition,
-        "log_kept_ms": left.kept_ms,
-        "log_oldest_ms": left.oldest_ms,
-    }
