@@ -259,12 +259,12 @@ class TestJob:
         world.wait_counted()
 
     @pytest.mark.disruption
-    def test_killed_in_the_middle_of_batches_it_ends_equal(self, world: World, job: Job) -> None:
+    def test_killed_in_the_middle_of_batches_it_ends_equal(
+        self, world: World, job: Job, seed: int
+    ) -> None:
         """Kill -9 of the whole tree under load, twice: no event lost, none counted twice."""
         world.define("again", METRIC.replace("amount", "again"))
         world.wait_active("again")
-        seed = random.SystemRandom().randrange(10**6)
-        print(f"seed {seed}")  # noqa: T201 - a failure can be repeated
         chance = random.Random(seed)  # noqa: S311
         for life in range(2):
             rev = len(world.records())

@@ -417,10 +417,8 @@ def test_a_later_replay_looks_where_one_that_failed_was() -> None:
 
 
 class TestRecount:
-    def test_it_counts_as_the_rules_say(self, log: Log) -> None:
+    def test_it_counts_as_the_rules_say(self, log: Log, seed: int) -> None:
         """Duplicates, junk, refused items, foreign events: equal to a plain loop over the log."""
-        seed = random.SystemRandom().randrange(10**6)
-        print(f"seed {seed}")  # noqa: T201 - a failure can be repeated
         chance = random.Random(seed)  # noqa: S311
         world, now_ms = log.world, time.time_ns() // 1_000_000
         for _ in range(800):

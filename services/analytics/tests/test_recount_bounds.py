@@ -173,10 +173,8 @@ class TestWhatIsHeld:
 
 
 class TestRules:
-    def test_it_counts_as_a_loop_that_holds_everything(self) -> None:
+    def test_it_counts_as_a_loop_that_holds_everything(self, seed: int) -> None:
         """Repeats of another type, another tenant or another value, within a horizon and beyond."""
-        seed = random.SystemRandom().randrange(10**6)
-        print(f"seed {seed}")  # noqa: T201 - a failure can be repeated
         chance = random.Random(seed)  # noqa: S311
         values = []
         for i in range(4_000):
