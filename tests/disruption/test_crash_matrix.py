@@ -43,6 +43,7 @@ OF_RAISE = (
     "channel_broke",
     "thread_died",
     "traceback",
+    "work_failed",  # of what is done between batches, such as a slice of a backfill (C11)
     INTERRUPTED,
 )
 
