@@ -31,6 +31,7 @@ from weir_analytics.panes.between import (
 )
 from weir_analytics.panes.holes import Hole, HoleError, OvertakenError
 from weir_analytics.panes.lanes import Filler
+from weir_analytics.panes.passing import TrialError
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.slice_size import (
     LEAST_RECORDS,
@@ -43,6 +44,8 @@ from weir_analytics.panes.slice_size import (
 )
 from weir_analytics.panes.turns import GivenUpError, Turns
 from weir_analytics.panes.vitals import Vitals
+
+from .test_passing import raised
 
 DEADLINE_S = 10.0
 
@@ -154,7 +157,8 @@ class TestBetween:
             NewerFormatError("mark must be of format version 1 or below"),
             HoleError([Hole(0, 7, 9)]),
             OvertakenError(3, 20),
-            PySparkException(f"a task said: {HoleError([Hole(0, 7, 9)])}"),
+            raised(f"a.b.HoleError: {HoleError([Hole(0, 7, 9)])}"),
+            TrialError("a hole", holes=[Hole(0, 7, 9)]),
         ],
     )
     def test_what_ends_a_life_is_there_to_be_raised(self, grave: Exception) -> None:

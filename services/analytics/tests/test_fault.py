@@ -44,6 +44,7 @@ from weir_analytics.panes.trial import Trial
 
 from .test_ahead import END, TEXT, THROUGH_S, Failing, World
 from .test_lanes_overtaken import _batch
+from .test_passing import raised
 
 FROM, TO = {0: 40, 1: 7}, {0: 50, 1: 9}
 
@@ -309,10 +310,9 @@ class TestRecordsThatAVersionFailsWith:
     def test_a_hole_is_nobodys_fault(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """It is read three times and then given up."""
         world = Range(monkeypatch, "m3")
-        said = f"Python worker: {HoleError([Hole(0, 41, 42)])}"
         for _ in range(2):
             with pytest.raises(PySparkException):
-                world.count(PySparkException(said))
+                world.count(raised(f"a.b.HoleError: {HoleError([Hole(0, 41, 42)])}"))
         assert world.trials == []
 
 

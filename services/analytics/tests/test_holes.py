@@ -84,13 +84,11 @@ class TestBeyond:
 
 class TestMet:
     def test_one_that_stays_is_lost_and_told(self) -> None:
-        """After some readings, each of which Spark tells twice; place and count are named."""
+        """After some readings; place and count are named."""
         met, hole = Met(), Hole(3, 17, 19)
-        error = RuntimeError(
-            f"PythonException: {HoleError([hole])}\nCaused by: {HoleError([hole])}"
-        )
+        error = RuntimeError("what Spark says of a task")
         with capture_logs() as logs:
-            given_up = [met.take(error) for _ in range(TRIES)]
+            given_up = [met.take(error, [hole]) for _ in range(TRIES)]
 
         assert given_up == [False] * (TRIES - 1) + [True]
         assert met.lost == (hole,)
@@ -98,27 +96,28 @@ class TestMet:
         assert {one["event"] for one in before} == {"offset_hole"}
         assert (line["event"], line["log_level"]) == ("log_lost", "error")
         assert (line["partition"], line["first"], line["last"], line["count"]) == (3, 17, 19, 3)
-        assert not met.take(error)
+        assert not met.take(error, [hole])
 
     def test_one_that_is_filled_is_forgotten_by_nobody(self) -> None:
         """Another error in between tells of no hole, and gives none up."""
-        met = Met()
-        for error in (HoleError([Hole(0, 1, 1)]).args[0], "partition 0 from 1 to 1 is away"):
-            assert not met.take(TimeoutError(error))
+        met, hole = Met(), Hole(0, 1, 1)
+        for missing in ([hole], [], [hole], []):
+            assert not met.take(TimeoutError("the log is away"), missing)
         assert met.lost == ()
 
     def test_what_is_found_after_the_commit_is_lost_at_once(self) -> None:
         """The driver raises it itself: the marks lie behind the hole."""
         met, holes = Met(), [Hole(0, 1, 1), Hole(2, 5, 9)]
         with capture_logs():
-            assert met.take(HoleError(holes))
+            assert met.take(HoleError(holes), holes)
         assert met.lost == tuple(holes)
 
     def test_an_error_is_bounded(self) -> None:
         """The others are met again when these are given up."""
         met, holes = Met(), [Hole(0, n, n) for n in range(0, 4 * MOST_TOLD, 2)]
         with capture_logs():
-            met.take(HoleError(holes))
+            error = HoleError(holes)
+            met.take(error, error.holes)
         assert met.lost == tuple(holes[:MOST_TOLD])
 
 

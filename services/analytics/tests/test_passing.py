@@ -7,7 +7,7 @@ from confluent_kafka import KafkaException
 from pyspark.errors import ArithmeticException, PySparkException, PythonException
 from redis.exceptions import ConnectionError as RedisConnectionError
 from weir_analytics.panes.holes import Hole, HoleError
-from weir_analytics.panes.passing import TrialError, first_line, is_outside
+from weir_analytics.panes.passing import TrialError, ends_life, first_line, is_outside, missing
 from weir_analytics.panes.shard_wire import StoreError
 
 LOST = (
@@ -127,6 +127,42 @@ def test_text_of_an_event_is_nobodys_word(text: str, gap: str) -> None:
     assert not is_outside(raised(f"pyarrow.lib.ArrowInvalid: {said}"))
     assert not is_outside(thrown(f"org.apache.spark.SparkRuntimeException: {said}"))
     assert not is_outside(PySparkException(f"[CAST_INVALID_INPUT] {said}"))
+
+
+HOLES = [Hole(0, 7, 9), Hole(3, 1, 1)]
+NO_RECORDS = f"HoleError: {HoleError(HOLES)}"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        HoleError(HOLES),
+        TrialError("HoleError", holes=HOLES),
+        raised(f"weir_analytics.panes.holes.{NO_RECORDS}"),
+        PythonException(f"{BELOW}{TRACED}{FRAME}weir_analytics.panes.holes.{NO_RECORDS}\n"),
+    ],
+)
+def test_a_worker_says_which_records_are_missing(error: Exception) -> None:
+    """Each with its place; that ends a life, since a start record has to say it."""
+    assert missing(error) == tuple(HOLES)
+    assert ends_life(error)
+
+
+@pytest.mark.parametrize("gap", ["", "'", "\n", "'a\n", f"{CAUSED}{TRACED}{FRAME}", "\n\n"])
+def test_a_tenant_makes_no_record_missing(gap: str) -> None:
+    """By the text of an event that an error quotes: its offsets would be given up for everybody."""
+    for text in (NO_RECORDS, f"{TRACED}{FRAME}{NO_RECORDS}", str(HoleError(HOLES))):
+        said = f"Failed to parse string: {gap}{text}"
+        for error in (
+            raised(f"pyarrow.lib.ArrowInvalid: {said}"),
+            raised(f"HoleError: {said}"),
+            thrown(f"org.apache.spark.SparkRuntimeException: {said}"),
+            PySparkException(f"[CAST_INVALID_INPUT] {said}"),
+            TrialError(f"ArrowInvalid: {said}"),
+            KeyError(said),
+        ):
+            assert missing(error) == ()
+            assert not ends_life(error)
 
 
 def test_what_is_raised_because_of_something_counts_too() -> None:

@@ -37,11 +37,11 @@ from weir_analytics.panes.crowded import Crowded
 from weir_analytics.panes.due import About, Due, Gate, Open
 from weir_analytics.panes.fault import Repeats, at_fault
 from weir_analytics.panes.forgetting import Forgetting
-from weir_analytics.panes.holes import Hole, are_told, check_read, up_to
+from weir_analytics.panes.holes import Hole, check_read, up_to
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.outcome import Outcome, outcome_of, processed_through
-from weir_analytics.panes.passing import first_line, is_outside
+from weir_analytics.panes.passing import first_line, is_outside, missing
 from weir_analytics.panes.plans import Plans, run, run_beside
 from weir_analytics.panes.recovery import VerdictError, changed_panes, last_entries
 from weir_analytics.panes.same_log import SameLog
@@ -199,7 +199,7 @@ class Cycle:
         try:
             return self.evaluate(given, replace(batch, untold=self._untold(batch, plan)), plan)
         except (PySparkException, Py4JError) as error:
-            if are_told(error) or is_outside(error) or not self.repeats.is_due(batch.start):
+            if missing(error) or is_outside(error) or not self.repeats.is_due(batch.start):
                 raise
             self._blame(batch, error)
         return self.count(log, batch, begins_later=begins_later)

@@ -48,7 +48,7 @@ from weir_analytics.panes.life import Life, let_go
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.open_lanes import lanes_beside
 from weir_analytics.panes.ops import Figures
-from weir_analytics.panes.passing import PASSING, StreamEndedError, first_line
+from weir_analytics.panes.passing import PASSING, StreamEndedError, first_line, missing
 from weir_analytics.panes.plans import Plans, first_words
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.redaction import Redaction
@@ -134,7 +134,7 @@ class Driver:
                     return EXIT_FOREIGN
             except PASSING as error:
                 self._failures += 1
-                if self._met.take(error):
+                if self._met.take(error, missing(error)):
                     self._failures, self._vain, pause_s = 0, 0, FIRST_PAUSE_S
                 self.vitals.trouble = first_line(error)
                 LOG.warning("counting_interrupted", error=first_line(error))

@@ -29,7 +29,8 @@ TRIES: Final = 3
 MOST_TOLD: Final = 1_000
 """Of so many holes an error tells; the others are met again once these are given up."""
 _SAID: Final = "offsets must follow one another, got none of"
-_TOLD: Final = re.compile(r"partition (\d+) from (\d+) to (\d+)")
+_PLACE: Final = r"partition (\d+) from (\d+) to (\d+)"
+_TOLD: Final = re.compile(rf"HoleError: {_SAID} {_PLACE}(?:, {_PLACE})*; the range is read again")
 
 
 class Hole(NamedTuple):
@@ -47,10 +48,15 @@ class Hole(NamedTuple):
 
 
 class HoleError(Exception):
-    """Records were missing; nothing of their range may be recorded before that is told."""
+    """Records were missing; nothing of their range may be recorded before that is told.
+
+    Attributes:
+        holes: Where, of many the first ones.
+    """
 
     def __init__(self, holes: Sequence[Hole]) -> None:
-        places = ", ".join(f"partition {p} from {a} to {b}" for p, a, b in holes[:MOST_TOLD])
+        self.holes = tuple(holes[:MOST_TOLD])
+        places = ", ".join(f"partition {p} from {a} to {b}" for p, a, b in self.holes)
         super().__init__(f"{_SAID} {places}; the range is read again")
 
 
@@ -174,16 +180,20 @@ class Met:
         self.lacks_ms = 0
         self._tries: Counter[Hole] = Counter()
 
-    def take(self, error: BaseException) -> bool:
+    def take(self, error: BaseException, missing: Sequence[Hole] = ()) -> bool:
         """Take note of what an error tells to be lost; return whether any of it is given up.
 
         A hole that the driver itself raises was found after the commit: no reading fills it.
+
+        Args:
+            error: The error.
+            missing: The records that are missing by it.
         """
         if isinstance(error, OvertakenError):
             self.lacks_ms = max(self.lacks_ms, error.incomplete_before_ms)
             return True
         before = len(self.lost)
-        holes = beyond(_told(str(error)), self.lost)
+        holes = beyond(missing, self.lost)
         if holes:
             LOG.warning("offset_hole", holes=len(holes), **holes[0]._asdict())
         for hole in holes:
@@ -195,13 +205,8 @@ class Met:
         return len(self.lost) > before
 
 
-def are_told(error: BaseException) -> bool:
-    """Tell whether an error says that records are missing, also where Spark quotes a task."""
-    return any(True for _hole in _told(str(error)))
-
-
-def _told(text: str) -> Iterable[Hole]:
-    """Return the holes that an error's text names; Spark quotes what a task says twice."""
-    said = (part.partition(";")[0] for part in text.split(_SAID)[1:])
-    places = (found.groups() for part in said for found in _TOLD.finditer(part))
-    return dict.fromkeys(Hole(*map(int, place)) for place in places)
+def holes_in(line: str) -> tuple[Hole, ...]:
+    """Return the holes that a line names, if it is what a `HoleError` says, and nothing else."""
+    if _TOLD.fullmatch(line) is None:
+        return ()
+    return tuple(Hole(*map(int, place)) for place in re.findall(_PLACE, line))

@@ -7,7 +7,7 @@ again. Everything else that a batch raises is told as the end of the stream.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from confluent_kafka import KafkaException
@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from redis.exceptions import RedisError
 from weir.formats import NewerFormatError
 
-from weir_analytics.panes.holes import HoleError, OvertakenError, are_told
+from weir_analytics.panes.holes import Hole, HoleError, OvertakenError, holes_in
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.shard_wire import StoreError, WrongCommandError
 
@@ -59,10 +59,11 @@ class TrialError(Exception):
     Attributes:
         why: With what.
         is_outside: Whether that is known to be of the log, the store or a disk.
+        holes: What of the log is missing by it.
     """
 
-    def __init__(self, why: str, *, is_outside: bool = False) -> None:
-        self.why, self.is_outside = why, is_outside
+    def __init__(self, why: str, *, is_outside: bool = False, holes: Sequence[Hole] = ()) -> None:
+        self.why, self.is_outside, self.holes = why, is_outside, tuple(holes)
         super().__init__(f"with records of the log it fails: {why}")
 
 
@@ -102,7 +103,7 @@ def ends_life(error: BaseException) -> bool:
     ends a slice between two batches is no matter of live counting.
     """
     ends = (VerdictError, NewerFormatError, HoleError, OvertakenError)
-    return not isinstance(error, Exception) or isinstance(error, ends) or are_told(error)
+    return not isinstance(error, Exception) or isinstance(error, ends) or bool(missing(error))
 
 
 def is_outside(error: BaseException) -> bool:
@@ -117,13 +118,32 @@ def is_outside(error: BaseException) -> bool:
     if isinstance(error, TrialError):
         return error.is_outside
     if isinstance(error, (PySparkException, Py4JError)):
-        text = str(error)
-        said = text[_LOST.match(text).end() :]  # type: ignore[union-attr]  # it matches anything
+        said = _said_of_task(error)
         if not _OF_WORKER.match(said):
             return _AWAY.match(said) is not None
         raised = _raised(said)
         return bool(raised) and all(map(_is_of_outside, raised))
     return isinstance(error, OUTSIDE) and not isinstance(error, WrongCommandError)
+
+
+def missing(error: BaseException) -> tuple[Hole, ...]:
+    """Return the records that are missing by an error, also where Spark quotes a task.
+
+    By what the task's worker raised first: all else that Spark says may be text of an event.
+    """
+    if isinstance(error, (HoleError, TrialError)):
+        return error.holes
+    if not isinstance(error, (PySparkException, Py4JError)):
+        return ()
+    said = _said_of_task(error)
+    raised = _raised(said) if _OF_WORKER.match(said) else []
+    return holes_in(raised[0]) if raised else ()
+
+
+def _said_of_task(error: BaseException) -> str:
+    """Return what Spark says of a task, without what it says before that."""
+    text = str(error)
+    return text[_LOST.match(text).end() :]  # type: ignore[union-attr]  # it matches anything
 
 
 def first_line(error: BaseException) -> str:
