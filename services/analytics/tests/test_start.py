@@ -29,7 +29,7 @@ from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.plans import Plans
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.shard_wire import StoreError
-from weir_analytics.panes.start import Footing, Stores, processed_through
+from weir_analytics.panes.start import Footing, OwnStart, Stores, processed_through
 from weir_analytics.panes.writer import commit, store
 from weir_analytics.settings import Settings
 from weir_local.waiting import wait_until
@@ -106,6 +106,21 @@ class TestIncomplete:
             installation.stand(shard, 7)
         installation.start(lost=(hole,))
         assert installation.told().incomplete_before_ms >= said.incomplete_before_ms
+
+    def test_a_hole_that_retention_has_passed_makes_nothing_else_incomplete(
+        self, installation: Installation
+    ) -> None:
+        """What it touched was said once; from the log's start of today on all was counted."""
+        hole, own = Hole(0, 3, 4), OwnStart()
+        installation.start(lost=(hole,), own=own)
+        said = installation.told()
+        installation.append(2)
+        installation.delete_before(RECORDS)
+        for shard in (0, 1):
+            installation.stand(shard, RECORDS)
+        assert installation.start(lost=(hole,), own=own).lost == (hole,)
+        assert installation.told().fence > said.fence
+        assert installation.told().incomplete_before_ms == said.incomplete_before_ms
 
     def test_a_first_record_that_cannot_be_read_ends_no_start(
         self, installation: Installation, monkeypatch: pytest.MonkeyPatch

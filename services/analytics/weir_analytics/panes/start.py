@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Final, Literal, NamedTuple
 
 import msgspec
@@ -128,9 +128,12 @@ class OwnStart:
 
     Attributes:
         fence: Its fence; None: there is none, or there may be one that was not read back.
+        said: The holes of the log of which one of its start records has said what they make
+            incomplete. Later the log's start lies behind them: what is asked then is of no hole.
     """
 
     fence: int | None = None
+    said: set[Hole] = field(default_factory=set)
 
     def check(self, definitions: Definitions) -> None:
         """Do nothing while nobody has started since.
@@ -191,7 +194,7 @@ def take_over(
     before = stores.definitions.fold.start()
     log = LogOffsets(settings.kafka, names.EVENTS)
     start = _Start(stores, settings, clock, definitions_id, log, own)
-    lacks_ms = max(lacks_ms, start.lacks_before_ms(lost))
+    lacks_ms = max(lacks_ms, start.lacks_before_ms([one for one in lost if one not in own.said]))
     log.bounds(events_id)  # the same: while a partition has no leader none is written
     stores.stream.trim(clock.now_ms())
     stores.shards.try_writes()
@@ -199,6 +202,7 @@ def take_over(
     counted = {mark.topic_id for mark in marks if mark is not None}
     counts = Counts(events_id if counted == {events_id} else None)
     fence = start.append("start", stores.definitions.fold.epoch(), lacks_ms, counts=counts)
+    own.said.update(lost)
     start.say_horizons(before, fence, events_id)
     bounds = log.bounds(events_id)  # again: whoever counted until now may have counted beyond it
     marks = stores.shards.read_marks()
