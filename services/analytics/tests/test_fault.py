@@ -41,6 +41,7 @@ from weir_analytics.panes.holes import Hole, HoleError
 from weir_analytics.panes.lanes import Filler
 from weir_analytics.panes.passing import TrialError
 from weir_analytics.panes.trial import Trial
+from weir_analytics.panes.writer import ENDED
 
 from .test_ahead import END, TEXT, THROUGH_S, Failing, World
 from .test_lanes_overtaken import _batch
@@ -380,6 +381,47 @@ def test_a_backfill_waits_while_spark_makes_no_plan(world: Counted) -> None:
         assert not filler._faults
         assert not filler._refused
         assert filler.waits.times(lane.offset) == times
+
+
+@pytest.mark.parametrize("names", [("m0",), ("m0", "m1")])
+def test_a_backfill_whose_plan_fails_once_goes_on(world: Counted, names: tuple[str, ...]) -> None:
+    """As a worker's that is ended for want of memory: nobody is to blame, and nobody waits."""
+    vids = tuple(world.vids[name] for name in names)
+    opened = OpenLane("backfill", "log", {0: 0}, {0: 9}, vids)
+    lane = world.fold.lanes[world.add(lane_record(opened, fence=world.fence, at_ms=0))]
+    filler = Filler(world.plans, lambda *_: None, world.clock, 9, lambda: BUSY)  # type: ignore[arg-type]
+    real, tries = world.plans.plan_of, list[object]()
+
+    def once(asked: Any) -> Any:
+        tries.append(asked)
+        if len(tries) == 1:
+            raise TrialError(ENDED)
+        return real(asked)
+
+    world.plans.plan_of = once  # type: ignore[method-assign, assignment]
+    filler._lane, filler._wanted = lane, world.plans.filling({}, END, END, vids)
+    filler.prepare()
+    assert (filler._refused, filler.waits.whys, filler._faults) == ({}, {}, {})
+    assert world.plans.is_made(world.plans.filling({}, END, END, vids))
+
+
+def test_why_a_backfill_is_set_aside_blames_no_record(world: Counted) -> None:
+    """A plan is warmed up without any."""
+    vids = (world.vids["m0"],)
+    opened = OpenLane("backfill", "log", {0: 0}, {0: 9}, vids)
+    lane = world.fold.lanes[world.add(lane_record(opened, fence=world.fence, at_ms=0))]
+    filler = Filler(world.plans, lambda *_: None, world.clock, 9, lambda: BUSY)  # type: ignore[arg-type]
+    real = world.plans.plan_of
+
+    def always(asked: Any) -> Any:
+        if asked.versions:
+            raise TrialError(ENDED)
+        return real(asked)
+
+    world.plans.plan_of = always  # type: ignore[method-assign, assignment]
+    filler._lane, filler._wanted = lane, world.plans.filling({}, END, END, vids)
+    filler.prepare()
+    assert filler._refused == {lane.offset: ENDED}
 
 
 def test_once_a_plan_can_be_made_it_is_counted_from_the_log(world: Counted) -> None:

@@ -48,7 +48,7 @@ from weir_analytics.panes.passing import (
     first_line,
     is_outside,
 )
-from weir_analytics.panes.plans import Counting, Plans, first_words
+from weir_analytics.panes.plans import Counting, Plans
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.slice_size import (
     LEAST_RECORDS,
@@ -127,8 +127,8 @@ class Filler:
         """Make the plan of the next slice, which takes long the first time, and try it if need be.
 
         Versions that are to blame for a plan that cannot be made, or for a slice that fails, are
-        counted no further; the others go on. If none is, the lane waits: for as long as this driver
-        lives if it is a backfill of which nobody is left.
+        counted no further; the others go on. If none is, and no plan can be made still, the lane
+        waits: for as long as this driver lives if it is a backfill of which nobody is left.
 
         Raises:
             Exception: What ends the driver's life; see `ends_life`.
@@ -154,10 +154,24 @@ class Filler:
         except Exception as found:
             if ends_life(found):
                 raise
+            again = self._still(counting)
+            if again is None:
+                return  # that was a worker's end
+            error = again
             if lane.kind != "backfill" or is_outside(error) or not self._makes_any():
                 self._wait(lane, error, began_s)
                 return
         self._judge(lane, counting, faults, error)
+
+    def _still(self, counting: Counting) -> Exception | None:
+        """Return why a plan still cannot be made, of all versions at once; None: it can."""
+        try:
+            self.plans.plan_of(counting)
+        except Exception as error:
+            if ends_life(error):
+                raise
+            return error
+        return None
 
     def _makes_any(self) -> bool:
         """Tell whether Spark makes any plan: else it is no lane's failure that it makes none."""
@@ -175,7 +189,7 @@ class Filler:
         """Leave out who is to blame: nobody alone, or everybody, and then it is the lane."""
         vids = {one.version.vid for one in counting.versions}
         if lane.kind == "backfill" and (not faults or vids <= faults.keys()):
-            why = first_words(error)
+            why = _why(error)
             LOG.error("lane_set_aside", lane=lane.offset, why=why)
             self._refused[lane.offset] = why
         else:
