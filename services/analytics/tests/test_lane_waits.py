@@ -122,3 +122,28 @@ def test_what_the_log_fails_is_counted_by_itself() -> None:
     assert (waits.times(3), waits.suspect(3)) == (10, 4)
     waits.done(3)
     assert (waits.times(3), waits.suspect(3)) == (0, 0)
+
+
+def test_once_nobody_waits_any_more_nobody_is_tried_first() -> None:
+    """Else a Redis that was away for a second would slow each rebuild of a process down."""
+    for over in ("read again", "wanted by nobody"):
+        waits = LaneWaits()
+        waits.fail([3, 5], "redis is away", 0.0)
+        waits.done(3)
+        assert waits.is_wary_of(7), "another one waits still"
+        if over == "read again":
+            waits.done(5)
+        else:
+            waits.keep({3})
+        assert not any(map(waits.is_wary_of, (3, 5, 7)))
+        waits.fail([3], "again", 1.0)
+        assert waits.is_wary_of(5)
+
+
+def test_versions_that_are_left_out_end_no_wariness() -> None:
+    """What is left of their lane is tried first all the same."""
+    waits = LaneWaits()
+    waits.fail([3], "why", 0.0)
+    waits.go_on(3)
+    waits.keep({3, 5})
+    assert waits.is_wary_of(3)

@@ -68,8 +68,8 @@ class LaneWaits:
     def is_wary_of(self, lane: int) -> bool:
         """Tell whether a lane's next slice is to be tried first.
 
-        After a slice has failed this is so of every lane until one of its own went well: what one
-        cannot read others may not be able to read either.
+        After a slice has failed this is so of every lane until one of its own went well, or nobody
+        waits any more: what one cannot read others may not be able to read either.
         """
         return self._is_wary and lane not in self._trusted
 
@@ -127,11 +127,21 @@ class LaneWaits:
         """Take note that a slice of a lane went well."""
         self.go_on(lane)
         self._trusted.add(lane)
+        if not self._waits:
+            self._trust_all()
 
     def keep(self, lanes: Collection[int]) -> None:
         """Forget the lanes that are no more."""
-        self._waits = {lane: one for lane, one in self._waits.items() if lane in lanes}
+        left = {lane: one for lane, one in self._waits.items() if lane in lanes}
+        was_waited, self._waits = bool(self._waits), left
         self._trusted.intersection_update(lanes)
+        if was_waited and not left:
+            self._trust_all()
+
+    def _trust_all(self) -> None:
+        """Try no slice first any more: what failed was read, or nobody wants it."""
+        self._is_wary = False
+        self._trusted.clear()
 
     def _wait(self, lane: int, why: str, now_s: float) -> float:
         times = self.times(lane)
