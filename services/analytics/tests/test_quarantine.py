@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from weir import names
 from weir.kafka import Kafka
+from weir_analytics.panes.passing import is_outside
 from weir_analytics.panes.quarantine import (
     Copy,
     Origin,
@@ -18,6 +21,9 @@ from weir_analytics.panes.quarantine import (
     kept_headers,
     reason_of,
 )
+
+if TYPE_CHECKING:
+    from weir_analytics.panes.stored import StoredWriter
 
 BROKER_LIMIT = 1_048_588
 NOBODY = ("default", "kafka")
@@ -81,6 +87,16 @@ class TestCopy:
     def test_owner_is_a_name_or_nobody(self, value: bytes | None, found: tuple[str, str]) -> None:
         """Tenant and source of a record are short names, or those of a foreign one."""
         assert event_owner(value) == found
+
+
+def test_a_topic_that_stores_no_copy_is_no_versions_failure() -> None:
+    """Nobody is searched for it; what Kafka said is told."""
+    writer = QuarantineWriter(Kafka("nowhere:1"))
+    why = KafkaError(KafkaError.NOT_ENOUGH_REPLICAS)
+    writer._writer = cast("StoredWriter", SimpleNamespace(missing=lambda _wait_s: why))
+    with pytest.raises(KafkaException, match="could not store copies in") as raised:
+        writer.flush()
+    assert is_outside(raised.value)
 
 
 @pytest.mark.kafka

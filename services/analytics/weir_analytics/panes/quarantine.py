@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 import msgspec
+from confluent_kafka import KafkaException
 from weir import names
 from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE, UNREADABLE, owner
 from weir.kafka import Kafka
@@ -127,14 +128,14 @@ class QuarantineWriter:
         """Return how many copies were stored since the last call, once all of them are.
 
         Raises:
-            RuntimeError: If Kafka did not store one; the batch must run again.
+            KafkaException: If Kafka did not store one; the batch must run again.
         """
         missing = self._writer.missing(FLUSH_S)
         sent, self._sent = self._sent, 0
         if missing is not None:
             why = missing.str()
             msg = f"could not store copies in {names.QUARANTINE} within {FLUSH_S:.0f} s: {why}"
-            raise RuntimeError(msg)
+            raise KafkaException(msg)
         return sent
 
 
