@@ -50,7 +50,8 @@ class Reader:
 
     A pane's count never falls within an epoch, and is never more than what was sent of its
     group with a time in it. Where Redis itself goes back, nobody knows until the driver has
-    found out and begun an epoch: then counts may fall. Numbers that are old say so (I10).
+    found out and begun an epoch: then counts may fall. Numbers that are old say so (I10), and those
+    that are live do not vanish.
 
     Attributes:
         may_fall: Whether the fault takes Redis back in time.
@@ -106,7 +107,13 @@ class Reader:
         }
         self.looks += 1
         self.wrong += age_untold(answer["fresh"], asked_ms)
-        self.wrong += self._watch.take(answer["epoch"], found, sent, may_fall=self.may_fall)
+        self.wrong += self._watch.take(
+            answer["epoch"],
+            found,
+            sent,
+            may_fall=self.may_fall,
+            live=answer["fresh"]["status"] == "live",
+        )
 
     def _most(self) -> Counter[tuple[str, int]]:
         """Return how many events were sent up to now, by group and end of their pane."""

@@ -24,7 +24,8 @@ _ID = re.compile(rb'"id"\s*:\s*"([^"]*)"')
 class Watch:
     """The counts that were served during a fault, look after look (I6).
 
-    A pane's count never falls within an epoch, and is never more than what was sent of it.
+    A pane's count never falls within an epoch, and is never more than what was sent of it. Nor does
+    it become unknown while the numbers are said to be live, as at a takeover.
     """
 
     def __init__(self) -> None:
@@ -38,6 +39,7 @@ class Watch:
         sent: Mapping[PaneKey, int],
         *,
         may_fall: bool = False,
+        live: bool = True,
     ) -> list[str]:
         """Judge one look.
 
@@ -46,12 +48,16 @@ class Watch:
             found: The counts, of panes of which one is known.
             sent: How many events were sent up to now that lie in each pane.
             may_fall: Whether the fault takes Redis back in time.
+            live: Whether the numbers are said to be live.
         """
         wrong: list[str] = []
         if epoch == self._epoch and not may_fall:
             for key, count in self._seen.items():
                 if found.get(key, count) < count:
                     wrong.append(f"pane {key} fell from {count} to {found[key]}")
+            gone = sorted(self._seen.keys() - found.keys())
+            if gone and live:
+                wrong.append(f"{len(gone)} panes are unknown that were counted: {gone[:3]}")
         for key, count in found.items():
             if count > sent.get(key, 0):
                 wrong.append(f"pane {key} has {count} events, {sent.get(key, 0)} were sent")

@@ -263,7 +263,15 @@ class TestWatch:
         """Up to what was sent; a pane that is not known for a while has not fallen."""
         watch = Watch()
         for found in ({PANE: 3}, {PANE: 3}, {}, {PANE: 5}):
-            assert watch.take(1, found, {PANE: 5}) == []
+            assert watch.take(1, found, {PANE: 5}, live=bool(found)) == []
+
+    def test_a_pane_that_vanishes(self) -> None:
+        """I12: at a takeover nothing becomes unknown; in another epoch it is counted again."""
+        for epoch, live, wrong in ((1, True, 1), (1, False, 0), (2, True, 0)):
+            watch = Watch()
+            watch.take(1, {PANE: 3, ("g2", 0): 1}, {PANE: 5, ("g2", 0): 1})
+            found = watch.take(epoch, {PANE: 3}, {PANE: 5}, live=live)
+            assert found == ["1 panes are unknown that were counted: [('g2', 0)]"] * wrong
 
     def test_a_pane_that_fell(self) -> None:
         """I6: within an epoch, unless Redis itself was taken back."""
