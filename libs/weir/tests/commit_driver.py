@@ -179,12 +179,23 @@ class Driver(Starting):
             raise RestartError
 
     def _slice(self) -> Steps:
-        """Do some slice of some backfill or rebuild in one shard."""
-        world = self.world
-        open_slices = self.open_slices()
+        """Do some slice of some backfill or rebuild in one shard, or two at once."""
+        rng, open_slices = self.world.rng, self.open_slices()
         if not open_slices:
             return
-        lane, shard, at, end = open_slices[int(world.rng.random() * len(open_slices))]
+        chosen = rng.sample(open_slices, min(len(open_slices), 1 + (rng.random() < 0.4)))
+        under_way = [self._slice_of(*one) for one in chosen]
+        while under_way:
+            at = int(rng.random() * len(under_way))
+            try:
+                next(under_way[at])
+            except StopIteration:
+                del under_way[at]
+            else:
+                yield
+
+    def _slice_of(self, lane: int, shard: int, at: Offsets, end: Offsets) -> Steps:
+        world = self.world
         size = 1 + int(world.rng.random() * SLICE)
         to = {p: min(n, at.get(p, 0) + size) for p, n in end.items()}
         rebuild = lane in world.rebuilds()

@@ -221,9 +221,11 @@ class Starting:
             for p, n in target.items()
         }
         for low, high in ((begin, middle), (middle, target)):
-            # Of each partition a lane of its own, counted at the same time as the others.
-            for p, n in high.items():
-                start, end = {p: low.get(p, 0)}, {p: n}
+            # Of each partition a lane of its own, counted at the same time as the others; or, as
+            # where there are more partitions than tasks, one of several.
+            one_each = self.world.rng.random() < 0.6
+            for mine in [[p] for p in high] if one_each else [list(high)]:
+                start, end = {p: low.get(p, 0) for p in mine}, {p: high[p] for p in mine}
                 record = Definition(
                     "rebuild", self.fence.fence, offsets=end, start=start, topic=self.topic
                 )
