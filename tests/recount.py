@@ -40,7 +40,8 @@ DISPOSITIONS = ("counted", "duplicate", "quarantined", "beyond_horizon", "erased
 class MetricSpec:
     """What a metric of the test counts, in plain Python.
 
-    `matches` and `value` see a whole event; `by` names the members of `data`.
+    `matches`, `value` and `part` see a whole event; `by` names the members of `data`, or what
+    `part` makes of one.
     """
 
     name: str
@@ -50,6 +51,7 @@ class MetricSpec:
     value: Callable[[dict[str, Any]], float] | None = None
     distinct: Callable[[dict[str, Any]], str] | None = None
     percentiles: tuple[str, ...] = ()
+    part: Callable[[dict[str, Any], str], str] = lambda event, name: str(event["data"][name])
 
 
 @dataclass
@@ -76,7 +78,7 @@ def panes_of(events: Iterable[dict[str, Any]], spec: MetricSpec, pane_ms: int) -
         if event["type"] != spec.type or not spec.matches(event):
             continue
         time_ms = event["_time_ms"]
-        series = tuple(str(event["data"][dimension]) for dimension in spec.by)
+        series = tuple(spec.part(event, dimension) for dimension in spec.by)
         pane = panes[time_ms - time_ms % pane_ms, series]
         pane.count += 1
         if spec.value is not None:

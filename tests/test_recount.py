@@ -6,6 +6,7 @@ import ast
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 import weblog
@@ -32,11 +33,26 @@ DEFINITIONS = {
         "where: data.bytes is not null\nvalue: data.bytes\nby: [data.method]\n"
         "aggregates: [count, sum, avg, min, max, stddev, last, p50, p95, p99]"
     ),
+    "recount_sections": (
+        "by: [data.method as verb, "
+        "\"split_part(split_part(data.path, '?', 1), '/', 2) as section\"]\n"
+        "aggregates: [count]\nmax_series: 5000"
+    ),
     "recount_visitors": "aggregates: [count, distinct(data.client), theta(data.client)]",
     "recount_missed": (
         "where: data.status_class != '2xx'\naggregates: [count, theta(data.client)]"
     ),
 }
+
+
+def part_of_path(event: dict[str, Any], name: str) -> str:
+    """Return what the dimensions of `recount_sections` are, without Weir's expressions."""
+    if name == "verb":
+        return str(event["data"]["method"])
+    _, *parts = str(event["data"]["path"]).split("?")[0].split("/")
+    return parts[0] if parts else ""
+
+
 SPECS = (
     (MetricSpec("recount_requests", TYPE, ("method", "status_class")), ("count", "rate")),
     (
@@ -49,6 +65,7 @@ SPECS = (
         ),
         ("count", "sum", "avg", "min", "max", "stddev", "last", "p50", "p95", "p99"),
     ),
+    (MetricSpec("recount_sections", TYPE, ("verb", "section"), part=part_of_path), ("count",)),
     (
         MetricSpec("recount_visitors", TYPE, distinct=lambda event: event["data"]["client"]),
         ("count", "distinct", "theta"),
@@ -109,7 +126,7 @@ def test_ten_thousand_requests_equal_the_recount(stack: TestStack) -> None:
         result = compare(api, from_log, spec, aggregates, PANE_MS)
         assert result.mismatches == []
         assert result.points >= 100
-    visitors, missed = SPECS[2][0], SPECS[3][0]
+    visitors, missed = SPECS[3][0], SPECS[4][0]
     sets = (panes_of(of_type, visitors, PANE_MS), panes_of(of_type, missed, PANE_MS))
     result = compare_sets(api, *sets, (visitors, missed), PANE_MS)
     assert result.mismatches == []

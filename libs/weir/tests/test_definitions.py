@@ -179,7 +179,7 @@ class TestRefusals:
         ("members", "pointer", "mend"),
         [
             ({"where": "status = 1"}, "/where", "write data.status"),
-            ({"by": ["data.a", "lower(data.b)"]}, "/by/1", "name a member of the event"),
+            ({"by": ["data.a", "lower(data.b)"]}, "/by/1", "give it a name: lower(data.b) as b"),
             ({"by": ["data.a", "data.a"]}, "/by", "name each once"),
             ({"aggregates": ["p50"]}, "", "say what is measured"),
             ({"aggregates": ["median"]}, "/aggregates/0", "the aggregates are count"),

@@ -287,10 +287,18 @@ def draw_metric(random: Random, name: str) -> Metric:
             },
             "where": draw_expression(random, Kind.BOOL, 2) if random.random() < 0.8 else None,
             "value": draw_expression(random, Kind.NUMBER, 2),
-            "by": random.sample((*PATHS, *ATTRIBUTES, "time", "id"), random.randrange(4)),
+            "by": draw_dimensions(random),
             "aggregates": ["avg", f"distinct({random.choice((*PATHS, *ATTRIBUTES, 'time'))})"],
         }
     )
+
+
+def draw_dimensions(random: Random) -> list[str]:
+    """Return dimensions, some of which are computed."""
+    read = random.sample((*PATHS, *ATTRIBUTES, "time", "id"), random.randrange(4))
+    count = random.choice((0, 0, 1, 2))
+    computed = [f"{draw_expression(random, Kind.TEXT, 2)} as x{at}" for at in range(count)]
+    return random.sample([*read, *computed], len(read) + count)
 
 
 def draw_expression(random: Random, kind: Kind, depth: int) -> str:

@@ -12,14 +12,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from weir.expressions import Node
+from weir.expressions.dimension import parse_dimension
 from weir.expressions.parse import parse_kind, parse_path
 from weir.expressions.tree import Kind as Type
+from weir.series import MAX_BYTES
 from weir_analytics.panes import arrow_choice, arrow_members, arrow_metrics, arrow_nodes
 from weir_analytics.panes.arrow_choice import Chosen
 from weir_analytics.panes.arrow_count import CountTask
 from weir_analytics.panes.arrow_nodes import run_node
 from weir_analytics.panes.arrow_plan import ArrowPlan, make_plan
 from weir_analytics.panes.arrow_weight import Weight
+from weir_analytics.panes.compile_views import View
 from weir_analytics.panes.dispose import DisposeTask
 from weir_analytics.panes.plan import Counted
 from weir_analytics.panes.task_watch import HERE
@@ -116,6 +119,38 @@ def test_an_expression_is_made_for_some_events_at_a_time(monkeypatch: pytest.Mon
     assert at == len(values)
     # Short ones are not alone because a long one is among them.
     assert len(sizes) <= 12 < max(sizes) * 2
+
+
+def test_a_computed_dimension_is_made_so_too_and_cut_piece_by_piece(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is held of it are short texts, each different one once; null is one of them."""
+    dimension = parse_dimension("data.x || data.x || data.y as long")
+    texts = ["ab" * 400, "ab" * 400, None, "", "|" * 90, "é" * 500]
+    values = [event(str(i), x=texts[i % 6], y="y") for i in range(60)]
+    chosen = Chosen(events_of(values, dimension.paths), np.arange(len(values)))
+    monkeypatch.setattr(arrow_choice, "MOST_BYTES", 20_000)
+    run, sizes = run_node, list[int]()
+
+    def noted(node: Any, read: Any, size: int) -> pa.Array:
+        sizes.append(size)
+        return run(node, read, size)
+
+    monkeypatch.setattr(arrow_choice, "run_node", noted)
+    for path in dimension.paths:
+        chosen.events.read(path, View.TEXT)  # the events' own
+    held = chosen.events.held.bytes
+    found = chosen.coded(dimension)
+    assert len(sizes) > 3
+    assert [found.texts[code] for code in found.codes] == [
+        dimension.read({"data": {"x": texts[i % 6], "y": "y"}}) for i in range(60)
+    ]
+    assert len(found.texts) == 5
+    assert max(len((text or "").encode()) for text in found.texts) <= MAX_BYTES
+    assert 0 < chosen.events.held.bytes - held < 5_000
+    assert chosen.coded(dimension) is found
+    empty = chosen.part(np.empty(0, np.int64)).coded(dimension)
+    assert (len(empty.codes), empty.texts) == (0, [])
 
 
 @pytest.mark.parametrize("most", [0, 3_000, 1 << 27])

@@ -145,6 +145,9 @@ def _event(rng: random.Random, n: int, now_ms: int) -> bytes:
     return found.value
 
 
+COMPUTED = "upper(data.k) || case when data.x > 2 then '|' || subject else '' end as kind"
+
+
 def counted(rng: random.Random, log: Log) -> list[Counted]:
     """Return versions that share dimensions, with drawn spans of the log and sides of cuts."""
     by_k: dict[str, Any] = {
@@ -162,6 +165,7 @@ def counted(rng: random.Random, log: Log) -> list[Counted]:
         ("acme", metric(where="data.x > 0 and data.k != 'k3'", **by_k), {"begin": half}),
         ("acme", metric(events={"type": ["t", "u"], "source": ["app"]}, **by_k), {"finish": half}),
         ("zeta", metric(events={"type": ["shop.*", "t"]}, by=["data.k", "subject"]), {}),
+        ("zeta", metric(events={"type": "*"}, by=["data.k", COMPUTED, "data.x as n"]), {}),
         ("acme", metric(**short, **by_k), {"cut_until": cut}),
         ("acme", metric(**short, **by_k), {"cut_from": cut, "lateness_s": 60}),
         ("default", metric(events={"type": "*"}, by=["source"]), {}),

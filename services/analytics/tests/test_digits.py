@@ -99,8 +99,8 @@ class TestNear:
         found = near(metric(where=where, by=["data.k"]), event(unsure, k="a"))
         assert found == Near(Used("=a", None, None), (None, None), sure=False)
         if sure is not None:
-            found = near(metric(where=where, by=["data.k"]), event(sure, k="a"))
-            assert found == Near(Used("=a", None, None), (None, None))
+            found = near(metric(where=where, by=["upper(data.k) as k"]), event(sure, k="a"))
+            assert found == Near(Used("=A", None, None), (None, None))
         if never is not None:
             assert near(metric(where=where), event(never)) is None
 

@@ -27,9 +27,9 @@ from weir.expressions import (
     Node,
     Path,
     parse_number,
-    parse_path,
     parse_where,
 )
+from weir.expressions.dimension import Dimension, names_of, parse_dimension
 from weir.expressions.tree import paths_of
 from weir.problems import Reason
 from weir.sketches import kll_k, least_kll_k
@@ -68,8 +68,8 @@ def _checks(parse: Callable[..., object]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _same_path(text: str) -> str:
-    return str(_parsed(parse_path, text))
+def _same_dimension(text: str, info: ValidationInfo) -> str:
+    return _parsed(partial(parse_dimension, written=is_written(info)), text).text
 
 
 def _same_aggregate(text: str) -> str:
@@ -103,7 +103,8 @@ class Metric(DefinitionModel):
         where: Condition; an event for which it is false or null is not matched.
         value: What is measured; left out, events are only counted.
         unit: Of the value, as shown: `ms`, `bytes`, `€`.
-        by: Paths of the dimensions, in the order of the series text.
+        by: The dimensions, in the order of the series text: paths, or expressions that yield text,
+            each with a name behind `as`.
         aggregates: What can be asked of it: `count`, `p95`, `distinct(subject)` and others.
         sketches: How large its sketches are.
         resolution: Length of a pane.
@@ -119,7 +120,7 @@ class Metric(DefinitionModel):
     value: Annotated[str, _checks(parse_number)] | None = None
     unit: str = Field(default="", max_length=32)
     by: Annotated[
-        tuple[Annotated[str, AfterValidator(_same_path)], ...],
+        tuple[Annotated[str, AfterValidator(_same_dimension)], ...],
         BeforeValidator(as_tuple),
         Field(max_length=MAX_DIMENSIONS),
     ] = ()
@@ -178,6 +179,20 @@ class Metric(DefinitionModel):
             raise fault(required="a list without repetitions", mend=mend)
         # Two dimensions that are one have two places in every series text that was stored.
         return texts if info.field_name == "by" else tuple(dict.fromkeys(texts))
+
+    @field_validator("by")
+    @classmethod
+    def _each_name_once(cls, texts: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        dimensions = [parse_dimension(text) for text in texts] if is_written(info) else []
+        for one in dimensions:
+            others = [other for other in dimensions if other is not one]
+            if one.given is not None and any(one.given in other.called for other in others):
+                raise fault(
+                    required="dimensions that each have a name of their own",
+                    mend=f"call one of them something else than {one.given}",
+                    got=", ".join(texts),
+                )
+        return texts
 
     @field_validator("aggregates")
     @classmethod
@@ -252,25 +267,21 @@ class Metric(DefinitionModel):
         return None if self.value is None else parse_number(self.value)
 
     @cached_property
-    def dimensions(self) -> tuple[Path, ...]:
-        """Where the dimension values are read, in the order of the series text."""
-        return tuple(map(parse_path, self.by))
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """What splits it into series, in the order of the series text."""
+        return tuple(map(parse_dimension, self.by))
 
     @cached_property
     def dimension_names(self) -> tuple[str, ...]:
-        """What the dimensions are called in answers: the last name where that is unique."""
-        last = [path.name for path in self.dimensions]
-        return tuple(
-            name if last.count(name) == 1 else str(path)
-            for name, path in zip(last, self.dimensions, strict=True)
-        )
+        """What the dimensions are called in answers; see `names_of`."""
+        return names_of(self.dimensions)
 
     def dimension(self, name: str) -> int | None:
         """Return the place of a dimension called by its name or its path; None if unknown."""
-        for at, path in enumerate(self.dimensions):
-            if name in (self.dimension_names[at], str(path)):
-                return at
-        return None
+        if name in self.dimension_names:
+            return self.dimension_names.index(name)
+        paths = (at for at, one in enumerate(self.dimensions) if name == str(one.path))
+        return next(paths, None)
 
     @cached_property
     def parsed_aggregates(self) -> tuple[Aggregate, ...]:
@@ -349,11 +360,17 @@ class Metric(DefinitionModel):
         return dict(sorted(self.keep.items()))
 
     @cached_property
+    def trees(self) -> tuple[Node, ...]:
+        """Every expression that it has."""
+        found = (self.where_tree, self.value_tree, *(one.tree for one in self.dimensions))
+        return tuple(tree for tree in found if tree is not None)
+
+    @cached_property
     def paths(self) -> tuple[Path, ...]:
         """Every path that the metric reads, each once."""
-        trees = (tree for tree in (self.where_tree, self.value_tree) if tree is not None)
-        found = [path for tree in trees for path in paths_of(tree)]
-        return tuple(dict.fromkeys((*found, *self.dimensions, *self.members)))
+        found = [path for tree in self.trees for path in paths_of(tree)]
+        read = (one.path for one in self.dimensions if one.path is not None)
+        return tuple(dict.fromkeys((*found, *read, *self.members)))
 
     def selects(self, event: Mapping[str, Any]) -> bool:
         """Tell whether an event is of the types and the source of the metric."""

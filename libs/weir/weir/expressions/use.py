@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, cast
 
+from weir.expressions.dimension import Dimension
 from weir.expressions.evaluate import evaluate
 from weir.expressions.numbers import scalar_text
 from weir.expressions.paths import Path
@@ -34,8 +35,8 @@ class Uses(Protocol):
         ...
 
     @property
-    def dimensions(self) -> tuple[Path, ...]:
-        """Where the dimension values are read."""
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """What splits it into series."""
         ...
 
     @property
@@ -101,7 +102,7 @@ def use(metric: Uses, event: Mapping[str, Any]) -> Outcome:
         if fault is not None:
             return Quarantined(fault)
     try:
-        series = encode_series([scalar_text(path.read(event)) for path in metric.dimensions])
+        series = encode_series([one.read(event) for one in metric.dimensions])
         members = {path: scalar_text(path.read(event)) for path in metric.members}
     except TypeError:
         return Quarantined(Reason.VALUE_INVALID)

@@ -20,7 +20,6 @@ from typing import Any, Final, TypeAlias
 from weir.definitions.metric import Metric
 from weir.expressions import Used, evaluate, use
 from weir.expressions.functions import APPROXIMATED, CHOOSING
-from weir.expressions.numbers import scalar_text
 from weir.expressions.tree import (
     Arithmetic,
     Call,
@@ -112,7 +111,7 @@ def _used_span(metric: Metric, event: Event) -> Span | None:
 
 def _series(metric: Metric, event: Event) -> str | None:
     try:
-        return encode_series([scalar_text(path.read(event)) for path in metric.dimensions])
+        return encode_series([one.read(event) for one in metric.dimensions])
     except TypeError:
         return None
 

@@ -11,19 +11,23 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final
+from sys import getsizeof
+from typing import Final, cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from weir.definitions.metric import Metric
 from weir.definitions.selection import Selection
 from weir.expressions import Node, Path
+from weir.expressions.dimension import Dimension
+from weir.series import cut_text
 
 from weir_analytics.panes.arrow_account import Judged
 from weir_analytics.panes.arrow_events import Events
 from weir_analytics.panes.arrow_groups import Groups, groups_by
-from weir_analytics.panes.arrow_members import Indices
+from weir_analytics.panes.arrow_members import Coded, Indices
 from weir_analytics.panes.arrow_nodes import run_node
 from weir_analytics.panes.arrow_weight import Weight
 from weir_analytics.panes.compile_views import View
@@ -49,6 +53,7 @@ class Chosen:
     _where: dict[str, Chosen | None] = field(default_factory=dict)
     _groups: dict[object, Groups] = field(default_factory=dict)
     _values: dict[str, pa.Array] = field(default_factory=dict)
+    _coded: dict[str, Coded] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return how many they are."""
@@ -82,18 +87,23 @@ class Chosen:
         return found
 
     def _run(self, tree: Node) -> pa.Array:
-        """Return what an expression yields, made of so many events at a time that it fits."""
+        """Return what an expression yields."""
+        first, *others = self._pieces(tree)
+        return pa.concat_arrays([first, *others]) if others else first
+
+    def _pieces(self, tree: Node) -> Iterator[pa.Array]:
+        """Yield what an expression yields, made of so many events at a time that it fits."""
         edges = [0, *self._edges(Weight.of(tree)), len(self)]
         if len(edges) == 2:
-            return run_node(tree, self.events.read, len(self))
-        pieces, held = [], self.events.held
+            yield run_node(tree, self.events.read, len(self))
+            return
+        held = self.events.held
         for begin, end in pairwise(edges):
             known = held.bytes
             part = self.events.part(np.arange(begin, end))
-            pieces.append(run_node(tree, part.read, len(part)))
+            yield run_node(tree, part.read, len(part))
             note_step()
             held.bytes = known  # the piece goes
-        return pa.concat_arrays(pieces)
 
     def _edges(self, weight: Weight) -> list[int]:
         """Return where the next piece begins, of what takes so many bytes an event."""
@@ -109,12 +119,27 @@ class Chosen:
         found: list[int] = (np.flatnonzero(np.diff(pieces)) + 1).tolist()
         return found
 
-    def groups(self, judged: Judged, dimensions: Sequence[Path], res_s: int) -> Groups:
+    def coded(self, dimension: Dimension) -> Coded:
+        """Return the values of a dimension, each different one once."""
+        tree = dimension.tree
+        if tree is None:
+            return self.events.coded(cast("Path", dimension.path))
+        found = self._coded.get(dimension.text)
+        if found is None:
+            known: dict[str | None, int] = {}
+            # Whole they may be many times the events' own texts: each piece is cut before the next.
+            codes = [_codes(piece, known) for piece in self._pieces(tree)]
+            found = Coded(np.concatenate([*codes, np.empty(0, np.int32)]), list(known))
+            self._coded[dimension.text] = found
+            self.events.held.bytes += found.codes.nbytes + sum(map(getsizeof, known))
+        return found
+
+    def groups(self, judged: Judged, dimensions: Sequence[Dimension], res_s: int) -> Groups:
         """Return them by pane, received minute and series."""
-        key = (tuple(dimensions), res_s)
+        key = (tuple(one.text for one in dimensions), res_s)
         found = self._groups.get(key)
         if found is None:
-            codes = [self.events.coded(path).codes for path in dimensions]
+            codes = [self.coded(one).codes for one in dimensions]
             found = groups_by(
                 self.events.times_ms // (res_s * 1000), judged.minute_s[self.records], *codes
             )
@@ -125,8 +150,18 @@ class Chosen:
     def forget(self) -> None:
         """Let go of what metrics asked of them; who asks again has it made again."""
         self.events.forget()
-        for made in (self._where, self._groups, self._values):
+        for made in (self._where, self._groups, self._values, self._coded):
             made.clear()
+
+
+def _codes(texts: pa.Array, known: dict[str | None, int]) -> npt.NDArray[np.int32]:
+    """Return the number of each text, cut as a dimension's is; new ones are added to the known."""
+    found = texts.dictionary_encode(null_encoding="encode")
+    different = found.dictionary.to_pylist()
+    cut = (None if text is None else cut_text(text) for text in different)
+    numbers = np.array([known.setdefault(text, len(known)) for text in cut], np.int32)
+    codes: npt.NDArray[np.int32] = numbers[found.indices.to_numpy()]
+    return codes
 
 
 class Choice:

@@ -199,7 +199,7 @@ class MetricCount:
         """Add the rows of one metric's panes."""
         version, metric = one.version, one.metric
         groups = used.groups(self.judged, metric.dimensions, version.finest_s)
-        coded = [used.events.coded(path) for path in metric.dimensions]
+        coded = [used.coded(one) for one in metric.dimensions]
         series = (
             [
                 cut_text("|".join(words))
@@ -311,8 +311,9 @@ def _owned(version: Version, res_s: int, start_s: Longs) -> Mask:
 def _errors(metric: Metric, chosen: Chosen) -> npt.NDArray[np.int8] | None:
     """Return why each event cannot be used; None if all can. The order is that of `error_of`."""
     found = np.zeros(len(chosen), np.int8)
-    coded = [chosen.events.coded(path) for path in (*metric.dimensions, *metric.members)]
-    for one in coded:
+    # What is computed has a text, or is null.
+    paths = (*(one.path for one in metric.dimensions if one.path is not None), *metric.members)
+    for one in map(chosen.events.coded, paths):
         if (one.codes < 0).any():
             found[one.codes < 0] = _INVALID
     if metric.value_tree is not None:

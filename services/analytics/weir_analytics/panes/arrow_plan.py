@@ -112,8 +112,8 @@ def arrow_plan(
 
     The arguments are those of `plan.make_plan`.
     """
-    trees = [t for one in counted for t in (one.metric.where_tree, one.metric.value_tree)]
-    if not all(tree is None or has_kernel(tree) for tree in trees):
+    trees = (tree for one in counted for tree in one.metric.trees)
+    if not all(map(has_kernel, trees)):
         return None
     told = Told(tuple(counted), guarded, erased, tuple(beyond_from(horizons)), shards)
     return ArrowPlan(

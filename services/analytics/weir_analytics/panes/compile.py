@@ -16,16 +16,17 @@ holds the two equal. `spark.sql.caseSensitive` and
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Protocol
+from typing import Protocol, cast
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from weir.definitions.metric import Metric
 from weir.expressions import Node, Path
+from weir.expressions.dimension import Dimension
 from weir.expressions.paths import DATA, EXTENSION
 from weir.expressions.tree import Absent, Has, Read, Size, paths_of, walk
 from weir.expressions.use import MAX_VALUE
@@ -33,7 +34,7 @@ from weir.problems import Reason
 from weir.series import KEPT_CHARACTERS, MAX_BYTES
 
 from weir_analytics.panes.compile_nodes import compile_node
-from weir_analytics.panes.compile_views import View, leaf_of, view_column
+from weir_analytics.panes.compile_views import View, escaped, leaf_of, view_column
 
 ENVELOPE = ("type", "weirtenant", "weirsource")
 """Members that every plan needs, whatever its metrics read."""
@@ -174,7 +175,7 @@ def read_metric(metric: Metric, schema: EventSchema, views: Views) -> MetricInpu
     return MetricInputs(
         selected=_selected(metric, views),
         where=where,
-        text=_text([schema.view(views, path, View.DIMENSION) for path in metric.dimensions]),
+        text=_text([_dimension(one, read) for one in metric.dimensions]),
         value=value,
         absent=absent,
         marked=marked,
@@ -200,7 +201,11 @@ def _reads_of(metric: Metric) -> Iterable[tuple[Path, View]]:
     if metric.value_tree is not None:
         # A value that is null has one code if what it reads is absent, and another if not.
         yield from ((path, View.PRESENT) for path in paths_of(metric.value_tree))
-    yield from ((path, View.DIMENSION) for path in metric.dimensions)
+    for one in metric.dimensions:
+        if one.tree is not None:
+            yield from reads_of(one.tree)
+        elif one.path is not None:
+            yield one.path, View.DIMENSION
     yield from ((path, View.MARKED) for path in metric.members)
 
 
@@ -213,6 +218,14 @@ def _selected(metric: Metric, views: Views) -> Column:
     if events.source:
         selected = selected & views["weirsource"].isin(*events.source)
     return F.coalesce(selected, F.lit(False))
+
+
+def _dimension(one: Dimension, read: Callable[[Path, View], Column]) -> Column:
+    """Return a dimension's part of the series text; see `Dimension.read`."""
+    if one.path is not None:
+        return read(one.path, View.DIMENSION)
+    text = series_of(compile_node(cast("Node", one.tree), read))
+    return F.coalesce(F.concat(F.lit("="), escaped(text)), F.lit("~"))
 
 
 def _text(dimensions: list[Column]) -> Column:

@@ -69,9 +69,7 @@ def view_column(parsed: Column, path: Path, view: View) -> Column:
         view: How it is read.
     """
     if view is View.DIMENSION:
-        marked = view_column(parsed, path, View.MARKED)
-        escaped = F.replace(marked, F.lit("\\"), F.lit("\\\\"))
-        return F.replace(escaped, F.lit("|"), F.lit("\\|"))
+        return escaped(view_column(parsed, path, View.MARKED))
     if path.is_extension:
         return _variant_view(parsed[path.parts[1]], view)
     if not path.in_data:
@@ -81,6 +79,12 @@ def view_column(parsed: Column, path: Path, view: View) -> Column:
         below = "".join(map(_step, path.parts[2:]))
         variant = F.try_variant_get(variant, f"${below}", "variant")
     return _variant_view(variant, view)
+
+
+def escaped(text: Column) -> Column:
+    """Return a text as it stands in a series text."""
+    doubled = F.replace(text, F.lit("\\"), F.lit("\\\\"))
+    return F.replace(doubled, F.lit("|"), F.lit("\\|"))
 
 
 def _step(part: str) -> str:

@@ -43,12 +43,20 @@ export function fitting(draft: Draft): Draft {
   return { ...draft, aggregates: kept.length > 0 ? kept : ["count"] };
 }
 
-/** Returns the fields by which a draft splits. */
+/** Returns the dimensions by which a draft splits: commas in brackets and in quotes are theirs. */
 export function dimensionsOf(draft: Draft): readonly string[] {
-  return draft.by
-    .split(",")
-    .map((one) => one.trim())
-    .filter(Boolean);
+  const found = [""];
+  let quote = "";
+  let depth = 0;
+  for (const sign of draft.by) {
+    if (quote) quote = sign === quote ? "" : quote;
+    else if (sign === "'" || sign === '"') quote = sign;
+    else if (sign === "(") depth += 1;
+    else if (sign === ")") depth -= 1;
+    if (sign === "," && !quote && depth === 0) found.push("");
+    else found[found.length - 1] += sign;
+  }
+  return found.map((one) => one.trim()).filter(Boolean);
 }
 
 /** Returns a scalar as YAML: plain where nothing can be misread, else in double quotes. */

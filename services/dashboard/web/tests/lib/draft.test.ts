@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   choicesOf,
+  dimensionsOf,
   EMPTY_DRAFT,
   faultsOf,
   fieldOf,
@@ -46,6 +47,18 @@ describe("yamlOf", () => {
       expect(scalar(text)).toBe(JSON.stringify(text));
     }
     expect(scalar("web.request")).toBe("web.request");
+  });
+});
+
+describe("dimensionsOf", () => {
+  it("leaves commas in brackets and in quotes to what is computed", () => {
+    // A function may take several operands, and a text may hold any sign.
+    const computed = "split_part(data.path, ',', 2) as part";
+    const by = ` data.region, ${computed} ,, lower(data."a,b") as ab`;
+    const found = ["data.region", computed, 'lower(data."a,b") as ab'];
+    expect(dimensionsOf({ ...EMPTY_DRAFT, by })).toEqual(found);
+    expect(yamlOf({ ...EMPTY_DRAFT, by })).toContain(`by: [data.region, "${computed}", "lower(`);
+    expect(dimensionsOf({ ...EMPTY_DRAFT, by: "lower(data.a" })).toEqual(["lower(data.a"]);
   });
 });
 

@@ -1,0 +1,126 @@
+"""Dimensions: what splits a metric into series, `data.region` or `url_host(data.url) as host`.
+
+A dimension is a path, whose value may be any scalar, or an expression that yields text, which has
+a name behind `as`. What is computed may be many times as long as what events hold, so it is cut
+like every text that is stored, before it becomes a part of a series.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from weir.expressions.errors import ExpressionError, wrong
+from weir.expressions.evaluate import evaluate
+from weir.expressions.functions import APPROXIMATED
+from weir.expressions.leaves import is_path
+from weir.expressions.numbers import scalar_text
+from weir.expressions.parse import parse_kind, parse_path
+from weir.expressions.paths import Path
+from weir.expressions.syntax import syntax_of
+from weir.expressions.tree import Call, Kind, Node, paths_of, walk
+from weir.series import cut_text
+
+# A text of the language ends in a quote, so no name within one is taken for this.
+_NAMED: Final = re.compile(r"(?s)(.*\S)\s+as\s+([A-Za-z_][A-Za-z0-9_]*)\s*", re.IGNORECASE)
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One of them.
+
+    Attributes:
+        text: How it is written; the same text has the same values.
+        source: Where its value is read, or what it is computed by.
+        given: What it is called, if `as` says so.
+    """
+
+    text: str
+    source: Path | Node
+    given: str | None = None
+
+    @property
+    def path(self) -> Path | None:
+        """Where its value is read; None if it is computed."""
+        return self.source if isinstance(self.source, Path) else None
+
+    @property
+    def tree(self) -> Node | None:
+        """What it is computed by; None if it is read."""
+        return None if isinstance(self.source, Path) else self.source
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Every path that it reads."""
+        return (self.source,) if isinstance(self.source, Path) else paths_of(self.source)
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """What it may be called in answers: the name that it is given, or those of its path."""
+        if self.given is not None or not isinstance(self.source, Path):
+            return () if self.given is None else (self.given,)
+        return self.source.name, str(self.source)
+
+    def read(self, event: Mapping[str, Any]) -> str | None:
+        """Return its value for an event; None: there is none.
+
+        Raises:
+            TypeError: If an object or an array stands at its path.
+        """
+        if isinstance(self.source, Path):
+            return scalar_text(self.source.read(event))
+        text = cast("str | None", evaluate(self.source, event))
+        return None if text is None else cut_text(text)
+
+
+def parse_dimension(text: str, *, written: bool = False) -> Dimension:
+    """Return the dimension that a text names.
+
+    Args:
+        text: A path, or an expression that yields text; and `as` and a name behind it.
+        written: It is about to be written; see `parse_kind`.
+
+    Raises:
+        ExpressionError: With place, requirement and mend.
+    """
+    named = _NAMED.fullmatch(text)
+    body, given = (named[1], named[2]) if named else (text, None)
+    try:
+        if given is not None and _NAME.fullmatch(given) is None:
+            mend = "begin it with a letter: small letters, digits and _, 64 at most"
+            raise wrong(given, "a name", mend, text.rindex(given))
+        if is_path(syntax_of(body)):
+            path = parse_path(body)
+            return Dimension(str(path) if given is None else f"{path} as {given}", path, given)
+        tree = parse_kind(body, Kind.TEXT, written=written)
+        _check(body, tree, given)
+    except ExpressionError as error:
+        error.text = text
+        raise
+    return Dimension(f"{body.strip()} as {given}", tree, given)
+
+
+def _check(body: str, tree: Node, given: str | None) -> None:
+    if given is None:
+        names = (path.name for path in paths_of(tree) if _NAME.fullmatch(path.name))
+        mend = f"give it a name: {body.strip()} as {next(names, 'kind')}"
+        raise wrong(body.strip(), "a path, or an expression with a name", mend)
+    inexact = [n.name for n in walk(tree) if isinstance(n, Call) and n.name in APPROXIMATED]
+    if inexact:
+        mend = "a series must be the same wherever it is computed: split by something else"
+        required = "an expression without exp, ln, log10 and power"
+        raise wrong(inexact[0], required, mend, body.lower().index(inexact[0]))
+
+
+def names_of(dimensions: Iterable[Dimension]) -> tuple[str, ...]:
+    """Return what dimensions are called in answers.
+
+    That is the name that each is given; else its path's last name, where that is unique, or the
+    whole path.
+    """
+    called = [one.called for one in dimensions]
+    first = [names[0] for names in called]
+    return tuple(names[0] if first.count(names[0]) == 1 else names[-1] for names in called)
