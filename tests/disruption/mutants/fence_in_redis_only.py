@@ -29,11 +29,12 @@ def mutate(original: Append) -> Append:
             value = json.dumps({**said, "fence": log.fold.fence()}).encode()
             return int(type(log).append(log, record._replace(value=value)))
 
-        vars(log).update(append=stored, check_fence=_unasked)
+        vars(log).update(append=stored, check_fence=_unasked, check_fence_now=_unasked)
+        vars(self.own).update(check=_unasked)  # it holds a fence against the log's as well
         return original(self, *told, **more)
 
     return append
 
 
-def _unasked(_fence: int) -> None:
+def _unasked(_of: object) -> None:
     return None
