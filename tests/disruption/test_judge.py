@@ -281,6 +281,18 @@ class TestWatch:
             found = watch.take(epoch, {PANE: 2}, {PANE: 5}, may_fall=may_fall)
             assert found == [f"pane {PANE} fell from 3 to 2"] * wrong
 
+    def test_what_was_unknown_for_a_while_comes_back_as_it_was(self) -> None:
+        """While the numbers are not live nothing is known of a pane; once they are, all is."""
+        for found, wrong in (
+            ({PANE: 3}, []),
+            ({}, [f"1 panes are unknown that were counted: [{PANE}]"]),
+            ({PANE: 2}, [f"pane {PANE} fell from 3 to 2"]),
+        ):
+            watch = Watch()
+            watch.take(1, {PANE: 3}, {PANE: 5})
+            assert watch.take(1, {}, {PANE: 5}, live=False) == []
+            assert watch.take(1, found, {PANE: 5}) == wrong
+
     def test_more_than_was_sent(self) -> None:
         """I6: in a pane, and in one to which nothing was sent; also where counts may fall."""
         found = Watch().take(1, {PANE: 6, ("g2", 0): 1}, {PANE: 5}, may_fall=True)
