@@ -147,3 +147,7 @@ def test_versions_that_are_left_out_end_no_wariness() -> None:
     waits.go_on(3)
     waits.keep({3, 5})
     assert waits.is_wary_of(3)
+    waits.done(5)
+    assert waits.is_wary_of(3), "that was another's slice"
+    waits.done(3)
+    assert not waits.is_wary_of(7)

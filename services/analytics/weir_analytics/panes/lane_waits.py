@@ -45,6 +45,7 @@ class LaneWaits:
         self._next_s = 0.0
         self._is_wary = False
         self._trusted: set[int] = set()
+        self._to_be_tried: set[int] = set()
 
     @property
     def whys(self) -> Mapping[int, str]:
@@ -121,21 +122,24 @@ class LaneWaits:
     def go_on(self, lane: int) -> None:
         """Let a lane wait no longer; its next slice is tried first all the same."""
         if lane in self._waits:
+            self._to_be_tried.add(lane)
             self._waits = {n: one for n, one in self._waits.items() if n != lane}
 
     def done(self, lane: int) -> None:
         """Take note that a slice of a lane went well."""
         self.go_on(lane)
+        self._to_be_tried.discard(lane)
         self._trusted.add(lane)
-        if not self._waits:
+        if not self._waits and not self._to_be_tried:
             self._trust_all()
 
     def keep(self, lanes: Collection[int]) -> None:
         """Forget the lanes that are no more."""
-        left = {lane: one for lane, one in self._waits.items() if lane in lanes}
-        was_waited, self._waits = bool(self._waits), left
+        had = bool(self._waits or self._to_be_tried)
+        self._waits = {lane: one for lane, one in self._waits.items() if lane in lanes}
+        self._to_be_tried.intersection_update(lanes)
         self._trusted.intersection_update(lanes)
-        if was_waited and not left:
+        if had and not self._waits and not self._to_be_tried:
             self._trust_all()
 
     def _trust_all(self) -> None:
