@@ -76,6 +76,7 @@ class _Tally:
 
     tries: int = 0
     silences: int = 0
+    partly: str = ""
     read_s: float = 0.0
     merge_s: float = 0.0
     write_s: float = 0.0
@@ -142,7 +143,9 @@ class ShardStore:
         tally.tries += 1
         note_step()
         try:
-            done = self._commit_once(job, grouped, tally)
+            done = (
+                self._lose(job, tally) if tally.partly else self._commit_once(job, grouped, tally)
+            )
         except NoAnswerError:
             self._ids.drop()
             tally.silences += 1
@@ -185,11 +188,23 @@ class ShardStore:
         if job.dry:
             self._wire.ask([("UNWATCH",)])
             return Committed(verdict)
-        done = self._write(job, changes, head)
+        try:
+            done = self._write(job, changes, head)
+        except PartlyAppliedError as error:
+            tally.partly = str(error)
+            return self._lose(job, tally)
         tally.read_s += read_at - began
         tally.merge_s += merged_at - read_at
         tally.write_s += self._clock.monotonic_s() - merged_at
         return done
+
+    def _lose(self, job: CommitJob, tally: _Tally) -> Committed:
+        """Take the mark of a shard away, which says that all of a commit is there; it is not.
+
+        Without one, all of the shard is counted anew. A process that ends before that leaves one.
+        """
+        self._wire.ask([("DEL", names.mark_key(job.shard))])
+        return Committed(Verdict.LOST, why=f"shard {job.shard} is counted anew: {tally.partly}")
 
     def _write(self, job: CommitJob, changes: Mapping[Pane, PaneChange], head: Head) -> Committed:
         """Send the one transaction and return how it ended."""
@@ -208,12 +223,7 @@ class ShardStore:
         writes += _outbox_writes(job, entry, head.outbox)
         writes += _mark_writes(job, token)
         writes.append(("EXEC",))
-        try:
-            applied = self._wire.ask(writes, sent=lambda: failpoint("C7"))[-1]
-        except PartlyAppliedError as error:
-            # The mark says that all of it is there. Without one, all of the shard is counted anew.
-            self._wire.ask([("DEL", names.mark_key(job.shard))])
-            return Committed(Verdict.LOST, why=f"shard {job.shard} is counted anew: {error}")
+        applied = self._wire.ask(writes, sent=lambda: failpoint("C7"))[-1]
         if applied is None:
             return Committed(Verdict.RETRY)
         self._ids.stored(token)
