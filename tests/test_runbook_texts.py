@@ -32,7 +32,7 @@ ELSEWHERE = "Verdict|NewerFormat|Assertion|FileNotFound"
 
 def of_counting() -> set[str]:
     """Return what `counting_interrupted` may carry that is written in the engine."""
-    return raised(modules(f"{ANALYTICS}/panes"), rf"(?!{ELSEWHERE})\w*Error")
+    return raised(modules(f"{ANALYTICS}/panes"), rf"(?!{ELSEWHERE})\w*(?:Error|Exception)")
 
 
 def of_starts() -> set[str]:

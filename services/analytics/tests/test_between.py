@@ -31,7 +31,6 @@ from weir_analytics.panes.between import (
 )
 from weir_analytics.panes.holes import Hole, HoleError, OvertakenError
 from weir_analytics.panes.lanes import Filler
-from weir_analytics.panes.passing import TrialError
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.slice_size import (
     LEAST_RECORDS,
@@ -158,7 +157,6 @@ class TestBetween:
             HoleError([Hole(0, 7, 9)]),
             OvertakenError(3, 20),
             raised(f"a.b.HoleError: {HoleError([Hole(0, 7, 9)])}"),
-            TrialError("a hole", holes=[Hole(0, 7, 9)]),
         ],
     )
     def test_what_ends_a_life_is_there_to_be_raised(self, grave: Exception) -> None:

@@ -137,7 +137,6 @@ NO_RECORDS = f"HoleError: {HoleError(HOLES)}"
     "error",
     [
         HoleError(HOLES),
-        TrialError("HoleError", holes=HOLES),
         raised(f"weir_analytics.panes.holes.{NO_RECORDS}"),
         PythonException(f"{BELOW}{TRACED}{FRAME}weir_analytics.panes.holes.{NO_RECORDS}\n"),
     ],

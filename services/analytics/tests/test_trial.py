@@ -11,7 +11,6 @@ import pytest
 from confluent_kafka import KafkaException
 from pyspark.errors import PySparkException
 from weir_analytics.panes import trial
-from weir_analytics.panes.holes import Hole, HoleError
 from weir_analytics.panes.passing import TrialError
 from weir_analytics.panes.trial import try_out
 from weir_analytics.panes.writer import Report, answer_of
@@ -41,19 +40,17 @@ def answers(error: Exception) -> list[str]:
         (TimeoutError("the log did not answer within 15 s"), True),
         (KafkaException("no broker"), True),
         (ConnectionResetError("by peer"), True),
-        (HoleError([Hole(0, 7, 9), Hole(3, 1, 1)]), True),
     ],
 )
 def test_a_task_says_whether_the_log_or_the_store_failed_it(
     monkeypatch: pytest.MonkeyPatch, error: Exception, is_outside: bool
 ) -> None:
-    """Only all else may be a version's; and which records are missing."""
+    """Only all else may be a version's."""
     monkeypatch.setattr(trial, "run", lambda *_: [Report().to_json(), *answers(error)])
     with pytest.raises(TrialError) as found:
         try_out(SPARK, NOTHING, _batch())
     assert found.value.why.startswith(type(error).__name__)
     assert found.value.is_outside is is_outside
-    assert found.value.holes == getattr(error, "holes", ())
 
 
 @pytest.mark.parametrize("of_records", [True, False])

@@ -7,7 +7,7 @@ again. Everything else that a batch raises is told as the end of the stream.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from confluent_kafka import KafkaException
@@ -59,11 +59,10 @@ class TrialError(Exception):
     Attributes:
         why: With what.
         is_outside: Whether that is known to be of the log, the store or a disk.
-        holes: What of the log is missing by it.
     """
 
-    def __init__(self, why: str, *, is_outside: bool = False, holes: Sequence[Hole] = ()) -> None:
-        self.why, self.is_outside, self.holes = why, is_outside, tuple(holes)
+    def __init__(self, why: str, *, is_outside: bool = False) -> None:
+        self.why, self.is_outside = why, is_outside
         super().__init__(f"with records of the log it fails: {why}")
 
 
@@ -129,9 +128,10 @@ def is_outside(error: BaseException) -> bool:
 def missing(error: BaseException) -> tuple[Hole, ...]:
     """Return the records that are missing by an error, also where Spark quotes a task.
 
-    By what the task's worker raised first: all else that Spark says may be text of an event.
+    By what the task's worker raised first: all else that Spark says may be text of an event. A
+    trial looks for none.
     """
-    if isinstance(error, (HoleError, TrialError)):
+    if isinstance(error, HoleError):
         return error.holes
     if not isinstance(error, (PySparkException, Py4JError)):
         return ()

@@ -25,8 +25,7 @@ from pyspark.sql import SparkSession
 
 from weir_analytics.panes.arrow_plan import AnyPlan
 from weir_analytics.panes.batch import Batch
-from weir_analytics.panes.holes import Hole
-from weir_analytics.panes.passing import TrialError, first_line, is_outside, missing
+from weir_analytics.panes.passing import TrialError, first_line, is_outside
 from weir_analytics.panes.plans import Counting, Plans, run
 from weir_analytics.panes.turns import GivenUpError
 from weir_analytics.panes.writer import Report
@@ -97,13 +96,10 @@ def try_out(
     except (PySparkException, Py4JError) as error:
         if ending is not None and ending.is_set():
             raise GivenUpError from error
-        raise TrialError(
-            first_line(error), is_outside=is_outside(error), holes=missing(error)
-        ) from error
+        raise TrialError(first_line(error), is_outside=is_outside(error)) from error
     for report in map(Report.from_json, texts):
         if report.failed:
-            holes = [Hole(*place) for place in report.missing]
-            raise TrialError(report.failed, is_outside=report.outside, holes=holes)
+            raise TrialError(report.failed, is_outside=report.outside)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from weir_analytics.panes.commit_job import CommitJob, Committed, Limits, Part
 from weir_analytics.panes.crowded import placed
 from weir_analytics.panes.history import read_records
 from weir_analytics.panes.inbox import Inbox, Unusable
-from weir_analytics.panes.passing import is_outside, missing
+from weir_analytics.panes.passing import is_outside
 from weir_analytics.panes.quarantine import Copy, Origin, event_owner, quarantine_writer
 from weir_analytics.panes.store import ShardStore
 from weir_analytics.panes.task_watch import awaited, note_step, watched
@@ -68,7 +68,6 @@ class Report:
         why: What a newer release wrote into a shard; empty if nothing.
         failed: What a trial failed with; empty if with nothing.
         outside: Whether that was of the log, the store or a disk.
-        missing: (partition, first, last offset) of what the log lacks by it.
     """
 
     verdicts: dict[int, str] = field(default_factory=dict)
@@ -85,7 +84,6 @@ class Report:
     why: str = ""
     failed: str = ""
     outside: bool = False
-    missing: list[tuple[int, int, int]] = field(default_factory=list)
 
     def to_json(self) -> str:
         """Return the report as one line of text."""
@@ -96,7 +94,7 @@ class Report:
         """Read what `to_json` wrote."""
         fields: dict[str, Any] = json.loads(text)
         fields["verdicts"] = {int(s): v for s, v in fields["verdicts"].items()}
-        for name in ("ledger", "progress", "fates", "codes", "late", "bounds", "missing"):
+        for name in ("ledger", "progress", "fates", "codes", "late", "bounds"):
             fields[name] = [tuple(row) for row in fields[name]]
         return cls(**fields)
 
@@ -160,13 +158,11 @@ def answer_of(
         yield from counted
     except Exception as error:  # noqa: BLE001  whatever a definition and a record bring about
         why = f"{type(error).__name__}: {error}".splitlines()[0][:300]
-        yield _failed(why, error)
+        yield _failed(why, outside=is_outside(error))
 
 
-def _failed(why: str, error: Exception | None = None) -> pa.RecordBatch:
-    report = Report(failed=why)
-    if error is not None:
-        report.outside, report.missing = is_outside(error), list(missing(error))
+def _failed(why: str, *, outside: bool = False) -> pa.RecordBatch:
+    report = Report(failed=why, outside=outside)
     return pa.RecordBatch.from_pydict({"report": [report.to_json()]})
 
 
