@@ -9,8 +9,15 @@ from pathlib import Path
 import people
 import pytest
 from alerts_job import AlertsJob, Receiver, define
+from confluent_kafka import Producer
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it names them in no __all__
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+)
 from redis import Redis
-from weir import metrics
+from weir import metrics, names
 from weir.batches import LedgerRow
 from weir.clock import SystemClock
 from weir.definitions.signals import SIGNALS
@@ -77,7 +84,8 @@ def test_each_signal_fires_and_goes_back(broker: Broker, job: AlertsJob) -> None
         writer = Writer(redis, epoch=1)
         count_with_faults(writer)
         beat(redis, "ingest", allowed_per_s=1_000)
-        beat(redis, "panes", capacity_per_s=1_000, log_left_ms=200, log_kept_ms=1_000)
+        beat(redis, "panes", capacity_per_s=1_000)
+        run_out(broker)
         wait_until(
             lambda: kinds(hook, "firing") == set(LIMITS),
             timeout_s=90,
@@ -145,6 +153,18 @@ def beat(redis: Redis, name: str, **detail: object) -> None:
     """Say something as a process of Weir, as long as the store is there."""
     now_ms = SystemClock().now_ms()
     redis.set(part_key(name, "test"), json.dumps({"at_ms": now_ms, "detail": detail}))
+
+
+def run_out(broker: Broker) -> None:
+    """Let the log keep events for ten seconds, and append one that nobody counts."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    kept = ConfigEntry("retention.ms", "10000", incremental_operation=AlterConfigOpType.SET)
+    topic = ConfigResource(ConfigResource.Type.TOPIC, names.EVENTS, incremental_configs=[kept])
+    for changed in admin.incremental_alter_configs([topic]).values():
+        changed.result(10)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer.produce(names.EVENTS, b"x")
+    assert producer.flush(10) == 0
 
 
 def count_with_faults(writer: Writer) -> None:

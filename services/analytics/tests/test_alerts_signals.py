@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from prometheus_client import REGISTRY
 from redis.exceptions import RedisError
+from structlog.testing import capture_logs
 from weir.alerts.fold import Fold
 from weir.alerts.messages import Watched
 from weir.alerts.step import Kind
 from weir.alerts.watch import Change
 from weir.batches import BatchRecord, LedgerRow
-from weir.clock import SystemClock
+from weir.clock import ManualClock, SystemClock
 from weir.definitions.check import check
 from weir.definitions.fold import Definitions
 from weir.definitions.records import Edit, delete_record, put_record
 from weir.definitions.rule import Rule
 from weir.definitions.signals import EVERY_MS, SIGNALS
 from weir.kafka import Kafka
+from weir.log_left import LogLeft
+from weir.log_place import LogPlace
 from weir_analytics.alerts import app  # noqa: F401  its gauges are asked for
 from weir_analytics.alerts.itself import Itself, shipments, shipped
+from weir_analytics.alerts.log_seen import LogSeen
 from weir_analytics.alerts.rules import Rules, WatchingItself
 from weir_analytics.alerts.signal_watch import LowerBound, SignalWatch
 from weir_analytics.alerts.signals import Signals as ReadSignals
@@ -83,7 +89,16 @@ def test_memory_and_keys_of_redis_are_told() -> None:
     for keys, told_keys in ((40, 40.0), (None, 40.0)):
         redis = cast("Any", Server(keys))
         signals = ReadSignals(
-            redis, nothing, nothing, parts, nothing, nothing, nothing, SystemClock(), lambda: None
+            redis,
+            nothing,
+            nothing,
+            parts,
+            nothing,
+            nothing,
+            nothing,
+            SystemClock(),
+            lambda: None,
+            lambda: None,
         )
         found = asyncio.run(signals.common())
 
@@ -154,18 +169,68 @@ def test_the_least_that_is_left_of_the_log_counts(
     assert log_used(parts) == (None if used is None else pytest.approx(used))
 
 
-def test_the_driver_and_each_dashboard_are_asked_of_the_log() -> None:
-    """The dashboards alone while there is no driver."""
+@pytest.mark.parametrize(
+    ("seen", "age_ms", "used"),
+    [(None, 0, 90.0), (0.2, 0, 90.0), (0.95, 0, 95.0), (0.2, 15_000, 20.0), (None, 15_000, None)],
+)
+def test_what_this_job_sees_of_the_log_counts_and_what_others_have_just_seen(
+    seen: float | None, age_ms: int, used: float | None
+) -> None:
+    """Driver or dashboard; an old word of theirs says nothing: Redis may be full, or away."""
     left = {"log_left_ms": 100, "log_kept_ms": 1_000}
     for name in ("panes", "dashboard"):
-        beats = {name: [part(name, **left)]}
+        beats = {name: [replace(part(name, **left), at_ms=AT_MS - age_ms)]}
         parts: Any = SimpleNamespace(named=lambda asked, beats=beats: beats.get(asked, []))
         nothing: Any = SimpleNamespace(processed_through_ms=None, counted_ms=None)
-        redis = cast("Any", Server(1))
+        redis, clock = cast("Any", Server(1)), ManualClock(AT_MS)
         signals = ReadSignals(
-            redis, nothing, nothing, parts, nothing, nothing, nothing, SystemClock(), lambda: None
+            redis,
+            nothing,
+            nothing,
+            parts,
+            nothing,
+            nothing,
+            nothing,
+            clock,
+            lambda: None,
+            lambda: seen,
         )
-        assert asyncio.run(signals.common())["weir.log"] == {(): 90.0}
+        assert asyncio.run(signals.common())["weir.log"] == {(): used}
+
+
+class Log:
+    """A log that says what is left of it, or does not answer."""
+
+    def __init__(self) -> None:
+        self.left_ms, self.is_away = 250, False
+
+    def read(self) -> dict[int, LogPlace]:
+        """Return how far counting is."""
+        if self.is_away:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        return {0: LogPlace(5)}
+
+    def left(self, _places: dict[int, LogPlace], /) -> LogLeft:
+        """Return for how long the log holds the rest."""
+        return LogLeft(0, self.left_ms, 1_000)
+
+
+def test_the_log_is_looked_at_with_neither_driver_nor_redis() -> None:
+    """What was seen holds for a minute; that nobody can look is told once."""
+    clock, kafka = ManualClock(AT_MS), Log()
+    seen = LogSeen(kafka, kafka, clock)
+    assert seen.used() is None
+    seen.look()
+    assert seen.used() == 0.75
+    kafka.is_away = True
+    with capture_logs() as logs:
+        seen.look()
+        seen.look()
+    assert [line["event"] for line in logs] == ["log_not_watched"]
+    clock.advance(60_000)
+    assert seen.used() == 0.75
+    clock.advance(1)
+    assert seen.used() is None
 
 
 class TestWatch:

@@ -4,7 +4,7 @@
     Redis batches ────▶ batches ───────────────────────┤
     Redis panes ──────▶ panes ─────────────────────────┴▶ evaluator ─▶ journal ─▶ weir.alerts
                                                                           │
-    the clock, parts ─▶ signals ──▶ itself ────────────────────▶ ┘        │
+    clock, parts, log ▶ signals ──▶ itself ────────────────────▶ ┘        │
     weir.alerts ──────▶ journal.fold ─▶ what is known of series ◀─────────┤
                                         what is due ─▶ outbox ─▶ channels ┘
                         that rules are evaluated ─▶ heartbeats ─▶ channels
@@ -31,6 +31,7 @@ from weir.definitions.records import DriverStart, start_record
 from weir_reading.batches import Batches
 from weir_reading.catalog import Catalog
 from weir_reading.follower import Follower
+from weir_reading.log_look import GroupPlaces, LogLook
 from weir_reading.panes import Panes
 from weir_reading.parts import OF_TENANTS, Parts
 from weir_service.redis import connect
@@ -38,6 +39,7 @@ from weir_service.redis import connect
 from weir_analytics.alerts.evaluator import Evaluator
 from weir_analytics.alerts.itself import Itself
 from weir_analytics.alerts.journal import Journal
+from weir_analytics.alerts.log_seen import LogSeen
 from weir_analytics.alerts.outbox import Outbox
 from weir_analytics.alerts.recording import Recording
 from weir_analytics.alerts.rules import Rules
@@ -97,6 +99,7 @@ class Alerts:
             self._recording,
             clock,
         )
+        self._log_seen = LogSeen(LogLook(settings.kafka, clock), GroupPlaces(settings.kafka), clock)
         self._signals = Signals(
             self._redis,
             self._batches,
@@ -107,6 +110,7 @@ class Alerts:
             self._rules,
             clock,
             lambda: self._evaluator.evaluated_ms,
+            self._log_seen.used,
         )
         self._itself = Itself(
             self._rules,
@@ -141,6 +145,7 @@ class Alerts:
             self._parts.follow(self._told),
             self._batches.follow(),
             self._outbox.run(),
+            self._log_seen.run(),
             self._begin(),
         ]
         tasks = [asyncio.create_task(one) for one in work]

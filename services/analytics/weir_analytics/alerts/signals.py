@@ -19,7 +19,7 @@ from weir_reading.batches import Batches
 from weir_reading.catalog import Catalog
 from weir_reading.ledger import MINUTE_MS, batch_sum, covered, read_minutes
 from weir_reading.panes import Panes
-from weir_reading.parts import Part, Parts
+from weir_reading.parts import EXPIRES_S, Part, Parts
 
 from weir_analytics.alerts.journal import Journal
 from weir_analytics.alerts.rules import Rules
@@ -54,6 +54,7 @@ class Signals:
         rules: Rules,
         clock: Clock,
         evaluated: Callable[[], int | None],
+        log_seen: Callable[[], float | None],
     ) -> None:
         """Prepare.
 
@@ -67,7 +68,9 @@ class Signals:
             rules: Which cannot be evaluated.
             clock: The present.
             evaluated: Returns processed-through of the last look at all rules; None before it.
+            log_seen: Returns what this job has seen of the log; see `LogSeen.used`.
         """
+        self._log_seen = log_seen
         self._evaluated = evaluated
         self._redis, self._batches, self._panes, self._parts = redis, batches, panes, parts
         self._catalog, self._journal, self._rules = catalog, journal, rules
@@ -82,11 +85,7 @@ class Signals:
             "weir.stalled": {(): self._stalled_s(now_ms)},
             "weir.lag": {(): None if through_ms is None else max(0, now_ms - through_ms) / 1000},
             "weir.memory": {(): _percent(await self._memory())},
-            "weir.log": {
-                (): _percent(
-                    log_used([*self._parts.named("panes"), *self._parts.named("dashboard")])
-                )
-            },
+            "weir.log": {(): _percent(self._log_used(now_ms))},
             "weir.quota": {
                 (): _percent(quota_share(self._parts.named("ingest"), self._parts.named("panes")))
             },
@@ -103,6 +102,13 @@ class Signals:
             "weir.channel": {(name,): self._failing_s(tenant, name, now_ms) for name in channels},
             "weir.rules": {(): self._refused(tenant)},
         }
+
+    def _log_used(self, now_ms: int) -> float | None:
+        """Return what this job has seen of the log, or who else has just looked: the most."""
+        parts = [*self._parts.named("panes"), *self._parts.named("dashboard")]
+        # While Redis is away the heartbeats that were read last stay.
+        told = log_used([one for one in parts if now_ms - one.at_ms < 1000 * EXPIRES_S])
+        return max((one for one in (self._log_seen(), told) if one is not None), default=None)
 
     def _stalled_s(self, now_ms: int) -> float:
         """Return since when counting stands still; at least that long, if nobody has said."""

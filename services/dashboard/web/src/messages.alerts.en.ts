@@ -70,7 +70,7 @@ export const alertWords = {
       "weir.ledger": "difference in the ledger",
       "weir.quarantine": "share in quarantine",
       "weir.memory": "memory of Redis",
-      "weir.log": "time left in the log",
+      "weir.log": "time in the log used up",
       "weir.quota": "quotas of all tenants",
       "weir.channel": "failure of the channel",
       "weir.rules": "rules not evaluated",
