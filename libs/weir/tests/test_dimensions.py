@@ -37,6 +37,8 @@ class TestParse:
             ("data.region", "data.region", None),
             (' data."region" ', "data.region", None),
             ("data.region as land", "data.region as land", "land"),
+            ("(data.region) as land", "data.region as land", "land"),
+            ("((data.region))", "data.region", None),
             ("url_host(data.url) as host", "url_host(data.url) as host", "host"),
             (" lower( data.r )\n AS  r ", "lower( data.r ) as r", "r"),
             ("data.a || ' as b' as c", "data.a || ' as b' as c", "c"),
@@ -61,8 +63,14 @@ class TestParse:
             (
                 "case when exp(data.x) > 2 then 'a' else 'b' end as e",
                 "an expression without exp, ln, log10 and power",
-                10,
+                None,
             ),
+            (
+                "case when pow(data.x, 2) > 2 then 'a' else 'b' end as e",
+                "an expression without exp, ln, log10 and power",
+                None,
+            ),
+            ("lower(subject) as who", "an expression that does not read subject", None),
         ],
     )
     def test_what_is_wrong_is_shown(self, text: str, required: str, at: int | None) -> None:
@@ -85,7 +93,8 @@ class TestMetric:
             *(0, 0, 1, 3),
         ]
         assert metric.dimension("data.agent") is None
-        swapped = metric_by("subject as who", "lower(subject) as subject")
+        assert metric.dimension("None") is None
+        swapped = metric_by("subject as who", "lower(data.s) as subject")
         assert (swapped.dimension("subject"), swapped.dimension("who")) == (1, 0)
         assert metric_by("data.a.x", "data.b.x").dimension_names == ("data.a.x", "data.b.x")
         assert list(metric.trees) == [metric.dimensions[1].tree]
@@ -98,7 +107,7 @@ class TestMetric:
             ("data.x", "lower(data.x) as x"),
             ("data.x", "data.y as x"),
             ("data.a as x", "data.b as x"),
-            ("subject", "lower(subject) as subject"),
+            ("subject", "lower(data.s) as subject"),
         ],
     )
     def test_two_of_one_name_are_refused(self, by: tuple[str, ...]) -> None:
@@ -141,3 +150,16 @@ class TestUse:
         plain, named = metric_by("data.n"), metric_by("data.n as number")
         assert series_of(plain, n=1.5) == series_of(named, n=1.5) == "=1.5"
         assert named.dimensions[0].path == Path(("data", "n"))
+
+
+def test_what_is_long_is_not_said_back_whole() -> None:
+    """A mend fits on a line."""
+    with pytest.raises(ExpressionError) as raised:
+        parse_dimension(f"lower(data.a) || '{'x' * 500}'")
+    assert len(raised.value.mend) < 200
+    assert raised.value.mend.endswith("… as a")
+
+
+def test_a_stored_one_that_reads_the_subject_is_read() -> None:
+    """What is refused since is refused where it is written alone."""
+    assert parse_dimension("lower(subject) as who").paths == (Path(("subject",)),)

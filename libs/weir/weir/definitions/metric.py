@@ -280,8 +280,8 @@ class Metric(DefinitionModel):
         """Return the place of a dimension called by its name or its path; None if unknown."""
         if name in self.dimension_names:
             return self.dimension_names.index(name)
-        paths = (at for at, one in enumerate(self.dimensions) if name == str(one.path))
-        return next(paths, None)
+        paths = [None if one.path is None else str(one.path) for one in self.dimensions]
+        return paths.index(name) if name in paths else None
 
     @cached_property
     def parsed_aggregates(self) -> tuple[Aggregate, ...]:

@@ -15,17 +15,19 @@ from typing import Any, Final, cast
 from weir.expressions.errors import ExpressionError, wrong
 from weir.expressions.evaluate import evaluate
 from weir.expressions.functions import APPROXIMATED
-from weir.expressions.leaves import is_path
+from weir.expressions.leaves import is_path, path_at
 from weir.expressions.numbers import scalar_text
-from weir.expressions.parse import parse_kind, parse_path
+from weir.expressions.parse import parse_kind
 from weir.expressions.paths import Path
 from weir.expressions.syntax import syntax_of
 from weir.expressions.tree import Call, Kind, Node, paths_of, walk
+from weir.problems import echo
 from weir.series import cut_text
 
 # A text of the language ends in a quote, so no name within one is taken for this.
 _NAMED: Final = re.compile(r"(?s)(.*\S)\s+as\s+([A-Za-z_][A-Za-z0-9_]*)\s*", re.IGNORECASE)
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_SUBJECT: Final = Path(("subject",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,27 +94,30 @@ def parse_dimension(text: str, *, written: bool = False) -> Dimension:
         if given is not None and _NAME.fullmatch(given) is None:
             mend = "begin it with a letter: small letters, digits and _, 64 at most"
             raise wrong(given, "a name", mend, text.rindex(given))
-        if is_path(syntax_of(body)):
-            path = parse_path(body)
+        syntax = syntax_of(body).unnest()
+        if is_path(syntax):
+            path = path_at(syntax)
             return Dimension(str(path) if given is None else f"{path} as {given}", path, given)
         tree = parse_kind(body, Kind.TEXT, written=written)
-        _check(body, tree, given)
+        _check(body.strip(), tree, given, written=written)
     except ExpressionError as error:
         error.text = text
         raise
     return Dimension(f"{body.strip()} as {given}", tree, given)
 
 
-def _check(body: str, tree: Node, given: str | None) -> None:
+def _check(body: str, tree: Node, given: str | None, *, written: bool) -> None:
     if given is None:
         names = (path.name for path in paths_of(tree) if _NAME.fullmatch(path.name))
-        mend = f"give it a name: {body.strip()} as {next(names, 'kind')}"
-        raise wrong(body.strip(), "a path, or an expression with a name", mend)
+        mend = f"give it a name: {echo(body)} as {next(names, 'kind')}"
+        raise wrong(body, "a path, or an expression with a name", mend)
     inexact = [n.name for n in walk(tree) if isinstance(n, Call) and n.name in APPROXIMATED]
     if inexact:
         mend = "a series must be the same wherever it is computed: split by something else"
-        required = "an expression without exp, ln, log10 and power"
-        raise wrong(inexact[0], required, mend, body.lower().index(inexact[0]))
+        raise wrong(inexact[0], "an expression without exp, ln, log10 and power", mend)
+    if written and _SUBJECT in paths_of(tree):
+        mend = "whoever is erased could not be found in what is made of it; write subject alone"
+        raise wrong(str(_SUBJECT), "an expression that does not read subject", mend)
 
 
 def names_of(dimensions: Iterable[Dimension]) -> tuple[str, ...]:

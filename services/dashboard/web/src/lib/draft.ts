@@ -52,7 +52,7 @@ export function dimensionsOf(draft: Draft): readonly string[] {
     if (quote) quote = sign === quote ? "" : quote;
     else if (sign === "'" || sign === '"') quote = sign;
     else if (sign === "(") depth += 1;
-    else if (sign === ")") depth -= 1;
+    else if (sign === ")") depth = Math.max(0, depth - 1);
     if (sign === "," && !quote && depth === 0) found.push("");
     else found[found.length - 1] += sign;
   }

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Icon } from "../../components/icon";
 import { type PageProps, useTitle } from "../../components/lazy";
-import { type Draft, EMPTY_DRAFT, nameFor } from "../../lib/draft";
+import { type Draft, dimensionsOf, EMPTY_DRAFT, nameFor } from "../../lib/draft";
 import { type Field, fieldsOf } from "../../lib/fields";
 import { may } from "../../lib/session";
 import { toPut } from "../../lib/view";
@@ -101,10 +101,7 @@ export function draftOf(type: string, field: Field | null, before: Draft | null)
     const aggregates = [...going.aggregates.filter((one) => one !== aggregate), aggregate];
     return { ...going, aggregates };
   }
-  const known = going.by
-    .split(",")
-    .map((one) => one.trim())
-    .filter(Boolean);
+  const known = dimensionsOf(going);
   const by = known.includes(field.path) ? known : [...known, field.path];
   return { ...going, by: by.join(", ") };
 }
