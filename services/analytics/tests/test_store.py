@@ -238,10 +238,27 @@ class TestRaces:
         assert shard.commit(job(0, 10), [part()]).verdict is Verdict.FENCED
         assert stored(client) == {}
 
+    @pytest.mark.parametrize("silences", [0, 2])
     def test_a_commit_that_redis_applies_in_part_leaves_no_mark(
-        self, client: redis.Redis, shard: ShardStore, monkeypatch: pytest.MonkeyPatch
+        self,
+        client: redis.Redis,
+        shard: ShardStore,
+        monkeypatch: pytest.MonkeyPatch,
+        silences: int,
     ) -> None:
-        """Redis takes the rest of a transaction not back: the shard is lost, and not just short."""
+        """Redis takes the rest of a transaction not back: the shard is lost, and not just short.
+
+        Also if it does not answer when the mark is to go.
+        """
+        ask, silent = shard._wire.ask, iter(range(silences))
+
+        def asked(commands: Any, **more: Any) -> Any:
+            if commands[0][0] == "DEL" and next(silent, None) is not None:
+                msg = "no answer"
+                raise redis.TimeoutError(msg)
+            return ask(commands, **more)
+
+        monkeypatch.setattr(shard._wire, "ask", asked)
         merge = pane_merge.merge_pane
 
         def merge_late(*arguments: object) -> object:
