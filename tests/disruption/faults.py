@@ -21,6 +21,8 @@ from weir_local.process import Part
 # By mutant, what its test must find wrong: red for another reason proves nothing. A mutant has as
 # long as Weir: a copy that is right and slower than usual must not look like one that is wrong.
 _COUNTS = r"ledger and log must agree|panes must equal the recount"
+# An old driver meets three lines of defence: in a shard, before it records, before it begins anew.
+UNFENCED = "no_fence_no_token+fence_not_asked+start_not_asked"
 RED = {
     "adds_without_mark": _COUNTS,
     "another_log_read_on": r"the driver must stop and name what is gone",
@@ -39,7 +41,7 @@ RED = {
     "new_partitions_start_late": rf"could not see a new result|{_COUNTS}",
     "newest_time_serves": r"no alert may change with the clock of a broker|old numbers",
     "no_bound_of_a_batch": r"a batch must be bounded",
-    "no_fence_no_token": r"must end, fenced",
+    UNFENCED: r"must end, fenced",
     "one_quota_for_all": r"no other tenant may be refused",
     "no_token": _COUNTS,
     "older_mark_accepted": rf"could not see a new result|{_COUNTS}",

@@ -18,6 +18,7 @@ import redis
 from disruption.alarm import await_evaluated, end_alarm, settle_alarm
 from disruption.checkpoints import cut_newest, is_under_way, put_back
 from disruption.faults import (
+    UNFENCED,
     MutantLivesError,
     NotBittenError,
     await_batches,
@@ -90,7 +91,7 @@ def test_a_process_dies_again_and_again(tmp_path: Path, seed: int, part: str) ->
         bites(part != "panes" or broken_off, "a batch that was under way")
 
 
-@with_mutant("no_fence_no_token")
+@with_mutant(UNFENCED)
 def test_a_paused_driver_wakes_up(tmp_path: Path, seed: int, mutant: str) -> None:
     """D3: stopped between two shards, overtaken, and let go on: it writes nothing more."""
     with broken(tmp_path, seed, mutant) as here, second_driver(here.rig) as second:

@@ -2,7 +2,8 @@
 
 A mutant is a module of `tests/disruption/mutants` with `TARGET`, such as
 `weir.commit:decide` or `weir_analytics.panes.store:ShardStore.commit`, and
-`mutate(original)`, which returns what takes its place.
+`mutate(original)`, which returns what takes its place. Where several lines of defence hold a
+fault off, a mutant of each is named, with `+` between them.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ from typing import Any
 
 
 def install(name: str) -> None:
-    """Have a mutant's target replaced as soon as its module is imported.
+    """Have the targets of one mutant or several replaced as soon as their modules are imported.
 
-    The mutant itself is imported only then: it may import what it replaces a part of.
+    A mutant itself is imported only then: it may import what it replaces a part of.
 
     Raises:
         ValueError: If there is no such mutant, or it names no target.
     """
-    sys.meta_path.insert(0, _Finder(target_of(name), f"mutants.{name}"))
+    for one in name.split("+"):
+        sys.meta_path.insert(0, _Finder(target_of(one), f"mutants.{one}"))
 
 
 def target_of(name: str) -> str:
