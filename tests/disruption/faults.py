@@ -23,6 +23,7 @@ from weir_local.process import Part
 _COUNTS = r"ledger and log must agree|panes must equal the recount"
 # An old driver meets three lines of defence: in a shard, before it records, before it begins anew.
 UNFENCED = "no_fence_no_token+fence_not_asked+start_not_asked"
+SKIPPING = "skips_known_batches+marks_not_asked"
 RED = {
     "adds_without_mark": _COUNTS,
     "another_log_read_on": r"the driver must stop and name what is gone",
@@ -46,7 +47,8 @@ RED = {
     "no_token": _COUNTS,
     "older_mark_accepted": rf"could not see a new result|{_COUNTS}",
     "sent_again_unread": _COUNTS,
-    "skips_known_batches": _COUNTS,
+    # The record of a batch asks the marks as well: alone it would begin anew for ever.
+    SKIPPING: _COUNTS,
     "tail_without_timeout": r"a new heartbeat and live tail of ingest",
     "unconfirmed_is_taken": rf"nothing may be taken while Kafka has no room|{_COUNTS}",
 }

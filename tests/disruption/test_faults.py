@@ -18,6 +18,7 @@ import redis
 from disruption.alarm import await_evaluated, end_alarm, settle_alarm
 from disruption.checkpoints import cut_newest, is_under_way, put_back
 from disruption.faults import (
+    SKIPPING,
     UNFENCED,
     MutantLivesError,
     NotBittenError,
@@ -260,8 +261,8 @@ OLD_S = float(os.environ.get("WEIR_OLD_S") or 600)
 
 @pytest.mark.parametrize(
     ("fault", "mutant"),
-    [("lost", ""), ("truncated", ""), ("old", ""), ("lost", "skips_known_batches")],
-    ids=["weir, lost", "weir, truncated", "weir, old", "skips_known_batches"],
+    [("lost", ""), ("truncated", ""), ("old", ""), ("lost", SKIPPING)],
+    ids=["weir, lost", "weir, truncated", "weir, old", SKIPPING],
 )
 def test_the_checkpoint_is_not_what_it_was(
     tmp_path: Path, seed: int, fault: str, mutant: str
