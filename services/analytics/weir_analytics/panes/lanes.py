@@ -154,34 +154,16 @@ class Filler:
         except Exception as found:
             if ends_life(found):
                 raise
-            again = self._still(counting)
+            again = _failure(lambda: self.plans.plan_of(counting))
             if again is None:
                 return  # that was a worker's end
             error = again
-            if lane.kind != "backfill" or is_outside(error) or not self._makes_any():
+            # Where Spark makes no plan at all, it is no lane's failure.
+            is_nobodys = lane.kind != "backfill" or is_outside(error)
+            if is_nobodys or _failure(self.plans.prove) is not None:
                 self._wait(lane, error, began_s)
                 return
         self._judge(lane, counting, faults, error)
-
-    def _still(self, counting: Counting) -> Exception | None:
-        """Return why a plan still cannot be made, of all versions at once; None: it can."""
-        try:
-            self.plans.plan_of(counting)
-        except Exception as error:
-            if ends_life(error):
-                raise
-            return error
-        return None
-
-    def _makes_any(self) -> bool:
-        """Tell whether Spark makes any plan: else it is no lane's failure that it makes none."""
-        try:
-            self.plans.prove()
-        except Exception as error:
-            if ends_life(error):
-                raise
-            return False
-        return True
 
     def _judge(
         self, lane: Lane, counting: Counting, faults: dict[int, str], error: Exception
@@ -498,6 +480,17 @@ def _tell(done: Slice, took_s: float) -> None:
 
 def _tell_wait(lane: Lane, error: Exception, pause_s: float) -> None:
     LOG.warning("lane_waits", lane=lane.offset, kind=lane.kind, error=_why(error), pause_s=pause_s)
+
+
+def _failure(make: Callable[[], object]) -> Exception | None:
+    """Return what making something fails with, None if it does not; raise what ends a life."""
+    try:
+        make()
+    except Exception as error:
+        if ends_life(error):
+            raise
+        return error
+    return None
 
 
 def _why(error: Exception) -> str:
