@@ -18,7 +18,7 @@ from weir.alerts.messages import Watched
 from weir.alerts.step import Kind
 from weir.alerts.watch import Change
 from weir.batches import BatchRecord, LedgerRow
-from weir.clock import ManualClock, SystemClock
+from weir.clock import Clock, ManualClock, SystemClock
 from weir.definitions.check import check
 from weir.definitions.fold import Definitions
 from weir.definitions.records import Edit, delete_record, put_record
@@ -82,24 +82,19 @@ class Server:
         return self.keys
 
 
+def signals_of(redis: Any, parts: Any, clock: Clock, seen: float | None = None) -> ReadSignals:
+    """Return what reads signals where nothing is counted; `seen` of the log."""
+    nothing: Any = SimpleNamespace(processed_through_ms=None, counted_ms=None)
+    others = (nothing, nothing, nothing)
+    return ReadSignals(redis, nothing, nothing, parts, *others, clock, lambda: None, lambda: seen)
+
+
 def test_memory_and_keys_of_redis_are_told() -> None:
     """In bytes and as a share; who may not count keys still watches the memory."""
-    nothing: Any = SimpleNamespace(processed_through_ms=None, counted_ms=None)
     parts: Any = SimpleNamespace(named=lambda _name: [])
     for keys, told_keys in ((40, 40.0), (None, 40.0)):
         redis = cast("Any", Server(keys))
-        signals = ReadSignals(
-            redis,
-            nothing,
-            nothing,
-            parts,
-            nothing,
-            nothing,
-            nothing,
-            SystemClock(),
-            lambda: None,
-            lambda: None,
-        )
+        signals = signals_of(redis, parts, SystemClock())
         found = asyncio.run(signals.common())
 
         assert found["weir.memory"] == {(): 25.0}
@@ -181,20 +176,8 @@ def test_what_this_job_sees_of_the_log_counts_and_what_others_have_just_seen(
     for name in ("panes", "dashboard"):
         beats = {name: [replace(part(name, **left), at_ms=AT_MS - age_ms)]}
         parts: Any = SimpleNamespace(named=lambda asked, beats=beats: beats.get(asked, []))
-        nothing: Any = SimpleNamespace(processed_through_ms=None, counted_ms=None)
         redis, clock = cast("Any", Server(1)), ManualClock(AT_MS)
-        signals = ReadSignals(
-            redis,
-            nothing,
-            nothing,
-            parts,
-            nothing,
-            nothing,
-            nothing,
-            clock,
-            lambda: None,
-            lambda: seen,
-        )
+        signals = signals_of(redis, parts, clock, seen)
         assert asyncio.run(signals.common())["weir.log"] == {(): used}
 
 
