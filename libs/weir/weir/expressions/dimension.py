@@ -62,9 +62,9 @@ class Dimension:
     @property
     def called(self) -> tuple[str, ...]:
         """What it may be called in answers: the name that it is given, or those of its path."""
-        if self.given is not None or not isinstance(self.source, Path):
-            return () if self.given is None else (self.given,)
-        return self.source.name, str(self.source)
+        if self.given is not None:
+            return (self.given,)
+        return (self.source.name, str(self.source)) if isinstance(self.source, Path) else ()
 
     def read(self, event: Mapping[str, Any]) -> str | None:
         """Return its value for an event; None: there is none.
