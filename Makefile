@@ -22,7 +22,7 @@ export WEIR_HOME WEIR_PORT_BASE
 .PHONY: help setup demo up down status logs link reset \
 	test test-unit test-disruption soak lint chart chart-tools class-archives bench-latency bench-alerts \
 	bench-engine bench-rest bench-query bench-rows bench-sketches bench-flink bench-growth bench-cpu bench-arrow \
-	bench-phases bench-rebuild bench-tenants \
+	bench-phases bench-rebuild bench-resolutions bench-tenants \
 	images-offline lock
 
 help: ## this list
@@ -120,6 +120,9 @@ bench-query: setup ## the query engine over a day of panes
 
 bench-rows: setup ## bytes and time of a pane's row in Redis
 	@$(VENV)/python bench/rows.py
+
+bench-resolutions: setup ## each resolution stored with each batch, beside composed on reading
+	@$(VENV)/python bench/resolutions.py
 
 bench-sketches: setup ## accuracy and cost of the sketches
 	@$(VENV)/python bench/sketches.py

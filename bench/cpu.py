@@ -4,6 +4,9 @@ The engine counts the log of `engine.py` some times over, warm. async-profiler, 
 with the jars of Flink, takes a sample of the JVM every few ms of CPU; each sample belongs to
 the phase whose sign stands nearest to what ran. The steps of the Python workers are marked by
 themselves. Both are shares of the CPU of the whole tree.
+
+That is done for logs of few and of many series, one after the other in one session, and the
+phases that cost more where there are more are told beside them: of P8, where the line bends.
 """
 
 from __future__ import annotations
@@ -109,16 +112,25 @@ def with_profiler(config: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def measure(bench: contest.Bench, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """Return where the CPU of some rounds went, in µs an event."""
-    log = bench.fill("bench", draw(options.events, options.combinations))
+def measure(
+    bench: contest.Bench, profiler: Profiler, combinations: int, options: argparse.Namespace
+) -> dict[str, Any]:
+    """Return where the CPU of some rounds over one log went, in µs an event.
+
+    Args:
+        bench: The session and its servers.
+        profiler: In the session's JVM.
+        combinations: Of the dimensions of this log.
+        options: The rest that is asked for.
+    """
+    log = bench.fill(f"bench-{combinations}", draw(options.events, combinations))
     metrics = wanted(options.metrics, sketches=not options.plain)
-    truths = recount(draw(options.events, options.combinations), metrics)
+    truths = recount(draw(options.events, combinations), metrics)
     engine = Engine(bench, log, metrics, truths, options.batch)
     for _ in range(options.warm):
         engine.run()
         engine.check()
-    profiler, file = Profiler(bench.spark, folder), Path(os.environ[marks.FILE])
+    file = Path(os.environ[marks.FILE])
     file.write_text("")
     gateway: Any = bench.spark.sparkContext._gateway
     own = {
@@ -134,7 +146,7 @@ def measure(bench: contest.Bench, options: argparse.Namespace, folder: Path) -> 
     used = {name: harness.own_cpu_s(pid) - before[name] for name, pid in own.items()}
     engine.check()
     if options.stacks:
-        Path(options.stacks).write_text(collapsed)
+        Path(f"{options.stacks}-{combinations}").write_text(collapsed)
     events = sum(one.events for one in took)
     return _table(collapsed, used, marks.read(file), sum(one.cpu_s for one in took), events)
 
@@ -158,17 +170,31 @@ def _table(
     }
 
 
+def grown(by_combinations: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
+    """Return by how much each phase costs more where there are most series, in µs an event.
+
+    Args:
+        by_combinations: What `measure` found, by the number of combinations.
+    """
+    few, many = (by_combinations[of(by_combinations)]["by_phase"] for of in (min, max))
+    more = {phase: many.get(phase, 0.0) - few.get(phase, 0.0) for phase in many | few}
+    order = sorted(more.items(), key=lambda item: -item[1])
+    return {phase: rounded for phase, µs in order if (rounded := round(µs, 2))}
+
+
 def main() -> None:
     """Measure and write the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=400_000)
-    parser.add_argument("--combinations", type=int, default=200, help="of the dimensions")
+    parser.add_argument(
+        "--combinations", type=int, nargs="+", default=[1, 200, 1_000], help="of the dimensions"
+    )
     parser.add_argument("--metrics", type=int, default=20)
     parser.add_argument("--batch", type=int, default=200_000)
-    parser.add_argument("--warm", type=int, default=4, help="rounds before")
+    parser.add_argument("--warm", type=int, default=4, help="rounds before, of each log")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--plain", action="store_true", help="without sketches")
-    parser.add_argument("--stacks", default="", help="file for the JVM's stacks, for a flame graph")
+    parser.add_argument("--stacks", default="", help="files for the JVM's stacks, for flame graphs")
     options = parser.parse_args()
     flink_peer.install()
     configured = session.session_config
@@ -180,7 +206,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="weir-bench-") as name:
         os.environ[marks.FILE] = str(Path(name) / "marks")
         with contest.bench(Path(name)) as bench:
-            figures = measure(bench, options, Path(name))
+            profiler = Profiler(bench.spark, Path(name))
+            found = {n: measure(bench, profiler, n, options) for n in options.combinations}
+    figures: dict[str, Any] = {f"{n} combinations": one for n, one in found.items()}
+    if len(found) > 1:
+        figures["more where there are most series"] = grown(found)
     sys.stdout.write(harness.write("cpu", settings=told, figures=figures).read_text())
 
 

@@ -80,6 +80,7 @@ class Shard:
 
     client: redis.Redis
     url: str
+    limits: Limits = BOUNDS
     commits: int = 0
 
     def __post_init__(self) -> None:
@@ -106,7 +107,7 @@ class Shard:
             topic_id="topic",
             from_offsets={0: self.commits},
             to_offsets={0: self.commits + 1},
-            limits={VID: BOUNDS},
+            limits={VID: self.limits},
             trim_outbox=self.commits,
         )
         done = self._store.commit(job, parts)
@@ -186,6 +187,12 @@ def compare(shard: Shard, values: Values, series: int) -> int:
     return compared
 
 
+def packed_bytes(shard: Shard) -> int:
+    """Return how long all packed rows are by themselves: what Redis adds is the rest."""
+    keys = shard.client.keys(f"{names.shard_prefix(0)}p:{VID}:*")
+    return sum(len(row) for key in keys for row in shard.client.hvals(key))
+
+
 def is_right(found: Row, values: Sequence[float]) -> bool:
     """Tell whether a row is that of some values."""
     total = math.fsum(values)
@@ -220,6 +227,7 @@ def measured(client: redis.Redis, url: str, draw: Draw, shape: tuple[int, int]) 
         "bytes_a_row": grown / compared,
         "bytes_a_row_by_memory_usage": sum(kinds.values()) / compared,
         "of_which_the_pane": kinds["p:*"] / compared,
+        "of_which_the_packed_row": packed_bytes(shard) / compared,
         "bytes_a_name": (kinds["ids:*"] + kinds["names:*"]) / series,
         "writer_cpu_us_a_row_and_commit": 1e6 * spent_s / (compared * COMMITS),
         "rows_compared": compared,

@@ -260,6 +260,15 @@ class TestProfile:
         assert cpu.phase_of(f"{task};java/util/HashMap.get") == "aggregate"
         assert cpu.phase_of("[t];java/lang/Thread.run") == "rest of the JVM"
 
+    def test_what_grows_with_the_series_is_told(self) -> None:
+        """Of the fewest and the most, whatever their order, and what only one of them has."""
+        found = {
+            1_000: {"by_phase": {"commit": 2.5, "rows": 1.0, "broker": 0.5}},
+            1: {"by_phase": {"commit": 0.5, "rows": 1.0, "plan": 0.25}},
+            200: {"by_phase": {"commit": 9.0}},
+        }
+        assert cpu.grown(found) == {"commit": 2.0, "broker": 0.5, "plan": -0.25}
+
     def test_phases_add_up_to_the_batch(self) -> None:
         """Nothing between the first instant of a batch and its last is left out or told twice."""
         steps = [

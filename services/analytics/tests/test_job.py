@@ -115,11 +115,11 @@ def check_pauses(turns: Sequence[dict[str, Any]]) -> None:
     assert left_s >= 0.7 * least_s
 
 
-def of_words(world: World, vid: int) -> dict[str, tuple[int, float]]:
-    """Return count and sum of the series whose name begins with `words`, over all panes."""
+def totals_of(world: World, vid: int, start: str) -> dict[str, tuple[int, float]]:
+    """Return count and sum of the series whose name begins with some text, over all panes."""
     found: dict[str, tuple[int, float]] = {}
     for (_start_s, _zero, series), (n, total) in world.panes(vid, 60).items():
-        if series.startswith("=words"):
+        if series.startswith(f"={start}"):
             before = found.get(series, (0, 0.0))
             found[series] = (before[0] + n, before[1] + total)
     return found
@@ -181,7 +181,7 @@ class TestJob:
             world.send(f"words-{i}", x=str(i), k=f"words-{i % 3}", u="u")
         world.producer.flush(30)
         world.wait_counted()
-        assert not of_words(world, old)
+        assert not totals_of(world, old, "words")
         copies = [dict(m.headers()) for m in world.log(names.QUARANTINE) if b'"words-' in m.value()]
         own = [headers for headers in copies if headers.get("weir-version") == b"%d" % old]
         assert {headers["weir-reason"] for headers in own} == {b"value_invalid"}
@@ -190,7 +190,7 @@ class TestJob:
         world.define("words", text.replace("data.x", "to_number(data.x)"), based_on=1)
         new = world.wait_serving("words")
         assert new != old
-        assert of_words(world, new) == {
+        assert totals_of(world, new, "words") == {
             f"=words-{k}": (len(range(k, 200, 3)), float(sum(range(k, 200, 3)))) for k in range(3)
         }
         world.delete("words", based_on=2)
@@ -242,6 +242,28 @@ class TestJob:
         assert [new] in [record.takeovers for record in told]
         lanes = {line["lane"] for line in job.lines("slice")}
         assert {lane.offset for lane in world.fold().lanes.values() if new in lane.vids} <= lanes
+
+    def test_an_edit_splits_the_past_by_what_is_computed(self, world: World, job: Job) -> None:
+        """A dimension that was a path is computed from now on, of all that the log has."""
+        del job
+        text = METRIC.replace("name: amount", "name: sites")
+        world.define("sites", text)
+        old = world.wait_serving("sites")
+        for i in range(300):
+            world.send(f"sites-{i}", x=i, k=f"site{i % 3}/page{i % 50}", u="u")
+        world.wait_counted()
+        assert len(totals_of(world, old, "site")) == 150
+        computed = text.replace("[data.k]", "[\"split_part(data.k, '/', 1) as site\"]")
+        world.define("sites", computed, based_on=1)
+        for i in range(300, 360):
+            world.send(f"sites-{i}", x=i, k=f"site{i % 3}/page{i % 50}", u="u")
+        new = world.wait_serving("sites")
+        assert world.fold().activations[new].after == old
+        world.wait_counted()
+        assert totals_of(world, new, "site") == {
+            f"=site{k}": (120, float(sum(range(k, 360, 3)))) for k in range(3)
+        }
+        world.delete("sites", based_on=2)
 
     def test_a_second_driver_takes_over_and_the_first_ends(
         self, world: World, job: Job, tmp_path: Path
