@@ -10,7 +10,7 @@ import pytest
 import weblog
 from alert_pages import ALERT_PAGES, RULE
 from board_dialog import MADE, leave_while_it_stores, overtake, store_without_an_answer
-from browser import Followed, accessibility_faults, opened, signed_in
+from browser import SIZES, Followed, accessibility_faults, opened, signed_in
 from playwright.sync_api import Locator, Page, Route, expect
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
@@ -283,6 +283,25 @@ def test_a_metric_is_made_and_tried_by_keyboard(hits: TestStack) -> None:
         expect(page.locator("[data-reason=value_invalid]")).to_be_visible()
         page.keyboard.press("Enter")
         page.wait_for_url("**/m/keyed_orders", timeout=20_000)
+        assert complaints.texts == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_each_field_of_a_metric_stands_below_its_name(hits: TestStack, size: str) -> None:
+    """At either width, from the left edge on: a style of another page put one beside its name."""
+    with signed_in(hits, size) as (page, complaints):
+        opened(page, "/metrics/new")
+        page.get_by_test_id("metric-by").wait_for()
+        rows = page.locator(".form-row").evaluate_all(
+            """rows => rows.map(row => [...row.children].map(
+                one => ({ left: one.getBoundingClientRect().left - row.getBoundingClientRect().left,
+                          top: one.getBoundingClientRect().top,
+                          bottom: one.getBoundingClientRect().bottom })))"""
+        )
+        assert len(rows) == 8
+        for name, control in rows:
+            assert name["bottom"] <= control["top"]
+            assert (name["left"], control["left"]) == (0, 0)
         assert complaints.texts == []
 
 

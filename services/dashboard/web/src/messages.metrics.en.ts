@@ -123,8 +123,7 @@ export const metricWords = {
     unit: "Unit",
     unitHint: "ms, EUR, B, …",
     by: "By",
-    byHint:
-      "up to 8 fields, comma between them; or a text and its name: url_host(data.url) as host",
+    byHint: "data.country, url_host(data.url) as host",
     aggregates: "Aggregates",
     resolution: "Panes of",
     suggestions: "Fields seen",

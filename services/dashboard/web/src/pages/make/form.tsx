@@ -160,7 +160,7 @@ const TEXTS = [
 ] as const;
 
 /** Fields that need more than a third of the form. */
-const WIDTHS: Readonly<Record<string, string>> = { where: "wide", by: "two" };
+const WIDTHS: Readonly<Record<string, string>> = { where: "wide", by: "broad" };
 
 function Fields({ draft, fields, faults, onChange }: FieldsProps) {
   const set = (change: Partial<Draft>) => onChange(fitting({ ...draft, ...change }));
