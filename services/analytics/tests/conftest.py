@@ -11,11 +11,13 @@ import redis
 from weir import names
 from weir_analytics.panes import arrow_decode
 from weir_analytics.panes.session import open_session
+from weir_analytics.panes.store import ShardStore
 from weir_analytics.settings import Settings
 from weir_local.repository import SPARK_JARS
 from weir_local.seeds import repetition, seed_of_run
 
 from .installation import Installation
+from .shard_scene import FENCE, raise_fence, set_mark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +35,25 @@ def pytest_runtest_makereport(
     if report.failed and "seed" in getattr(item, "fixturenames", ()):
         report.sections.append(repetition(SEED, item.nodeid))
     return report
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[redis.Redis]:
+    """Return a client of a shard that stands at offset 0 under our fence."""
+    found = redis.Redis.from_url(redis_url)
+    raise_fence(found, FENCE)
+    set_mark(found, {0: 0})
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def shard(client: redis.Redis, redis_url: str) -> Iterator[ShardStore]:
+    """Return a store of that shard."""
+    assert client.ping()
+    opened = ShardStore(redis_url, 0, timeout_s=5)
+    yield opened
+    opened.close()
 
 
 @pytest.fixture(scope="session")

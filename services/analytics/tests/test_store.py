@@ -8,86 +8,23 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 import redis
-from weir import names, rows
+from weir import names
 from weir.commit import Fence, Mark, Verdict
 from weir.rows import Row
 from weir.series import OTHER, OTHER_ID, series_digest
 from weir_analytics.panes import pane_merge, shard_wire, store
-from weir_analytics.panes.commit_job import CommitJob, Limits, OutboxEntry, Pane, Part, Untold
+from weir_analytics.panes.commit_job import Limits, OutboxEntry, Untold
 from weir_analytics.panes.store import ShardStore, StoreError
 from weir_local.redis import find_server
 from weir_local.waiting import wait_until
 
+from .shard_scene import FENCE, PANE, START_S, VID, job, part, raise_fence, set_mark, stored
+
 pytestmark = pytest.mark.redis
-
-FENCE = Fence(7, "definitions")
-VID = 5
-START_S = 2_000_000_000
-PANE = Pane(VID, 60, START_S)
-
-
-def job(begin: int, to: int, **changes: object) -> CommitJob:
-    """Return the job of a range of partition 0."""
-    made = CommitJob(
-        shard=0,
-        shards=1,
-        fence=FENCE,
-        epoch=7,
-        batch=begin,
-        topic_id="events",
-        from_offsets={0: begin},
-        to_offsets={0: to},
-        limits={VID: Limits({60: 86_400})},
-    )
-    return replace(made, **changes)  # type: ignore[arg-type]
-
-
-def part(series: str = "=a", value: float = 1.0, start_s: int = START_S) -> Part:
-    """Return a part of one event."""
-    return Part(VID, 60, start_s, series, Row(1, value, value, value))
-
-
-@pytest.fixture
-def client(redis_url: str) -> Iterator[redis.Redis]:
-    """Return a client of a shard that stands at offset 0 under our fence."""
-    found = redis.Redis.from_url(redis_url)
-    raise_fence(found, FENCE)
-    set_mark(found, {0: 0})
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def shard(client: redis.Redis, redis_url: str) -> Iterator[ShardStore]:
-    """Return a store of that shard."""
-    assert client.ping()
-    opened = ShardStore(redis_url, 0, timeout_s=5)
-    yield opened
-    opened.close()
-
-
-def raise_fence(client: redis.Redis, fence: Fence) -> None:
-    """Write a fence as a driver would."""
-    client.set(names.fence_key(0), msgspec.json.encode(fence))
-
-
-def set_mark(client: redis.Redis, end: dict[int, int], topic_id: str = "events") -> None:
-    """Write a live mark as a driver would."""
-    mark = Mark(epoch=7, batch=-1, topic_id=topic_id, end=end, shards=1)
-    client.set(names.mark_key(0), msgspec.json.encode(mark))
-
-
-def stored(client: redis.Redis, pane: Pane = PANE) -> dict[str, Row]:
-    """Return the rows of a pane by series, read as a reader reads them."""
-    texts: dict[Any, Any] = client.hgetall(names.names_key(0, pane.vid))
-    texts[OTHER_ID] = OTHER.encode()
-    packed: dict[Any, Any] = client.hgetall(names.pane_key(0, *pane))
-    return {texts[number].decode(): rows.decode(row) for number, row in packed.items()}
 
 
 def outbox(client: redis.Redis) -> list[OutboxEntry]:
@@ -237,43 +174,6 @@ class TestRaces:
 
         assert shard.commit(job(0, 10), [part()]).verdict is Verdict.FENCED
         assert stored(client) == {}
-
-    @pytest.mark.parametrize("silences", [0, 2])
-    def test_a_commit_that_redis_applies_in_part_leaves_no_mark(
-        self,
-        client: redis.Redis,
-        shard: ShardStore,
-        monkeypatch: pytest.MonkeyPatch,
-        silences: int,
-    ) -> None:
-        """Redis takes the rest of a transaction not back: the shard is lost, and not just short.
-
-        Also if it does not answer when the mark is to go.
-        """
-        ask, silent = shard._wire.ask, iter(range(silences))
-
-        def asked(commands: Any, **more: Any) -> Any:
-            if commands[0][0] == "DEL" and next(silent, None) is not None:
-                msg = "no answer"
-                raise redis.TimeoutError(msg)
-            return ask(commands, **more)
-
-        monkeypatch.setattr(shard._wire, "ask", asked)
-        merge = pane_merge.merge_pane
-
-        def merge_late(*arguments: object) -> object:
-            client.set(names.pane_key(0, *PANE), "of somebody else")
-            return merge(*arguments)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(store, "merge_pane", merge_late)
-
-        done = shard.commit(job(0, 10), [part()])
-
-        assert done.verdict is Verdict.LOST
-        assert done.why.startswith("shard 0 is counted anew: redis applied a transaction but for")
-        assert "WRONGTYPE" in done.why
-        assert shard.commit(job(0, 10), []).verdict is Verdict.LOST
-        assert shard.commit(job(10, 20), []).verdict is Verdict.LOST
 
     def test_a_shard_that_never_rests(
         self, client: redis.Redis, shard: ShardStore, monkeypatch: pytest.MonkeyPatch

@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 from weir import names
 from weir.clock import Clock, SystemClock
-from weir.commit import Attempt, Mark, Verdict, decide
+from weir.commit import Attempt, Mark, Verdict, decide, decide_right, decode_fence
 from weir.formats import NewerFormatError
 from weir.series import OTHER
 
@@ -76,7 +76,6 @@ class _Tally:
 
     tries: int = 0
     silences: int = 0
-    partly: str = ""
     read_s: float = 0.0
     merge_s: float = 0.0
     write_s: float = 0.0
@@ -110,6 +109,8 @@ class ShardStore:
         self._ids = SeriesIds(shard)
         self._reader = PaneReader(shard, self._wire, self._ids)
         self._clock = clock or SystemClock()
+        # What Redis has not applied of a commit, until its mark is gone, whoever commits next.
+        self._partly = ""
 
     def commit(self, job: CommitJob, parts: Sequence[Part]) -> Committed:
         """Merge parts into the shard, once; a commit without parts moves the mark.
@@ -143,9 +144,7 @@ class ShardStore:
         tally.tries += 1
         note_step()
         try:
-            done = (
-                self._lose(job, tally) if tally.partly else self._commit_once(job, grouped, tally)
-            )
+            done = self._lose(job) if self._partly else self._commit_once(job, grouped, tally)
         except NoAnswerError:
             self._ids.drop()
             tally.silences += 1
@@ -191,20 +190,32 @@ class ShardStore:
         try:
             done = self._write(job, changes, head)
         except PartlyAppliedError as error:
-            tally.partly = str(error)
-            return self._lose(job, tally)
+            self._partly = str(error)
+            return self._lose(job)
         tally.read_s += read_at - began
         tally.merge_s += merged_at - read_at
         tally.write_s += self._clock.monotonic_s() - merged_at
         return done
 
-    def _lose(self, job: CommitJob, tally: _Tally) -> Committed:
+    def _lose(self, job: CommitJob) -> Committed:
         """Take the mark of a shard away, which says that all of a commit is there; it is not.
 
-        Without one, all of the shard is counted anew. A process that ends before that leaves one.
+        Without one, all of the shard is counted anew. A process that ends before that leaves one,
+        and so does an EXEC whose answer is lost: an audit finds what is short then.
         """
-        self._wire.ask([("DEL", names.mark_key(job.shard))])
-        return Committed(Verdict.LOST, why=f"shard {job.shard} is counted anew: {tally.partly}")
+        fence, mark = names.fence_key(job.shard), names.mark_key(job.shard)
+        _, found = self._wire.ask([("WATCH", fence), ("GET", fence)])
+        verdict = decide_right(None if found is None else decode_fence(found), job.fence)
+        self._ids.drop()
+        if verdict is not Verdict.OK:
+            # The shard is not this driver's any more, so its mark is not this driver's to take.
+            self._wire.ask([("UNWATCH",)])
+            self._partly = ""
+            return Committed(verdict)
+        if self._wire.ask([("MULTI",), ("DEL", mark), ("EXEC",)])[-1] is None:
+            return Committed(Verdict.RETRY)
+        why, self._partly = f"shard {job.shard} is counted anew: {self._partly}", ""
+        return Committed(Verdict.LOST, why=why)
 
     def _write(self, job: CommitJob, changes: Mapping[Pane, PaneChange], head: Head) -> Committed:
         """Send the one transaction and return how it ended."""
