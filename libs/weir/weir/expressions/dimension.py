@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from weir.expressions.errors import ExpressionError, wrong
+from weir.expressions.errors import wrong
 from weir.expressions.evaluate import evaluate
 from weir.expressions.functions import APPROXIMATED
 from weir.expressions.leaves import is_path, path_at
 from weir.expressions.numbers import scalar_text
-from weir.expressions.parse import parse_kind
+from weir.expressions.parse import located, parse_kind
 from weir.expressions.paths import Path
 from weir.expressions.syntax import syntax_of
 from weir.expressions.tree import Call, Kind, Node, paths_of, walk
@@ -88,21 +88,21 @@ def parse_dimension(text: str, *, written: bool = False) -> Dimension:
     Raises:
         ExpressionError: With place, requirement and mend.
     """
+    return located(text, lambda: _parse(text, written=written))
+
+
+def _parse(text: str, *, written: bool) -> Dimension:
     named = _NAMED.fullmatch(text)
     body, given = (named[1], named[2]) if named else (text, None)
-    try:
-        if given is not None and _NAME.fullmatch(given) is None:
-            mend = "begin it with a letter: small letters, digits and _, 64 at most"
-            raise wrong(given, "a name", mend, text.rindex(given))
-        syntax = syntax_of(body).unnest()
-        if is_path(syntax):
-            path = path_at(syntax)
-            return Dimension(str(path) if given is None else f"{path} as {given}", path, given)
-        tree = parse_kind(body, Kind.TEXT, written=written)
-        _check(body.strip(), tree, given, written=written)
-    except ExpressionError as error:
-        error.text = text
-        raise
+    if given is not None and _NAME.fullmatch(given) is None:
+        mend = "begin it with a letter: small letters, digits and _, 64 at most"
+        raise wrong(given, "a name", mend, text.rindex(given))
+    syntax = syntax_of(body).unnest()
+    if is_path(syntax):
+        path = path_at(syntax)
+        return Dimension(str(path) if given is None else f"{path} as {given}", path, given)
+    tree = parse_kind(body, Kind.TEXT, written=written)
+    _check(body.strip(), tree, given, written=written)
     return Dimension(f"{body.strip()} as {given}", tree, given)
 
 

@@ -78,7 +78,7 @@ def parse_kind(text: str, kind: Kind, *, written: bool = False) -> Node:
     Raises:
         ExpressionError: With place, requirement and mend.
     """
-    return _located(text, lambda: _parse(text, kind, written=written))
+    return located(text, lambda: _parse(text, kind, written=written))
 
 
 def parse_path(text: str) -> Path:
@@ -87,15 +87,23 @@ def parse_path(text: str) -> Path:
     Raises:
         ExpressionError: If it is no path.
     """
-    return _located(text, lambda: _parse_path(text))
+    return located(text, lambda: _parse_path(text))
 
 
-def _located(text: str, parse: Callable[[], _T]) -> _T:
+def located(text: str, parse: Callable[[], _T]) -> _T:
+    """Return what becomes of a text; what refuses it shows its place there.
+
+    Raises:
+        ExpressionError: If it is refused, or nests too deeply to be read.
+    """
     try:
         return parse()
+    except RecursionError:
+        refused = too_large(text, f"at most {MAX_DEPTH} levels deep", "simplify it")
     except ExpressionError as error:
-        error.text = text
-        raise
+        refused = error
+    refused.text = text
+    raise refused
 
 
 def _parse_path(text: str) -> Path:
@@ -107,13 +115,10 @@ def _parse_path(text: str) -> Path:
 
 
 def _parse(text: str, kind: Kind, *, written: bool) -> Node:
-    try:
-        syntax = syntax_of(text)
-        _check_quotes(syntax, written=written)
-        tree = _build(syntax, kind)
-        check_size(tree)
-    except RecursionError:
-        raise too_large(text, f"at most {MAX_DEPTH} levels deep", "simplify it") from None
+    syntax = syntax_of(text)
+    _check_quotes(syntax, written=written)
+    tree = _build(syntax, kind)
+    check_size(tree)
     return tree
 
 
