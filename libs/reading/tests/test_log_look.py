@@ -10,9 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
+from weir.kafka import Kafka
 from weir_local.kafka import Broker
 from weir_local.topics import TOPICS
 from weir_local.waiting import wait_until
+from weir_reading.log_look import GroupPlaces
 
 # A process of its own: what this is about ends one without an exception.
 LOOKS = """
@@ -29,6 +32,13 @@ while True:
         print("away", flush=True)
     time.sleep(0.01)
 """
+
+
+@pytest.mark.kafka
+def test_a_topic_that_is_not_seen_is_refused(kafka: str) -> None:
+    """Of one that it may not see, or that is gone, Kafka names no partition: not none to wait."""
+    with pytest.raises(KafkaException, match="UNKNOWN_TOPIC_OR_PART"):
+        GroupPlaces(Kafka(kafka), "nowhere").read()
 
 
 @pytest.mark.kafka

@@ -47,8 +47,11 @@ class GroupPlaces:
         Raises:
             KafkaException: If a broker did not answer, or refused.
         """
-        topics = self._group.list_topics(self._topic, timeout=TIMEOUT_S).topics
-        asked = [TopicPartition(self._topic, p) for p in sorted(topics[self._topic].partitions)]
+        topic = self._group.list_topics(self._topic, timeout=TIMEOUT_S).topics[self._topic]
+        if topic.error is not None:
+            # Of a topic that this client may not see, or that is gone, it names no partition.
+            raise KafkaException(topic.error)
+        asked = [TopicPartition(self._topic, p) for p in sorted(topic.partitions)]
         # Asked for before the ends of the log, so no honest place lies beyond them.
         places: dict[int, LogPlace] = {}
         for one in self._group.committed(asked, timeout=TIMEOUT_S) if asked else []:
@@ -82,7 +85,7 @@ class LogLook:
         """Return how long the log still holds what is not counted.
 
         That is what live counting would lose first, or a lane that retention is about to
-        overtake, whichever is sooner.
+        overtake, whichever is sooner; what is needed, by the lanes that count something again.
 
         Args:
             places: By partition, how far counting is.
@@ -94,10 +97,13 @@ class LogLook:
         live = self._left({p: (one.counted, one.received_ms) for p, one in places.items()})
         lanes = {p: (one.lane, one.lane_ms) for p, one in places.items() if one.lane is not None}
         found = self._left(lanes) if lanes else LogLeft()
-        ms = self._race.overtaken_ms(found.ms, self._clock.now_ms())
+        next_ms = None if found.ms is None else found.ms - found.overdue_ms
+        ms = self._race.overtaken_ms(next_ms, self._clock.now_ms())
         if ms is None or (live.ms is not None and live.ms <= ms):
             return live
-        return replace(live, ms=ms, partition=found.partition)
+        is_needed = any(one.again for one in places.values())
+        needed_ms = ms if is_needed else live.needed_ms
+        return replace(live, ms=ms, partition=found.partition, needed_ms=needed_ms)
 
     def _left(self, positions: Mapping[int, tuple[int, int | None]]) -> LogLeft:
         """Return what a reader loses first: by partition (first uncounted offset, since when)."""

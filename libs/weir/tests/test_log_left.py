@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from weir import log_place
-from weir.log_left import LogLeft, PartitionLog, Race, Retention, log_left
+from weir.log_left import (
+    LogLeft,
+    PartitionLog,
+    Race,
+    Retention,
+    log_left,
+    log_told,
+    read_log_told,
+    used_share,
+)
 from weir.log_place import LogPlace
 
 NOW_MS = 1_800_000_000_000
@@ -35,7 +44,8 @@ class TestLogLeft:
         """What has waited four hours of a day is there for twenty more."""
         found = log_left([log()], DAY, NOW_MS)
         oldest_ms, waiting = NOW_MS - 10 * HOUR_MS, 40_000
-        assert found == LogLeft(3, 20 * HOUR_MS, 24 * HOUR_MS, oldest_ms, waiting)
+        left_ms = 20 * HOUR_MS
+        assert found == LogLeft(3, left_ms, 24 * HOUR_MS, oldest_ms, waiting, needed_ms=left_ms)
 
     def test_by_size_it_lives_until_so_many_have_come(self) -> None:
         """60,000 older ones go first, at 10,000 an hour, if the partition is full."""
@@ -68,6 +78,12 @@ class TestLogLeft:
     def test_edges(self, changes: dict[str, Any], left: int) -> None:
         """At the end; overtaken; about to be; nothing counted; another log; a clock behind."""
         assert log_left([log(**changes)], DAY, NOW_MS).ms == left
+
+    def test_what_is_there_by_chance_may_go_at_any_time(self) -> None:
+        """Kafka deletes whole segments: a record of theirs outlives its time by up to another."""
+        found = log_left([log(position_ms=NOW_MS - 31 * HOUR_MS), log()], DAY, NOW_MS)
+        assert (found.ms, found.needed_ms, found.overdue_ms) == (0, 0, 7 * HOUR_MS)
+        assert log_left([log(position=0)], DAY, NOW_MS).overdue_ms == 0
 
     def test_what_is_kept_for_ever_is_never_lost(self) -> None:
         """Without a retention there is nothing to be told, but for what is gone already."""
@@ -112,6 +128,9 @@ class TestRace:
             ([600_000, 585_000, 570_000, 555_000, 540_000, None], None),
             ([600_000, 585_000, 570_000, 555_000, None, 540_000], None),
             ([9_000_000, 9_015_000, 9_030_000, 9_045_000, 600_000], None),
+            # There by chance: whoever stands still there may be overtaken at any time.
+            ([-60_000, -75_000, -90_000, -105_000, -120_000], 0),
+            ([-7_200_000, -5_000_000, -3_000_000, -1_000_000, 1_000_000], None),
         ],
     )
     def test_who_is_faster(self, left_ms: list[int | None], told: int | None) -> None:
@@ -121,7 +140,13 @@ class TestRace:
 
 class TestPlace:
     @pytest.mark.parametrize(
-        "place", [LogPlace(7), LogPlace(7, NOW_MS), LogPlace(7, NOW_MS, 3, NOW_MS - 9)]
+        "place",
+        [
+            LogPlace(7),
+            LogPlace(7, NOW_MS),
+            LogPlace(7, NOW_MS, 3, NOW_MS - 9),
+            LogPlace(7, NOW_MS, 3, None, again=True),
+        ],
     )
     def test_what_is_left_is_read_back(self, place: LogPlace) -> None:
         """Beside the offset, which Kafka keeps itself."""
@@ -131,3 +156,28 @@ class TestPlace:
     def test_what_this_release_did_not_write_is_not_known(self, text: str | None) -> None:
         """Of an older one nothing is there; a newer one may mean something else."""
         assert log_place.read(7, text) is None
+
+    def test_an_earlier_release_left_less(self) -> None:
+        """It did not tell what its lanes were for: that is not known to be needed."""
+        text = '{"v":1,"received_ms":null,"lane":3,"lane_ms":9}'
+        assert log_place.read(7, text) == LogPlace(7, None, 3, 9)
+
+
+class TestTold:
+    def test_what_a_heartbeat_says_is_read_back(self) -> None:
+        """With what is needed; an earlier release told one figure of all."""
+        left = LogLeft(3, 5_000, 9_000, NOW_MS, needed_ms=7_000)
+        assert read_log_told(log_told(left)) == left
+        earlier = {"log_left_ms": 5_000, "log_kept_ms": 9_000}
+        assert read_log_told(earlier) == LogLeft(None, 5_000, 9_000, needed_ms=5_000)
+        assert read_log_told({}) is None
+
+    @pytest.mark.parametrize(
+        ("needed_ms", "kept_ms", "used"),
+        [(None, 1_000, 0.0), (250, 1_000, 0.75), (0, 1_000, 1.0), (0, 0, 1.0), (1_500, 1_000, 0.0)],
+    )
+    def test_what_has_passed_is_of_what_is_needed(
+        self, needed_ms: int | None, kept_ms: int, used: float
+    ) -> None:
+        """A backfill that is about to be overtaken costs no number what it had."""
+        assert used_share(LogLeft(0, 1, kept_ms, needed_ms=needed_ms)) == used

@@ -62,10 +62,15 @@ class LogLeft:
 
     Attributes:
         partition: Which; None if nothing is ever deleted.
-        ms: For how long its first uncounted record is kept; 0 if some are gone; None: for ever.
+        ms: For how long its first uncounted record is kept; 0 if some are gone, or may be at any
+            time; None: for ever.
         kept_ms: How long a record is kept that is appended now; None: for ever.
         oldest_ms: When the oldest record of the log was appended; None if it is empty.
         waiting: How many records that are there the reader has not counted; None: not known.
+        needed_ms: As `ms`, but without backfills of what is not served yet: what one of them
+            lacks stood in no number before.
+        overdue_ms: For how long the record could have been deleted already: Kafka deletes whole
+            segments, once the newest record of one is too old.
     """
 
     partition: int | None = None
@@ -73,6 +78,8 @@ class LogLeft:
     kept_ms: int | None = None
     oldest_ms: int | None = None
     waiting: int | None = None
+    needed_ms: int | None = None
+    overdue_ms: int = 0
 
 
 def log_told(left: LogLeft | None) -> dict[str, int | None]:
@@ -81,6 +88,7 @@ def log_told(left: LogLeft | None) -> dict[str, int | None]:
         return {}
     return {
         "log_left_ms": left.ms,
+        "log_left_needed_ms": left.needed_ms,
         "log_left_partition": left.partition,
         "log_kept_ms": left.kept_ms,
         "log_oldest_ms": left.oldest_ms,
@@ -96,30 +104,35 @@ def read_log_told(detail: Mapping[str, Any] | None) -> LogLeft | None:
         ms=detail.get("log_left_ms"),
         kept_ms=detail.get("log_kept_ms"),
         oldest_ms=detail.get("log_oldest_ms"),
+        # An earlier release tells one figure of all.
+        needed_ms=detail.get("log_left_needed_ms", detail["log_left_ms"]),
     )
 
 
 def used_share(left: LogLeft) -> float:
-    """Return what has passed of the time until the first uncounted record is deleted, 0 to 1."""
-    if left.ms is None:
+    """Return what has passed of the time until a number lacks a record for good, 0 to 1."""
+    if left.needed_ms is None:
         return 0.0
     # By size, what is next may be kept for longer than what comes now.
-    return max(0.0, 1 - left.ms / left.kept_ms) if left.kept_ms else 1.0
+    return max(0.0, 1 - left.needed_ms / left.kept_ms) if left.kept_ms else 1.0
 
 
 def log_left(partitions: Iterable[PartitionLog], retention: Retention, now_ms: int) -> LogLeft:
     """Return what the reader loses first if it stands still and all else goes on as today."""
     logs = list(partitions)
-    left = ((left_ms(one, retention, now_ms), one.partition) for one in logs)
-    first_ms, first = min(((ms, p) for ms, p in left if ms is not None), default=(None, None))
+    found = ((left_ms(one, retention, now_ms), one.partition) for one in logs)
+    first_ms, first = min(((ms, p) for ms, p in found if ms is not None), default=(None, None))
+    left = None if first_ms is None else max(0, first_ms)
     kept = (kept_ms(one, retention) for one in logs)
     ages = (one.oldest_ms for one in logs)
     return LogLeft(
         partition=first,
-        ms=first_ms,
+        ms=left,
         kept_ms=min((ms for ms in kept if ms is not None), default=None),
         oldest_ms=min((ms for ms in ages if ms is not None), default=None),
         waiting=sum(map(_waiting, logs)),
+        needed_ms=left,
+        overdue_ms=max(0, -(first_ms or 0)),
     )
 
 
@@ -132,6 +145,8 @@ def _waiting(log: PartitionLog) -> int:
 def left_ms(log: PartitionLog, retention: Retention, now_ms: int) -> int | None:
     """Return for how long the first uncounted record is kept; None: for ever.
 
+    Below 0: for so long it could have been deleted, and is still there; 0: it is not.
+
     At the end of the log that is the record that comes next. Of a log that ends before the
     reader's place nothing is counted: it was made anew.
     """
@@ -143,7 +158,7 @@ def left_ms(log: PartitionLog, retention: Retention, now_ms: int) -> int | None:
     if log.position < log.end:
         since_ms = log.position_ms if log.position_ms is not None else log.oldest_ms
         waits_ms = max(0, now_ms - since_ms) if since_ms is not None else 0
-    by_age = None if retention.ms is None else max(0, retention.ms - waits_ms)
+    by_age = None if retention.ms is None else retention.ms - waits_ms
     by_size = _passed_ms(log, retention, log.position - log.oldest)
     return min((ms for ms in (by_age, by_size) if ms is not None), default=None)
 
@@ -173,8 +188,8 @@ class Race:
         overtaken already.
 
         Args:
-            left_ms: For how long the reader's next record is kept; None: for ever, or there is
-                no such reader.
+            left_ms: For how long the reader's next record is kept, as `left_ms` says it, so
+                below 0 where it is there by chance; None: for ever, or there is no such reader.
             at_ms: The present.
         """
         looks = self._looks
@@ -189,4 +204,4 @@ class Race:
         passed_ms, fallen_ms = at_ms - since_ms, before_ms - left_ms
         if passed_ms < PACE_MS or fallen_ms <= 0:
             return None
-        return left_ms * passed_ms // fallen_ms
+        return max(0, left_ms * passed_ms // fallen_ms)

@@ -24,12 +24,15 @@ class LogPlace:
         received_ms: R of what was counted last; None if that is not known.
         lane: The first offset that a backfill or a rebuild has still to count; None without one.
         lane_ms: When that record was appended; None if it is gone.
+        again: Whether something that was served is counted again there, and not only what no
+            number has held yet.
     """
 
     counted: int
     received_ms: int | None = None
     lane: int | None = None
     lane_ms: int | None = None
+    again: bool = False
 
 
 class _Text(msgspec.Struct, omit_defaults=False):
@@ -37,11 +40,12 @@ class _Text(msgspec.Struct, omit_defaults=False):
     received_ms: int | None = None
     lane: int | None = None
     lane_ms: int | None = None
+    again: bool = False
 
 
 def write(place: LogPlace) -> str:
-    """Return what stands beside the offset: JSON, of some 80 characters."""
-    text = _Text(VERSION, place.received_ms, place.lane, place.lane_ms)
+    """Return what stands beside the offset: JSON, of some 90 characters."""
+    text = _Text(VERSION, place.received_ms, place.lane, place.lane_ms, place.again)
     return msgspec.json.encode(text).decode()
 
 
@@ -58,4 +62,4 @@ def read(counted: int, text: str | None) -> LogPlace | None:
         return None
     if found.v != VERSION:
         return None
-    return LogPlace(counted, found.received_ms, found.lane, found.lane_ms)
+    return LogPlace(counted, found.received_ms, found.lane, found.lane_ms, found.again)

@@ -153,6 +153,8 @@ def test_quotas_are_held_against_what_can_be_counted(
             ],
             0.4,
         ),
+        # A backfill that retention overtakes is told on the page Status, and to no channel.
+        ([{"log_left_ms": 100, "log_left_needed_ms": 900, "log_kept_ms": 1_000}], 0.1),
     ],
 )
 def test_the_least_that_is_left_of_the_log_counts(
@@ -195,7 +197,7 @@ class Log:
 
     def left(self, _places: dict[int, LogPlace], /) -> LogLeft:
         """Return for how long the log holds the rest."""
-        return LogLeft(0, self.left_ms, 1_000)
+        return LogLeft(0, self.left_ms, 1_000, needed_ms=self.left_ms)
 
 
 def test_the_log_is_looked_at_with_neither_driver_nor_redis() -> None:

@@ -43,6 +43,9 @@ def test_a_lane_is_as_far_as_its_last_shard(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(book, "open", lambda _definitions: lanes)
 
     assert book.least(Definitions()) == {0: 30, 1: 5}
+    assert book.counts_again(Definitions())
+    lanes[:] = [replace(one, kind="backfill") for one in lanes]
+    assert not book.counts_again(Definitions())
 
 
 class TestFigures:
@@ -82,6 +85,34 @@ def test_a_link_that_swallows_everything_ends_nothing(monkeypatch: pytest.Monkey
             stop.set()
             thread.join(10)
     assert {line["error"] for line in said} == {"TimeoutError"}
+
+
+def test_a_figure_that_stands_still_is_told_for_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each heartbeat is of the present: what nobody could look at since then is not known."""
+    monkeypatch.setattr(log_watch, "COMMIT_S", 0.01)
+    monkeypatch.setattr(log_watch, "LOOK_S", 0.0)
+    left, looks = LogLeft(0, 5_000, 9_000, needed_ms=5_000), list[object]()
+
+    def look(*asked: object) -> LogLeft:
+        looks.append(asked)
+        if len(looks) > 1:
+            raise TimeoutError
+        return left
+
+    vitals, stop, clock = Vitals(), threading.Event(), ManualClock(NOW_MS)
+    vitals.take({0: 4}, {})
+    watch = LogWatch(Kafka("127.0.0.1:1"), clock, "events")
+    monkeypatch.setattr(watch._look, "left", look)
+    thread = threading.Thread(target=watch.run, args=(vitals, stop))
+    thread.start()
+    try:
+        wait_until(lambda: len(looks) > 3, timeout_s=20, what="looks that fail")
+        assert vitals.log_left == left
+        clock.advance(60_001)
+        wait_until(lambda: vitals.log_left is None, timeout_s=20, what="no figure")
+    finally:
+        stop.set()
+        thread.join(10)
 
 
 @pytest.mark.kafka
@@ -163,10 +194,14 @@ class TestLogWatch:
             clock.advance(15_000)
         assert (told.partition, told.kept_ms) == (0, HOUR_MS)
         assert told.ms == pytest.approx(HOUR_MS - 60_000, abs=20_000)
+        assert told.needed_ms == HOUR_MS, "what a backfill lacks stood in no number before"
+        vitals.again = True
+        again = watch.look(vitals)
+        assert again.needed_ms == again.ms
         admin = AdminClient({"bootstrap.servers": kafka})
         (deleted,) = admin.delete_records([TopicPartition(hour_log, 1, 25)]).values()
         deleted.result(10)
-        gone = LogLeft(1, 0, HOUR_MS, found.oldest_ms, waiting=5)
+        gone = LogLeft(1, 0, HOUR_MS, found.oldest_ms, waiting=5, needed_ms=0)
         assert look.left({0: LogPlace(10, now_ms), 1: LogPlace(20, now_ms)}) == gone
         vitals.lanes = {0: 2, 1: 20}
         assert watch.look(vitals) == replace(gone, waiting=0)  # live counting lacks nothing

@@ -77,7 +77,7 @@ class Look:
         said = self._left_ms.pop(0)
         if isinstance(said, KafkaException):
             raise said
-        return LogLeft(0, said, HOUR_MS, None)
+        return LogLeft(0, said, HOUR_MS, None, needed_ms=said)
 
 
 def kept(look: Look, redis: Redis | None = None) -> LogKept:
@@ -121,6 +121,7 @@ def test_others_hear_what_was_seen_here_and_nothing_else() -> None:
     log.look()
     assert log.told() == {
         "log_left_ms": 800_000,
+        "log_left_needed_ms": 800_000,
         "log_left_partition": 0,
         "log_kept_ms": HOUR_MS,
         "log_oldest_ms": None,

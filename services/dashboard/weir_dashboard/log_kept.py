@@ -10,19 +10,17 @@ from __future__ import annotations
 import math
 import threading
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Protocol
 
 import structlog
-from confluent_kafka import KafkaException
 from weir.clock import Clock
 from weir.log_left import LogLeft, log_told, read_log_told
 from weir_reading.log_look import GroupPlaces, LogLook
+from weir_reading.log_sight import LOOK_S, LogSight
 from weir_reading.parts import Part
 
 from weir_dashboard import instruments
 from weir_dashboard.holding import LogHeld, log_held, newest_of
-
-LOOK_S: Final = 15.0
 
 log = structlog.get_logger()
 
@@ -53,8 +51,8 @@ class LogKept:
         self._look, self._places = look, places
         self._parts, self._store, self._clock = parts, store, clock
         self._stopping = threading.Event()
-        self._seen: LogLeft | None = None
-        self._was_emptied = self._is_blind = False
+        self._sight = LogSight(self._looked, clock)
+        self._was_emptied = False
         self._urgency: str | None = None
 
     def held(self) -> LogHeld:
@@ -63,11 +61,12 @@ class LogKept:
 
     def waiting(self) -> int | None:
         """Return how many records were not counted when last looked at; None: not known."""
-        return self._seen.waiting if self._seen is not None and not self._is_blind else None
+        seen = self._sight.now()
+        return None if seen is None else seen.waiting
 
     def told(self) -> dict[str, int | None]:
         """Return what this process's heartbeat says of the log: what it saw itself."""
-        return log_told(None if self._is_blind else self._seen)
+        return log_told(self._sight.now())
 
     def start(self) -> None:
         """Begin to look."""
@@ -79,13 +78,7 @@ class LogKept:
 
     def look(self) -> None:
         """Look once, and tell of it."""
-        try:
-            self._seen = self._looked()
-            self._is_blind = False
-        except (KafkaException, TimeoutError) as error:
-            if not self._is_blind:
-                log.warning("log_not_watched", error=str(error) or type(error).__name__)
-            self._is_blind = True
+        self._sight.once()
         self._tell()
 
     def _run(self) -> None:
@@ -101,15 +94,18 @@ class LogKept:
         emptied = self._store.is_emptied
         if emptied and self._was_emptied:
             start = self._look.start(places)
-            places = {p: replace(one, lane=start[p], lane_ms=None) for p, one in places.items()}
+            places = {
+                p: replace(one, lane=start[p], lane_ms=None, again=True)
+                for p, one in places.items()
+            }
         self._was_emptied = emptied
         return self._look.left(places)
 
     def _left(self) -> LogLeft | None:
-        if self._seen is not None and not self._is_blind:
-            return self._seen
+        if seen := self._sight.now():
+            return seen
         panes = newest_of(self._parts.named("panes"), self._clock.now_ms())
-        return read_log_told(panes.detail if panes is not None else None) or self._seen
+        return read_log_told(panes.detail if panes is not None else None) or self._sight.last()
 
     def _tell(self) -> None:
         left = self._left()

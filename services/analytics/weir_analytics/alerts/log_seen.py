@@ -7,17 +7,12 @@ matters most: so it is no heartbeat that is believed first, but Kafka that is as
 from __future__ import annotations
 
 import asyncio
-from typing import Final, Protocol
+from typing import Protocol
 
-import structlog
-from confluent_kafka import KafkaException
 from weir.clock import Clock
 from weir.log_left import LogLeft, used_share
 from weir.log_place import LogPlace
-
-LOOK_S: Final = 15.0
-STALE_MS: Final = 60_000
-log = structlog.get_logger()
+from weir_reading.log_sight import LOOK_S, LogSight
 
 
 class Places(Protocol):
@@ -40,15 +35,13 @@ class LogSeen:
     """Looks every 15 s, on a thread, since a Kafka that is away is waited for."""
 
     def __init__(self, look: Look, places: Places, clock: Clock) -> None:
-        self._look, self._places, self._clock = look, places, clock
-        self._seen: tuple[int, float] | None = None
-        self._is_blind = False
+        self._look, self._places = look, places
+        self._sight = LogSight(self._left, clock)
 
     def used(self) -> float | None:
         """Return how much has passed of it, 0 to 1; None where nobody could look for a minute."""
-        if self._seen is None or self._clock.now_ms() - self._seen[0] > STALE_MS:
-            return None
-        return self._seen[1]
+        left = self._sight.lately()
+        return None if left is None else used_share(left)
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -58,12 +51,8 @@ class LogSeen:
 
     def look(self) -> None:
         """Look once."""
-        try:
-            places = self._places.read()
-            if places:
-                self._seen = self._clock.now_ms(), used_share(self._look.left(places))
-            self._is_blind = False
-        except (KafkaException, TimeoutError) as error:
-            if not self._is_blind:
-                log.warning("log_not_watched", error=str(error) or type(error).__name__)
-            self._is_blind = True
+        self._sight.once()
+
+    def _left(self) -> LogLeft | None:
+        places = self._places.read()
+        return None if places is None else self._look.left(places)

@@ -288,7 +288,9 @@ class Driver:
     def _count(self, cycle: Cycle, frame: DataFrame, number: int) -> None:
         failpoint("C10")
         self._tell(cycle.on_batch(frame, number))
-        self.vitals.lanes = cycle.book.least(cycle.stores.definitions.fold)
+        fold = cycle.stores.definitions.fold
+        self.vitals.again = cycle.book.counts_again(fold)
+        self.vitals.lanes = cycle.book.least(fold)
 
     def _pace(self) -> Pace:
         vitals = self.vitals

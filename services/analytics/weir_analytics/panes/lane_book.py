@@ -222,6 +222,10 @@ class LaneBook:
             for at in self._at[lane.offset].values()
         )
 
+    def counts_again(self, definitions: Definitions) -> bool:
+        """Return whether a lane has something to count that was lost."""
+        return any(lane.kind == "rebuild" for lane in self.open(definitions))
+
     def _goes_on(self, lane: Lane) -> bool:
         """Tell whether a lane has something to count, as far as is known."""
         return not is_done(lane, self._at[lane.offset])

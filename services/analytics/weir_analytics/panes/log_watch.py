@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from functools import partial
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -21,13 +22,13 @@ from weir.kafka import Kafka
 from weir.log_left import LogLeft
 from weir.log_place import LogPlace
 from weir_reading.log_look import LogLook
+from weir_reading.log_sight import LOOK_S, LogSight
 
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.vitals import Vitals
 
 LOG = structlog.get_logger()
 COMMIT_S = 1.0
-LOOK_S = 15.0
 TIMEOUT_S = 5.0
 
 
@@ -87,24 +88,27 @@ class LogWatch:
     def run(self, vitals: Vitals, stop: threading.Event) -> None:
         """Tell and look until told to stop; an absent broker is waited for."""
         group = GroupOffsets(self._kafka, self._topic)
+        sight = LogSight(partial(self.look, vitals), self._clock)
         look_at_s = 0.0
         while not stop.wait(COMMIT_S):
             try:
                 group.tell(self.places(vitals))
-                if self._clock.monotonic_s() >= look_at_s and vitals.counted:
-                    look_at_s = self._clock.monotonic_s() + LOOK_S
-                    vitals.log_left = self.look(vitals)
-            except (KafkaException, TimeoutError) as error:
-                LOG.warning("log_not_watched", error=str(error) or type(error).__name__)
+            except KafkaException as error:
+                LOG.warning("group_not_told", error=str(error))
+            if self._clock.monotonic_s() >= look_at_s and vitals.counted:
+                look_at_s = self._clock.monotonic_s() + LOOK_S
+                sight.once()
+            # A figure that stands still would be told for the present with each heartbeat.
+            vitals.log_left = sight.lately()
         group.close()
 
     def places(self, vitals: Vitals) -> dict[int, LogPlace]:
         """Return what is told of each partition: live as it is now, lanes as of the last look."""
-        received_ms, lanes = vitals.received_ms, self._lanes
-        return {
-            p: LogPlace(n, received_ms.get(p), *lanes.get(p, (None, None)))
-            for p, n in vitals.counted.items()
-        }
+        found = {}
+        for p, n in vitals.counted.items():
+            lane, lane_ms = self._lanes.get(p, (None, None))
+            found[p] = LogPlace(n, vitals.received_ms.get(p), lane, lane_ms, vitals.again)
+        return found
 
     def look(self, vitals: Vitals) -> LogLeft:
         """Return what is lost first; see `LogLook.left`.

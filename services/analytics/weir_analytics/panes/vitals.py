@@ -34,6 +34,7 @@ class Vitals:
         counted: By partition, the first offset that is not counted; empty before it is known.
         log: Where the log ends, as it was seen last: not by a batch, but by whoever ticks.
         lanes: By partition, the first offset that a lane has still to count.
+        again: Whether one of them counts again what was lost.
         trouble: What ended counting last, until a batch is done again.
         received_ms: By partition, R of what was counted last.
         own: What the job took of its machine when it was measured last.
@@ -56,6 +57,7 @@ class Vitals:
     trouble: str | None = None
     counted: Mapping[int, int] = field(default_factory=dict)
     lanes: Mapping[int, int] = field(default_factory=dict)
+    again: bool = False
     received_ms: Mapping[int, int] = field(default_factory=dict)
     log: LogEnds = field(default_factory=LogEnds)
     log_left: LogLeft | None = None
