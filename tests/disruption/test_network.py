@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import subprocess
 import sys
 
@@ -11,15 +9,26 @@ import psutil
 import pytest
 from disruption.network import SOCKETS, connections, far_off
 
+# A process of its own: this one has clients of other tests, which come and go.
+LISTENS = """
+import socket, sys
+with socket.create_server(("127.0.0.1", 0)):
+    print("listening", flush=True)
+    sys.stdin.read()
+"""
+
 
 def test_a_worker_that_has_gone_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that ends between being listed and being asked has none, and the rest is counted."""
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         gone = psutil.Process(ended.pid)
-    before = connections(os.getpid())
-    monkeypatch.setattr(psutil.Process, "children", lambda _self, recursive: [gone] * recursive)
-    with socket.create_server(("127.0.0.1", 0)):
-        assert sum(connections(os.getpid())) == sum(before) + 1
+    with subprocess.Popen(  # noqa: S603  the program is ours
+        [sys.executable, "-c", LISTENS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as one:
+        assert one.stdout is not None
+        one.stdout.readline()
+        monkeypatch.setattr(psutil.Process, "children", lambda _self, recursive: [gone] * recursive)
+        assert connections(one.pid) == [1]
 
 
 def test_a_process_that_is_not_there_has_none() -> None:
