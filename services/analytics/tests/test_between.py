@@ -474,9 +474,11 @@ class TestSize:
         filler.step(cycle)
         cycle.book.open.return_value = [MagicMock(kind="rebuild")]
         filler.step(cycle)
+        paces.append(BUSY)
+        filler.step(cycle)
 
         asked = [call.args[1] for call in cycle.book.next.call_args_list]
-        assert asked == [300_000, 80_000, 300_000, 400_000]
+        assert asked == [300_000, 40_000, 300_000, 400_000, 80_000]
 
 
 def until(true: Callable[[], bool]) -> None:

@@ -69,9 +69,13 @@ class Pace(NamedTuple):
     lost_s: float
 
 
-BUSY: Final = Pace(0.5, 0.4, 0.4)
-"""Live batches bring events."""
-BEHIND: Final = Pace(0.1, 0.4, 0.4)
+BUSY: Final = Pace(0.5, 0.2, 0.4)
+"""Live batches bring events.
+
+With slices of 0.4 s the numbers of one tenant were 1.3 times as old at the 99th percentile while
+another one's metric was filled. A rebuild has longer ones: until it is done no number is whole.
+"""
+BEHIND: Final = Pace(0.1, 0.2, 0.4)
 """Live counting is behind."""
 
 
