@@ -5,8 +5,9 @@ with the jars of Flink, takes a sample of the JVM every few ms of CPU; each samp
 the phase whose sign stands nearest to what ran. The steps of the Python workers are marked by
 themselves. Both are shares of the CPU of the whole tree.
 
-That is done for logs of few and of many series, one after the other in one session, and the
-phases that cost more where there are more are told beside them: of P8, where the line bends.
+That is done for logs of few and of many series, in one session and in turn once all are warm,
+and the phases that cost more where there are more are told beside them: of P8, where the line
+bends.
 """
 
 from __future__ import annotations
@@ -112,24 +113,29 @@ def with_profiler(config: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def warmed(bench: contest.Bench, options: argparse.Namespace) -> dict[int, Engine]:
+    """Return the engine over each log, by combinations of the dimensions, all of them warm."""
+    metrics = wanted(options.metrics, sketches=not options.plain)
+    engines = {}
+    for n in options.combinations:
+        log = bench.fill(f"bench-{n}", draw(options.events, n))
+        truths = recount(draw(options.events, n), metrics)
+        engines[n] = Engine(bench, log, metrics, truths, options.batch)
+    contest.warm_up({str(n): one for n, one in engines.items()}, options.warm)
+    return engines
+
+
 def measure(
-    bench: contest.Bench, profiler: Profiler, combinations: int, options: argparse.Namespace
+    bench: contest.Bench, profiler: Profiler, engine: Engine, options: argparse.Namespace
 ) -> dict[str, Any]:
     """Return where the CPU of some rounds over one log went, in µs an event.
 
     Args:
         bench: The session and its servers.
         profiler: In the session's JVM.
-        combinations: Of the dimensions of this log.
+        engine: Over a log, warm.
         options: The rest that is asked for.
     """
-    log = bench.fill(f"bench-{combinations}", draw(options.events, combinations))
-    metrics = wanted(options.metrics, sketches=not options.plain)
-    truths = recount(draw(options.events, combinations), metrics)
-    engine = Engine(bench, log, metrics, truths, options.batch)
-    for _ in range(options.warm):
-        engine.run()
-        engine.check()
     file = Path(os.environ[marks.FILE])
     file.write_text("")
     gateway: Any = bench.spark.sparkContext._gateway
@@ -146,7 +152,7 @@ def measure(
     used = {name: harness.own_cpu_s(pid) - before[name] for name, pid in own.items()}
     engine.check()
     if options.stacks:
-        Path(f"{options.stacks}-{combinations}").write_text(collapsed)
+        Path(f"{options.stacks}-{engine.log.topic}").write_text(collapsed)
     events = sum(one.events for one in took)
     return _table(collapsed, used, marks.read(file), sum(one.cpu_s for one in took), events)
 
@@ -207,7 +213,8 @@ def main() -> None:
         os.environ[marks.FILE] = str(Path(name) / "marks")
         with contest.bench(Path(name)) as bench:
             profiler = Profiler(bench.spark, Path(name))
-            found = {n: measure(bench, profiler, n, options) for n in options.combinations}
+            engines = warmed(bench, options)
+            found = {n: measure(bench, profiler, one, options) for n, one in engines.items()}
     figures: dict[str, Any] = {f"{n} combinations": one for n, one in found.items()}
     if len(found) > 1:
         figures["more where there are most series"] = grown(found)

@@ -1,12 +1,13 @@
 """What it costs to store every kept resolution with each batch, and to compose it on reading.
 
-The case that hurts: 10,000 series and three resolutions, a row of each in every batch. The
-writer's own commits (`ShardStore`) store panes into an empty Redis, once of all three
-resolutions and once of the finest alone; then one pane of each resolution is read, in the
-second case as the sum of the finest ones within it. CPU is that of the writer or reader and
-of Redis. It is done for plain rows and for rows with sketches, in alternating rounds.
+The case that hurts: 10,000 series and three resolutions, a row of each in every batch, and
+several batches in a finest pane. The writer's own commits (`ShardStore`) store panes into an
+empty Redis, once of all three resolutions and once of the finest alone; then one pane of each
+resolution is read, in the second case as the sum of the finest ones within it. CPU is that of
+the writer or reader and of Redis. It is done for plain rows and for rows with sketches, in
+alternating rounds.
 
-Both ways must come to the same rows, and those to what was drawn.
+Both ways must come to what was drawn: in numbers of every row, and of some in sketches.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ import harness
 import numpy as np
 import redis
 from rows import START_S, VID, Shard, series_name
-from sketch_trials import hll_of, kll_of
+from sketch_trials import Values, hll_of, kll_of
 from weir import names
 from weir.rows import Row, decode, merge_all
-from weir.sketches import HLL_LG_K, kll_k
+from weir.sketches import HLL_LG_K, hll_estimate, kll_k, kll_union
 from weir_analytics.panes.commit_job import Limits, Part
 from weir_local.redis import RedisServer
 
@@ -39,11 +40,15 @@ FINEST_S, RESOLUTIONS_S = 10, (10, 60, 600)
 # A pane of the longest begins here, so that all finest ones lie within it.
 FIRST_S = START_S // RESOLUTIONS_S[-1] * RESOLUTIONS_S[-1]
 EVENTS_A_ROW = 10
+# As many batches as a pane of ten seconds meets at least, live: the first one finds no rows.
+BATCHES_A_PANE = 5
 DIFFERENT_ROWS = 2_000
 PERCENTILE = 0.95
 # The kernel tells CPU in hundredths of a second, and a short read takes about as long.
 READS = 3
 SUM_ERROR = 1e-9
+# Of so many series the sketches are looked at, by the 3 standard errors of the distinct count.
+LOOKED_AT, DISTINCT_ERROR = 20, 0.05
 WAYS: dict[str, tuple[int, ...]] = {"stored": RESOLUTIONS_S, "composed": (FINEST_S,)}
 
 
@@ -52,50 +57,53 @@ class Case:
     """What is written: the same in both ways.
 
     Attributes:
-        rows: Some rows; each series has one of them in each finest pane.
+        values: Those of some different rows; each batch adds one of them to each series.
+        rows: The same as the writer gets them.
         series: How many there are.
-        panes: How many finest panes, each written by one batch.
+        panes: How many finest panes.
     """
 
+    values: Sequence[Values]
     rows: Sequence[Row]
     series: int
     panes: int
 
-    def row(self, pane: int, series: int) -> Row:
-        """Return what a batch adds to one series."""
-        return self.rows[(pane * 31 + series * 7) % len(self.rows)]
+    @property
+    def batches(self) -> int:
+        """Return how many there are."""
+        return self.panes * BATCHES_A_PANE
 
-    def parts(self, pane: int, resolutions_s: Sequence[int]) -> list[Part]:
+    def at(self, batch: int, series: int) -> int:
+        """Return which row a batch adds to one series."""
+        return (batch * 31 + series * 7) % len(self.rows)
+
+    def parts(self, batch: int, resolutions_s: Sequence[int]) -> list[Part]:
         """Return the parts of one batch."""
-        start_s = FIRST_S + pane * FINEST_S
+        start_s = FIRST_S + batch // BATCHES_A_PANE * FINEST_S
         return [
-            Part(VID, res_s, start_s // res_s * res_s, series_name(at), self.row(pane, at))
+            Part(VID, res_s, start_s // res_s * res_s, series_name(n), self.rows[self.at(batch, n)])
             for res_s in resolutions_s
-            for at in range(self.series)
+            for n in range(self.series)
         ]
 
-    def total(self, series: int, res_s: int) -> Row:
-        """Return numbers of the first pane of a resolution, added up here; no sketches."""
-        found = [self.row(pane, series) for pane in range(min(self.panes, res_s // FINEST_S))]
-        return Row(
-            sum(row.n for row in found),
-            math.fsum(row.sum or 0.0 for row in found),
-            min(row.min or 0.0 for row in found),
-            max(row.max or 0.0 for row in found),
-        )
+    def of(self, series: int, res_s: int) -> Values:
+        """Return all values of a series in the first pane of a resolution."""
+        batches = range(min(self.batches, res_s // FINEST_S * BATCHES_A_PANE))
+        return np.concatenate([self.values[self.at(batch, series)] for batch in batches])
 
 
-def drawn(*, sketches: bool) -> list[Row]:
-    """Return some different rows, the same at every call."""
-    rng, found = random.Random(SEED), []  # noqa: S311 - the same input each time, not a secret
-    k = kll_k([PERCENTILE])
-    for _ in range(DIFFERENT_ROWS):
-        values = np.array([round(rng.lognormvariate(3, 1), 2) for _ in range(EVENTS_A_ROW)])
-        row = Row(len(values), math.fsum(values), float(values.min()), float(values.max()))
-        if sketches:
+def case_of(series: int, panes: int, *, sketches: bool) -> Case:
+    """Draw a case, the same at every call."""
+    rng, k = random.Random(SEED), kll_k([PERCENTILE])  # noqa: S311 - not a secret
+    drawn = [
+        np.array([round(rng.lognormvariate(3, 1), 2) for _ in range(EVENTS_A_ROW)])
+        for _ in range(DIFFERENT_ROWS)
+    ]
+    rows = [Row(len(v), math.fsum(v), float(v.min()), float(v.max())) for v in drawn]
+    if sketches:
+        for row, values in zip(rows, drawn, strict=True):
             row.hll, row.kll = hll_of(values, HLL_LG_K), kll_of(values, k)
-        found.append(row)
-    return found
+    return Case(drawn, rows, series, panes)
 
 
 # ── what is measured ────────────────────────────────────────────────────────
@@ -129,8 +137,8 @@ def used(pid: int, work: Callable[[], Any]) -> Used:
 def write(shard: Shard, case: Case, resolutions_s: Sequence[int], pid: int) -> list[Used]:
     """Return what each batch took to commit."""
     found = []
-    for pane in range(case.panes):
-        found.append(used(pid, partial(shard.commit, case.parts(pane, resolutions_s))))
+    for batch in range(case.batches):
+        found.append(used(pid, partial(shard.commit, case.parts(batch, resolutions_s))))
     return found
 
 
@@ -185,23 +193,36 @@ def compare(client: redis.Redis, case: Case, res_s: int, pane: Mapping[bytes, Ro
     texts = cast("dict[bytes, bytes]", client.hgetall(names.names_key(0, VID)))
     by_name = {texts[number].decode(): row for number, row in pane.items()}
     for at in range(case.series):
-        got, want = by_name.pop(series_name(at), None), case.total(at, res_s)
+        got, want = by_name.pop(series_name(at), None), case.of(at, res_s)
         if got is None or not is_right(got, want):
-            msg = f"series {at} of the pane of {res_s} s must be {want}, got {got}"
+            told = f"{len(want)} values from {want.min()} to {want.max()}, {want.sum()} in all"
+            msg = f"series {at} of the pane of {res_s} s must be of {told}, got {got}"
+            raise SystemExit(msg)
+        if at < LOOKED_AT and case.rows[0].kll is not None and not is_sketched(got, want):
+            msg = f"sketches of series {at} of the pane of {res_s} s must hold its values"
             raise SystemExit(msg)
     if by_name:
         msg = f"the pane of {res_s} s must have {case.series} series, has {len(by_name)} more"
         raise SystemExit(msg)
 
 
-def is_right(got: Row, want: Row) -> bool:
-    """Tell whether a row's numbers are those that were added up here."""
+def is_right(got: Row, want: Values) -> bool:
+    """Tell whether a row's numbers are those of some values."""
+    total = math.fsum(want)
     return (
-        (got.n, got.min, got.max) == (want.n, want.min, want.max)
+        (got.n, got.min, got.max) == (len(want), want.min(), want.max())
         and got.sum is not None
-        and want.sum is not None
-        and abs(got.sum - want.sum) <= SUM_ERROR * want.sum
+        and abs(got.sum - total) <= SUM_ERROR * total
     )
+
+
+def is_sketched(got: Row, want: Values) -> bool:
+    """Tell whether a row's sketches are of some values: how many, and how many different ones."""
+    if got.hll is None or got.kll is None:
+        return False
+    different = len(set(want.tolist()))
+    off = abs(hll_estimate(got.hll).value - different)
+    return kll_union([got.kll]).n == len(want) and off <= DISTINCT_ERROR * different
 
 
 def measured(options: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -212,7 +233,7 @@ def measured(options: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]
         try:
             client = redis.Redis.from_url(server.url)
             for kind, sketches in (("plain", False), ("with sketches", True)):
-                case = Case(drawn(sketches=sketches), options.series, options.panes)
+                case = case_of(options.series, options.panes, sketches=sketches)
                 runs: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
                 for number in range(options.rounds):
                     for way in WAYS:
@@ -234,14 +255,17 @@ def main() -> None:
     """Measure and write the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--series", type=int, default=10_000)
-    parser.add_argument("--panes", type=int, default=60, help="of 10 s, each written by a batch")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--panes", type=int, default=60, help="of 10 s, each of five batches")
+    parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     figures: dict[str, Any] = dict(measured(options))
     figures["notes"] = [
         "stored: a row of each resolution with each batch; composed: of 10 s only, and panes of a"
         " minute and of ten are added up when somebody reads one",
-        "numbers of every row read were compared with what was drawn",
+        f"each finest pane is written by {BATCHES_A_PANE} batches",
+        "bytes: of the span that was written; composed, short panes would have to be kept as long"
+        " as the longest",
+        "numbers of every row read were compared with what was drawn, and sketches of some",
     ]
     path = harness.write("resolutions", settings=vars(options), figures=figures)
     sys.stdout.write(path.read_text())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import redis
 import resolutions
-from resolutions import RESOLUTIONS_S, Case
+from resolutions import RESOLUTIONS_S
 from weir.rows import Row
 from weir_local.redis import RedisServer
 
@@ -31,9 +31,9 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
 @pytest.mark.redis
 @pytest.mark.parametrize("way", resolutions.WAYS)
 def test_both_ways_are_compared_with_what_was_drawn(server: RedisServer, way: str) -> None:
-    """With sketches, too; and what is stored takes more bytes than what is composed."""
+    """With sketches, too."""
     client = redis.Redis.from_url(server.url)
-    case = Case(resolutions.drawn(sketches=True), series=3, panes=PANES)
+    case = resolutions.case_of(3, PANES, sketches=True)
     found = resolutions.round_of(client, server, case, way)
     assert found["bytes"] > 0
     assert set(found) >= {f"cpu_ms_to_read_{res_s}_s" for res_s in RESOLUTIONS_S}
@@ -43,14 +43,14 @@ def test_both_ways_are_compared_with_what_was_drawn(server: RedisServer, way: st
 def test_a_wrong_row_ends_it(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """One event too many, a series too few, one too many: each is named."""
     client = redis.Redis.from_url(server.url)
-    case = Case(resolutions.drawn(sketches=False), series=3, panes=PANES)
+    case = resolutions.case_of(3, PANES, sketches=False)
     resolutions.round_of(client, server, case, "stored")
     for res_s in RESOLUTIONS_S:
         pane = resolutions.read(client, res_s, res_s)
         resolutions.compare(client, case, res_s, pane)
         first = min(pane)
         wrong = pane | {first: replace(pane[first], n=pane[first].n + 1)}
-        with pytest.raises(SystemExit, match=f"the pane of {res_s} s must be Row"):
+        with pytest.raises(SystemExit, match=f"the pane of {res_s} s must be of"):
             resolutions.compare(client, case, res_s, wrong)
         less = {number: row for number, row in pane.items() if number != first}
         with pytest.raises(SystemExit, match="got None"):
@@ -60,6 +60,21 @@ def test_a_wrong_row_ends_it(server: RedisServer, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(resolutions, "merge_all", lambda _rows: Row(0, 0.0, 0.0, 0.0))
     with pytest.raises(SystemExit, match="the pane of 60 s must be"):
         resolutions.round_of(client, server, case, "composed")
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize("sketch", ["hll", "kll"])
+def test_a_sketch_that_is_dropped_ends_it(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch, sketch: str
+) -> None:
+    """A read that leaves it out would be quick, and its numbers right."""
+    merge_all = resolutions.merge_all
+    monkeypatch.setattr(
+        resolutions, "merge_all", lambda rows: replace(merge_all(rows), **{sketch: None})
+    )
+    case = resolutions.case_of(3, PANES, sketches=True)
+    with pytest.raises(SystemExit, match="sketches of series 0 of the pane of 60 s"):
+        resolutions.round_of(redis.Redis.from_url(server.url), server, case, "composed")
 
 
 def test_rounds_are_told_as_medians() -> None:
