@@ -99,6 +99,8 @@ class LogLook:
         found = self._left(lanes) if lanes else LogLeft()
         next_ms = None if found.ms is None else found.ms - found.overdue_ms
         ms = self._race.overtaken_ms(next_ms, self._clock.now_ms())
+        if found.is_gone:
+            ms = 0
         if ms is None or (live.ms is not None and live.ms <= ms):
             return live
         is_needed = any(one.again for one in places.values())

@@ -83,7 +83,14 @@ class TestLogLeft:
         """Kafka deletes whole segments: a record of theirs outlives its time by up to another."""
         found = log_left([log(position_ms=NOW_MS - 31 * HOUR_MS), log()], DAY, NOW_MS)
         assert (found.ms, found.needed_ms, found.overdue_ms) == (0, 0, 7 * HOUR_MS)
-        assert log_left([log(position=0)], DAY, NOW_MS).overdue_ms == 0
+        assert not found.is_gone
+
+    def test_what_is_gone_comes_before_what_is_there_by_chance(self) -> None:
+        """Segments of partitions go at different times, and lanes stand at the start of all."""
+        overdue = log(partition=0, position_ms=NOW_MS - 31 * HOUR_MS)
+        found = log_left([overdue, log(position=0)], DAY, NOW_MS)
+        assert (found.partition, found.ms, found.overdue_ms, found.is_gone) == (3, 0, 0, True)
+        assert not log_left([log(position=1_100_001)], DAY, NOW_MS).is_gone
 
     def test_what_is_kept_for_ever_is_never_lost(self) -> None:
         """Without a retention there is nothing to be told, but for what is gone already."""
@@ -124,12 +131,15 @@ class TestRace:
             ([600_000, 585_000, 570_000, 555_000, 570_000, 600_000], None),
             # Not long enough to tell; overtaken; nobody there, and another one after that.
             ([600_000, 585_000, 570_000, 555_000], None),
-            ([0], 0),
+            ([0], None),
             ([600_000, 585_000, 570_000, 555_000, 540_000, None], None),
             ([600_000, 585_000, 570_000, 555_000, None, 540_000], None),
             ([9_000_000, 9_015_000, 9_030_000, 9_045_000, 600_000], None),
             # There by chance: whoever stands still there may be overtaken at any time.
             ([-60_000, -75_000, -90_000, -105_000, -120_000], 0),
+            ([0, 0, 0, 0, 0], 0),
+            ([60_000, 60_000, 60_000, 60_000, 60_000], None),
+            ([0, 0, 0, 0, 5_000], None),
             ([-7_200_000, -5_000_000, -3_000_000, -1_000_000, 1_000_000], None),
         ],
     )

@@ -71,6 +71,7 @@ class LogLeft:
             lacks stood in no number before.
         overdue_ms: For how long the record could have been deleted already: Kafka deletes whole
             segments, once the newest record of one is too old.
+        is_gone: Whether records are gone that were not counted.
     """
 
     partition: int | None = None
@@ -80,6 +81,7 @@ class LogLeft:
     waiting: int | None = None
     needed_ms: int | None = None
     overdue_ms: int = 0
+    is_gone: bool = False
 
 
 def log_told(left: LogLeft | None) -> dict[str, int | None]:
@@ -120,20 +122,27 @@ def used_share(left: LogLeft) -> float:
 def log_left(partitions: Iterable[PartitionLog], retention: Retention, now_ms: int) -> LogLeft:
     """Return what the reader loses first if it stands still and all else goes on as today."""
     logs = list(partitions)
-    found = ((left_ms(one, retention, now_ms), one.partition) for one in logs)
-    first_ms, first = min(((ms, p) for ms, p in found if ms is not None), default=(None, None))
+    found = ((not _is_gone(one), left_ms(one, retention, now_ms), one.partition) for one in logs)
+    first = min((one for one in found if one[1] is not None), default=(True, None, None))
+    is_there, first_ms, partition = first
     left = None if first_ms is None else max(0, first_ms)
     kept = (kept_ms(one, retention) for one in logs)
     ages = (one.oldest_ms for one in logs)
     return LogLeft(
-        partition=first,
+        partition=partition,
         ms=left,
         kept_ms=min((ms for ms in kept if ms is not None), default=None),
         oldest_ms=min((ms for ms in ages if ms is not None), default=None),
         waiting=sum(map(_waiting, logs)),
         needed_ms=left,
         overdue_ms=max(0, -(first_ms or 0)),
+        is_gone=not is_there,
     )
+
+
+def _is_gone(log: PartitionLog) -> bool:
+    """Tell whether records are gone that were not counted; not of a log that was made anew."""
+    return log.position < log.oldest
 
 
 def _waiting(log: PartitionLog) -> int:
@@ -152,7 +161,7 @@ def left_ms(log: PartitionLog, retention: Retention, now_ms: int) -> int | None:
     """
     if log.position > log.end:
         return left_ms(replace(log, position=log.oldest, position_ms=None), retention, now_ms)
-    if log.position < log.oldest:
+    if _is_gone(log):
         return 0
     waits_ms = 0
     if log.position < log.end:
@@ -184,24 +193,25 @@ class Race:
     def overtaken_ms(self, left_ms: int | None, at_ms: int) -> int | None:
         """Return when the reader is overtaken if both go on so; None: it gets away.
 
-        Until it has been looked at for a minute it is taken to get away, unless it is
-        overtaken already.
+        Until it has been looked at for a minute it is taken to get away.
 
         Args:
             left_ms: For how long the reader's next record is kept, as `left_ms` says it, so
-                below 0 where it is there by chance; None: for ever, or there is no such reader.
+                0 or less where it is there by chance; None: for ever, or there is no such reader.
             at_ms: The present.
         """
         looks = self._looks
         if left_ms is None or (looks and looks[-1][1] - left_ms > 2 * (at_ms - looks[-1][0])):
             looks.clear()  # nobody falls back so fast: this is another reader
-        if not left_ms:
-            return left_ms
+        if left_ms is None:
+            return None
         looks.append((at_ms, left_ms))
         while len(looks) > 1 and looks[1][0] <= at_ms - PACE_MS:
             looks.popleft()
         since_ms, before_ms = looks[0]
         passed_ms, fallen_ms = at_ms - since_ms, before_ms - left_ms
-        if passed_ms < PACE_MS or fallen_ms <= 0:
+        if passed_ms < PACE_MS or fallen_ms < 0:
             return None
-        return max(0, left_ms * passed_ms // fallen_ms)
+        if left_ms <= 0:
+            return 0  # by size nothing falls: it is the next that goes, and it does not move away
+        return left_ms * passed_ms // fallen_ms if fallen_ms else None

@@ -24,8 +24,7 @@ class LogPlace:
         received_ms: R of what was counted last; None if that is not known.
         lane: The first offset that a backfill or a rebuild has still to count; None without one.
         lane_ms: When that record was appended; None if it is gone.
-        again: Whether something that was served is counted again there, and not only what no
-            number has held yet.
+        again: Whether what is counted there, numbers have held: no backfill of a new version.
     """
 
     counted: int

@@ -464,6 +464,7 @@ class TestSize:
         filler = Filler(MagicMock(), MagicMock(), ManualClock(), 600_000, lambda: paces[-1], last)
         filler._open = set()
         cycle.book.open.return_value = []
+        cycle.book.needed.return_value = []
         filler.step(cycle)
         paces.append(BUSY)
         filler.step(cycle)
@@ -472,7 +473,7 @@ class TestSize:
         cycle.book.open.return_value = [MagicMock(kind="backfill")]
         filler._look_at_s = 1e9
         filler.step(cycle)
-        cycle.book.open.return_value = [MagicMock(kind="rebuild")]
+        cycle.book.needed.return_value = cycle.book.open.return_value
         filler.step(cycle)
         paces.append(BUSY)
         filler.step(cycle)

@@ -6,10 +6,11 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 from structlog.testing import capture_logs
@@ -18,11 +19,12 @@ from weir.clock import ManualClock, SystemClock
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Lane
 from weir.kafka import Kafka
+from weir.lanes import Need
 from weir.log_left import LogLeft
 from weir.log_place import LogPlace
 from weir_analytics.panes import log_watch
 from weir_analytics.panes.lane_book import LaneBook
-from weir_analytics.panes.log_watch import LogWatch
+from weir_analytics.panes.log_watch import GroupOffsets, LogWatch
 from weir_analytics.panes.ops import Figures, answer
 from weir_analytics.panes.vitals import Vitals
 from weir_local.waiting import wait_until
@@ -42,10 +44,23 @@ def test_a_lane_is_as_far_as_its_last_shard(monkeypatch: pytest.MonkeyPatch) -> 
     book._at = {0: {0: {0: 30, 1: 20}, 1: {0: 40, 1: 5}}, 1: {1: {0: 10, 1: 45}}}
     monkeypatch.setattr(book, "open", lambda _definitions: lanes)
 
-    assert book.least(Definitions()) == {0: 30, 1: 5}
-    assert book.counts_again(Definitions())
-    lanes[:] = [replace(one, kind="backfill") for one in lanes]
-    assert not book.counts_again(Definitions())
+    assert book.least(lanes) == {0: 30, 1: 5}
+    assert book.least(lanes[1:]) == {1: 45}
+
+
+@pytest.mark.parametrize(("need", "is_needed"), [(one, one is not Need.NEW) for one in Need])
+def test_new_versions_alone_are_not_needed(
+    monkeypatch: pytest.MonkeyPatch, need: Need, is_needed: bool
+) -> None:
+    """A backfill of what serves is, as after a loss; a lane that is done has nothing to lose."""
+    lanes = [Lane(n, 1, "backfill", "t", (), (0,), {}, {0: 50}, 0, 0) for n in (3, 4)]
+    book = LaneBook(cast("Any", None), "t")
+    book._at = {3: {0: {0: 30}}, 4: {0: {0: 50}}}
+    known = SimpleNamespace(needs={3: need, 4: Need.LOST})
+    monkeypatch.setattr(book, "open", lambda _definitions: lanes)
+    monkeypatch.setattr(book, "_known", SimpleNamespace(of=lambda _definitions: known))
+
+    assert book.needed(Definitions()) == lanes[:1] * is_needed
 
 
 class TestFigures:
@@ -85,6 +100,20 @@ def test_a_link_that_swallows_everything_ends_nothing(monkeypatch: pytest.Monkey
             stop.set()
             thread.join(10)
     assert {line["error"] for line in said} == {"TimeoutError"}
+
+
+def test_a_group_that_may_not_be_told_is_said_once() -> None:
+    """Where the right to it is missing Kafka answers so, each second; a broker's start is none."""
+    group = GroupOffsets(Kafka("127.0.0.1:1"), "events")
+    refusal = KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)
+    with capture_logs() as said:
+        for refusals in (9, 25, 10):
+            for _ in range(refusals):
+                group._done(refusal, [])
+            group._done(None, [TopicPartition("events", 0, 3)])
+    group.close()
+    assert [line["event"] for line in said] == ["group_not_told"] * 2
+    assert "GROUP_AUTHORIZATION_FAILED" in said[0]["error"]
 
 
 def test_a_figure_that_stands_still_is_told_for_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,10 +230,11 @@ class TestLogWatch:
         admin = AdminClient({"bootstrap.servers": kafka})
         (deleted,) = admin.delete_records([TopicPartition(hour_log, 1, 25)]).values()
         deleted.result(10)
-        gone = LogLeft(1, 0, HOUR_MS, found.oldest_ms, waiting=5, needed_ms=0)
+        gone = LogLeft(1, 0, HOUR_MS, found.oldest_ms, waiting=5, needed_ms=0, is_gone=True)
         assert look.left({0: LogPlace(10, now_ms), 1: LogPlace(20, now_ms)}) == gone
         vitals.lanes = {0: 2, 1: 20}
-        assert watch.look(vitals) == replace(gone, waiting=0)  # live counting lacks nothing
+        # Live counting lacks nothing.
+        assert watch.look(vitals) == replace(gone, waiting=0, is_gone=False)
 
     def test_partitions_that_are_added_are_looked_at(self, kafka: str, hour_log: str) -> None:
         """At once, by a client that has asked about the topic before."""

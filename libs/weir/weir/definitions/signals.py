@@ -51,7 +51,8 @@ SIGNALS: Final = {
 - `weir.quarantine`: events put into quarantine, of all in the last ten closed minutes.
 - `weir.memory`: memory that Redis uses, of what it may use.
 - `weir.log`: of the time for which the log keeps an event, what has passed for the first that is
-  not counted: at 100 it is deleted; 0 where the log keeps events for ever.
+  not counted, or not counted again, and that numbers need: at 100 it is deleted; 0 where the log
+  keeps events for ever.
 - `weir.quota`: what all tenants may send together, of what the engine was seen to count in the
   same time; 0 where no quota is set.
 - `weir.channel`: since when nothing has been delivered on a channel although it was tried;

@@ -61,7 +61,7 @@ class Pace(NamedTuple):
     Attributes:
         share: Their share of the time.
         slice_s: How long one may take, about: a live batch waits for it.
-        lost_s: How long one of a rebuild may take.
+        lost_s: How long one may take of what numbers have held: a rebuild, and what serves.
     """
 
     share: float
@@ -73,7 +73,7 @@ BUSY: Final = Pace(0.5, 0.2, 0.4)
 """Live batches bring events.
 
 With slices of 0.4 s the numbers of one tenant were 1.3 times as old at the 99th percentile while
-another one's metric was filled. A rebuild has longer ones: until it is done no number is whole.
+another one's metric was filled. What was lost has longer ones: until then no number is whole.
 """
 BEHIND: Final = Pace(0.1, 0.2, 0.4)
 """Live counting is behind."""

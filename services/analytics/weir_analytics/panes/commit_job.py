@@ -220,7 +220,7 @@ class Committed:
         bounds: Of finest panes that are full.
         work: What it cost.
         why: Of FOREIGN: what a newer release wrote there; of LOST: what of it was not applied, if
-            it was in part; empty otherwise.
+            it was in part, as of FENCED; empty otherwise.
     """
 
     verdict: Verdict

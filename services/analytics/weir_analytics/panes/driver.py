@@ -288,9 +288,10 @@ class Driver:
     def _count(self, cycle: Cycle, frame: DataFrame, number: int) -> None:
         failpoint("C10")
         self._tell(cycle.on_batch(frame, number))
-        fold = cycle.stores.definitions.fold
-        self.vitals.again = cycle.book.counts_again(fold)
-        self.vitals.lanes = cycle.book.least(fold)
+        fold, book = cycle.stores.definitions.fold, cycle.book
+        needed = book.needed(fold)
+        self.vitals.again = bool(needed)
+        self.vitals.lanes = book.least(needed or book.open(fold))
 
     def _pace(self) -> Pace:
         vitals = self.vitals

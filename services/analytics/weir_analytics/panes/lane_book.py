@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -214,17 +214,22 @@ class LaneBook:
             found += (Untold(shard, vid) for shard in shards for vid in vids)
         return tuple(found)
 
-    def least(self, definitions: Definitions) -> dict[int, int]:
-        """Return by partition the first offset that a lane has still to count."""
+    def needed(self, definitions: Definitions) -> list[Lane]:
+        """Return the lanes that have something to count that numbers have held: all but new ones.
+
+        Those are counted first.
+        """
+        needs = self._known.of(definitions).needs
+        lanes = [lane for lane in self.open(definitions) if self._goes_on(lane)]
+        return [lane for lane in lanes if needs[lane.offset] is not Need.NEW]
+
+    def least(self, lanes: Iterable[Lane]) -> dict[int, int]:
+        """Return by partition the first offset that one of some open lanes has still to count."""
         return nearest(
             {p: at.get(p, 0) for p, n in lane.end.items() if at.get(p, 0) < n}
-            for lane in self.open(definitions)
+            for lane in lanes
             for at in self._at[lane.offset].values()
         )
-
-    def counts_again(self, definitions: Definitions) -> bool:
-        """Return whether a lane has something to count that was lost."""
-        return any(lane.kind == "rebuild" for lane in self.open(definitions))
 
     def _goes_on(self, lane: Lane) -> bool:
         """Tell whether a lane has something to count, as far as is known."""

@@ -225,7 +225,7 @@ class Filler:
         self._forget(cycle, {lane.name for lane in lanes})
         self.waits.keep({lane.offset for lane in lanes})
         first = self._first(cycle) if lanes else {}
-        size = self._size(lanes)
+        size = self._size(is_lost=bool(cycle.book.needed(definitions)))
         left_out = self._left_out()
         found = cycle.book.next(definitions, size, first, left_out)
         self._tell_refused(cycle)
@@ -307,9 +307,8 @@ class Filler:
         self._wanted = counting
         return self.plans.plan_of(counting) if self.plans.is_made(counting) else None
 
-    def _size(self, lanes: Sequence[Lane]) -> int:
+    def _size(self, *, is_lost: bool) -> int:
         """Return how many records the next slice has at most."""
-        is_lost = any(lane.kind == "rebuild" for lane in lanes)
         pace = self.pace()
         return next_size(self.last, pace.lost_s if is_lost else pace.slice_s, self.most)
 

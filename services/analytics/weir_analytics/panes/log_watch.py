@@ -29,6 +29,8 @@ from weir_analytics.panes.vitals import Vitals
 
 LOG = structlog.get_logger()
 COMMIT_S = 1.0
+# While a broker starts some are refused: not worth a word.
+REFUSALS = 10
 TIMEOUT_S = 5.0
 
 
@@ -38,6 +40,7 @@ class GroupOffsets:
     def __init__(self, kafka: Kafka, topic: str) -> None:
         self._topic = topic
         self._told: Mapping[int, LogPlace] = {}
+        self._refusals = 0
         # It subscribes to nothing, so it is no member: the group stays empty, and nobody
         # is ever given a partition.
         self._consumer = Consumer(
@@ -67,8 +70,14 @@ class GroupOffsets:
         self._told = dict(places)
 
     def _done(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
-        if error is not None or any(place.error for place in places):
-            self._told = {}  # tried again at the next call
+        why = next((one for one in (error, *(place.error for place in places)) if one), None)
+        if why is None:
+            self._refusals = 0
+            return
+        self._told = {}  # tried again at the next call
+        self._refusals += 1
+        if self._refusals == REFUSALS:
+            LOG.warning("group_not_told", error=str(why))
 
     def close(self) -> None:
         """Let go of the connection; what was asked for last may be lost."""

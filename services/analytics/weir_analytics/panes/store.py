@@ -201,7 +201,8 @@ class ShardStore:
         """Take the mark of a shard away, which says that all of a commit is there; it is not.
 
         Without one, all of the shard is counted anew. A process that ends before that leaves one,
-        and so does an EXEC whose answer is lost: an audit finds what is short then.
+        as does another one that commits first, or a younger driver that has read it, and so does
+        an EXEC whose answer is lost: an audit finds what is short then.
         """
         fence, mark = names.fence_key(job.shard), names.mark_key(job.shard)
         _, found = self._wire.ask([("WATCH", fence), ("GET", fence)])
@@ -210,8 +211,8 @@ class ShardStore:
         if verdict is not Verdict.OK:
             # The shard is not this driver's any more, so its mark is not this driver's to take.
             self._wire.ask([("UNWATCH",)])
-            self._partly = ""
-            return Committed(verdict)
+            why, self._partly = f"shard {job.shard} is short: {self._partly}", ""
+            return Committed(verdict, why=why)
         if self._wire.ask([("MULTI",), ("DEL", mark), ("EXEC",)])[-1] is None:
             return Committed(Verdict.RETRY)
         why, self._partly = f"shard {job.shard} is counted anew: {self._partly}", ""

@@ -33,8 +33,9 @@ class Vitals:
         failed: The thread that died, if one did.
         counted: By partition, the first offset that is not counted; empty before it is known.
         log: Where the log ends, as it was seen last: not by a batch, but by whoever ticks.
-        lanes: By partition, the first offset that a lane has still to count.
-        again: Whether one of them counts again what was lost.
+        lanes: By partition, the first offset that a lane has still to count; of those that numbers
+            need, where there are any.
+        again: Whether numbers need them: they have held what is counted there.
         trouble: What ended counting last, until a batch is done again.
         received_ms: By partition, R of what was counted last.
         own: What the job took of its machine when it was measured last.
