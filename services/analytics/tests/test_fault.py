@@ -328,7 +328,9 @@ def test_a_rebuild_goes_on_without_it(world: Counted) -> None:
     filler.prepare()
     assert filler._wanted is None
     driver = world.driver()
-    driver.book = SimpleNamespace(open=lambda _fold: [], next=lambda *_: None)
+    driver.book = SimpleNamespace(
+        open=lambda _fold: [], needed=lambda _fold: [], next=lambda *_: None
+    )
     driver.settings = SimpleNamespace(dedup_dir=None)
     filler._open = set()
     filler.step(driver)

@@ -124,6 +124,7 @@ class Driver:
 
         book = SimpleNamespace(
             open=lambda _: [self.lane],
+            needed=lambda _: [self.lane],
             next=following,
             beside=lambda *_: [],
             moved=lambda found, _: self.done.append(found),
