@@ -237,9 +237,14 @@ class Soak:
             self.spans.end(SETTLE_S)
 
     def _heal(self, what: str) -> None:
+        """Heal, and wait for a new result, and until what was lost is counted again.
+
+        Until then numbers are told to be rebuilding: no reader takes them for fresh.
+        """
+        rig = self.here.rig
         try:
-            healed = self.here.heal()
-            await_new_result(self.here.rig, RECOVERY_S, since=healed)
+            await_new_result(rig, RECOVERY_S, since=self.here.heal())
+            rig.wait_until(lambda: asked(self._is_whole), "what was lost", RECOVERY_S)
         except TimeoutError as error:
             self.seen.wrong.append(f"after {what}: {error}")
 
@@ -362,14 +367,14 @@ class Soak:
 
         What is not there in time is found missing by the comparison.
         """
-        rig = self.here.rig
-
-        def is_whole() -> bool:
-            is_filled = all(equality.is_filled(rig, metric) for metric in ("load", SPEC.name))
-            return is_filled and rig.fresh()["status"] != "rebuilding"
-
+        what = "nothing that is counted again"
         with contextlib.suppress(TimeoutError):
-            rig.wait_until(lambda: asked(is_whole), "nothing that is counted again", timeout_s)
+            self.here.rig.wait_until(lambda: asked(self._is_whole), what, timeout_s)
+
+    def _is_whole(self) -> bool:
+        rig = self.here.rig
+        is_filled = all(equality.is_filled(rig, metric) for metric in ("load", SPEC.name))
+        return is_filled and rig.fresh()["status"] != "rebuilding"
 
     def _judge_engine(self) -> None:
         seen, rig = self.seen, self.here.rig
