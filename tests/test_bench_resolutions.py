@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import pytest
 import redis
 import resolutions
 from resolutions import RESOLUTIONS_S
-from weir.rows import Row
+from weir.rows import Row, merge_all
 from weir_local.redis import RedisServer
 
 PANES = RESOLUTIONS_S[-1] // RESOLUTIONS_S[0]
@@ -62,16 +62,23 @@ def test_a_wrong_row_ends_it(server: RedisServer, monkeypatch: pytest.MonkeyPatc
         resolutions.round_of(client, server, case, "composed")
 
 
+def without_hll(row: Row) -> Row:
+    """Return a row that lacks one sketch."""
+    return replace(row, hll=None)
+
+
+def without_kll(row: Row) -> Row:
+    """Return a row that lacks the other."""
+    return replace(row, kll=None)
+
+
 @pytest.mark.redis
-@pytest.mark.parametrize("sketch", ["hll", "kll"])
+@pytest.mark.parametrize("dropped", [without_hll, without_kll])
 def test_a_sketch_that_is_dropped_ends_it(
-    server: RedisServer, monkeypatch: pytest.MonkeyPatch, sketch: str
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch, dropped: Callable[[Row], Row]
 ) -> None:
     """A read that leaves it out would be quick, and its numbers right."""
-    merge_all = resolutions.merge_all
-    monkeypatch.setattr(
-        resolutions, "merge_all", lambda rows: replace(merge_all(rows), **{sketch: None})
-    )
+    monkeypatch.setattr(resolutions, "merge_all", lambda rows: dropped(merge_all(rows)))
     case = resolutions.case_of(3, PANES, sketches=True)
     with pytest.raises(SystemExit, match="sketches of series 0 of the pane of 60 s"):
         resolutions.round_of(redis.Redis.from_url(server.url), server, case, "composed")
