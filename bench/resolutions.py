@@ -27,7 +27,7 @@ from typing import Any, cast
 import harness
 import numpy as np
 import redis
-from rows import START_S, VID, Shard, series_name
+from rows import START_S, VID, Shard, is_right, series_name
 from sketch_trials import Values, hll_of, kll_of
 from weir import names
 from weir.rows import Row, decode, merge_all
@@ -46,7 +46,6 @@ DIFFERENT_ROWS = 2_000
 PERCENTILE = 0.95
 # The kernel tells CPU in hundredths of a second, and a short read takes about as long.
 READS = 3
-SUM_ERROR = 1e-9
 # Of so many series the sketches are looked at, by the 3 standard errors of the distinct count.
 LOOKED_AT, DISTINCT_ERROR = 20, 0.05
 WAYS: dict[str, tuple[int, ...]] = {"stored": RESOLUTIONS_S, "composed": (FINEST_S,)}
@@ -194,7 +193,7 @@ def compare(client: redis.Redis, case: Case, res_s: int, pane: Mapping[bytes, Ro
     by_name = {texts[number].decode(): row for number, row in pane.items()}
     for at in range(case.series):
         got, want = by_name.pop(series_name(at), None), case.of(at, res_s)
-        if got is None or not is_right(got, want):
+        if got is None or not is_right(got, want.tolist()):
             told = f"{len(want)} values from {want.min()} to {want.max()}, {want.sum()} in all"
             msg = f"series {at} of the pane of {res_s} s must be of {told}, got {got}"
             raise SystemExit(msg)
@@ -204,16 +203,6 @@ def compare(client: redis.Redis, case: Case, res_s: int, pane: Mapping[bytes, Ro
     if by_name:
         msg = f"the pane of {res_s} s must have {case.series} series, has {len(by_name)} more"
         raise SystemExit(msg)
-
-
-def is_right(got: Row, want: Values) -> bool:
-    """Tell whether a row's numbers are those of some values."""
-    total = math.fsum(want)
-    return (
-        (got.n, got.min, got.max) == (len(want), want.min(), want.max())
-        and got.sum is not None
-        and abs(got.sum - total) <= SUM_ERROR * total
-    )
 
 
 def is_sketched(got: Row, want: Values) -> bool:

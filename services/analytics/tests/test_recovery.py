@@ -14,13 +14,15 @@ from weir.commit_recovery import reconcile
 from weir.definitions.history import Lane
 from weir.rows import Row
 from weir_analytics.panes import recovery
-from weir_analytics.panes.commit_job import CommitJob, Limits, Part
+from weir_analytics.panes.commit_job import Part
 from weir_analytics.panes.recovery import Shards, VerdictError, changed_panes, last_entries
 from weir_analytics.panes.store import ShardStore
 
+from .shard_scene import FENCE
+from .shard_scene import job as job_of
+
 pytestmark = pytest.mark.redis
 
-FENCE = Fence(7, "definitions")
 NEWER = Fence(9, "definitions")
 LOG = LogBounds("events", {0: 0}, {0: 100})
 START = Mark(epoch=7, batch=-1, topic_id="events", end={0: 0}, shards=2)
@@ -56,17 +58,7 @@ def commit(redis_url: str, shard: int, begin: int, fence: Fence = FENCE) -> Verd
 
 def commit_to(store: ShardStore, shard: int, begin: int, fence: Fence = FENCE) -> Verdict:
     """Commit one event through a store that may know the shard already."""
-    job = CommitJob(
-        shard=shard,
-        shards=2,
-        fence=fence,
-        epoch=7,
-        batch=begin,
-        topic_id="events",
-        from_offsets={0: begin},
-        to_offsets={0: begin + 1},
-        limits={5: Limits({60: 86_400})},
-    )
+    job = job_of(begin, begin + 1, shard=shard, shards=2, fence=fence)
     part = Part(5, 60, 2_000_000_040, "=a", Row(1))
     return store.commit(job, [part]).verdict
 

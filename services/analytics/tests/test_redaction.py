@@ -31,13 +31,15 @@ from weir.rows import Row
 from weir.series import OTHER, OTHER_ID, series_digest
 from weir_analytics.panes import recovery, redaction
 from weir_analytics.panes.between import Step
-from weir_analytics.panes.commit_job import CommitJob, Limits, Pane, Part
+from weir_analytics.panes.commit_job import Limits, Pane, Part
 from weir_analytics.panes.forgetting import Forgetting
 from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.redaction import Redaction, Version, redacted, versions_before
 from weir_analytics.panes.store import ShardStore
 
-FENCE = Fence(7, "definitions")
+from .shard_scene import FENCE
+from .shard_scene import job as job_of
+
 NEWER = Fence(9, "definitions")
 KEY = b"a key of the installation"
 START_S = 2_000_000_040
@@ -185,18 +187,8 @@ class Shard:
     def commit(self, *parts: tuple[Pane, str], top: Texts | None = None, trim: int = 0) -> None:
         """Commit a part of one event for each, and read the outbox as the driver does."""
         at = self.cycle.end[0]
-        job = CommitJob(
-            shard=0,
-            shards=1,
-            fence=FENCE,
-            epoch=7,
-            batch=at,
-            topic_id="events",
-            from_offsets={0: at},
-            to_offsets={0: at + 1},
-            limits={pane.vid: Limits({60: 86_400}) for pane, _series in parts},
-            trim_outbox=trim,
-        )
+        limits = {pane.vid: Limits({60: 86_400}) for pane, _series in parts}
+        job = job_of(at, at + 1, limits=limits, trim_outbox=trim)
         self.cycle.end = {0: at + 1}
         self.cycle.commits += 1
         row = Row(1, further=None if top is None else Further(top=top))
