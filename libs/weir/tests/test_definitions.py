@@ -217,6 +217,8 @@ class TestRefusals:
             ({"aggregates": ["p99.99"]}, "/aggregates/0", "a kll_k beyond the 65535 that"),
             ({"aggregates": ["p0.01"]}, "/aggregates/0", "the most extreme are p0.1 and p99.9"),
             ({"aggregates": ["distinct(a)"]}, "/aggregates/0", "write data.a"),
+            ({"aggregates": [f"distinct(data{'.a' * 2_000})"]}, "/aggregates/0", "less deep"),
+            ({"aggregates": [f"top(data{'.a' * 2_000}, 5)"]}, "/aggregates/0", "less deep"),
             (
                 {"aggregates": ["distinct(subject)", "distinct(data.a)"]},
                 "/aggregates",

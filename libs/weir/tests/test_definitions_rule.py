@@ -6,17 +6,19 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from weir.definitions.check import check
 from weir.definitions.conditions import conditions_of
 from weir.definitions.rule import Rule
 from weir.expressions import ExpressionError
+from weir.problems import ProblemError
 
 INFINITY = float("inf")
+RULE = {"name": "r", "metric": "m", "aggregate": "count", "window": "1m"}
 
 
 def rule(**members: Any) -> Rule:
     """Return a rule with these members."""
-    given = {"name": "r", "metric": "m", "aggregate": "count", "window": "1m", **members}
-    return Rule.model_validate(given)
+    return Rule.model_validate(RULE | members)
 
 
 def required(**members: Any) -> str:
@@ -118,8 +120,44 @@ class TestConditions:
     )
     def test_refusals(self, text: str) -> None:
         """Only comparisons of a dimension with texts, joined by and."""
-        with pytest.raises(ExpressionError, match="must be"):
+        with pytest.raises(ExpressionError, match="must be") as caught:
             conditions_of(text)
+        assert caught.value.text == text
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("data" + ".a" * 9 + " > '5'", "at most 8 names below data"),
+            ("data" + ".a" * 2_000 + " > '5'", "at most 8 names below data"),
+            ("data" + ".a" * 2_000 + " = '5'", "at most 8 names below data"),
+            ("a = 'x' and b = data" + ".a" * 2_000, "at most 8 names below data"),
+            ("lower(data" + ".a" * 2_000 + ") = 'x'", "at most 8 names below data"),
+            ("a" + "::text" * 600 + " = 'x'", "at most 20 levels deep"),
+        ],
+    )
+    def test_deep_ones_are_refused(self, text: str, said: str) -> None:
+        """Also those that are too deep to be said back; the place is told where it is known."""
+        with pytest.raises(ExpressionError) as caught:
+            conditions_of(text, written=True)
+        assert (caught.value.required, caught.value.text) == (said, text)
+        with pytest.raises(ProblemError, match=said) as refused:
+            check("rule", "r", RULE | {"above": 1, "where": text})
+        assert refused.value.errors[0]["pointer"] == "/where"
+
+    def test_a_stored_one_is_read(self) -> None:
+        """Names that no dimension can have were once taken, and say nothing."""
+        path = "data" + ".a" * 9
+        text = f"{path} = 'x'"
+        assert conditions_of(text) == ([path, "=", "x"],)
+        found = check("rule", "r", RULE | {"above": 1, "where": text}, stored=True).model
+        assert isinstance(found, Rule)
+        assert found.where[0].dimension == path
+
+    @pytest.mark.parametrize("times", [9, 2_000])
+    def test_a_stored_one_too_deep_to_be_said_is_refused(self, times: int) -> None:
+        """With words, as whatever is refused."""
+        with pytest.raises(ExpressionError, match="must be"):
+            conditions_of("data" + ".a" * times + " > '5'")
 
 
 class TestSignals:

@@ -71,8 +71,11 @@ class TestParse:
                 None,
             ),
             ("lower(subject) as who", "an expression that does not read subject", None),
-            ("data" + ".a" * 2_000, "at most 20 levels deep", None),
-            ("lower(data" + ".a" * 2_000 + ") as a", "at most 20 levels deep", None),
+            ("data" + ".a" * 9, "at most 8 names below data", 0),
+            ("data" + ".a" * 2_000, "at most 8 names below data", 0),
+            ("(data" + ".a" * 2_000 + ") as a", "at most 8 names below data", 1),
+            ("lower(data" + ".a" * 2_000 + ") as a", "at most 8 names below data", 6),
+            ("lower(data.a" + "::text" * 600 + ") as a", "at most 20 levels deep", None),
         ],
     )
     def test_what_is_wrong_is_shown(self, text: str, required: str, at: int | None) -> None:

@@ -21,7 +21,7 @@ from weir.expressions import (
 from weir.expressions.functions import ALIASES, FUNCTIONS, HAS, NAMES, SAID_OTHERWISE
 from weir.expressions.numbers import as_double, number_text, scalar_text
 from weir.expressions.paths import Path
-from weir.problems import Reason
+from weir.problems import Reason, echo
 
 EVENT: dict[str, Any] = {
     "id": "1",
@@ -487,6 +487,46 @@ class TestPaths:
         """`by` and `distinct` take a path, no expression."""
         with pytest.raises(ExpressionError, match="must be a path"):
             parse_path("lower(data.a)")
+
+    @pytest.mark.parametrize(
+        ("text", "at"),
+        [
+            ("data" + ".a" * 9, 0),
+            ("data" + ".a" * 2_000, 0),
+            (" data" + ".a" * 2_000, 1),
+            ("data" + ".a" * 2_000 + ".*", 0),
+            ("data" + ".a" * 2_000 + "[-1]", 0),
+            ("data" + ".a" * 2_000 + '."[0]"', 0),
+            ("data.a" + "[0]" * 300, 0),
+            ("data.a" + "[0]" * 1_300, 6),
+            ("data[0]" + ".a" * 2_000, 0),
+            ("status" + ".a" * 8, 0),
+            ("status" + ".a" * 2_000, 0),
+            ("subject" + ".a" * 2_000, 0),
+            ("lower(data" + ".a" * 2_000 + ")", 6),
+        ],
+    )
+    def test_too_many_names(self, text: str, at: int) -> None:
+        """However many they are, and whatever else is wrong, their number is what is told."""
+        with pytest.raises(ExpressionError) as caught:
+            parse_path(text)
+        error = caught.value
+        assert error.reason is Reason.EXPRESSION_INVALID
+        assert error.required == "at most 8 names below data"
+        assert (error.mend, error.at, error.text) == ("read a value less deep", at, text)
+        assert error.got == echo(text[at:].removesuffix(")"))
+
+    def test_most_names(self) -> None:
+        """Eight below data are read, and a mend never says a path that has more."""
+        assert len(parse_path("data" + ".a" * 8).parts) == 9
+        with pytest.raises(ExpressionError, match=r"write data\.status(\.a){7}$"):
+            parse_path("status" + ".a" * 7)
+
+    @pytest.mark.parametrize("end", [" > true", " like 5", " = 1 and oops = 2", ".x(1) = 1"])
+    def test_too_many_names_in_an_expression(self, end: str) -> None:
+        """Their number is told before what else is wrong, which would say them all back."""
+        error = refusal("data.b = 1 and data" + ".a" * 2_000 + end)
+        assert (error.required, error.at) == ("at most 8 names below data", 15)
 
 
 class TestNumbers:

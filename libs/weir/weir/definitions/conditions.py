@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 from sqlglot import exp
 
-from weir.definitions.base import Model, as_tuple
+from weir.definitions.base import Model, as_tuple, is_written
 from weir.definitions.faults import expression_fault, fault
 from weir.expressions import ExpressionError, Path
 from weir.expressions.errors import wrong
-from weir.expressions.leaves import is_path, parts_of, quoted_alone
+from weir.expressions.leaves import check_paths, is_path, parts_of, quoted_alone
+from weir.expressions.parse import located
 from weir.expressions.syntax import position, said, syntax_of
 
 OPERATORS: Final = ("=", "!=", "in", "like")
@@ -57,13 +58,24 @@ class Condition(Model):
         return self
 
 
-def conditions_of(text: str) -> tuple[list[Any], ...]:
+def conditions_of(text: str, *, written: bool = False) -> tuple[list[Any], ...]:
     """Return the conditions that a text says, each as a list.
+
+    Args:
+        text: Them, joined by `and`.
+        written: They are about to be written: a path with more names than a dimension can have,
+            which was once taken, is refused.
 
     Raises:
         ExpressionError: If it is no `and` of comparisons of a dimension with texts.
     """
+    return located(text, lambda: _conditions(text, written=written))
+
+
+def _conditions(text: str, *, written: bool) -> tuple[list[Any], ...]:
     whole = syntax_of(text).unnest()
+    if written:
+        check_paths(whole)
     parts = [part.unnest() for part in whole.flatten()] if isinstance(whole, exp.And) else [whole]
     return tuple(map(_condition, parts))
 
@@ -102,11 +114,11 @@ def _text(node: Any) -> str:
     return str(node.this)
 
 
-def _listed(given: Any) -> Any:
+def _listed(given: Any, info: ValidationInfo) -> Any:
     if not isinstance(given, str):
         return as_tuple(given)
     try:
-        return conditions_of(given)
+        return conditions_of(given, written=is_written(info))
     except ExpressionError as error:
         raise expression_fault(error) from None
 

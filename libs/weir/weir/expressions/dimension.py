@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 from weir.expressions.errors import wrong
 from weir.expressions.evaluate import evaluate
 from weir.expressions.functions import APPROXIMATED
-from weir.expressions.leaves import is_path, path_at
+from weir.expressions.leaves import check_paths, is_path, path_at
 from weir.expressions.numbers import scalar_text
 from weir.expressions.parse import located, parse_kind
 from weir.expressions.paths import Path
@@ -99,6 +99,7 @@ def _parse(text: str, *, written: bool) -> Dimension:
         raise wrong(given, "a name", mend, text.rindex(given))
     syntax = syntax_of(body).unnest()
     if is_path(syntax):
+        check_paths(syntax)
         path = path_at(syntax)
         return Dimension(str(path) if given is None else f"{path} as {given}", path, given)
     tree = parse_kind(body, Kind.TEXT, written=written)

@@ -10,8 +10,10 @@ from sqlglot import exp
 from weir.expressions.errors import not_allowed, wrong
 from weir.expressions.paths import (
     MAX_ELEMENT,
+    MAX_PARTS,
     TEXT_ATTRIBUTES,
     TIME,
+    TOO_MANY_PARTS,
     Path,
     element,
     element_at,
@@ -20,6 +22,7 @@ from weir.expressions.paths import (
 )
 from weir.expressions.syntax import position, said
 from weir.expressions.tree import Constant, Kind
+from weir.problems import MAX_ECHO
 
 _PATHS: Final = (exp.Column, exp.Dot, exp.Bracket)
 
@@ -43,6 +46,33 @@ def quoted_alone(syntax: Any) -> str | None:
     return str(syntax.name)
 
 
+def check_paths(syntax: Any) -> None:
+    """Check that no path of an expression has more names than any that may be read.
+
+    It comes before whatever else may refuse the expression: sqlglot nests the names of a path
+    and recurses to write them out, so one of some hundreds cannot even be said back.
+
+    Raises:
+        ExpressionError: If one has.
+    """
+    # Breadth first, so of each path the whole is found before its parts.
+    for node in filter(is_path, syntax.walk()):
+        links = _links(node)
+        head = links[-1]
+        if len(links) - 1 + (len(head.parts) if isinstance(head, exp.Column) else 1) > MAX_PARTS:
+            # These are more characters than an error shows, if there are as many.
+            shown = links[-MAX_ECHO:][0]
+            raise wrong(said(shown), *TOO_MANY_PARTS, position(node))
+
+
+def _links(syntax: Any) -> list[Any]:
+    """Return the nodes of a path: the whole, the whole without its last name, and so on."""
+    links = [syntax]
+    while isinstance(links[-1], exp.Dot | exp.Bracket):
+        links.append(links[-1].this.unnest())
+    return links
+
+
 def path_at(syntax: Any) -> Path:
     """Return the path that a node is.
 
@@ -62,17 +92,14 @@ def parts_of(syntax: Any) -> tuple[str, ...]:
     Raises:
         ExpressionError: If it says something else.
     """
-    parts: list[str] = []
-    node = syntax
-    while not isinstance(node, exp.Column):
-        if isinstance(node, exp.Bracket):
-            parts.append(_element(node))
-        elif isinstance(node, exp.Dot):
-            parts.append(_name(node.expression, syntax))
-        else:
-            raise not_allowed(said(syntax), "name one member: data.amount", position(syntax))
-        node = node.this.unnest()
-    parts += [_name(part, syntax) for part in reversed(node.parts)]
+    *links, head = _links(syntax)
+    parts = [
+        _element(link) if isinstance(link, exp.Bracket) else _name(link.expression, syntax)
+        for link in links
+    ]
+    if not isinstance(head, exp.Column):
+        raise not_allowed(said(syntax), "name one member: data.amount", position(syntax))
+    parts += [_name(part, syntax) for part in reversed(head.parts)]
     return tuple(reversed(parts))
 
 

@@ -14,7 +14,14 @@ from sqlglot import exp
 
 from weir.expressions.errors import ExpressionError as ExpressionError
 from weir.expressions.errors import not_allowed, too_large, wrong
-from weir.expressions.leaves import attribute_kind, is_path, literal_of, path_at, quoted_alone
+from weir.expressions.leaves import (
+    attribute_kind,
+    check_paths,
+    is_path,
+    literal_of,
+    path_at,
+    quoted_alone,
+)
 from weir.expressions.limits import check_size
 from weir.expressions.parse_calls import Builders, build_call, kind_of_call, refuse
 from weir.expressions.paths import DATA, Path, fault_of
@@ -108,6 +115,7 @@ def located(text: str, parse: Callable[[], _T]) -> _T:
 
 def _parse_path(text: str) -> Path:
     syntax = syntax_of(text)
+    check_paths(syntax)
     if not is_path(syntax):
         mend = "name a member of the event: data.region"
         raise wrong(said(syntax), "a path", mend, position(syntax))
@@ -116,6 +124,7 @@ def _parse_path(text: str) -> Path:
 
 def _parse(text: str, kind: Kind, *, written: bool) -> Node:
     syntax = syntax_of(text)
+    check_paths(syntax)
     _check_quotes(syntax, written=written)
     tree = _build(syntax, kind)
     check_size(tree)

@@ -34,6 +34,8 @@ TEXT_ATTRIBUTES: Final = frozenset(
 """Attributes that an expression may read as text; `time` is a number of milliseconds."""
 
 MAX_PARTS: Final = 9
+TOO_MANY_PARTS: Final = f"at most {MAX_PARTS - 1} names below data", "read a value less deep"
+"""What a path of more must be, and how to mend it."""
 MAX_NAME_CHARACTERS: Final = 128
 # Quotes and backslashes have a meaning in Spark's variant paths, control characters in logs.
 _BANNED: Final = re.compile(r"""['"\\\[\]\x00-\x1f\x7f]""")
@@ -133,6 +135,8 @@ def fault_of(parts: tuple[str, ...]) -> tuple[str, str] | None:
     if head == DATA and len(parts) == 1:
         return "a member of data", "name the member: data.amount"
     if head != DATA and head not in TEXT_ATTRIBUTES and head != TIME:
+        if len(parts) >= MAX_PARTS:
+            return TOO_MANY_PARTS
         mend = f"write {Path((DATA, *parts))}"
         if len(parts) == 1 and is_extension(head):
             mend += f", or {Path((EXTENSION, head))} for an extension attribute"
@@ -142,7 +146,7 @@ def fault_of(parts: tuple[str, ...]) -> tuple[str, str] | None:
     if head == DATA and element_at(parts[1]) is not None:
         return "a member of data", "name the array: data.items[0]"
     if len(parts) > MAX_PARTS:
-        return f"at most {MAX_PARTS - 1} names below data", "read a value less deep"
+        return TOO_MANY_PARTS
     return next(filter(None, map(fault_of_name, filter(_is_name, parts))), None)
 
 

@@ -16,12 +16,15 @@ from sqlglot.errors import SqlglotError
 from sqlglot.parser import Parser
 
 from weir.expressions.errors import ExpressionError, not_allowed, too_large, wrong
+from weir.expressions.paths import MAX_PARTS, TOO_MANY_PARTS
 
 MAX_BYTES: Final = 4096
 MAX_DEPTH: Final = 20
 MAX_NODES: Final = 200
 _QUOTED: Final = re.compile("'[^']*'" + '|"[^"]*"')
 _STATEMENT: Final = re.compile(r"[;`]|(?<![.\w])select\b", re.IGNORECASE)
+# The one chain in which the parser recurses and not only what walks its tree.
+_ELEMENTS: Final = re.compile(rf"(\[\s*\d+\s*\]\s*){{{MAX_PARTS}}}")
 # Words before an operand, and brackets, are what makes a parser recurse.
 _MAX_RECURSING: Final = 120
 _PREFIXES: Final = ("not", "case", "then", "else", "when")
@@ -66,6 +69,10 @@ def syntax_of(text: str) -> Any:
     try:
         trees = _Functions(dialect=dialect).parse_into(exp.Condition, dialect.tokenize(text), text)
     except RecursionError:
+        elements = _ELEMENTS.search(text)
+        if elements:
+            at = elements.start()
+            raise wrong(text[at:], *TOO_MANY_PARTS, at) from None
         raise _too_deep(text, None) from None
     except SqlglotError as error:
         raise _no_sql(text, error) from None
