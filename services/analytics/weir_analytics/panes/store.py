@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 from weir import names
 from weir.clock import Clock, SystemClock
-from weir.commit import Attempt, Mark, Verdict, decide, decide_right, decode_fence
+from weir.commit import Attempt, Mark, Verdict, decide
 from weir.formats import NewerFormatError
 from weir.series import OTHER
 
@@ -56,7 +56,6 @@ from weir_analytics.panes.shard_wire import (
     Argument,
     Command,
     NoAnswerError,
-    PartlyAppliedError,
     ShardWire,
     StoreError,
 )
@@ -109,8 +108,6 @@ class ShardStore:
         self._ids = SeriesIds(shard)
         self._reader = PaneReader(shard, self._wire, self._ids)
         self._clock = clock or SystemClock()
-        # What Redis has not applied of a commit, until its mark is gone, whoever commits next.
-        self._partly = ""
 
     def commit(self, job: CommitJob, parts: Sequence[Part]) -> Committed:
         """Merge parts into the shard, once; a commit without parts moves the mark.
@@ -144,7 +141,7 @@ class ShardStore:
         tally.tries += 1
         note_step()
         try:
-            done = self._lose(job) if self._partly else self._commit_once(job, grouped, tally)
+            done = self._commit_once(job, grouped, tally)
         except NoAnswerError:
             self._ids.drop()
             tally.silences += 1
@@ -187,36 +184,11 @@ class ShardStore:
         if job.dry:
             self._wire.ask([("UNWATCH",)])
             return Committed(verdict)
-        try:
-            done = self._write(job, changes, head)
-        except PartlyAppliedError as error:
-            self._partly = str(error)
-            return self._lose(job)
+        done = self._write(job, changes, head)
         tally.read_s += read_at - began
         tally.merge_s += merged_at - read_at
         tally.write_s += self._clock.monotonic_s() - merged_at
         return done
-
-    def _lose(self, job: CommitJob) -> Committed:
-        """Take the mark of a shard away, which says that all of a commit is there; it is not.
-
-        Without one, all of the shard is counted anew. A process that ends before that leaves one,
-        as does another one that commits first, or a younger driver that has read it, and so does
-        an EXEC whose answer is lost: an audit finds what is short then.
-        """
-        fence, mark = names.fence_key(job.shard), names.mark_key(job.shard)
-        _, found = self._wire.ask([("WATCH", fence), ("GET", fence)])
-        verdict = decide_right(None if found is None else decode_fence(found), job.fence)
-        self._ids.drop()
-        if verdict is not Verdict.OK:
-            # The shard is not this driver's any more, so its mark is not this driver's to take.
-            self._wire.ask([("UNWATCH",)])
-            why, self._partly = f"shard {job.shard} is short: {self._partly}", ""
-            return Committed(verdict, why=why)
-        if self._wire.ask([("MULTI",), ("DEL", mark), ("EXEC",)])[-1] is None:
-            return Committed(Verdict.RETRY)
-        why, self._partly = f"shard {job.shard} is counted anew: {self._partly}", ""
-        return Committed(Verdict.LOST, why=why)
 
     def _write(self, job: CommitJob, changes: Mapping[Pane, PaneChange], head: Head) -> Committed:
         """Send the one transaction and return how it ended."""
@@ -231,7 +203,9 @@ class ShardStore:
         writes: list[Command] = [("MULTI",)]
         for pane, change in changes.items():
             writes += self._pane_writes(job, pane, change)
-        writes += self._ids.writes()
+        named = self._ids.writes()
+        self._watch(named)
+        writes += named
         writes += _outbox_writes(job, entry, head.outbox)
         writes += _mark_writes(job, token)
         writes.append(("EXEC",))
@@ -246,6 +220,18 @@ class ShardStore:
         )
         bounds = tuple(bounds_of(changes, job.limits))
         return Committed(Verdict.OK, tuple(changes), tuple(entry.corrections), bounds, work)
+
+    def _watch(self, writes: Sequence[Command]) -> None:
+        """Watch what gives ids, too, once it is known that it holds what Weir writes there.
+
+        Redis takes nothing back of a transaction of which it refuses a command.
+
+        Raises:
+            WrongCommandError: If somebody else wrote one of those keys.
+        """
+        keys = [command[1] for command in writes]
+        if keys:
+            self._wire.ask([("WATCH", *keys), *(("HLEN", key) for key in keys)])
 
     def _pane_writes(self, job: CommitJob, pane: Pane, change: PaneChange) -> list[Command]:
         key = names.pane_key(job.shard, *pane)
