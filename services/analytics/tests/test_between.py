@@ -477,9 +477,14 @@ class TestSize:
         filler.step(cycle)
         paces.append(BUSY)
         filler.step(cycle)
+        # A lane of which nothing is counted makes nobody's slices long.
+        monkeypatch.setattr(lanes, "filled_by", lambda *_: ())
+        (lane,) = cycle.book.needed.return_value
+        filler._refused = {lane.offset: "its plan fails"}
+        filler.step(cycle)
 
         asked = [call.args[1] for call in cycle.book.next.call_args_list]
-        assert asked == [300_000, 40_000, 300_000, 400_000, 80_000]
+        assert asked == [300_000, 40_000, 300_000, 400_000, 80_000, 40_000]
 
 
 def until(true: Callable[[], bool]) -> None:

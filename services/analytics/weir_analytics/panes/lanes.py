@@ -225,8 +225,9 @@ class Filler:
         self._forget(cycle, {lane.name for lane in lanes})
         self.waits.keep({lane.offset for lane in lanes})
         first = self._first(cycle) if lanes else {}
-        size = self._size(is_lost=bool(cycle.book.needed(definitions)))
         left_out = self._left_out()
+        needed = (lane.offset for lane in cycle.book.needed(definitions))
+        size = self._size(is_lost=not left_out.issuperset(needed))
         found = cycle.book.next(definitions, size, first, left_out)
         self._tell_refused(cycle)
         if found is not None and self.waits.is_wary_of(found.lane.offset):
