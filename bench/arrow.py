@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 from contest import Bench, Contestant, Log, Spent, ratio, rounds, spent
 from datasketches import hll_sketch, kll_doubles_sketch
-from engine import Floor
+from floor import Floor, Parser, parser
 from workload import Wanted, draw, recount, wanted
 
 PANE_MS = 10_000
@@ -144,7 +144,7 @@ def sketch(groups: pa.Table, value: str) -> list[tuple[bytes, bytes]]:
     return made
 
 
-def measure(bench: Bench, options: argparse.Namespace) -> dict[str, Any]:
+def measure(bench: Bench, floor: Parser, options: argparse.Namespace) -> dict[str, Any]:
     """Return the figures of each step beside Spark's read and parse."""
     log = bench.fill("bench", draw(options.events, options.combinations))
     metrics = wanted(options.metrics, sketches=True)
@@ -158,7 +158,7 @@ def measure(bench: Bench, options: argparse.Namespace) -> dict[str, Any]:
         "counted_in_arrow_without_sketches": (step_of(plain), matches),
         "counted_in_arrow": (step_of(metrics), matches),
     }
-    contestants: dict[str, Contestant] = {"floor": Floor(bench, log, options.batch)}
+    contestants: dict[str, Contestant] = {"floor": Floor(bench, floor, log, options.batch)}
     for name, (step, expected) in steps.items():
         contestants[name] = Workers(bench, log, options.batch, step, expected)
     return rounds(contestants, options.rounds, options.warm)
@@ -166,15 +166,15 @@ def measure(bench: Bench, options: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     """Measure and write the result."""
-    parser = contest.parser_of(__doc__, events=1_000_000, warm=3)
-    options = parser.parse_args()
+    options = contest.parser_of(__doc__, events=1_000_000, warm=3).parse_args()
     # The workers find there what the steps are made of.
     os.environ["PYTHONPATH"] = str(Path(__file__).parent)
     with (
         tempfile.TemporaryDirectory(prefix="weir-bench-") as name,
         contest.bench(Path(name)) as bench,
+        parser(bench) as floor,
     ):
-        found = measure(bench, options)
+        found = measure(bench, floor, options)
     figures = {
         "rounds": found,
         "over_floor": {name: ratio(found, name, "floor") for name in found if name != "floor"},

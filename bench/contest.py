@@ -90,9 +90,7 @@ class Bench:
 
     def read(self, log: Log, start: dict[int, int], end: dict[int, int]) -> DataFrame:
         """Return a range of a topic."""
-        options = source_options(self.settings, starting_offsets(log.topic, start))
-        options |= {"subscribe": log.topic, "endingOffsets": starting_offsets(log.topic, end)}
-        return self.spark.read.format("kafka").options(**options).load()
+        return reading(self.spark, self.settings, log.topic, start, end)
 
     def cpu_s(self) -> float:
         """Return the CPU seconds of all processes so far."""
@@ -142,6 +140,19 @@ class Bench:
     def totals(self, one: Wanted) -> dict[str, float]:
         """Return what the finest panes of a metric add up to."""
         return totals(self._client, one)
+
+
+def reading(
+    spark: SparkSession,
+    settings: Settings,
+    topic: str,
+    start: Mapping[int, int],
+    end: Mapping[int, int],
+) -> DataFrame:
+    """Return a range of a topic, as Spark's source reads it."""
+    options = source_options(settings, starting_offsets(topic, start))
+    options |= {"subscribe": topic, "endingOffsets": starting_offsets(topic, end)}
+    return spark.read.format("kafka").options(**options).load()
 
 
 @contextmanager

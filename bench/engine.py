@@ -1,9 +1,9 @@
 """P2 and P11: what the engine makes of a core, beside Spark's bare read-and-parse.
 
-Floor and engine read the same ranges of the same topic in alternating rounds, in one
-session. The floor reads and parses the fields that the metrics need, with plain types,
-and throws them away. The engine's figure includes dedup, ledger, sketches and Redis. CPU
-is that of the whole tree: driver, JVM, Python workers, broker, Redis. After each round
+Floor and engine read the same ranges of the same topic in alternating rounds, each in a
+session of its own (`floor.py`). The floor reads and parses the fields that the metrics need,
+with plain types, and throws them away. The engine's figure includes dedup, ledger, sketches and
+Redis. CPU is that of the whole tree: driver, JVM, Python workers, broker, Redis. After each round
 ledger and metrics are compared with a recount, and the benchmark fails if one is off.
 
 The log is of three sizes, each with a bar of its own. What dedup costs is measured with several
@@ -25,39 +25,12 @@ from typing import Any
 import contest
 import harness
 import undeduped
-from contest import Bench, Contestant, Engine, Log, Spent, by_size, ratio, rounds, spent
-from pyspark.sql import functions as F
+from contest import Bench, Contestant, Engine, Log, Spent, by_size, ratio, rounds
+from floor import Floor, Parser, parser
 from workload import draw, recount, wanted
 
 # Each of whole batches.
 SIZES = (200_000, 400_000, 1_000_000)
-FLOOR_SCHEMA = (
-    "type string, weirtenant string, weirsource string, data struct<region: string,"
-    " route: string, env: string, status: double, latency_ms: double, bytes: double,"
-    " user: string>"
-)
-
-
-@dataclass
-class Floor:
-    """Who reads and parses every event, and throws it away."""
-
-    bench: Bench
-    log: Log
-    size: int
-
-    def run(self) -> Spent:
-        """Parse the log."""
-        return spent(self.log.total, self._parse, self.bench.cpu_s)
-
-    def check(self) -> None:
-        """Do nothing: no number comes out."""
-
-    def _parse(self) -> None:
-        for start, end in self.log.slices(self.size):
-            parsed = F.from_json(F.col("value").cast("string"), FLOOR_SCHEMA).alias("e")
-            records = self.bench.read(self.log, start, end).select(parsed)
-            records.write.format("noop").mode("overwrite").save()
 
 
 @dataclass
@@ -81,13 +54,13 @@ class WithoutDedup:
         self.engine.check()
 
 
-def measure(bench: Bench, options: argparse.Namespace) -> dict[str, Any]:
+def measure(bench: Bench, floor: Parser, options: argparse.Namespace) -> dict[str, Any]:
     """Return the figures of the engine beside its floor, by size."""
     contestants: dict[int, dict[str, Contestant]] = {}
     for events in options.events:
         log = bench.fill(f"bench-{events}", draw(events, options.combinations))
         contestants[events] = {
-            "floor": Floor(bench, log, options.batch),
+            "floor": Floor(bench, floor, log, options.batch),
             "engine": engine_of(bench, log, options, events),
             "engine_without_sketches": engine_of(bench, log, options, events, sketches=False),
         }
@@ -119,23 +92,26 @@ def engine_of(
 
 def main() -> None:
     """Measure and write the result."""
-    parser = contest.parser_of(__doc__, events=SIZES, warm=4)
-    parser.add_argument(
+    arguments = contest.parser_of(__doc__, events=SIZES, warm=4)
+    arguments.add_argument(
         "--dedup-events",
         type=int,
         nargs="+",
         default=[100_000, 400_000, 1_000_000],
         help="within the horizon, with dedup and without",
     )
-    parser.add_argument("--dedup-warm", type=int, default=3, help="rounds before, of each of those")
-    options = parser.parse_args()
+    arguments.add_argument(
+        "--dedup-warm", type=int, default=3, help="rounds before, of each of those"
+    )
+    options = arguments.parse_args()
     # The workers find there how to count without dedup.
     os.environ["PYTHONPATH"] = str(Path(__file__).parent)
     with (
         tempfile.TemporaryDirectory(prefix="weir-bench-") as name,
         contest.bench(Path(name)) as bench,
     ):
-        found = measure(bench, options)
+        with parser(bench) as floor:
+            found = measure(bench, floor, options)
         dedup = measure_dedup(bench, options)
     bars = [
         *(

@@ -6,9 +6,10 @@ datasketches-java. Flink counts 10 s windows of event time, without checkpoints,
 ledger or any store behind it: its rows fall into a sink that adds up their counts. The
 engine's figure includes all of those, and Redis.
 
-Both have two cores, and a JVM that is warm. Flink's figure begins when its job is planned,
-and what the same job takes over no events, measured in each round, is taken off: it would
-run for months. The engine plans each batch again, and nothing is taken off. CPU is that of
+Both have two cores, and a JVM that is warm; the engine's is the one that it has everywhere,
+without the optimizing compiler (docs/decisions/0036). Flink's figure begins when its job is
+planned, and what the same job takes over no events, measured in each round, is taken off: it
+would run for months. The engine plans each batch again, and nothing is taken off. CPU is that of
 all processes of either, the broker's with it.
 
 What came out is compared with a recount: of both in every total of every run, and how many
@@ -34,8 +35,8 @@ import contest
 import flink_peer
 import harness
 from contest import Bench, Contestant, Engine, Log, Spent, by_size, ratio
-from engine import Floor
 from flink_peer import SETTINGS, Flink
+from floor import Floor, Parser, parser
 from shares import Estimates
 from workload import Truth, Wanted, check, draw, recount, wanted
 
@@ -114,13 +115,13 @@ class Beside:
 
 
 def contestants(
-    bench: Bench, flink: Flink, events: int, options: argparse.Namespace
+    bench: Bench, flink: Flink, floor: Parser, events: int, options: argparse.Namespace
 ) -> dict[str, Contestant]:
     """Return who counts a log of so many events, by name."""
     log = bench.fill(f"bench-{events}", draw(events, options.combinations))
     # What Spark takes at least: no engine on it could be faster.
     found: dict[str, Contestant] = {
-        "spark_read_and_parse": Beside(Floor(bench, log, options.batch), flink)
+        "spark_read_and_parse": Beside(Floor(bench, floor, log, options.batch), flink)
     }
     for sketches, suffix in ((True, ""), (False, WITHOUT)):
         metrics = wanted(options.metrics, sketches=sketches)
@@ -131,9 +132,11 @@ def contestants(
     return found
 
 
-def measure(bench: Bench, flink: Flink, options: argparse.Namespace) -> dict[str, Any]:
+def measure(
+    bench: Bench, flink: Flink, floor: Parser, options: argparse.Namespace
+) -> dict[str, Any]:
     """Return all figures, by size and contestant."""
-    of = {events: contestants(bench, flink, events, options) for events in options.events}
+    of = {events: contestants(bench, flink, floor, events, options) for events in options.events}
     return by_size(of, options.rounds, options.warm)
 
 
@@ -161,10 +164,10 @@ def bars_of(sizes: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def asked(given: Sequence[str] | None = None) -> argparse.Namespace:
     """Return what the command line says."""
-    parser = contest.parser_of(__doc__, events=SIZES, warm=4)
-    parser.add_argument("--set", action="append", default=[], help="a setting of Flink, name=value")
-    parser.add_argument("--lock", action="store_true", help="write flink/jars.lock anew, no more")
-    return parser.parse_args(given)
+    of = contest.parser_of(__doc__, events=SIZES, warm=4)
+    of.add_argument("--set", action="append", default=[], help="a setting of Flink, name=value")
+    of.add_argument("--lock", action="store_true", help="write flink/jars.lock anew, no more")
+    return of.parse_args(given)
 
 
 def main() -> None:
@@ -178,8 +181,9 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="weir-bench-") as name,
         contest.bench(Path(name)) as bench,
         flink_peer.flink(Path(name) / "flink") as flink,
+        parser(bench) as floor,
     ):
-        found = measure(bench, flink, options)
+        found = measure(bench, flink, floor, options)
     versions = {jar: flink_peer.version_of(jar) for jar in ("flink-core", "flink-connector-kafka")}
     told = {name: value for name, value in vars(options).items() if name not in ("set", "lock")}
     settings = told | {"flink": SETTINGS, "flink_versions": versions}

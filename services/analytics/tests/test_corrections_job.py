@@ -21,7 +21,7 @@ from .log_frames import EVENT, event
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
 
-REPEATED = 60_000
+REPEATED = 240_000
 SETTINGS = {"SHARDS": "2", "SMALL_BATCH": "200"}
 PROMPT = METRIC.replace("name: amount", "name: prompt") + "allowed_lateness: 1s\n"
 CAPPED = (

@@ -13,7 +13,13 @@ import psutil
 import pytest
 from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
-from weir_analytics.panes.session import COMPILERS_NICE, drop_callbacks
+from weir_analytics.panes.session import (
+    COMPILERS_NICE,
+    CONNECTOR,
+    drop_callbacks,
+    session_config,
+)
+from weir_analytics.settings import Settings
 from weir_local.waiting import wait_until
 
 
@@ -49,6 +55,20 @@ def test_a_thread_that_has_ended_is_passed_over(tmp_path: Path) -> None:
     # Read after its end, a file that was opened before it says that there is no such process.
     (tmp_path / "task" / "2" / "stat").symlink_to(f"/proc/self/task/{os.getpid()}/nothing")
     assert list(nice_values(tmp_path)) == [("a (b) c", 7)]
+
+
+@pytest.mark.parametrize(("columns", "is_quick"), [(False, True), (True, False)])
+def test_only_columns_are_worth_an_optimizing_compiler(
+    tmp_path: Path, columns: bool, is_quick: bool
+) -> None:
+    """Of driver and executors alike: what Python's workers count leaves the JVM little to do."""
+    for jar in CONNECTOR:
+        (tmp_path / jar.replace("*", "1")).touch()
+    told: dict[str, Any] = {"kafka_bootstrap": "k:1", "redis_url": "redis://r", "columns": columns}
+    config = session_config(Settings(state_dir=tmp_path, jars_dir=tmp_path, **told))
+    for of in ("driver", "executor"):
+        options = config[f"spark.{of}.extraJavaOptions"].split()
+        assert ("-XX:TieredStopAtLevel=1" in options) is is_quick
 
 
 @pytest.mark.spark

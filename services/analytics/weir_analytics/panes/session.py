@@ -50,6 +50,9 @@ _SPACES = "-XX:NewRatio=1 -XX:SurvivorRatio=4 -XX:-UseAdaptiveSizePolicy -XX:Met
 # HotSpot interprets methods above 8,000 bytes unless told; with 20 metrics Spark makes
 # some, and an event cost 22 µs of its tasks with them interpreted, 15 compiled.
 _JVM = f"-XX:+UseParallelGC {_SPACES} -Xss4m -XX:-DontCompileHugeMethods"
+# Where Python's workers count, the optimizing compiler takes more than what it compiles gives
+# back: 0.9 µs of an event's 7.7 in the first millions, 0.2 after twenty (docs/decisions/0036).
+_COMPILED_ONCE = "-XX:TieredStopAtLevel=1"
 # Of Linux's, for threads: from -20, the first to run, to 19.
 COMPILERS_NICE = 10
 # An archive of other jars or another Java is left unused; that is no news.
@@ -97,7 +100,7 @@ def session_config(settings: Settings) -> Mapping[str, str]:
         "spark.executor.extraClassPath": connector,
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.extraJavaOptions": _driver_jvm(settings),
-        "spark.executor.extraJavaOptions": f"{_JVM} {EXECUTOR_LOGS}",
+        "spark.executor.extraJavaOptions": f"{_jvm(settings)} {EXECUTOR_LOGS}",
         "spark.driver.host": settings.driver_name,
         "spark.driver.bindAddress": settings.driver_address,
         "spark.driver.port": str(settings.driver_port),
@@ -150,13 +153,18 @@ def _idle_consumers() -> Mapping[str, str]:
     }
 
 
+def _jvm(settings: Settings) -> str:
+    """Return the options of every JVM; one that counts by columns optimizes what it runs."""
+    return _JVM if settings.columns else f"{_JVM} {_COMPILED_ONCE}"
+
+
 def _driver_jvm(settings: Settings) -> str:
     """Return the options of the driver's JVM.
 
     Its spaces have their size from the start on; what is not used of them takes no memory.
     With its classes mapped from an archive a start costs it a third less CPU.
     """
-    archive, told = settings.jars_dir / CLASSES, f"{_JVM} -Xms{settings.driver_memory}"
+    archive, told = settings.jars_dir / CLASSES, f"{_jvm(settings)} -Xms{settings.driver_memory}"
     if not archive.exists():
         return told
     return f'{told} "-XX:SharedArchiveFile={archive}" {_QUIET}'

@@ -1,0 +1,108 @@
+"""The floor of the engine: Spark reads and parses every event of a log, and throws it away.
+
+It has a process and a session of its own, with all of the JVM's compilers: the engine's own JVM
+has little to do and goes without the optimizing one (docs/decisions/0036), which would make its
+floor slower than Spark is.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Final
+
+from contest import Bench, Log, Spent, reading, spent
+from pyspark.sql import functions as F
+from weir_analytics.panes.session import open_session
+from weir_analytics.settings import Settings
+
+Ends = Mapping[int, int]
+
+SCHEMA: Final = (
+    "type string, weirtenant string, weirsource string, data struct<region: string,"
+    " route: string, env: string, status: double, latency_ms: double, bytes: double,"
+    " user: string>"
+)
+_READY: Final = "ready"
+_PATIENCE_S: Final = 120.0
+
+
+class Parser:
+    """A process with a session that parses ranges of topics."""
+
+    def __init__(self, asked: Connection) -> None:
+        """Take the connection to that process."""
+        self._asked = asked
+
+    def parse(self, topic: str, start: Ends, end: Ends) -> None:
+        """Parse a range; done when this returns.
+
+        Raises:
+            TimeoutError: If the process does not answer within two minutes.
+            EOFError: If it has ended; what ended it is on its standard error.
+        """
+        self._asked.send((topic, dict(start), dict(end)))
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait for an answer."""
+        if not self._asked.poll(_PATIENCE_S):
+            msg = f"Spark must answer within {_PATIENCE_S:.0f} s, it has not"
+            raise TimeoutError(msg)
+        self._asked.recv()
+
+
+@contextmanager
+def parser(bench: Bench) -> Iterator[Parser]:
+    """Start such a process beside a benchmark's; end it afterwards."""
+    own = bench.settings.model_copy(
+        update={"columns": True, "state_dir": bench.settings.state_dir.with_name("floor")}
+    )
+    context = multiprocessing.get_context("spawn")
+    asked, answering = context.Pipe()
+    process = context.Process(target=_serve, args=(own, answering))
+    process.start()
+    answering.close()
+    try:
+        found = Parser(asked)
+        found.wait()
+        yield found
+        asked.send(None)
+    finally:
+        process.join(20)
+        process.kill()
+        asked.close()
+
+
+def _serve(settings: Settings, asked: Connection) -> None:
+    with open_session(settings) as spark:
+        asked.send(_READY)
+        while (given := asked.recv()) is not None:
+            events = F.from_json(F.col("value").cast("string"), SCHEMA).alias("e")
+            records = reading(spark, settings, *given).select(events)
+            records.write.format("noop").mode("overwrite").save()
+            asked.send(_READY)
+
+
+@dataclass
+class Floor:
+    """Who reads and parses every event, and throws it away."""
+
+    bench: Bench
+    parser: Parser
+    log: Log
+    size: int
+
+    def run(self) -> Spent:
+        """Parse the log."""
+        return spent(self.log.total, self._parse, self.bench.cpu_s)
+
+    def check(self) -> None:
+        """Do nothing: no number comes out."""
+
+    def _parse(self) -> None:
+        for start, end in self.log.slices(self.size):
+            self.parser.parse(self.log.topic, start, end)
