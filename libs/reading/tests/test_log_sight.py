@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from structlog.testing import capture_logs
@@ -10,7 +12,7 @@ from weir.log_left import LogLeft
 from weir_reading.log_sight import UNREAD, LogSight
 
 NOW_MS = 1_800_000_000_000
-LEFT = LogLeft(0, 5_000, 9_000)
+LEFT = LogLeft(0, 65_000, 90_000, needed_ms=70_000)
 AWAY = KafkaException(KafkaError(KafkaError._TRANSPORT))
 
 
@@ -56,12 +58,33 @@ def test_a_look_that_sees_nothing_is_told_once_and_ends_nothing(
 
 
 def test_what_was_seen_holds_for_a_minute() -> None:
-    """A look that fails says nothing of the present; what was last seen is kept beyond that."""
+    """A look that fails says nothing of the present; beyond that what was seen grows less."""
     clock = ManualClock(NOW_MS)
     sight = LogSight(Looks(LEFT, TimeoutError()), clock)
     sight.once()
     clock.advance(60_000)
     sight.once()
-    assert (sight.now(), sight.lately(), sight.last()) == (None, LEFT, LEFT)
+    then = replace(LEFT, ms=5_000, needed_ms=10_000)
+    assert (sight.now(), sight.lately(), sight.last()) == (None, LEFT, then)
     clock.advance(1)
-    assert (sight.now(), sight.lately(), sight.last()) == (None, None, LEFT)
+    then = replace(LEFT, ms=4_999, needed_ms=9_999)
+    assert (sight.now(), sight.lately(), sight.last()) == (None, None, then)
+    clock.advance(6_000)
+    assert sight.last() == replace(LEFT, ms=0, needed_ms=3_999)
+
+
+@pytest.mark.parametrize("step_ms", [-3_600_000, 3_600_000])
+def test_a_clock_that_is_set_makes_nothing_older(step_ms: int) -> None:
+    """Nor keeps for longer what is old."""
+    clock = ManualClock(NOW_MS)
+    sight = LogSight(Looks(LEFT), clock)
+    sight.once()
+    clock.step(step_ms)
+    assert (sight.lately(), sight.last()) == (LEFT, LEFT)
+    clock.advance(60_001)
+    assert sight.lately() is None
+
+
+def test_what_cannot_be_read_says_what_to_do() -> None:
+    """The place of the panes driver is another release's; which of both is newer is not known."""
+    assert "run the newer of both releases as the panes driver and here" in UNREAD

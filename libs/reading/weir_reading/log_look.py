@@ -7,7 +7,6 @@ far counting is stands in the consumer group `weir-panes`, where the driver leav
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -18,7 +17,16 @@ from confluent_kafka.admin._resource import ResourceType
 from weir import log_place, names
 from weir.clock import Clock
 from weir.kafka import Kafka
-from weir.log_left import LogLeft, PartitionLog, Race, Retention, log_left
+from weir.log_left import (
+    Lanes,
+    LogLeft,
+    PartitionLog,
+    Race,
+    Retention,
+    first_lost,
+    log_left,
+    with_lane,
+)
 from weir.log_place import LogPlace
 
 from weir_reading.offsets import EARLIEST, LATEST, offsets_of
@@ -85,7 +93,8 @@ class LogLook:
         """Return how long the log still holds what is not counted.
 
         That is what live counting would lose first, or a lane that retention is about to
-        overtake, whichever is sooner; what is needed, by the lanes that count something again.
+        overtake, whichever is sooner; what is needed, by the lanes that count something again,
+        or of which that is not said.
 
         Args:
             places: By partition, how far counting is.
@@ -94,22 +103,23 @@ class LogLook:
             KafkaException: If a broker did not answer, or refused.
             TimeoutError: If none answered in time.
         """
-        live = self._left({p: (one.counted, one.received_ms) for p, one in places.items()})
-        lanes = {p: (one.lane, one.lane_ms) for p, one in places.items() if one.lane is not None}
-        found = self._left(lanes) if lanes else LogLeft()
-        next_ms = None if found.ms is None else found.ms - found.overdue_ms
-        ms = self._race.overtaken_ms(next_ms, self._clock.now_ms())
-        if found.is_gone:
-            ms = 0
-        if ms is None or (live.ms is not None and live.ms <= ms):
+        now_ms, retention = self._clock.now_ms(), self._retention()
+        counted = {p: (one.counted, one.received_ms) for p, one in places.items()}
+        live = log_left(self._logs(counted, now_ms), retention, now_ms)
+        first = {p: one.lane for p, one in places.items() if one.lane is not None}
+        since = {p: (n, places[p].lane_ms) for p, n in first.items()}
+        lost = first_lost(self._logs(since, now_ms), retention, now_ms)
+        rests = [rest for p in first if (rest := places[p].rest) is not None]
+        rest = sum(rests) if len(rests) == len(first) else None
+        ms = self._race.overtaken_ms(lost, Lanes(first, rest), now_ms)
+        if lost is None or ms is None:
             return live
-        is_needed = any(one.again for one in places.values())
-        needed_ms = ms if is_needed else live.needed_ms
-        return replace(live, ms=ms, partition=found.partition, needed_ms=needed_ms)
+        return with_lane(live, lost, ms, is_needed=any(places[p].again for p in first))
 
-    def _left(self, positions: Mapping[int, tuple[int, int | None]]) -> LogLeft:
-        """Return what a reader loses first: by partition (first uncounted offset, since when)."""
-        now_ms = self._clock.now_ms()
+    def _logs(
+        self, positions: Mapping[int, tuple[int, int | None]], now_ms: int
+    ) -> list[PartitionLog]:
+        """Return what a reader has before it: by partition (first uncounted offset, since when)."""
         partitions = sorted(positions)
         ends = self._places(LATEST, partitions)
         oldest = self._places(OffsetSpec.for_timestamp(0), partitions)
@@ -130,7 +140,7 @@ class LogLook:
                     per_s=_per_s(of_today[p], end, now_ms),
                 )
             )
-        return log_left(logs, self._retention(), now_ms)
+        return logs
 
     def _places(
         self, spec: OffsetSpec, partitions: Collection[int]

@@ -13,12 +13,15 @@ from typing import Final
 import structlog
 from confluent_kafka import KafkaException
 from weir.clock import Clock
-from weir.log_left import LogLeft
+from weir.log_left import LogLeft, left_after
 
 LOOK_S: Final = 15.0
 """How often to look."""
 STALE_MS: Final = 60_000
-UNREAD: Final = "what the panes driver has left of its place cannot be read by this release"
+UNREAD: Final = (
+    "what the panes driver has left in the group weir-panes must be its place as this release "
+    "writes it, got something else; run the newer of both releases as the panes driver and here"
+)
 
 log = structlog.get_logger()
 
@@ -34,7 +37,7 @@ class LogSight:
             clock: Says how old is what was seen.
         """
         self._look, self._clock = look, clock
-        self._seen: tuple[int, LogLeft] | None = None
+        self._seen: tuple[float, LogLeft] | None = None
         self._is_blind = False
 
     def once(self) -> None:
@@ -48,21 +51,31 @@ class LogSight:
         if left is None:
             self._miss(UNREAD)
             return
-        self._seen, self._is_blind = (self._clock.now_ms(), left), False
+        self._seen, self._is_blind = (self._clock.monotonic_s(), left), False
 
     def last(self) -> LogLeft | None:
-        """Return what was seen last, however long ago; None before the first look."""
-        return self._seen[1] if self._seen is not None else None
+        """Return what was seen last, less the time since; None before the first look.
+
+        That is what is left if nobody has counted since, as where Kafka is away.
+        """
+        if self._seen is None:
+            return None
+        at_s, left = self._seen
+        return left_after(left, self._age_ms(at_s))
 
     def now(self) -> LogLeft | None:
         """Return what the newest look has seen; None if it saw nothing."""
-        return None if self._is_blind else self.last()
+        return None if self._is_blind or self._seen is None else self._seen[1]
 
     def lately(self) -> LogLeft | None:
         """Return what was seen within a minute, whatever the looks since then."""
-        if self._seen is None or self._clock.now_ms() - self._seen[0] > STALE_MS:
+        if self._seen is None:
             return None
-        return self._seen[1]
+        at_s, left = self._seen
+        return left if self._age_ms(at_s) <= STALE_MS else None
+
+    def _age_ms(self, at_s: float) -> int:
+        return round((self._clock.monotonic_s() - at_s) * 1000)
 
     def _miss(self, why: str, unknown: Exception | None = None) -> None:
         if not self._is_blind:

@@ -9,14 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from weir import log_place
 from weir.log_left import (
+    FirstLost,
+    Lanes,
     LogLeft,
     PartitionLog,
     Race,
     Retention,
+    first_lost,
+    left_after,
     log_left,
     log_told,
     read_log_told,
     used_share,
+    with_lane,
 )
 from weir.log_place import LogPlace
 
@@ -81,15 +86,17 @@ class TestLogLeft:
 
     def test_what_is_there_by_chance_may_go_at_any_time(self) -> None:
         """Kafka deletes whole segments: a record of theirs outlives its time by up to another."""
-        found = log_left([log(position_ms=NOW_MS - 31 * HOUR_MS), log()], DAY, NOW_MS)
-        assert (found.ms, found.needed_ms, found.overdue_ms) == (0, 0, 7 * HOUR_MS)
-        assert not found.is_gone
+        logs = [log(position_ms=NOW_MS - 31 * HOUR_MS), log()]
+        assert first_lost(logs, DAY, NOW_MS) == FirstLost(3, -7 * HOUR_MS)
+        found = log_left(logs, DAY, NOW_MS)
+        assert (found.ms, found.needed_ms, found.is_gone) == (0, 0, False)
 
     def test_what_is_gone_comes_before_what_is_there_by_chance(self) -> None:
         """Segments of partitions go at different times, and lanes stand at the start of all."""
         overdue = log(partition=0, position_ms=NOW_MS - 31 * HOUR_MS)
+        assert first_lost([overdue, log(position=0)], DAY, NOW_MS) == FirstLost(3, 0, is_gone=True)
         found = log_left([overdue, log(position=0)], DAY, NOW_MS)
-        assert (found.partition, found.ms, found.overdue_ms, found.is_gone) == (3, 0, 0, True)
+        assert (found.partition, found.ms, found.is_gone) == (3, 0, True)
         assert not log_left([log(position=1_100_001)], DAY, NOW_MS).is_gone
 
     def test_what_is_kept_for_ever_is_never_lost(self) -> None:
@@ -109,15 +116,54 @@ class TestLogLeft:
         assert waits[found.partition] == max(waits)
 
 
+class TestWithLane:
+    """Live counting has two hours left in partition 0."""
+
+    LIVE = LogLeft(0, 2 * HOUR_MS, 24 * HOUR_MS, needed_ms=2 * HOUR_MS)
+
+    def test_whichever_is_sooner_is_told(self) -> None:
+        """What a lane has lost, or may lose, in the words of its own partition."""
+        lane = FirstLost(3, HOUR_MS)
+        needed = with_lane(self.LIVE, lane, HOUR_MS, is_needed=True)
+        assert (needed.partition, needed.ms, needed.needed_ms) == (3, HOUR_MS, HOUR_MS)
+        new = with_lane(self.LIVE, lane, HOUR_MS, is_needed=False)
+        assert (new.ms, new.needed_ms) == (HOUR_MS, 2 * HOUR_MS)
+        assert with_lane(self.LIVE, lane, 2 * HOUR_MS, is_needed=True) == self.LIVE
+        for_ever = LogLeft()
+        assert with_lane(for_ever, lane, HOUR_MS, is_needed=False).ms == HOUR_MS
+
+    def test_that_records_are_gone_is_said_of_whoever_has_lost_them(self) -> None:
+        """Not of live counting for a lane's sake, and the other way round."""
+        gone = FirstLost(3, 0, is_gone=True)
+        found = with_lane(self.LIVE, gone, 0, is_needed=True)
+        assert (found.partition, found.ms, found.is_gone) == (3, 0, True)
+        by_chance = LogLeft(0, 0, 24 * HOUR_MS, needed_ms=0)
+        found = with_lane(by_chance, gone, 0, is_needed=False)
+        assert (found.partition, found.needed_ms, found.is_gone) == (3, 0, True)
+        lost = LogLeft(0, 0, 24 * HOUR_MS, needed_ms=0, is_gone=True)
+        assert with_lane(lost, FirstLost(3, -5), 0, is_needed=True) == lost
+
+
+def test_what_is_left_grows_less_while_nobody_counts() -> None:
+    """Down to nothing, which is not yet that it is gone; what is kept for ever stays."""
+    left = LogLeft(0, 5_000, 9_000, NOW_MS, 3, needed_ms=7_000)
+    assert left_after(left, 4_000) == LogLeft(0, 1_000, 9_000, NOW_MS, 3, needed_ms=3_000)
+    assert left_after(left, 6_000) == LogLeft(0, 0, 9_000, NOW_MS, 3, needed_ms=1_000)
+    assert left_after(LogLeft(waiting=0), 6_000) == LogLeft(waiting=0)
+
+
 class TestRace:
     """A look each quarter of a minute."""
 
     @staticmethod
-    def run(*left_ms: int | None) -> int | None:
+    def run(*left_ms: int | None, firsts: object = None, rests: object = None) -> int | None:
         """Return what the last of some looks tells."""
         race, told = Race(), None
-        for n, left in enumerate(left_ms):
-            told = race.overtaken_ms(left, NOW_MS + n * 15_000)
+        places: Any = firsts or range(len(left_ms))
+        waiting: Any = rests or [None] * len(left_ms)
+        for n, (left, first, rest) in enumerate(zip(left_ms, places, waiting, strict=True)):
+            lost = None if left is None else FirstLost(0, left)
+            told = race.overtaken_ms(lost, Lanes({0: first}, rest), NOW_MS + n * 15_000)
         return told
 
     @pytest.mark.parametrize(
@@ -147,6 +193,34 @@ class TestRace:
         """A backfill begins ten minutes above what is deleted: that alone is no danger."""
         assert self.run(*left_ms) == told
 
+    @pytest.mark.parametrize(
+        ("firsts", "rests", "told"),
+        [
+            # Others of its lanes are counted before it, if only at some of the looks.
+            ([7, 7, 7, 7, 7], [900, 800, 700, 600, 500], None),
+            ([7, 7, 7, 7, 7], [900, 900, 900, 900, 899], None),
+            ([7, 7, 7, 7, 7], [900, 800, 1_700, 1_700, 1_700], None),
+            # None is; that is not known; what is counted is the lane itself, which is slower.
+            ([7, 7, 7, 7, 7], [900, 900, 900, 900, 900], 0),
+            ([7, 7, 7, 7, 7], None, 0),
+            ([7, 8, 9, 10, 11], [900, 899, 898, 897, 896], 0),
+            # Until a minute ago.
+            ([7, 7, 7, 7, 7, 7], [901, 900, 900, 900, 900, 900], 0),
+        ],
+    )
+    def test_a_lane_that_waits_its_turn_is_not_lost(
+        self, firsts: list[int], rests: list[int] | None, told: int | None
+    ) -> None:
+        """A rebuild counts the newest hours first: what is there by chance stands still."""
+        left_ms = [-60_000 - n * 15_000 for n in range(len(firsts))]
+        assert self.run(*left_ms, firsts=firsts, rests=rests) == told
+
+    def test_what_is_gone_is_lost_at_once(self) -> None:
+        """Whoever is counted before it."""
+        race, gone = Race(), FirstLost(0, 0, is_gone=True)
+        for n in range(5):
+            assert race.overtaken_ms(gone, Lanes({0: 7}, 900 - n), NOW_MS + n * 15_000) == 0
+
 
 class TestPlace:
     @pytest.mark.parametrize(
@@ -155,7 +229,8 @@ class TestPlace:
             LogPlace(7),
             LogPlace(7, NOW_MS),
             LogPlace(7, NOW_MS, 3, NOW_MS - 9),
-            LogPlace(7, NOW_MS, 3, None, again=True),
+            LogPlace(7, NOW_MS, 3, None, again=False),
+            LogPlace(7, NOW_MS, 3, None, rest=900),
         ],
     )
     def test_what_is_left_is_read_back(self, place: LogPlace) -> None:
@@ -168,16 +243,17 @@ class TestPlace:
         assert log_place.read(7, text) is None
 
     def test_an_earlier_release_left_less(self) -> None:
-        """It did not tell what its lanes were for: that is not known to be needed."""
+        """It did not tell what its lanes were for: what is not said is needed."""
         text = '{"v":1,"received_ms":null,"lane":3,"lane_ms":9}'
-        assert log_place.read(7, text) == LogPlace(7, None, 3, 9)
+        assert log_place.read(7, text) == LogPlace(7, None, 3, 9, again=True, rest=None)
 
 
 class TestTold:
     def test_what_a_heartbeat_says_is_read_back(self) -> None:
-        """With what is needed; an earlier release told one figure of all."""
-        left = LogLeft(3, 5_000, 9_000, NOW_MS, needed_ms=7_000)
-        assert read_log_told(log_told(left)) == left
+        """With what is needed, and gone; an earlier release told one figure of all."""
+        for is_gone in (False, True):
+            left = LogLeft(3, 5_000, 9_000, NOW_MS, needed_ms=7_000, is_gone=is_gone)
+            assert read_log_told(log_told(left)) == left
         earlier = {"log_left_ms": 5_000, "log_kept_ms": 9_000}
         assert read_log_told(earlier) == LogLeft(None, 5_000, 9_000, needed_ms=5_000)
         assert read_log_told({}) is None

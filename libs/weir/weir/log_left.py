@@ -7,14 +7,16 @@ rate of the last day, from how many records lie between the oldest and the one t
 
 Both tell when a reader that stands still is overtaken. One that counts the past, such as a
 backfill, begins near the end that is deleted and moves away from it: it is in danger only
-if it is slower than that end, which a `Race` finds out.
+if it is slower than that end, or stands still, which a `Race` finds out.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Final
 
 PACE_MS: Final = 60_000
@@ -57,6 +59,36 @@ class PartitionLog:
 
 
 @dataclass(frozen=True)
+class FirstLost:
+    """What one reader loses first.
+
+    Attributes:
+        partition: Where.
+        ms: For how long the record is kept. Below 0: for so long it could have been deleted, and
+            is still there, since Kafka deletes whole segments, once the newest record of one is
+            too old. 0 if it is gone.
+        is_gone: Whether records are gone that were not counted.
+    """
+
+    partition: int
+    ms: int
+    is_gone: bool = False
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """How far backfills and rebuilds are.
+
+    Attributes:
+        first: By partition, the first offset that one of them has still to count.
+        rest: How many records all of them have still to count; None: not known.
+    """
+
+    first: Mapping[int, int]
+    rest: int | None = None
+
+
+@dataclass(frozen=True)
 class LogLeft:
     """The partition whose uncounted records are deleted first.
 
@@ -69,9 +101,7 @@ class LogLeft:
         waiting: How many records that are there the reader has not counted; None: not known.
         needed_ms: As `ms`, but without backfills of what is not served yet: what one of them
             lacks stood in no number before.
-        overdue_ms: For how long the record could have been deleted already: Kafka deletes whole
-            segments, once the newest record of one is too old.
-        is_gone: Whether records are gone that were not counted.
+        is_gone: Whether records of that partition are gone that were not counted.
     """
 
     partition: int | None = None
@@ -80,7 +110,6 @@ class LogLeft:
     oldest_ms: int | None = None
     waiting: int | None = None
     needed_ms: int | None = None
-    overdue_ms: int = 0
     is_gone: bool = False
 
 
@@ -92,6 +121,7 @@ def log_told(left: LogLeft | None) -> dict[str, int | None]:
         "log_left_ms": left.ms,
         "log_left_needed_ms": left.needed_ms,
         "log_left_partition": left.partition,
+        "log_left_gone": left.is_gone,
         "log_kept_ms": left.kept_ms,
         "log_oldest_ms": left.oldest_ms,
     }
@@ -108,7 +138,17 @@ def read_log_told(detail: Mapping[str, Any] | None) -> LogLeft | None:
         oldest_ms=detail.get("log_oldest_ms"),
         # An earlier release tells one figure of all.
         needed_ms=detail.get("log_left_needed_ms", detail["log_left_ms"]),
+        is_gone=bool(detail.get("log_left_gone")),
     )
+
+
+def left_after(left: LogLeft, passed_ms: int) -> LogLeft:
+    """Return what is left some time after a look, if nobody has counted since."""
+
+    def less(ms: int | None) -> int | None:
+        return None if ms is None else max(0, ms - passed_ms)
+
+    return replace(left, ms=less(left.ms), needed_ms=less(left.needed_ms))
 
 
 def used_share(left: LogLeft) -> float:
@@ -122,22 +162,44 @@ def used_share(left: LogLeft) -> float:
 def log_left(partitions: Iterable[PartitionLog], retention: Retention, now_ms: int) -> LogLeft:
     """Return what the reader loses first if it stands still and all else goes on as today."""
     logs = list(partitions)
-    found = ((not _is_gone(one), left_ms(one, retention, now_ms), one.partition) for one in logs)
-    first = min((one for one in found if one[1] is not None), default=(True, None, None))
-    is_there, first_ms, partition = first
-    left = None if first_ms is None else max(0, first_ms)
+    first = first_lost(logs, retention, now_ms)
+    left = None if first is None else max(0, first.ms)
     kept = (kept_ms(one, retention) for one in logs)
     ages = (one.oldest_ms for one in logs)
     return LogLeft(
-        partition=partition,
+        partition=first.partition if first else None,
         ms=left,
         kept_ms=min((ms for ms in kept if ms is not None), default=None),
         oldest_ms=min((ms for ms in ages if ms is not None), default=None),
         waiting=sum(map(_waiting, logs)),
         needed_ms=left,
-        overdue_ms=max(0, -(first_ms or 0)),
-        is_gone=not is_there,
+        is_gone=first is not None and first.is_gone,
     )
+
+
+def first_lost(
+    partitions: Iterable[PartitionLog], retention: Retention, now_ms: int
+) -> FirstLost | None:
+    """Return what the reader loses first, what is gone before all else; None: nothing, ever."""
+    found = ((one, left_ms(one, retention, now_ms)) for one in partitions)
+    lost = (FirstLost(one.partition, ms, _is_gone(one)) for one, ms in found if ms is not None)
+    return min(lost, key=lambda one: (not one.is_gone, one.ms, one.partition), default=None)
+
+
+def with_lane(live: LogLeft, lane: FirstLost, ms: int, *, is_needed: bool) -> LogLeft:
+    """Return what is lost first where a lane loses something, too.
+
+    Args:
+        live: What live counting loses first.
+        lane: What the lane does.
+        ms: When; see `Race`.
+        is_needed: Whether numbers have held what the lane counts.
+    """
+    live_ms = math.inf if live.ms is None else live.ms
+    if (not live.is_gone, live_ms) <= (not lane.is_gone, ms):
+        return live
+    needed_ms = ms if is_needed else live.needed_ms
+    return replace(live, partition=lane.partition, ms=ms, needed_ms=needed_ms, is_gone=lane.is_gone)
 
 
 def _is_gone(log: PartitionLog) -> bool:
@@ -184,34 +246,52 @@ def _passed_ms(log: PartitionLog, retention: Retention, records: int) -> int | N
     return int(records / log.per_s * 1000) if full and log.per_s > 0 else None
 
 
+@dataclass(frozen=True)
+class _Look:
+    at_ms: int
+    left_ms: int
+    lanes: Lanes
+
+
 class Race:
     """A reader of the past, and retention behind it: who is faster, by the last minute."""
 
     def __init__(self) -> None:
-        self._looks: deque[tuple[int, int]] = deque()
+        self._looks: deque[_Look] = deque()
 
-    def overtaken_ms(self, left_ms: int | None, at_ms: int) -> int | None:
+    def overtaken_ms(self, lost: FirstLost | None, lanes: Lanes, at_ms: int) -> int | None:
         """Return when the reader is overtaken if both go on so; None: it gets away.
 
-        Until it has been looked at for a minute it is taken to get away.
+        Until it has been looked at for a minute it is taken to get away, and so is a lane that
+        waits its turn while others are counted: a rebuild counts the newest hours first, so its
+        oldest lane stands still for as long as all of it takes. What is gone is lost at once.
 
         Args:
-            left_ms: For how long the reader's next record is kept, as `left_ms` says it, so
-                0 or less where it is there by chance; None: for ever, or there is no such reader.
+            lost: What the reader loses first; None: nothing, or there is no such reader.
+            lanes: How far the reader is.
             at_ms: The present.
         """
         looks = self._looks
-        if left_ms is None or (looks and looks[-1][1] - left_ms > 2 * (at_ms - looks[-1][0])):
-            looks.clear()  # nobody falls back so fast: this is another reader
-        if left_ms is None:
+        if lost is None:
+            looks.clear()
             return None
-        looks.append((at_ms, left_ms))
-        while len(looks) > 1 and looks[1][0] <= at_ms - PACE_MS:
+        left_ms = lost.ms
+        if looks and looks[-1].left_ms - left_ms > 2 * (at_ms - looks[-1].at_ms):
+            looks.clear()  # nobody falls back so fast: this is another reader
+        looks.append(_Look(at_ms, left_ms, lanes))
+        while len(looks) > 1 and looks[1].at_ms <= at_ms - PACE_MS:
             looks.popleft()
-        since_ms, before_ms = looks[0]
-        passed_ms, fallen_ms = at_ms - since_ms, before_ms - left_ms
-        if passed_ms < PACE_MS or fallen_ms < 0:
+        if lost.is_gone:
+            return 0
+        passed_ms, fallen_ms = at_ms - looks[0].at_ms, looks[0].left_ms - left_ms
+        if passed_ms < PACE_MS or fallen_ms < 0 or self._waits(lost.partition):
             return None
         if left_ms <= 0:
             return 0  # by size nothing falls: it is the next that goes, and it does not move away
         return left_ms * passed_ms // fallen_ms if fallen_ms else None
+
+    def _waits(self, partition: int) -> bool:
+        """Tell whether what is next there stood still while others were counted."""
+        first = {one.lanes.first.get(partition) for one in self._looks}
+        rests = [one.lanes.rest for one in self._looks if one.lanes.rest is not None]
+        return len(first) == 1 and any(now < before for before, now in pairwise(rests))

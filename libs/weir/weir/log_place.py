@@ -24,14 +24,18 @@ class LogPlace:
         received_ms: R of what was counted last; None if that is not known.
         lane: The first offset that a backfill or a rebuild has still to count; None without one.
         lane_ms: When that record was appended; None if it is gone.
-        again: Whether what is counted there, numbers have held: no backfill of a new version.
+        again: Whether what is counted there, numbers have held: no backfill of a new version. Where
+            that is not said it is taken to be so.
+        rest: How many records all backfills and rebuilds have still to count there; None if that
+            is not known.
     """
 
     counted: int
     received_ms: int | None = None
     lane: int | None = None
     lane_ms: int | None = None
-    again: bool = False
+    again: bool = True
+    rest: int | None = None
 
 
 class _Text(msgspec.Struct, omit_defaults=False):
@@ -39,12 +43,13 @@ class _Text(msgspec.Struct, omit_defaults=False):
     received_ms: int | None = None
     lane: int | None = None
     lane_ms: int | None = None
-    again: bool = False
+    again: bool = True
+    rest: int | None = None
 
 
 def write(place: LogPlace) -> str:
-    """Return what stands beside the offset: JSON, of some 90 characters."""
-    text = _Text(VERSION, place.received_ms, place.lane, place.lane_ms, place.again)
+    """Return what stands beside the offset: JSON, of some 110 characters."""
+    text = _Text(VERSION, place.received_ms, place.lane, place.lane_ms, place.again, place.rest)
     return msgspec.json.encode(text).decode()
 
 
@@ -61,4 +66,4 @@ def read(counted: int, text: str | None) -> LogPlace | None:
         return None
     if found.v != VERSION:
         return None
-    return LogPlace(counted, found.received_ms, found.lane, found.lane_ms, found.again)
+    return LogPlace(counted, found.received_ms, found.lane, found.lane_ms, found.again, found.rest)

@@ -24,9 +24,9 @@ from weir.log_left import LogLeft
 from weir.log_place import LogPlace
 from weir_analytics.panes import log_watch
 from weir_analytics.panes.lane_book import LaneBook
-from weir_analytics.panes.log_watch import GroupOffsets, LogWatch
+from weir_analytics.panes.log_watch import GroupOffsets, LogWatch, lanes_left
 from weir_analytics.panes.ops import Figures, answer
-from weir_analytics.panes.vitals import Vitals
+from weir_analytics.panes.vitals import LanesLeft, Vitals
 from weir_local.waiting import wait_until
 from weir_reading.log_look import GroupPlaces, LogLook
 
@@ -46,6 +46,8 @@ def test_a_lane_is_as_far_as_its_last_shard(monkeypatch: pytest.MonkeyPatch) -> 
 
     assert book.least(lanes) == {0: 30, 1: 5}
     assert book.least(lanes[1:]) == {1: 45}
+    assert book.rest(lanes) == {0: 20 + 10, 1: 15 + 15}
+    assert book.rest(lanes[1:]) == {0: 0, 1: 15}
 
 
 @pytest.mark.parametrize(("need", "is_needed"), [(one, one is not Need.NEW) for one in Need])
@@ -61,6 +63,54 @@ def test_new_versions_alone_are_not_needed(
     monkeypatch.setattr(book, "_known", SimpleNamespace(of=lambda _definitions: known))
 
     assert book.needed(Definitions()) == lanes[:1] * is_needed
+
+
+def test_what_is_told_of_lanes_is_of_those_that_numbers_need() -> None:
+    """Where there are any, and says so; else of all: of one moment either way."""
+
+    class Book:
+        def __init__(self, needed: list[int], all_of_them: list[int]) -> None:
+            self.lanes, self.found = needed, all_of_them
+
+        def needed(self, _definitions: Definitions) -> list[int]:
+            return self.lanes
+
+        def open(self, _definitions: Definitions) -> list[int]:
+            return self.found
+
+        def least(self, lanes: list[int]) -> dict[int, int]:
+            return dict.fromkeys(lanes, 3)
+
+        def rest(self, lanes: list[int]) -> dict[int, int]:
+            return dict.fromkeys(lanes, 40)
+
+    def told(needed: list[int], all_of_them: list[int]) -> LanesLeft:
+        return lanes_left(cast("Any", Book(needed, all_of_them)), Definitions())
+
+    assert told([1], [1, 2]) == LanesLeft({1: 3}, {1: 40}, again=True)
+    assert told([], [1, 2]) == LanesLeft({1: 3, 2: 3}, {1: 40, 2: 40}, again=False)
+    assert told([], []) == LanesLeft(again=False)
+
+
+def test_lanes_are_told_as_of_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a batch changes what they are for, and long after the look that has seen them."""
+    vitals = Vitals()
+    vitals.take({0: 4}, {0: NOW_MS})
+    vitals.lanes = LanesLeft({0: 2}, {0: 40}, again=False)
+    watch = LogWatch(Kafka("127.0.0.1:1"), ManualClock(NOW_MS), "events")
+
+    def start(_partitions: object) -> dict[int, int]:
+        # The lanes of a new version end, and a loss is counted again.
+        vitals.lanes = LanesLeft({0: 0}, {0: 90}, again=True)
+        return {0: 3}
+
+    seen: list[object] = []
+    monkeypatch.setattr(watch._look, "start", start)
+    monkeypatch.setattr(watch._look, "left", seen.append)
+    watch.look(vitals)
+    then = {0: LogPlace(4, NOW_MS, 2, None, again=False, rest=40)}
+    assert seen == [then]
+    assert watch.places(vitals) == then
 
 
 class TestFigures:
@@ -114,6 +164,45 @@ def test_a_group_that_may_not_be_told_is_said_once() -> None:
     group.close()
     assert [line["event"] for line in said] == ["group_not_told"] * 2
     assert "GROUP_AUTHORIZATION_FAILED" in said[0]["error"]
+
+
+def test_a_partition_that_may_not_be_told_is_said_too() -> None:
+    """The answer as a whole is no error, that of one partition is; all are told again."""
+    group = GroupOffsets(Kafka("127.0.0.1:1"), "events")
+    group._told = {0: LogPlace(3)}
+    answers: Any = [
+        SimpleNamespace(error=None),
+        SimpleNamespace(error=KafkaError(KafkaError.OFFSET_METADATA_TOO_LARGE)),
+    ]
+    with capture_logs() as said:
+        for _ in range(25):
+            group._done(None, answers)
+    group.close()
+    assert [line["event"] for line in said] == ["group_not_told"]
+    assert "OFFSET_METADATA_TOO_LARGE" in said[0]["error"]
+    assert group._told == {}
+
+
+def test_a_commit_that_cannot_even_be_asked_for_is_said_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each second it is tried again, and counted with what Kafka has refused."""
+    asked: list[object] = []
+
+    def commit(**told: object) -> None:
+        asked.append(told)
+        raise KafkaException(KafkaError(KafkaError._QUEUE_FULL))
+
+    group = GroupOffsets(Kafka("127.0.0.1:1"), "events")
+    monkeypatch.setattr(group, "_consumer", SimpleNamespace(poll=lambda _s: None, commit=commit))
+    with capture_logs() as said:
+        for _ in range(5):
+            group._done(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED), [])
+        for _ in range(25):
+            group.tell({0: LogPlace(3)})
+    assert len(asked) == 25
+    assert [line["event"] for line in said] == ["group_not_told"]
+    assert "QUEUE_FULL" in said[0]["error"]
 
 
 def test_a_figure_that_stands_still_is_told_for_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +272,7 @@ class TestLogWatch:
         deleted.result(10)
         vitals, stop = Vitals(), threading.Event()
         vitals.take({0: 10, 1: 30}, {})
-        vitals.lanes = {0: 3, 1: 20}
+        vitals.lanes = LanesLeft({0: 3, 1: 20})
         thread = threading.Thread(
             target=LogWatch(Kafka(kafka), SystemClock(), hour_log).run, args=(vitals, stop)
         )
@@ -198,6 +287,7 @@ class TestLogWatch:
             thread.join(10)
         assert vitals.log_left is not None
         assert (vitals.log_left.partition, vitals.log_left.ms) == (1, 0)
+        assert vitals.log_left.is_gone
         gone, there = (places.read() or {})[1], (places.read() or {})[0]
         assert (gone.counted, gone.lane, gone.lane_ms) == (30, 20, None)
         assert there.lane_ms == pytest.approx(time.time_ns() // 1_000_000, abs=60_000)
@@ -217,14 +307,17 @@ class TestLogWatch:
         watch = LogWatch(Kafka(kafka), clock, hour_log)
         live = watch.look(vitals)
         assert live == look.left({0: LogPlace(10), 1: LogPlace(30)})
-        vitals.lanes = {0: 2}
+        for n in range(5):
+            vitals.lanes = LanesLeft({0: 2}, {0: 900 - n}, again=False)
+            assert watch.look(vitals).ms == HOUR_MS, "others are counted before it"
+            clock.advance(15_000)
         for _ in range(5):
             told = watch.look(vitals)
             clock.advance(15_000)
         assert (told.partition, told.kept_ms) == (0, HOUR_MS)
-        assert told.ms == pytest.approx(HOUR_MS - 60_000, abs=20_000)
+        assert told.ms == pytest.approx(HOUR_MS - 135_000, abs=20_000)
         assert told.needed_ms == HOUR_MS, "what a backfill lacks stood in no number before"
-        vitals.again = True
+        vitals.lanes = replace(vitals.lanes, again=True)
         again = watch.look(vitals)
         assert again.needed_ms == again.ms
         admin = AdminClient({"bootstrap.servers": kafka})
@@ -232,9 +325,9 @@ class TestLogWatch:
         deleted.result(10)
         gone = LogLeft(1, 0, HOUR_MS, found.oldest_ms, waiting=5, needed_ms=0, is_gone=True)
         assert look.left({0: LogPlace(10, now_ms), 1: LogPlace(20, now_ms)}) == gone
-        vitals.lanes = {0: 2, 1: 20}
-        # Live counting lacks nothing.
-        assert watch.look(vitals) == replace(gone, waiting=0, is_gone=False)
+        vitals.lanes = LanesLeft({0: 2, 1: 20})
+        # Live counting lacks nothing, but a lane does.
+        assert watch.look(vitals) == replace(gone, waiting=0)
 
     def test_partitions_that_are_added_are_looked_at(self, kafka: str, hour_log: str) -> None:
         """At once, by a client that has asked about the topic before."""

@@ -80,7 +80,7 @@ HOUR = 3_600_000
     [
         (6 * HOUR, None),
         (6 * HOUR - 1, "events of partition 2 that are not counted yet are deleted in 5 h"),
-        (0, "are being deleted now"),
+        (0, "events of partition 2 that are not counted yet may be deleted at any time: let"),
         (None, None),
     ],
 )
@@ -92,6 +92,16 @@ def test_the_log_warns_while_there_is_time(left_ms: int | None, warning: str | N
     assert told.left_ms == left_ms
     assert (told.warning is None) == (warning is None)
     assert (warning or "") in (told.warning or "")
+
+
+def test_that_events_are_gone_is_not_said_of_those_that_may_go() -> None:
+    """By a driver, or by whoever has seen it."""
+    detail = {"log_left_ms": 0, "log_kept_ms": 24 * HOUR, "log_left_partition": 2}
+    told = log_held(read_log_told(detail | {"log_left_gone": True}))
+
+    assert "partition 2 that are not counted yet have been deleted, and more" in (
+        told.warning or ""
+    )
 
 
 def test_a_driver_of_an_older_release_says_nothing_of_the_log() -> None:

@@ -66,7 +66,7 @@ class Look:
 
     def __init__(self, *left_ms: int | KafkaException) -> None:
         self._left_ms = list(left_ms)
-        self.known = True
+        self.known, self.is_gone = True, False
 
     def read(self) -> dict[int, LogPlace] | None:
         """Return one place, or that nothing is known."""
@@ -77,20 +77,22 @@ class Look:
         said = self._left_ms.pop(0)
         if isinstance(said, KafkaException):
             raise said
-        return LogLeft(0, said, HOUR_MS, None, needed_ms=said)
+        return LogLeft(0, said, HOUR_MS, None, needed_ms=said, is_gone=self.is_gone)
 
 
-def kept(look: Look, redis: Redis | None = None) -> LogKept:
+def kept(look: Look, redis: Redis | None = None, clock: ManualClock | None = None) -> LogKept:
     """Return what looks at such a log."""
-    redis = redis or Redis()
-    return LogKept(cast("Any", look), cast("Any", look), redis, redis, ManualClock(NOW_MS))
+    redis, clock = redis or Redis(), clock or ManualClock(NOW_MS)
+    return LogKept(cast("Any", look), cast("Any", look), redis, redis, clock)
 
 
 def test_it_is_said_when_time_runs_short_and_when_it_is_over() -> None:
-    """Not at each look; and that there is time again."""
-    log = kept(Look(HOUR_MS, 800_000, 700_000, 0, 0, HOUR_MS))
+    """Not at each look, nor where what may go is still there; and that there is time again."""
+    look = Look(HOUR_MS, 800_000, 700_000, 0, 0, 0, HOUR_MS)
+    log = kept(look)
     with capture_logs() as said:
-        for _ in range(6):
+        for n in range(7):
+            look.is_gone = n in (4, 5)
             log.look()
 
     assert [(line["event"], line["log_level"], line["left_ms"]) for line in said] == [
@@ -99,6 +101,37 @@ def test_it_is_said_when_time_runs_short_and_when_it_is_over() -> None:
         ("log_lasts", "info", HOUR_MS),
     ]
     assert "events of partition 0 that are not counted yet are deleted in 13 min" in said[0]["why"]
+    assert "that are not counted yet have been deleted" in said[1]["why"]
+
+
+def test_time_goes_on_where_kafka_is_away() -> None:
+    """And no driver is there: what was seen last is told less the time since, to its end."""
+    clock = ManualClock(NOW_MS)
+    log = kept(Look(1_000_000, *[KafkaException("no")] * 3), clock=clock)
+    log.look()
+    assert log.held().warning is None
+    with capture_logs() as said:
+        for passed_ms, left_ms in ((400_000, 600_000), (300_000, 300_000), (301_000, 0)):
+            clock.advance(passed_ms)
+            log.look()
+            assert log.held().left_ms == left_ms
+            assert told("log_left") == left_ms / 1000
+    assert [line["event"] for line in said] == ["log_not_watched", "log_running_out"]
+    assert "may be deleted at any time" in (log.held().warning or "")
+    assert (log.told(), log.waiting()) == ({}, None), "nobody has seen that"
+
+
+def test_what_cannot_be_read_any_more_is_asked_of_the_driver() -> None:
+    """As after another release has begun to count; without it, what was seen before."""
+    look, redis = Look(800_000), Redis(beats=[beat(5)])
+    log = kept(look, redis)
+    log.look()
+    assert (log.held().left_ms, log.told()["log_left_ms"]) == (800_000, 800_000)
+    look.known = False
+    log.look()
+    assert (log.held().left_ms, log.told(), log.waiting()) == (5, {}, None)
+    redis.beats = []
+    assert log.held().left_ms == 800_000
 
 
 def test_prometheus_is_told_without_a_driver() -> None:
@@ -123,6 +156,7 @@ def test_others_hear_what_was_seen_here_and_nothing_else() -> None:
         "log_left_ms": 800_000,
         "log_left_needed_ms": 800_000,
         "log_left_partition": 0,
+        "log_left_gone": False,
         "log_kept_ms": HOUR_MS,
         "log_oldest_ms": None,
     }
@@ -202,12 +236,15 @@ class TestWithoutDriver:
         assert log.held().partition == 1
         assert log.held().left_ms == pytest.approx(600_000, abs=60_000)
 
-    def test_a_lane_that_stands_still_is_told(self, kafka: str, hour_log: str) -> None:
+    @pytest.mark.parametrize(("again", "needed_ms"), [(True, 540_000), (False, HOUR_MS)])
+    def test_a_lane_that_stands_still_is_told(
+        self, kafka: str, hour_log: str, again: bool, needed_ms: int
+    ) -> None:
         """After a minute: a backfill begins where the log does, and gets away if it is counted."""
         now_ms = time.time_ns() // 1_000_000
         clock = ManualClock(now_ms)
         log = self.looking(kafka, hour_log, Redis(), clock)
-        lane = LogPlace(10, now_ms, lane=2, lane_ms=now_ms - 3_000_000)
+        lane = LogPlace(10, now_ms, lane=2, lane_ms=now_ms - 3_000_000, again=again)
         self.leave(kafka, hour_log, {0: lane, 1: LogPlace(30, now_ms)})
         log.look()
         assert log.held().left_ms == HOUR_MS
@@ -215,13 +252,17 @@ class TestWithoutDriver:
             clock.advance(15_000)
             log.look()
         assert (log.held().partition, log.held().left_ms) == (0, 540_000)
+        # Partition 1 has no lane: what it says of lanes means nothing.
+        assert log.told()["log_left_needed_ms"] == needed_ms
 
     def test_with_redis_lost_too_all_of_the_log_waits(self, kafka: str, hour_log: str) -> None:
         """What was counted is gone, so the oldest record of the log is what is lost next."""
         clock = ManualClock(time.time_ns() // 1_000_000)
         redis = Redis()
         log = self.looking(kafka, hour_log, redis, clock)
-        self.leave(kafka, hour_log, {p: LogPlace(n, clock.now_ms()) for p, n in ((0, 10), (1, 30))})
+        at_ms = clock.now_ms()
+        places = {p: LogPlace(n, at_ms, again=False) for p, n in ((0, 10), (1, 30))}
+        self.leave(kafka, hour_log, places)
         clock.advance(3_000_000)
         log.look()
         assert log.held().left_ms == HOUR_MS
@@ -231,6 +272,8 @@ class TestWithoutDriver:
             log.look()
         assert log.held().left_ms == pytest.approx(510_000, abs=60_000)
         assert log.held().warning is not None
+        # Numbers have held it, whatever the driver was about before.
+        assert log.told()["log_left_needed_ms"] == log.held().left_ms
 
     def test_what_an_older_driver_left_says_nothing(self, kafka: str, hour_log: str) -> None:
         """It left no time beside its offsets: its own heartbeat is what is known."""

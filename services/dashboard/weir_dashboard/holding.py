@@ -166,7 +166,9 @@ def log_held(left: LogLeft | None) -> LogHeld:
     left = left or LogLeft()
     warning = None
     if left.ms is not None and left.kept_ms is not None and left.ms < LOG_WARN_SHARE * left.kept_ms:
-        lost = "are being deleted now" if left.ms == 0 else f"are deleted in {_length(left.ms)}"
+        lost = f"are deleted in {_length(left.ms)}" if left.ms else "may be deleted at any time"
+        if left.is_gone:
+            lost = "have been deleted, and more may be at any time"
         warning = (
             f"events of partition {left.partition} that are not counted yet {lost}: let counting "
             "go on, or raise retention.ms and retention.bytes of weir.events"

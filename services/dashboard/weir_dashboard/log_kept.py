@@ -2,7 +2,8 @@
 
 That matters most while nobody counts, so it needs neither the driver nor Redis: how far
 counting is was left in Kafka, and everything else is the log's own. Only where this process
-may not look there, or cannot read what was left, is the driver's heartbeat believed instead.
+may not look there, or cannot read what was left, is the driver's heartbeat believed instead;
+and where there is none, what was seen last, less the time since then.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class LogKept:
         if emptied and self._was_emptied:
             start = self._look.start(places)
             places = {
-                p: replace(one, lane=start[p], lane_ms=None, again=True)
+                p: replace(one, lane=start[p], lane_ms=None, again=True, rest=None)
                 for p, one in places.items()
             }
         self._was_emptied = emptied
@@ -112,7 +113,8 @@ class LogKept:
         instruments.log_left.set(_seconds(left.ms) if left is not None else math.nan)
         instruments.log_kept.set(_seconds(left.kept_ms) if left is not None else math.nan)
         held = log_held(left)
-        urgency = None if held.warning is None else "lost" if held.left_ms == 0 else "soon"
+        is_gone = left is not None and left.is_gone
+        urgency = None if held.warning is None else "lost" if is_gone else "soon"
         if urgency == self._urgency:
             return
         self._urgency = urgency

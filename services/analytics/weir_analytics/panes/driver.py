@@ -46,6 +46,7 @@ from weir_analytics.panes.lanes import Filler
 from weir_analytics.panes.levels import slices
 from weir_analytics.panes.life import Life, let_go
 from weir_analytics.panes.log_offsets import LogOffsets
+from weir_analytics.panes.log_watch import lanes_left
 from weir_analytics.panes.open_lanes import lanes_beside
 from weir_analytics.panes.ops import Figures
 from weir_analytics.panes.passing import PASSING, StreamEndedError, first_line, missing
@@ -288,10 +289,7 @@ class Driver:
     def _count(self, cycle: Cycle, frame: DataFrame, number: int) -> None:
         failpoint("C10")
         self._tell(cycle.on_batch(frame, number))
-        fold, book = cycle.stores.definitions.fold, cycle.book
-        needed = book.needed(fold)
-        self.vitals.again = bool(needed)
-        self.vitals.lanes = book.least(needed or book.open(fold))
+        self.vitals.lanes = lanes_left(cycle.book, cycle.stores.definitions.fold)
 
     def _pace(self) -> Pace:
         vitals = self.vitals

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -230,6 +231,14 @@ class LaneBook:
             for lane in lanes
             for at in self._at[lane.offset].values()
         )
+
+    def rest(self, lanes: Iterable[Lane]) -> dict[int, int]:
+        """Return by partition how many records some open lanes have to count, in each shard."""
+        found = Counter[int]()
+        for lane in lanes:
+            for at in self._at[lane.offset].values():
+                found.update({p: max(0, n - at.get(p, 0)) for p, n in lane.end.items()})
+        return dict(found)
 
     def _goes_on(self, lane: Lane) -> bool:
         """Tell whether a lane has something to count, as far as is known."""

@@ -12,26 +12,49 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from weir import log_place, names
 from weir.clock import Clock
+from weir.definitions.fold import Definitions
 from weir.kafka import Kafka
 from weir.log_left import LogLeft
 from weir.log_place import LogPlace
 from weir_reading.log_look import LogLook
 from weir_reading.log_sight import LOOK_S, LogSight
 
+from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.log_offsets import LogOffsets
-from weir_analytics.panes.vitals import Vitals
+from weir_analytics.panes.vitals import LanesLeft, Vitals
 
 LOG = structlog.get_logger()
 COMMIT_S = 1.0
 # While a broker starts some are refused: not worth a word.
 REFUSALS = 10
 TIMEOUT_S = 5.0
+
+
+def lanes_left(book: LaneBook, definitions: Definitions) -> LanesLeft:
+    """Return what lanes have still to count: those that numbers need, or else all."""
+    needed = book.needed(definitions)
+    lanes = needed or book.open(definitions)
+    return LanesLeft(book.least(lanes), book.rest(lanes), again=bool(needed))
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a look has found of lanes.
+
+    Attributes:
+        lanes: What they had still to count.
+        since_ms: By partition, when what they count next was appended; None if it is gone.
+    """
+
+    lanes: LanesLeft = field(default_factory=LanesLeft)
+    since_ms: Mapping[int, int | None] = field(default_factory=dict)
 
 
 class GroupOffsets:
@@ -54,11 +77,7 @@ class GroupOffsets:
         )
 
     def tell(self, places: Mapping[int, LogPlace]) -> None:
-        """Commit how far counting is in each partition, if that has changed.
-
-        Raises:
-            KafkaException: If that cannot even be asked for.
-        """
+        """Commit how far counting is in each partition, if that has changed."""
         self._consumer.poll(0)  # calls `_done`, and takes what else the client has to say
         if not places or places == self._told:
             return
@@ -66,18 +85,26 @@ class GroupOffsets:
             TopicPartition(self._topic, p, place.counted, metadata=log_place.write(place))
             for p, place in places.items()
         ]
-        self._consumer.commit(offsets=offsets, asynchronous=True)
+        try:
+            self._consumer.commit(offsets=offsets, asynchronous=True)
+        except KafkaException as error:
+            self._refuse(str(error))
+            return
         self._told = dict(places)
 
     def _done(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
         why = next((one for one in (error, *(place.error for place in places)) if one), None)
         if why is None:
             self._refusals = 0
-            return
-        self._told = {}  # tried again at the next call
+        else:
+            self._refuse(str(why))
+
+    def _refuse(self, why: str) -> None:
+        """Have it tried again at the next call; told once, if it goes on."""
+        self._told = {}
         self._refusals += 1
         if self._refusals == REFUSALS:
-            LOG.warning("group_not_told", error=str(why))
+            LOG.warning("group_not_told", error=why)
 
     def close(self) -> None:
         """Let go of the connection; what was asked for last may be lost."""
@@ -91,8 +118,7 @@ class LogWatch:
         self._kafka, self._clock, self._topic = kafka, clock, topic
         self._log = LogOffsets(kafka, topic, timeout_s=TIMEOUT_S)
         self._look = LogLook(kafka, clock, topic)
-        # By partition: what lanes have still to count, and since when, as of the last look.
-        self._lanes: Mapping[int, tuple[int, int | None]] = {}
+        self._seen = _Seen()
 
     def run(self, vitals: Vitals, stop: threading.Event) -> None:
         """Tell and look until told to stop; an absent broker is waited for."""
@@ -100,10 +126,7 @@ class LogWatch:
         sight = LogSight(partial(self.look, vitals), self._clock)
         look_at_s = 0.0
         while not stop.wait(COMMIT_S):
-            try:
-                group.tell(self.places(vitals))
-            except KafkaException as error:
-                LOG.warning("group_not_told", error=str(error))
+            group.tell(self.places(vitals))
             if self._clock.monotonic_s() >= look_at_s and vitals.counted:
                 look_at_s = self._clock.monotonic_s() + LOOK_S
                 sight.once()
@@ -113,11 +136,18 @@ class LogWatch:
 
     def places(self, vitals: Vitals) -> dict[int, LogPlace]:
         """Return what is told of each partition: live as it is now, lanes as of the last look."""
-        found = {}
-        for p, n in vitals.counted.items():
-            lane, lane_ms = self._lanes.get(p, (None, None))
-            found[p] = LogPlace(n, vitals.received_ms.get(p), lane, lane_ms, vitals.again)
-        return found
+        lanes, since_ms = self._seen.lanes, self._seen.since_ms
+        return {
+            p: LogPlace(
+                counted=n,
+                received_ms=vitals.received_ms.get(p),
+                lane=lanes.first.get(p),
+                lane_ms=since_ms.get(p),
+                again=lanes.again,
+                rest=lanes.rest.get(p),
+            )
+            for p, n in vitals.counted.items()
+        }
 
     def look(self, vitals: Vitals) -> LogLeft:
         """Return what is lost first; see `LogLook.left`.
@@ -127,8 +157,10 @@ class LogWatch:
             TimeoutError: If the log did not answer.
         """
         lanes = vitals.lanes
-        first = self._look.start(lanes)
-        self._lanes = {
-            p: (n, self._log.received_ms(p, n) if n >= first[p] else None) for p, n in lanes.items()
+        start = self._look.start(lanes.first)
+        since_ms = {
+            p: self._log.received_ms(p, n) if n >= start[p] else None
+            for p, n in lanes.first.items()
         }
+        self._seen = _Seen(lanes, since_ms)
         return self._look.left(self.places(vitals))

@@ -18,6 +18,21 @@ BEHIND_MS = 5_000
 LARGE = 5_000
 
 
+@dataclass(frozen=True)
+class LanesLeft:
+    """What lanes have still to count: of those that numbers need, where there are any.
+
+    Attributes:
+        first: By partition, the first offset that one of them has still to count.
+        rest: By partition, how many records all of them have, each in each of its shards.
+        again: Whether numbers need them: they have held what is counted there.
+    """
+
+    first: Mapping[int, int] = field(default_factory=dict)
+    rest: Mapping[int, int] = field(default_factory=dict)
+    again: bool = True
+
+
 @dataclass
 class Vitals:
     """What the threads of the driver know of themselves.
@@ -33,9 +48,7 @@ class Vitals:
         failed: The thread that died, if one did.
         counted: By partition, the first offset that is not counted; empty before it is known.
         log: Where the log ends, as it was seen last: not by a batch, but by whoever ticks.
-        lanes: By partition, the first offset that a lane has still to count; of those that numbers
-            need, where there are any.
-        again: Whether numbers need them: they have held what is counted there.
+        lanes: What backfills and rebuilds have still to count.
         trouble: What ended counting last, until a batch is done again.
         received_ms: By partition, R of what was counted last.
         own: What the job took of its machine when it was measured last.
@@ -57,8 +70,7 @@ class Vitals:
     failed: str | None = None
     trouble: str | None = None
     counted: Mapping[int, int] = field(default_factory=dict)
-    lanes: Mapping[int, int] = field(default_factory=dict)
-    again: bool = False
+    lanes: LanesLeft = field(default_factory=LanesLeft)
     received_ms: Mapping[int, int] = field(default_factory=dict)
     log: LogEnds = field(default_factory=LogEnds)
     log_left: LogLeft | None = None
