@@ -149,18 +149,34 @@ def decide(shard: ShardState, mine: Attempt) -> Verdict:
     For a lane other than `live`, BEHIND and REWIND mean: read its mark and go on
     from there.
     """
-    if shard.fence is None:
-        return Verdict.LOST
-    if shard.fence.topic_id != mine.fence.topic_id:
-        return Verdict.FOREIGN
-    if shard.fence.fence != mine.fence.fence:
-        return Verdict.LOST if shard.fence.fence < mine.fence.fence else Verdict.FENCED
+    right = decide_right(shard.fence, mine.fence)
+    if right is not Verdict.OK:
+        return right
     if shard.live is None:
         return Verdict.LOST
     mark = shard.mark
     if shard.live.topic_id != mine.topic_id or (mark and mark.topic_id != mine.topic_id):
         return Verdict.FOREIGN
     return _decide_chain(mark.end if mark else mine.lane_start, shard.token, mine)
+
+
+def decide_right(found: Fence | None, mine: Fence) -> Verdict:
+    """Return whether a driver may write to a shard at all.
+
+    Args:
+        found: The fence that the shard has.
+        mine: The driver's own.
+
+    Returns:
+        OK, LOST, FOREIGN or FENCED.
+    """
+    if found is None:
+        return Verdict.LOST
+    if found.topic_id != mine.topic_id:
+        return Verdict.FOREIGN
+    if found.fence != mine.fence:
+        return Verdict.LOST if found.fence < mine.fence else Verdict.FENCED
+    return Verdict.OK
 
 
 def _decide_chain(end: Offsets, token: str | None, mine: Attempt) -> Verdict:

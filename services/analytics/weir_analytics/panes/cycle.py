@@ -302,7 +302,8 @@ class Cycle:
         if outcome.verdict is not Verdict.OK:
             verdicts = [report.verdicts for report in reports if report.verdicts]
             msg = f"batch {batch.number} must find every shard at its start, got {verdicts}"
-            why = next((report.why for report in reports if report.why), msg)
+            decides = (one for one in reports if outcome.verdict.value in one.verdicts.values())
+            why = next((report.why for report in decides if report.why), msg)
             raise VerdictError(outcome.verdict, why)
         self._check_read(batch, outcome)
         return outcome

@@ -63,19 +63,14 @@ class PaneReader:
         self._unknown: dict[int, list[str]] = {}
 
     def begin(self, job: CommitJob, grouped: Grouped) -> Head:
-        """Watch the shard and read what decides, and along with it what can be guessed.
-
-        What is read and replaced is watched, too: Redis applies all of a transaction but for a
-        command that meets a key of another type, which somebody else may have written since.
-        """
+        """Watch the shard and read what decides, and along with it what can be guessed."""
         shard = self._shard
         mark, live = names.mark_key(shard, job.lane), names.mark_key(shard)
         keys = (names.fence_key(shard), live, mark, names.token_key(shard))
-        replaced = (names.outbox_key(shard), *(names.pane_key(shard, *pane) for pane in grouped))
         self._unknown = self._ids.unknown(series_by_version(grouped))
         guess = self._ids.lookups(self._unknown) if self._unknown else self._rows(grouped)
         head: list[Command] = [
-            ("WATCH", *keys, *replaced),
+            ("WATCH", *keys),
             ("MGET", *keys),
             ("HKEYS", names.outbox_key(shard)),
         ]

@@ -61,6 +61,10 @@ class WrongCommandError(StoreError):
     """Redis refused what it was asked, or what a key holds; how it is itself has no part in it."""
 
 
+class PartlyAppliedError(StoreError):
+    """Redis refused a command of a transaction when it came to it, and applied the others."""
+
+
 class ShardWire:
     """A connection that is opened at the first call and again after an error."""
 
@@ -101,6 +105,7 @@ class ShardWire:
 
         Raises:
             StoreError: If Redis refused a command, or evicts keys.
+            PartlyAppliedError: If the last command was EXEC, and something in it was refused.
             WrongCommandError: If it refused that for what was asked, such as a key's type.
             RedisConnectionError: If the connection broke; the outcome is unknown.
             RedisTimeoutError: If an answer took too long; the outcome is unknown.
@@ -185,16 +190,12 @@ class ShardWire:
 def _check_applied(replies: Sequence[object] | None) -> None:
     """Look whether all of a transaction was applied; None: none of it, its keys had moved.
 
-    Redis takes nothing back, and the client raises only what is refused by itself. What a key
-    holds is looked at and watched before a commit writes there, so nothing of it is refused.
+    Redis takes nothing back, and the client raises only what is refused by itself.
     """
     refused = next((one for one in replies or () if isinstance(one, ResponseError)), None)
     if refused is not None:
-        msg = (
-            f"redis must apply all of a transaction, it refused a command of it: {refused}; the"
-            " shard is short: run `weir audit`, and report this"
-        )
-        raise StoreError(msg) from refused
+        msg = f"redis applied a transaction but for a command of it: {refused}"
+        raise PartlyAppliedError(msg) from refused
 
 
 def _is_of_server(refused: ResponseError) -> bool:

@@ -65,7 +65,8 @@ class Report:
         unused: By reason, how often a version could not use an event.
         work: Sums over the shards: rows written, times in ms, copies and groups of late
             events left out.
-        why: What a newer release wrote into a shard; empty if nothing.
+        why: What else is to be said of the verdicts: what a newer release wrote into a shard, or
+            what Redis did not apply; empty if nothing.
         failed: What a trial failed with; empty if with nothing.
         outside: Whether that was of the log, the store or a disk.
     """
