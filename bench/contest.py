@@ -78,6 +78,8 @@ class Bench:
     settings: Settings
     broker: Broker
     redis_pid: int
+    # Processes of others beside it, whose CPU is not its own.
+    beside: list[int] = field(default_factory=list)
     _client: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -94,7 +96,7 @@ class Bench:
 
     def cpu_s(self) -> float:
         """Return the CPU seconds of all processes so far."""
-        return harness.tree_cpu_s([os.getpid(), self.redis_pid])
+        return harness.tree_cpu_s([os.getpid(), self.redis_pid]) - harness.tree_cpu_s(self.beside)
 
     def begin(self, log: Log) -> None:
         """Empty Redis and the dedup runs, and set the marks to the beginning of a log."""

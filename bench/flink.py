@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -96,38 +96,17 @@ class Peer:
         return self.flink.cpu_s() + harness.tree_cpu_s([self.bench.broker.part.pid() or 0])
 
 
-@dataclass
-class Beside:
-    """Another contestant while Flink's JVM stands beside it, whose CPU is not the other's."""
-
-    other: Contestant
-    flink: Flink
-
-    def run(self) -> Spent:
-        """Count the log."""
-        before = self.flink.cpu_s()
-        took = self.other.run()
-        return replace(took, cpu_s=took.cpu_s - (self.flink.cpu_s() - before))
-
-    def check(self) -> None:
-        """Compare everything with the recount."""
-        self.other.check()
-
-
 def contestants(
     bench: Bench, flink: Flink, floor: Parser, events: int, options: argparse.Namespace
 ) -> dict[str, Contestant]:
     """Return who counts a log of so many events, by name."""
     log = bench.fill(f"bench-{events}", draw(events, options.combinations))
     # What Spark takes at least: no engine on it could be faster.
-    found: dict[str, Contestant] = {
-        "spark_read_and_parse": Beside(Floor(bench, floor, log, options.batch), flink)
-    }
+    found: dict[str, Contestant] = {"spark_read_and_parse": Floor(bench, floor, log, options.batch)}
     for sketches, suffix in ((True, ""), (False, WITHOUT)):
         metrics = wanted(options.metrics, sketches=sketches)
         truths = recount(draw(events, options.combinations), metrics)
-        engine = Engine(bench, log, metrics, truths, options.batch)
-        found[f"engine{suffix}"] = Beside(engine, flink)
+        found[f"engine{suffix}"] = Engine(bench, log, metrics, truths, options.batch)
         found[f"flink{suffix}"] = Peer(bench, flink, log, metrics, truths)
     return found
 
@@ -164,7 +143,7 @@ def bars_of(sizes: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def asked(given: Sequence[str] | None = None) -> argparse.Namespace:
     """Return what the command line says."""
-    of = contest.parser_of(__doc__, events=SIZES, warm=4)
+    of = contest.parser_of(__doc__, events=SIZES, warm=10)
     of.add_argument("--set", action="append", default=[], help="a setting of Flink, name=value")
     of.add_argument("--lock", action="store_true", help="write flink/jars.lock anew, no more")
     return of.parse_args(given)
@@ -183,6 +162,7 @@ def main() -> None:
         flink_peer.flink(Path(name) / "flink") as flink,
         parser(bench) as floor,
     ):
+        bench.beside.append(flink.process.pid)
         found = measure(bench, flink, floor, options)
     versions = {jar: flink_peer.version_of(jar) for jar in ("flink-core", "flink-connector-kafka")}
     told = {name: value for name, value in vars(options).items() if name not in ("set", "lock")}

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Final
 
+import harness
 from contest import Bench, Log, Spent, reading, spent
 from pyspark.sql import functions as F
 from weir_analytics.panes.session import open_session
@@ -33,9 +34,9 @@ _PATIENCE_S: Final = 120.0
 class Parser:
     """A process with a session that parses ranges of topics."""
 
-    def __init__(self, asked: Connection) -> None:
-        """Take the connection to that process."""
-        self._asked = asked
+    def __init__(self, asked: Connection, pid: int) -> None:
+        """Take the connection to that process, and its number."""
+        self._asked, self.pid = asked, pid
 
     def parse(self, topic: str, start: Ends, end: Ends) -> None:
         """Parse a range; done when this returns.
@@ -66,25 +67,34 @@ def parser(bench: Bench) -> Iterator[Parser]:
     process = context.Process(target=_serve, args=(own, answering))
     process.start()
     answering.close()
+    found = Parser(asked, process.pid or 0)
+    bench.beside.append(found.pid)
     try:
-        found = Parser(asked)
         found.wait()
         yield found
-        asked.send(None)
     finally:
+        bench.beside.remove(found.pid)
+        asked.close()  # which ends it
         process.join(20)
         process.kill()
-        asked.close()
 
 
 def _serve(settings: Settings, asked: Connection) -> None:
     with open_session(settings) as spark:
         asked.send(_READY)
-        while (given := asked.recv()) is not None:
+        while (given := _next(asked)) is not None:
             events = F.from_json(F.col("value").cast("string"), SCHEMA).alias("e")
             records = reading(spark, settings, *given).select(events)
             records.write.format("noop").mode("overwrite").save()
             asked.send(_READY)
+
+
+def _next(asked: Connection) -> tuple[str, Ends, Ends] | None:
+    """Return what is to be parsed next; None once nobody asks any more."""
+    with suppress(EOFError):
+        found: tuple[str, Ends, Ends] = asked.recv()
+        return found
+    return None
 
 
 @dataclass
@@ -98,10 +108,13 @@ class Floor:
 
     def run(self) -> Spent:
         """Parse the log."""
-        return spent(self.log.total, self._parse, self.bench.cpu_s)
+        return spent(self.log.total, self._parse, self._cpu_s)
 
     def check(self) -> None:
         """Do nothing: no number comes out."""
+
+    def _cpu_s(self) -> float:
+        return harness.tree_cpu_s([self.parser.pid, self.bench.broker.part.pid() or 0])
 
     def _parse(self) -> None:
         for start, end in self.log.slices(self.size):

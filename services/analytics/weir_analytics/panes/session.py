@@ -51,8 +51,9 @@ _SPACES = "-XX:NewRatio=1 -XX:SurvivorRatio=4 -XX:-UseAdaptiveSizePolicy -XX:Met
 # some, and an event cost 22 µs of its tasks with them interpreted, 15 compiled.
 _JVM = f"-XX:+UseParallelGC {_SPACES} -Xss4m -XX:-DontCompileHugeMethods"
 # Where Python's workers count, the optimizing compiler takes more than what it compiles gives
-# back: 0.9 µs of an event's 7.7 in the first millions, 0.2 after twenty (docs/decisions/0036).
-_COMPILED_ONCE = "-XX:TieredStopAtLevel=1"
+# back (docs/decisions/0036). Without it a JVM has room for a fifth of the compiled code, and stops
+# compiling once that is full; that of tiered compilation costs addresses only.
+_COMPILED_ONCE = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 # Of Linux's, for threads: from -20, the first to run, to 19.
 COMPILERS_NICE = 10
 # An archive of other jars or another Java is left unused; that is no news.
