@@ -18,13 +18,12 @@ from weir import log_place, names
 from weir.clock import Clock
 from weir.kafka import Kafka
 from weir.log_left import (
-    Lanes,
     LogLeft,
     PartitionLog,
     Race,
     Retention,
-    first_lost,
     log_left,
+    losses,
     with_lane,
 )
 from weir.log_place import LogPlace
@@ -106,15 +105,12 @@ class LogLook:
         now_ms, retention = self._clock.now_ms(), self._retention()
         counted = {p: (one.counted, one.received_ms) for p, one in places.items()}
         live = log_left(self._logs(counted, now_ms), retention, now_ms)
-        first = {p: one.lane for p, one in places.items() if one.lane is not None}
-        since = {p: (n, places[p].lane_ms) for p, n in first.items()}
-        lost = first_lost(self._logs(since, now_ms), retention, now_ms)
-        rests = [rest for p in first if (rest := places[p].rest) is not None]
-        rest = sum(rests) if len(rests) == len(first) else None
-        ms = self._race.overtaken_ms(lost, Lanes(first, rest), now_ms)
-        if lost is None or ms is None:
+        lanes = {p: (n, one.lane_ms) for p, one in places.items() if (n := one.lane) is not None}
+        found = losses(self._logs(lanes, now_ms), retention, now_ms)
+        lost = self._race.overtaken(found, places, now_ms)
+        if lost is None:
             return live
-        return with_lane(live, lost, ms, is_needed=any(places[p].again for p in first))
+        return with_lane(live, lost, is_needed=any(places[p].again for p in lanes))
 
     def _logs(
         self, positions: Mapping[int, tuple[int, int | None]], now_ms: int

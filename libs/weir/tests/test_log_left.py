@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,6 @@ from hypothesis import strategies as st
 from weir import log_place
 from weir.log_left import (
     FirstLost,
-    Lanes,
     LogLeft,
     PartitionLog,
     Race,
@@ -124,24 +124,35 @@ class TestWithLane:
     def test_whichever_is_sooner_is_told(self) -> None:
         """What a lane has lost, or may lose, in the words of its own partition."""
         lane = FirstLost(3, HOUR_MS)
-        needed = with_lane(self.LIVE, lane, HOUR_MS, is_needed=True)
+        needed = with_lane(self.LIVE, lane, is_needed=True)
         assert (needed.partition, needed.ms, needed.needed_ms) == (3, HOUR_MS, HOUR_MS)
-        new = with_lane(self.LIVE, lane, HOUR_MS, is_needed=False)
+        assert needed.is_lane
+        new = with_lane(self.LIVE, lane, is_needed=False)
         assert (new.ms, new.needed_ms) == (HOUR_MS, 2 * HOUR_MS)
-        assert with_lane(self.LIVE, lane, 2 * HOUR_MS, is_needed=True) == self.LIVE
-        for_ever = LogLeft()
-        assert with_lane(for_ever, lane, HOUR_MS, is_needed=False).ms == HOUR_MS
+        assert with_lane(self.LIVE, FirstLost(3, 2 * HOUR_MS), is_needed=True) == self.LIVE
+        assert with_lane(LogLeft(), lane, is_needed=False).ms == HOUR_MS
 
     def test_that_records_are_gone_is_said_of_whoever_has_lost_them(self) -> None:
         """Not of live counting for a lane's sake, and the other way round."""
         gone = FirstLost(3, 0, is_gone=True)
-        found = with_lane(self.LIVE, gone, 0, is_needed=True)
+        found = with_lane(replace(self.LIVE, ms=6 * HOUR_MS), gone, is_needed=True)
         assert (found.partition, found.ms, found.is_gone) == (3, 0, True)
         by_chance = LogLeft(0, 0, 24 * HOUR_MS, needed_ms=0)
-        found = with_lane(by_chance, gone, 0, is_needed=False)
+        found = with_lane(by_chance, gone, is_needed=False)
         assert (found.partition, found.needed_ms, found.is_gone) == (3, 0, True)
         lost = LogLeft(0, 0, 24 * HOUR_MS, needed_ms=0, is_gone=True)
-        assert with_lane(lost, FirstLost(3, -5), 0, is_needed=True) == lost
+        assert with_lane(lost, FirstLost(3, 0), is_needed=True) == lost
+
+    @pytest.mark.parametrize("is_gone", [True, False])
+    def test_a_lane_without_time_hides_no_live_counting_that_runs_short(
+        self, is_gone: bool
+    ) -> None:
+        """One that was set aside may stand there for days; what it lacks is told all the same."""
+        lane = FirstLost(3, 0, is_gone=is_gone)
+        assert with_lane(self.LIVE, lane, is_needed=True) == replace(self.LIVE, needed_ms=0)
+        assert with_lane(self.LIVE, lane, is_needed=False) == self.LIVE
+        lasts = replace(self.LIVE, ms=6 * HOUR_MS)
+        assert with_lane(lasts, lane, is_needed=True).partition == 3
 
 
 def test_what_is_left_grows_less_while_nobody_counts() -> None:
@@ -156,15 +167,18 @@ class TestRace:
     """A look each quarter of a minute."""
 
     @staticmethod
-    def run(*left_ms: int | None, firsts: object = None, rests: object = None) -> int | None:
+    def run(
+        *left_ms: int | None, firsts: object = None, rests: object = None, left_out: bool = False
+    ) -> int | None:
         """Return what the last of some looks tells."""
         race, told = Race(), None
         places: Any = firsts or range(len(left_ms))
         waiting: Any = rests or [None] * len(left_ms)
         for n, (left, first, rest) in enumerate(zip(left_ms, places, waiting, strict=True)):
-            lost = None if left is None else FirstLost(0, left)
-            told = race.overtaken_ms(lost, Lanes({0: first}, rest), NOW_MS + n * 15_000)
-        return told
+            lost = [] if left is None else [FirstLost(0, left)]
+            lanes = {0: LogPlace(99, lane=first, rest=rest, left_out=left_out), 1: LogPlace(99)}
+            told = race.overtaken(lost, lanes, NOW_MS + n * 15_000)
+        return None if told is None else told.ms
 
     @pytest.mark.parametrize(
         ("left_ms", "told"),
@@ -194,6 +208,25 @@ class TestRace:
         assert self.run(*left_ms) == told
 
     @pytest.mark.parametrize(
+        ("firsts", "left_ms", "told"),
+        [
+            ([7] * 5, [60_000] * 5, 60_000),
+            ([7] * 5, [9_000_000] * 4 + [2_000_000], 2_000_000),
+            ([7] * 6, [9_000_000] + [2_000_000] * 5, 2_000_000),
+            ([7] * 4, [60_000] * 4, None),
+            ([6, 7, 7, 7, 7], [60_000] * 5, None),
+            # One that went back is looked at anew.
+            ([8, 7, 7, 7, 7], [60_000, 50_000, 50_000, 50_000, 50_000], None),
+            ([8, 7, 7, 7, 7, 7], [60_000] + [50_000] * 5, 50_000),
+        ],
+    )
+    def test_by_size_a_lane_that_stands_still_is_told(
+        self, firsts: list[int], left_ms: list[int], told: int | None
+    ) -> None:
+        """Between deletions nothing falls, and then a whole segment does."""
+        assert self.run(*left_ms, firsts=firsts) == told
+
+    @pytest.mark.parametrize(
         ("firsts", "rests", "told"),
         [
             # Others of its lanes are counted before it, if only at some of the looks.
@@ -215,11 +248,51 @@ class TestRace:
         left_ms = [-60_000 - n * 15_000 for n in range(len(firsts))]
         assert self.run(*left_ms, firsts=firsts, rests=rests) == told
 
+    @pytest.mark.parametrize(
+        ("left_h", "rests", "is_told"),
+        [
+            (2, [54_100, 54_075, 54_050, 54_025, 54_000], True),
+            (2, [12_100, 12_075, 12_050, 12_025, 12_000], True),
+            (2, [12_099, 12_074, 12_049, 12_024, 11_999], False),
+            # What comes up meanwhile is to be counted, too, as fast as what was there.
+            (10, [50_100, 50_050, 54_050, 54_025, 54_000], False),
+            (8, [50_100, 50_075, 54_050, 54_025, 54_000], True),
+        ],
+    )
+    def test_a_turn_that_comes_too_late_is_none(
+        self, left_h: int, rests: list[int], is_told: bool
+    ) -> None:
+        """Others that are counted at 100 a minute need nine hours, two hours, or less than that."""
+        left_ms = left_h * HOUR_MS
+        looks = [left_ms + 60_000 - n * 15_000 for n in range(5)]
+        assert self.run(*looks, firsts=[7] * 5, rests=rests) == (left_ms if is_told else None)
+
+    def test_a_lane_that_is_left_out_has_no_turn(self) -> None:
+        """However fast others are counted; one that moves all the same gets away."""
+        still, rests = [600_000, 585_000, 570_000, 555_000, 540_000], [900, 800, 700, 600, 500]
+        assert self.run(*still, firsts=[7] * 5, rests=rests) is None
+        assert self.run(*still, firsts=[7] * 5, rests=rests, left_out=True) == 540_000
+        moves = [600_000, 610_000, 620_000, 630_000, 640_000]
+        assert self.run(*moves, firsts=[7, 8, 9, 10, 11], rests=rests, left_out=True) is None
+
+    def test_a_lane_that_waits_its_turn_hides_no_other(self) -> None:
+        """What is there by chance in a partition says nothing of one where a lane is left out."""
+        race, told = Race(), None
+        for n in range(5):
+            lost = [FirstLost(0, -60_000 - n * 15_000), FirstLost(1, HOUR_MS - n * 15_000)]
+            places = {
+                0: LogPlace(99, lane=7, rest=900 - n),
+                1: LogPlace(99, lane=8, rest=50, left_out=True),
+            }
+            told = race.overtaken(lost, places, NOW_MS + n * 15_000)
+        assert told == FirstLost(1, HOUR_MS - 60_000)
+
     def test_what_is_gone_is_lost_at_once(self) -> None:
         """Whoever is counted before it."""
         race, gone = Race(), FirstLost(0, 0, is_gone=True)
         for n in range(5):
-            assert race.overtaken_ms(gone, Lanes({0: 7}, 900 - n), NOW_MS + n * 15_000) == 0
+            places = {0: LogPlace(99, lane=7, rest=900 - n)}
+            assert race.overtaken([gone], places, NOW_MS + n * 15_000) == gone
 
 
 class TestPlace:
@@ -231,6 +304,7 @@ class TestPlace:
             LogPlace(7, NOW_MS, 3, NOW_MS - 9),
             LogPlace(7, NOW_MS, 3, None, again=False),
             LogPlace(7, NOW_MS, 3, None, rest=900),
+            LogPlace(7, NOW_MS, 3, None, left_out=True),
         ],
     )
     def test_what_is_left_is_read_back(self, place: LogPlace) -> None:
@@ -250,10 +324,10 @@ class TestPlace:
 
 class TestTold:
     def test_what_a_heartbeat_says_is_read_back(self) -> None:
-        """With what is needed, and gone; an earlier release told one figure of all."""
-        for is_gone in (False, True):
-            left = LogLeft(3, 5_000, 9_000, NOW_MS, needed_ms=7_000, is_gone=is_gone)
-            assert read_log_told(log_told(left)) == left
+        """With what is needed, and gone, and whose; an earlier release told one figure of all."""
+        left = LogLeft(3, 5_000, 9_000, NOW_MS, needed_ms=7_000)
+        for one in (left, replace(left, is_gone=True), replace(left, is_lane=True)):
+            assert read_log_told(log_told(one)) == one
         earlier = {"log_left_ms": 5_000, "log_kept_ms": 9_000}
         assert read_log_told(earlier) == LogLeft(None, 5_000, 9_000, needed_ms=5_000)
         assert read_log_told({}) is None

@@ -19,7 +19,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
+from weir.log_place import LogPlace
+
 PACE_MS: Final = 60_000
+SHORT_SHARE: Final = 0.25
+"""Of the time that the log keeps events: with less left, what is not counted is soon lost."""
 
 
 @dataclass(frozen=True)
@@ -76,19 +80,6 @@ class FirstLost:
 
 
 @dataclass(frozen=True)
-class Lanes:
-    """How far backfills and rebuilds are.
-
-    Attributes:
-        first: By partition, the first offset that one of them has still to count.
-        rest: How many records all of them have still to count; None: not known.
-    """
-
-    first: Mapping[int, int]
-    rest: int | None = None
-
-
-@dataclass(frozen=True)
 class LogLeft:
     """The partition whose uncounted records are deleted first.
 
@@ -102,6 +93,7 @@ class LogLeft:
         needed_ms: As `ms`, but without backfills of what is not served yet: what one of them
             lacks stood in no number before.
         is_gone: Whether records of that partition are gone that were not counted.
+        is_lane: Whether it is what a backfill or a rebuild has still to count.
     """
 
     partition: int | None = None
@@ -111,9 +103,17 @@ class LogLeft:
     waiting: int | None = None
     needed_ms: int | None = None
     is_gone: bool = False
+    is_lane: bool = False
+
+    @property
+    def is_short(self) -> bool:
+        """Whether what is not counted is soon lost."""
+        if self.ms is None or self.kept_ms is None:
+            return False
+        return self.ms < SHORT_SHARE * self.kept_ms
 
 
-def log_told(left: LogLeft | None) -> dict[str, int | None]:
+def log_told(left: LogLeft | None) -> dict[str, int | bool | None]:
     """Return what a heartbeat says of the log; nothing before it was looked at."""
     if left is None:
         return {}
@@ -122,6 +122,7 @@ def log_told(left: LogLeft | None) -> dict[str, int | None]:
         "log_left_needed_ms": left.needed_ms,
         "log_left_partition": left.partition,
         "log_left_gone": left.is_gone,
+        "log_left_lane": left.is_lane,
         "log_kept_ms": left.kept_ms,
         "log_oldest_ms": left.oldest_ms,
     }
@@ -139,6 +140,7 @@ def read_log_told(detail: Mapping[str, Any] | None) -> LogLeft | None:
         # An earlier release tells one figure of all.
         needed_ms=detail.get("log_left_needed_ms", detail["log_left_ms"]),
         is_gone=bool(detail.get("log_left_gone")),
+        is_lane=bool(detail.get("log_left_lane")),
     )
 
 
@@ -181,25 +183,46 @@ def first_lost(
     partitions: Iterable[PartitionLog], retention: Retention, now_ms: int
 ) -> FirstLost | None:
     """Return what the reader loses first, what is gone before all else; None: nothing, ever."""
+    return _soonest(losses(partitions, retention, now_ms))
+
+
+def losses(
+    partitions: Iterable[PartitionLog], retention: Retention, now_ms: int
+) -> list[FirstLost]:
+    """Return what the reader loses first in each partition that loses anything, ever."""
     found = ((one, left_ms(one, retention, now_ms)) for one in partitions)
-    lost = (FirstLost(one.partition, ms, _is_gone(one)) for one, ms in found if ms is not None)
+    return [FirstLost(one.partition, ms, _is_gone(one)) for one, ms in found if ms is not None]
+
+
+def _soonest(lost: Iterable[FirstLost]) -> FirstLost | None:
     return min(lost, key=lambda one: (not one.is_gone, one.ms, one.partition), default=None)
 
 
-def with_lane(live: LogLeft, lane: FirstLost, ms: int, *, is_needed: bool) -> LogLeft:
+def with_lane(live: LogLeft, lane: FirstLost, *, is_needed: bool) -> LogLeft:
     """Return what is lost first where a lane loses something, too.
+
+    A lane without any time left hides no live counting that runs short: it may stand there for
+    days, and what live counting has still to lose can be saved.
 
     Args:
         live: What live counting loses first.
-        lane: What the lane does.
-        ms: When; see `Race`.
+        lane: What the lane does, and when; see `Race`.
         is_needed: Whether numbers have held what the lane counts.
     """
     live_ms = math.inf if live.ms is None else live.ms
-    if (not live.is_gone, live_ms) <= (not lane.is_gone, ms):
+    if (not live.is_gone, live_ms) <= (not lane.is_gone, lane.ms):
         return live
-    needed_ms = ms if is_needed else live.needed_ms
-    return replace(live, partition=lane.partition, ms=ms, needed_ms=needed_ms, is_gone=lane.is_gone)
+    needed_ms = lane.ms if is_needed else live.needed_ms
+    if live.is_short and live_ms > 0 >= lane.ms:
+        return replace(live, needed_ms=needed_ms)
+    return replace(
+        live,
+        partition=lane.partition,
+        ms=lane.ms,
+        needed_ms=needed_ms,
+        is_gone=lane.is_gone,
+        is_lane=True,
+    )
 
 
 def _is_gone(log: PartitionLog) -> bool:
@@ -250,48 +273,86 @@ def _passed_ms(log: PartitionLog, retention: Retention, records: int) -> int | N
 class _Look:
     at_ms: int
     left_ms: int
-    lanes: Lanes
+    first: int
+    rest: int | None
 
 
 class Race:
-    """A reader of the past, and retention behind it: who is faster, by the last minute."""
+    """Lanes, and retention behind them: who is faster in each partition, by the last minute."""
 
     def __init__(self) -> None:
-        self._looks: deque[_Look] = deque()
+        self._looks: dict[int, deque[_Look]] = {}
 
-    def overtaken_ms(self, lost: FirstLost | None, lanes: Lanes, at_ms: int) -> int | None:
-        """Return when the reader is overtaken if both go on so; None: it gets away.
+    def overtaken(
+        self, lost: Iterable[FirstLost], places: Mapping[int, LogPlace], at_ms: int
+    ) -> FirstLost | None:
+        """Return where a lane is overtaken first if all goes on so, and when; None: they get away.
 
-        Until it has been looked at for a minute it is taken to get away, and so is a lane that
-        waits its turn while others are counted: a rebuild counts the newest hours first, so its
-        oldest lane stands still for as long as all of it takes. What is gone is lost at once.
+        Each partition is looked at: what is next in one may only wait its turn, while what is kept
+        longer in another has none. What is gone is lost at once.
 
         Args:
-            lost: What the reader loses first; None: nothing, or there is no such reader.
-            lanes: How far the reader is.
+            lost: What lanes lose first in each partition.
+            places: How far they are.
             at_ms: The present.
         """
-        looks = self._looks
-        if lost is None:
-            looks.clear()
-            return None
-        left_ms = lost.ms
-        if looks and looks[-1].left_ms - left_ms > 2 * (at_ms - looks[-1].at_ms):
-            looks.clear()  # nobody falls back so fast: this is another reader
-        looks.append(_Look(at_ms, left_ms, lanes))
-        while len(looks) > 1 and looks[1].at_ms <= at_ms - PACE_MS:
-            looks.popleft()
-        if lost.is_gone:
-            return 0
-        passed_ms, fallen_ms = at_ms - looks[0].at_ms, looks[0].left_ms - left_ms
-        if passed_ms < PACE_MS or fallen_ms < 0 or self._waits(lost.partition):
-            return None
-        if left_ms <= 0:
-            return 0  # by size nothing falls: it is the next that goes, and it does not move away
-        return left_ms * passed_ms // fallen_ms if fallen_ms else None
+        first = {p: one.lane for p, one in places.items() if one.lane is not None}
+        rests = [rest for p in first if (rest := places[p].rest) is not None]
+        rest = sum(rests) if len(rests) == len(first) else None
+        before, self._looks = self._looks, {}
+        found: list[FirstLost] = []
+        for one in lost:
+            p, has_turn = one.partition, not places[one.partition].left_out
+            looks = self._looks[p] = before.get(p, deque())
+            _look(looks, _Look(at_ms, one.ms, first[p], rest))
+            ms = 0 if one.is_gone else _overtaken_ms(looks, has_turn=has_turn)
+            if ms is not None:
+                found.append(replace(one, ms=ms))
+        return _soonest(found)
 
-    def _waits(self, partition: int) -> bool:
-        """Tell whether what is next there stood still while others were counted."""
-        first = {one.lanes.first.get(partition) for one in self._looks}
-        rests = [one.lanes.rest for one in self._looks if one.lanes.rest is not None]
-        return len(first) == 1 and any(now < before for before, now in pairwise(rests))
+
+def _look(looks: deque[_Look], now: _Look) -> None:
+    """Add a look; those of another reader, and what is older than a minute, are forgotten."""
+    if looks and now.first != looks[-1].first:
+        last = looks[-1]
+        # Nobody who moves on falls back so fast. For who stands still a segment goes at once.
+        fell = last.left_ms - now.left_ms > 2 * (now.at_ms - last.at_ms)
+        if now.first < last.first or fell:
+            looks.clear()
+    looks.append(now)
+    while len(looks) > 1 and looks[1].at_ms <= now.at_ms - PACE_MS:
+        looks.popleft()
+
+
+def _overtaken_ms(looks: deque[_Look], *, has_turn: bool) -> int | None:
+    """Return when a lane is overtaken if it goes on so; None: it gets away.
+
+    Until it has been looked at for a minute it is taken to get away, and so is one that waits its
+    turn. By size one that moves is told once it is gone: its figure rises until a segment goes.
+    """
+    left_ms, passed_ms = looks[-1].left_ms, looks[-1].at_ms - looks[0].at_ms
+    if passed_ms < PACE_MS:
+        return None
+    if len({one.first for one in looks}) == 1:
+        return None if has_turn and _waits(looks) else max(0, left_ms)
+    fallen_ms = looks[0].left_ms - left_ms
+    if fallen_ms < 0:
+        return None
+    if left_ms <= 0:
+        return 0
+    return left_ms * passed_ms // fallen_ms if fallen_ms else None
+
+
+def _waits(looks: deque[_Look]) -> bool:
+    """Tell whether others are counted, so fast that a lane's turn comes before it is overtaken.
+
+    A rebuild counts the newest hours first, so its oldest lane stands still for as long as all of
+    it takes. Where what is next may go at any time nothing can be foreseen: it waits.
+    """
+    rests = [one.rest for one in looks if one.rest is not None]
+    # What a new lane adds takes nothing from how fast they are counted.
+    fell = sum(max(0, before - now) for before, now in pairwise(rests))
+    if not fell:
+        return False
+    left_ms, passed_ms = looks[-1].left_ms, looks[-1].at_ms - looks[0].at_ms
+    return left_ms <= 0 or rests[-1] * passed_ms // fell < left_ms

@@ -28,6 +28,7 @@ class LogPlace:
             that is not said it is taken to be so.
         rest: How many records all backfills and rebuilds have still to count there; None if that
             is not known.
+        left_out: Whether that lane has no turn coming: it was set aside, or waits after a failure.
     """
 
     counted: int
@@ -36,6 +37,7 @@ class LogPlace:
     lane_ms: int | None = None
     again: bool = True
     rest: int | None = None
+    left_out: bool = False
 
 
 class _Text(msgspec.Struct, omit_defaults=False):
@@ -45,11 +47,20 @@ class _Text(msgspec.Struct, omit_defaults=False):
     lane_ms: int | None = None
     again: bool = True
     rest: int | None = None
+    left_out: bool = False
 
 
 def write(place: LogPlace) -> str:
-    """Return what stands beside the offset: JSON, of some 110 characters."""
-    text = _Text(VERSION, place.received_ms, place.lane, place.lane_ms, place.again, place.rest)
+    """Return what stands beside the offset: JSON, of some 130 characters."""
+    text = _Text(
+        VERSION,
+        place.received_ms,
+        place.lane,
+        place.lane_ms,
+        place.again,
+        place.rest,
+        place.left_out,
+    )
     return msgspec.json.encode(text).decode()
 
 
@@ -66,4 +77,12 @@ def read(counted: int, text: str | None) -> LogPlace | None:
         return None
     if found.v != VERSION:
         return None
-    return LogPlace(counted, found.received_ms, found.lane, found.lane_ms, found.again, found.rest)
+    return LogPlace(
+        counted,
+        found.received_ms,
+        found.lane,
+        found.lane_ms,
+        found.again,
+        found.rest,
+        found.left_out,
+    )

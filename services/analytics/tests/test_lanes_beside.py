@@ -197,6 +197,14 @@ def test_what_is_left_is_counted_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [one.end for one in world.evaluated[-1]] == [{1: LEAST_RECORDS}]
 
 
+def test_the_book_is_told_of_lanes_that_are_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looks at the log finds there of which lanes no turn comes."""
+    world = World(monkeypatch)
+    world.filler._refused = {world.lanes[0].offset: "no plan"}
+    world.step()
+    assert world.book.left_out(world.lanes) == world.lanes[:1]
+
+
 @pytest.mark.parametrize("refusal", [Verdict.BEHIND, Verdict.REWIND])
 def test_where_a_shard_moved_one_lane_is_read_again(
     monkeypatch: pytest.MonkeyPatch, refusal: Verdict

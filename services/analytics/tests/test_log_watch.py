@@ -84,6 +84,9 @@ def test_what_is_told_of_lanes_is_of_those_that_numbers_need() -> None:
         def rest(self, lanes: list[int]) -> dict[int, int]:
             return dict.fromkeys(lanes, 40)
 
+        def left_out(self, _lanes: list[int]) -> list[int]:
+            return []
+
     def told(needed: list[int], all_of_them: list[int]) -> LanesLeft:
         return lanes_left(cast("Any", Book(needed, all_of_them)), Definitions())
 
@@ -92,11 +95,31 @@ def test_what_is_told_of_lanes_is_of_those_that_numbers_need() -> None:
     assert told([], []) == LanesLeft(again=False)
 
 
+def test_where_a_lane_is_left_out_no_turn_of_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set aside, or after a failure, also while it is tried again; not where another is first."""
+    lanes = [Lane(n, 1, "rebuild", "t", (), (0,), {}, {0: 50, 1: 50}, 0, 0) for n in (3, 4)]
+    book = LaneBook(cast("Any", None), "t")
+    book._at = {3: {0: {0: 30, 1: 10}}, 4: {0: {0: 20, 1: 20}}}
+    monkeypatch.setattr(book, "needed", lambda _definitions: lanes)
+
+    def left_out() -> frozenset[int]:
+        return lanes_left(book, Definitions()).left_out
+
+    assert left_out() == frozenset()
+    book.waits.fail([3], "a disk", 0.0)
+    assert book.waits.left_out(100.0) == set(), "its time has come"
+    assert left_out() == {1}
+    book.waits.done(3)
+    book.refused.add(4)
+    assert left_out() == {0}
+    assert lanes_left(book, Definitions()).rest == {0: 50, 1: 70}
+
+
 def test_lanes_are_told_as_of_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """While a batch changes what they are for, and long after the look that has seen them."""
     vitals = Vitals()
     vitals.take({0: 4}, {0: NOW_MS})
-    vitals.lanes = LanesLeft({0: 2}, {0: 40}, again=False)
+    vitals.lanes = LanesLeft({0: 2}, {0: 40}, frozenset({0}), again=False)
     watch = LogWatch(Kafka("127.0.0.1:1"), ManualClock(NOW_MS), "events")
 
     def start(_partitions: object) -> dict[int, int]:
@@ -108,7 +131,7 @@ def test_lanes_are_told_as_of_one_moment(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(watch._look, "start", start)
     monkeypatch.setattr(watch._look, "left", seen.append)
     watch.look(vitals)
-    then = {0: LogPlace(4, NOW_MS, 2, None, again=False, rest=40)}
+    then = {0: LogPlace(4, NOW_MS, 2, None, again=False, rest=40, left_out=True)}
     assert seen == [then]
     assert watch.places(vitals) == then
 
@@ -308,7 +331,7 @@ class TestLogWatch:
         live = watch.look(vitals)
         assert live == look.left({0: LogPlace(10), 1: LogPlace(30)})
         for n in range(5):
-            vitals.lanes = LanesLeft({0: 2}, {0: 900 - n}, again=False)
+            vitals.lanes = LanesLeft({0: 2}, {0: 900 - 50 * n}, again=False)
             assert watch.look(vitals).ms == HOUR_MS, "others are counted before it"
             clock.advance(15_000)
         for _ in range(5):
@@ -327,7 +350,7 @@ class TestLogWatch:
         assert look.left({0: LogPlace(10, now_ms), 1: LogPlace(20, now_ms)}) == gone
         vitals.lanes = LanesLeft({0: 2, 1: 20})
         # Live counting lacks nothing, but a lane does.
-        assert watch.look(vitals) == replace(gone, waiting=0)
+        assert watch.look(vitals) == replace(gone, waiting=0, is_lane=True)
 
     def test_partitions_that_are_added_are_looked_at(self, kafka: str, hour_log: str) -> None:
         """At once, by a client that has asked about the topic before."""

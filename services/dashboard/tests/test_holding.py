@@ -102,6 +102,8 @@ def test_that_events_are_gone_is_not_said_of_those_that_may_go() -> None:
     assert "partition 2 that are not counted yet have been deleted, and more" in (
         told.warning or ""
     )
+    told = log_held(read_log_told(detail | {"log_left_lane": True}))
+    assert "that a backfill or rebuild has not counted yet may be deleted" in (told.warning or "")
 
 
 def test_a_driver_of_an_older_release_says_nothing_of_the_log() -> None:

@@ -66,7 +66,7 @@ class Look:
 
     def __init__(self, *left_ms: int | KafkaException) -> None:
         self._left_ms = list(left_ms)
-        self.known, self.is_gone = True, False
+        self.known, self.is_gone, self.is_lane = True, False, False
 
     def read(self) -> dict[int, LogPlace] | None:
         """Return one place, or that nothing is known."""
@@ -77,7 +77,8 @@ class Look:
         said = self._left_ms.pop(0)
         if isinstance(said, KafkaException):
             raise said
-        return LogLeft(0, said, HOUR_MS, None, needed_ms=said, is_gone=self.is_gone)
+        gone, lane = self.is_gone, self.is_lane
+        return LogLeft(0, said, HOUR_MS, None, needed_ms=said, is_gone=gone, is_lane=lane)
 
 
 def kept(look: Look, redis: Redis | None = None, clock: ManualClock | None = None) -> LogKept:
@@ -102,6 +103,31 @@ def test_it_is_said_when_time_runs_short_and_when_it_is_over() -> None:
     ]
     assert "events of partition 0 that are not counted yet are deleted in 13 min" in said[0]["why"]
     assert "that are not counted yet have been deleted" in said[1]["why"]
+
+
+def test_only_what_gets_worse_is_said() -> None:
+    """A segment goes, what is next is counted, another goes: that is one loss until it is over."""
+    look = Look(800_000, 0, 0, 800_000, 0, HOUR_MS, 800_000)
+    log = kept(look)
+    with capture_logs() as said:
+        for n in range(7):
+            look.is_gone = n in (1, 4)
+            log.look()
+    events = [(line["event"], line["left_ms"]) for line in said]
+    soon, lost = ("log_running_out", 800_000), ("log_running_out", 0)
+    assert events == [soon, lost, ("log_lasts", HOUR_MS), soon]
+
+
+def test_a_lane_that_has_lost_records_silences_no_live_counting() -> None:
+    """It may have been set aside, and stay there; live counting runs short meanwhile."""
+    look = Look(0, 800_000, 0, 0, 0)
+    log = kept(look)
+    with capture_logs() as said:
+        for is_lane, is_gone in ((1, 1), (0, 0), (1, 1), (0, 1), (1, 1)):
+            look.is_lane, look.is_gone = bool(is_lane), bool(is_gone)
+            log.look()
+    assert [line["event"] for line in said] == ["log_running_out"] * 3
+    assert ["have been deleted" in line["why"] for line in said] == [True, False, True]
 
 
 def test_time_goes_on_where_kafka_is_away() -> None:
@@ -157,6 +183,7 @@ def test_others_hear_what_was_seen_here_and_nothing_else() -> None:
         "log_left_needed_ms": 800_000,
         "log_left_partition": 0,
         "log_left_gone": False,
+        "log_left_lane": False,
         "log_kept_ms": HOUR_MS,
         "log_oldest_ms": None,
     }

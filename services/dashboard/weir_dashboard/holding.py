@@ -18,8 +18,6 @@ from weir_dashboard.freshness import STALE_MS, Fresh
 
 BUSY = 0.9
 QUIET_MS = 60_000
-LOG_WARN_SHARE = 0.25
-"""Of the time that the log keeps events: with less left, what is not counted is soon lost."""
 
 
 @dataclass(frozen=True)
@@ -165,13 +163,14 @@ def log_held(left: LogLeft | None) -> LogHeld:
     """Return what is told of the log; None: nothing is known of it."""
     left = left or LogLeft()
     warning = None
-    if left.ms is not None and left.kept_ms is not None and left.ms < LOG_WARN_SHARE * left.kept_ms:
+    if left.is_short:
         lost = f"are deleted in {_length(left.ms)}" if left.ms else "may be deleted at any time"
         if left.is_gone:
             lost = "have been deleted, and more may be at any time"
+        waiting = "a backfill or rebuild has" if left.is_lane else "are"
         warning = (
-            f"events of partition {left.partition} that are not counted yet {lost}: let counting "
-            "go on, or raise retention.ms and retention.bytes of weir.events"
+            f"events of partition {left.partition} that {waiting} not counted yet {lost}: "
+            "let counting go on, or raise retention.ms and retention.bytes of weir.events"
         )
     return LogHeld(left.ms, left.partition, left.kept_ms, left.oldest_ms, warning)
 

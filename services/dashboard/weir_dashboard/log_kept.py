@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import threading
 from dataclasses import replace
+from enum import IntEnum
 from typing import Protocol
 
 import structlog
@@ -43,6 +44,11 @@ class Store(Protocol):
         ...
 
 
+class _Urgency(IntEnum):
+    SOON = 1
+    LOST = 2
+
+
 class LogKept:
     """Looks every 15 s, on a thread of its own, and logs when time begins to run out."""
 
@@ -54,7 +60,8 @@ class LogKept:
         self._stopping = threading.Event()
         self._sight = LogSight(self._looked, clock)
         self._was_emptied = False
-        self._urgency: str | None = None
+        # The worst that was logged since all was well, of lanes and of live counting.
+        self._logged: dict[bool, _Urgency] = {}
 
     def held(self) -> LogHeld:
         """Return for how long the log holds what is not counted, and the warning if it is soon."""
@@ -65,7 +72,7 @@ class LogKept:
         seen = self._sight.now()
         return None if seen is None else seen.waiting
 
-    def told(self) -> dict[str, int | None]:
+    def told(self) -> dict[str, int | bool | None]:
         """Return what this process's heartbeat says of the log: what it saw itself."""
         return log_told(self._sight.now())
 
@@ -113,21 +120,22 @@ class LogKept:
         instruments.log_left.set(_seconds(left.ms) if left is not None else math.nan)
         instruments.log_kept.set(_seconds(left.kept_ms) if left is not None else math.nan)
         held = log_held(left)
-        is_gone = left is not None and left.is_gone
-        urgency = None if held.warning is None else "lost" if is_gone else "soon"
-        if urgency == self._urgency:
+        if left is None or held.warning is None:
+            if self._logged:
+                log.info("log_lasts", partition=held.partition, left_ms=held.left_ms)
+            self._logged = {}
             return
-        self._urgency = urgency
-        if urgency is None:
-            log.info("log_lasts", partition=held.partition, left_ms=held.left_ms)
-        else:
-            log.error(
-                "log_running_out",
-                why=held.warning,
-                partition=held.partition,
-                left_ms=held.left_ms,
-                kept_ms=held.kept_ms,
-            )
+        urgency = _Urgency.LOST if left.is_gone else _Urgency.SOON
+        if urgency <= self._logged.get(left.is_lane, 0):
+            return
+        self._logged[left.is_lane] = urgency
+        log.error(
+            "log_running_out",
+            why=held.warning,
+            partition=held.partition,
+            left_ms=held.left_ms,
+            kept_ms=held.kept_ms,
+        )
 
 
 def _seconds(ms: int | None) -> float:

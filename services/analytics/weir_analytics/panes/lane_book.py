@@ -67,11 +67,13 @@ class LaneBook:
     Attributes:
         topic_id: Kafka's id of `weir.events`.
         waits: The lanes that wait, and why.
+        refused: The lanes that are set aside for as long as this life lasts.
     """
 
     shards: Shards
     topic_id: str
     waits: LaneWaits = field(default_factory=LaneWaits)
+    refused: set[int] = field(default_factory=set)
     _at: dict[int, dict[int, Offsets]] = field(default_factory=dict)
     _known: FoldMemo[_Known] = field(init=False)
     _erasures: ErasuresMemo = field(init=False)
@@ -223,6 +225,14 @@ class LaneBook:
         needs = self._known.of(definitions).needs
         lanes = [lane for lane in self.open(definitions) if self._goes_on(lane)]
         return [lane for lane in lanes if needs[lane.offset] is not Need.NEW]
+
+    def left_out(self, lanes: Iterable[Lane]) -> list[Lane]:
+        """Return those that have no turn coming: set aside, or waiting after a failure.
+
+        Also while one of them is tried again: until that goes well nobody knows whether it does.
+        """
+        out = self.refused | self.waits.whys.keys()
+        return [lane for lane in lanes if lane.offset in out]
 
     def least(self, lanes: Iterable[Lane]) -> dict[int, int]:
         """Return by partition the first offset that one of some open lanes has still to count."""

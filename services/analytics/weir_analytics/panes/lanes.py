@@ -373,6 +373,7 @@ class Filler:
     def _tell_refused(self, cycle: Cycle) -> None:
         """Append what the authors of versions that are not filled read of that."""
         for offset, why in self._refused.items():
+            cycle.book.refused.add(offset)
             self._tell_aside(cycle, cycle.stores.definitions.fold.lanes[offset], why)
 
     def _tell_aside(self, cycle: Cycle, lane: Lane, why: str | None) -> None:

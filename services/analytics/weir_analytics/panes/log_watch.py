@@ -41,7 +41,11 @@ def lanes_left(book: LaneBook, definitions: Definitions) -> LanesLeft:
     """Return what lanes have still to count: those that numbers need, or else all."""
     needed = book.needed(definitions)
     lanes = needed or book.open(definitions)
-    return LanesLeft(book.least(lanes), book.rest(lanes), again=bool(needed))
+    first = book.least(lanes)
+    stuck = book.least(book.left_out(lanes)).items()
+    # Those count for `rest`, too: one that left it would look like one that was counted.
+    left_out = frozenset(p for p, n in stuck if n == first[p])
+    return LanesLeft(first, book.rest(lanes), left_out, again=bool(needed))
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,7 @@ class LogWatch:
                 lane_ms=since_ms.get(p),
                 again=lanes.again,
                 rest=lanes.rest.get(p),
+                left_out=p in lanes.left_out,
             )
             for p, n in vitals.counted.items()
         }

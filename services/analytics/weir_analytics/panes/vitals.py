@@ -25,11 +25,13 @@ class LanesLeft:
     Attributes:
         first: By partition, the first offset that one of them has still to count.
         rest: By partition, how many records all of them have, each in each of its shards.
+        left_out: The partitions where that first offset is of one that has no turn coming.
         again: Whether numbers need them: they have held what is counted there.
     """
 
     first: Mapping[int, int] = field(default_factory=dict)
     rest: Mapping[int, int] = field(default_factory=dict)
+    left_out: frozenset[int] = frozenset()
     again: bool = True
 
 
