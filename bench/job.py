@@ -121,10 +121,15 @@ class Job:
         deadline = time.monotonic() + timeout_s
         while (got := self.accounted()) != sent:
             if got > sent or time.monotonic() > deadline:
-                said = "\n".join(self.log.read_text("utf-8", "replace").splitlines()[-SHOWN_LINES:])
-                msg = f"the ledger must account for {sent} events, got {got}; the job said:\n{said}"
-                raise SystemExit(msg)
+                msg = f"the ledger must account for {sent} events, got {got}; the job said:"
+                raise SystemExit("\n".join([msg, self.said()]))
             time.sleep(POLL_S)
+
+    def said(self) -> str:
+        """Return the last lines that it wrote, and before them what was no common one."""
+        lines = self.log.read_text("utf-8", "replace").splitlines()
+        strange = [line for line in lines if '"level": "info"' not in line and line[:1] == "{"]
+        return "\n".join([*strange[-SHOWN_LINES:], *lines[-SHOWN_LINES:]])
 
 
 def _await_stopped(process: psutil.Process) -> None:

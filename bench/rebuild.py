@@ -90,9 +90,20 @@ def forget(running: Job) -> None:
 
 
 def watched(running: Job, events: int, work: Callable[[], None]) -> Spent:
-    """Return what some work took, of the job and of Redis, with all that they started."""
+    """Return what some work took, of the job and of Redis, with all that they started.
+
+    Raises:
+        SystemExit: If some of that ended meanwhile, with what it had used.
+    """
     pids = [running.pid, running.server.part.pid() or 0]
-    return spent(events, work, lambda: harness.tree_cpu_s(pids))
+    took = spent(events, work, lambda: harness.tree_cpu_s(pids))
+    if took.cpu_s < 0:
+        msg = (
+            f"what the job started must stay, its CPU fell by {-took.cpu_s:.0f} s within"
+            f" {took.wall_s:.0f} s; the job said:\n{running.said()}"
+        )
+        raise SystemExit(msg)
+    return took
 
 
 def live(running: Job, events: Sequence[Drawn], before: int) -> Spent:
