@@ -57,9 +57,16 @@ def _logged(node: ast.AST, levels: frozenset[str]) -> list[str]:
 def reasons() -> set[str]:
     """Return why the panes job stops or begins anew."""
     files = modules("libs/weir/weir", "services/analytics/weir_analytics")
-    return given(
+    stops = given(
         files, lambda call: [call.args[WHY[ast.unparse(call.func)]]] if _is_stop(call) else ()
     )
+    return stops | given(files, _why_of_commit)
+
+
+def _why_of_commit(call: ast.Call) -> list[ast.expr]:
+    """Return what a commit to a shard says of its verdict."""
+    is_commit = ast.unparse(call.func) == "Committed"
+    return [one.value for one in call.keywords if is_commit and one.arg == "why"]
 
 
 def _is_stop(call: ast.Call) -> bool:

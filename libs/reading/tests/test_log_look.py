@@ -11,11 +11,17 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
+from weir.clock import ManualClock
 from weir.kafka import Kafka
+from weir.log_left import PartitionLog, Retention
+from weir.log_place import LogPlace
 from weir_local.kafka import Broker
 from weir_local.topics import TOPICS
 from weir_local.waiting import wait_until
-from weir_reading.log_look import GroupPlaces
+from weir_reading.log_look import GroupPlaces, LogLook
+
+NOW_MS = 1_800_000_000_000
+HOUR_MS = 3_600_000
 
 # A process of its own: what this is about ends one without an exception.
 LOOKS = """
@@ -32,6 +38,31 @@ while True:
         print("away", flush=True)
     time.sleep(0.01)
 """
+
+
+@pytest.mark.parametrize("step_ms", [-HOUR_MS, HOUR_MS])
+@pytest.mark.parametrize("is_still", [True, False])
+def test_a_clock_that_is_set_anew_hides_no_lane_and_tells_no_other(
+    monkeypatch: pytest.MonkeyPatch, step_ms: int, is_still: bool
+) -> None:
+    """One that stands still is told after a minute, neither at once nor in an hour."""
+    clock = ManualClock(NOW_MS)
+    look = LogLook(Kafka("127.0.0.1:1"), clock)
+
+    def logs(positions: dict[int, tuple[int, int | None]], _now_ms: int) -> list[PartitionLog]:
+        return [PartitionLog(p, 0, NOW_MS, 99, n, ms, 0.0) for p, (n, ms) in positions.items()]
+
+    monkeypatch.setattr(look, "_retention", lambda: Retention(24 * HOUR_MS, None))
+    monkeypatch.setattr(look, "_logs", logs)
+    told: list[bool] = []
+    for n in range(6):
+        if n == 2:
+            clock.step(step_ms)
+        lane_ms = NOW_MS - HOUR_MS if is_still else NOW_MS - HOUR_MS + n * 60_000
+        place = LogPlace(99, clock.now_ms(), lane=7 if is_still else 7 + n, lane_ms=lane_ms)
+        told.append(look.left({0: place}).is_lane)
+        clock.advance(15_000)
+    assert told == [False] * 4 + [is_still] * 2
 
 
 @pytest.mark.kafka

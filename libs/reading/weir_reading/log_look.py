@@ -28,7 +28,7 @@ from weir.log_left import (
 )
 from weir.log_place import LogPlace
 
-from weir_reading.offsets import EARLIEST, LATEST, offsets_of
+from weir_reading.offsets import EARLIEST, LATEST, Found, first_since, offsets_of
 
 TIMEOUT_S: Final = 5.0
 DAY_MS: Final = 86_400_000
@@ -107,7 +107,7 @@ class LogLook:
         live = log_left(self._logs(counted, now_ms), retention, now_ms)
         lanes = {p: (n, one.lane_ms) for p, one in places.items() if (n := one.lane) is not None}
         found = losses(self._logs(lanes, now_ms), retention, now_ms)
-        lost = self._race.overtaken(found, places, now_ms)
+        lost = self._race.overtaken(found, places, round(self._clock.monotonic_s() * 1000))
         if lost is None:
             return live
         return with_lane(live, lost, is_needed=any(places[p].again for p in lanes))
@@ -118,22 +118,21 @@ class LogLook:
         """Return what a reader has before it: by partition (first uncounted offset, since when)."""
         partitions = sorted(positions)
         ends = self._places(LATEST, partitions)
-        oldest = self._places(OffsetSpec.for_timestamp(0), partitions)
-        of_today = self._places(OffsetSpec.for_timestamp(now_ms - DAY_MS), partitions)
+        oldest = self._since(0, partitions)
+        of_today = self._since(now_ms - DAY_MS, partitions)
         logs = []
         for p in partitions:
-            end, first = ends[p].offset, oldest[p]
-            there = first.offset >= 0
+            end, first = ends[p].offset, oldest.get(p)
             position, position_ms = positions[p]
             logs.append(
                 PartitionLog(
                     partition=p,
-                    oldest=first.offset if there else end,
-                    oldest_ms=first.timestamp if there else None,
+                    oldest=first.offset if first else end,
+                    oldest_ms=first.at_ms if first else None,
                     end=end,
                     position=position,
                     position_ms=position_ms,
-                    per_s=_per_s(of_today[p], end, now_ms),
+                    per_s=_per_s(of_today.get(p), end, now_ms),
                 )
             )
         return logs
@@ -141,12 +140,19 @@ class LogLook:
     def _places(
         self, spec: OffsetSpec, partitions: Collection[int]
     ) -> dict[int, ListOffsetsResultInfo]:
+        self._hear_of(partitions)
+        return offsets_of(self._admin, self._topic, spec, partitions, timeout_s=TIMEOUT_S)
+
+    def _since(self, at_ms: int, partitions: Collection[int]) -> dict[int, Found]:
+        self._hear_of(partitions)
+        return first_since(self._admin, self._topic, at_ms, partitions, timeout_s=TIMEOUT_S)
+
+    def _hear_of(self, partitions: Collection[int]) -> None:
         if not self._known.issuperset(partitions):
             # The client looks a partition up in what it has heard of the topic: one that was
             # added since is unknown to it for up to a quarter of an hour.
             topics = self._admin.list_topics(self._topic, timeout=TIMEOUT_S).topics
             self._known = set(topics[self._topic].partitions)
-        return offsets_of(self._admin, self._topic, spec, partitions, timeout_s=TIMEOUT_S)
 
     def _retention(self) -> Retention:
         asked = ConfigResource(ResourceType.TOPIC, self._topic)
@@ -156,8 +162,8 @@ class LogLook:
         return Retention(ms if ms >= 0 else None, size if size >= 0 else None)
 
 
-def _per_s(since: ListOffsetsResultInfo, end: int, now_ms: int) -> float:
-    """Return the records a second since the first record of the last day."""
-    if since.offset < 0 or since.timestamp >= now_ms:
+def _per_s(since: Found | None, end: int, now_ms: int) -> float:
+    """Return the records a second since the first record of the last day; 0 if that is unknown."""
+    if since is None or since.at_ms is None or since.at_ms >= now_ms:
         return 0.0
-    return (end - since.offset) / (now_ms - since.timestamp) * 1000
+    return (end - since.offset) / (now_ms - since.at_ms) * 1000

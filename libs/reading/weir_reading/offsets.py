@@ -1,9 +1,10 @@
-"""Questions to Kafka about the offsets of a topic: where it begins, where it ends."""
+"""Questions to Kafka about the offsets of a topic: both its ends, and where an instant is."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Final
 
 from confluent_kafka import TopicPartition
@@ -12,6 +13,20 @@ from confluent_kafka.admin._listoffsets import ListOffsetsResultInfo, OffsetSpec
 
 EARLIEST: Final[OffsetSpec] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: Final[OffsetSpec] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+YOUNGEST: Final[OffsetSpec] = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A record that was looked for.
+
+    Attributes:
+        offset: Its place.
+        at_ms: When it was appended; None: the broker did not say.
+    """
+
+    offset: int
+    at_ms: int | None
 
 
 def ask_offsets(
@@ -48,3 +63,43 @@ def offsets_of(
     """
     asked = ask_offsets(admin, topic, spec, partitions, timeout_s=timeout_s)
     return {p: future.result() for p, future in asked.items()}
+
+
+def first_since(
+    admin: AdminClient,
+    topic: str,
+    at_ms: int,
+    partitions: Iterable[int],
+    *,
+    timeout_s: float,
+) -> dict[int, Found]:
+    """Return the first record there of each partition that was appended at or after an instant.
+
+    A partition without such a record is left out. A broker's word for that is not enough. It looks
+    in the first segment that ever had such a record, and nowhere else; where all of that is
+    deleted, and only the file is not gone yet, it finds none, whatever stands in later segments.
+    So it is for minutes after records were deleted by a request, and where a broker becomes the
+    leader before it has removed what the last one had. All that is left is younger then: what was
+    deleted came before it. So none is believed only where nothing at all came since, deleted or
+    not.
+
+    Raises:
+        KafkaException: If a partition has no leader, or no broker answered.
+    """
+
+    def asked(spec: OffsetSpec, of: Iterable[int]) -> dict[int, ListOffsetsResultInfo]:
+        return offsets_of(admin, topic, spec, of, timeout_s=timeout_s)
+
+    since: OffsetSpec = OffsetSpec.for_timestamp(max(0, at_ms))
+    answers = asked(since, partitions)
+    unfound = [p for p, one in answers.items() if one.offset < 0]
+    came = [p for p, one in asked(YOUNGEST, unfound).items() if one.timestamp >= at_ms]
+    # Once more, or one that came between both questions would be taken for deleted ones.
+    answers |= asked(since, came)
+    hidden = [p for p in came if answers[p].offset < 0]
+    end = asked(LATEST, hidden)
+    found = {p: Found(one.offset, one.timestamp) for p, one in answers.items() if one.offset >= 0}
+    for p, first in asked(EARLIEST, hidden).items():
+        if first.offset < end[p].offset:
+            found[p] = Found(first.offset, None)
+    return found

@@ -105,6 +105,15 @@ class TestLogLeft:
         assert log_left([log(position=0)], Retention(None, None), NOW_MS).ms == 0
         assert log_left([], DAY, NOW_MS) == LogLeft(waiting=0)
 
+    @pytest.mark.parametrize("retention", [Retention(None, None), Retention(None, 10**9)])
+    def test_what_is_gone_is_short_where_nothing_says_how_long_the_log_keeps(
+        self, retention: Retention
+    ) -> None:
+        """Somebody has deleted records; or by size alone, after a day in which nothing came."""
+        found = log_left([log(position=999_999, per_s=0.0)], retention, NOW_MS)
+        assert (found.ms, found.kept_ms, found.is_gone, found.is_short) == (0, None, True, True)
+        assert not log_left([log(per_s=0.0)], retention, NOW_MS).is_short
+
     @given(st.lists(st.integers(0, 24 * HOUR_MS), min_size=1, max_size=6))
     def test_the_partition_that_is_nearest_to_a_loss_is_told(self, waits: list[int]) -> None:
         """However many there are."""
@@ -129,28 +138,53 @@ class TestWithLane:
         assert needed.is_lane
         new = with_lane(self.LIVE, lane, is_needed=False)
         assert (new.ms, new.needed_ms) == (HOUR_MS, 2 * HOUR_MS)
-        assert with_lane(self.LIVE, FirstLost(3, 2 * HOUR_MS), is_needed=True) == self.LIVE
+        both = replace(self.LIVE, are_both_short=True)
+        assert with_lane(self.LIVE, FirstLost(3, 2 * HOUR_MS), is_needed=True) == both
+        assert with_lane(self.LIVE, FirstLost(3, 6 * HOUR_MS), is_needed=True) == self.LIVE
         assert with_lane(LogLeft(), lane, is_needed=False).ms == HOUR_MS
+
+    @pytest.mark.parametrize(
+        ("live_h", "lane", "are_both"),
+        [
+            (2, FirstLost(3, HOUR_MS), True),
+            (2, FirstLost(3, 3 * HOUR_MS), True),
+            (2, FirstLost(3, 0, is_gone=True), True),
+            (6, FirstLost(3, HOUR_MS), False),
+            (6, FirstLost(3, 0, is_gone=True), False),
+            (2, FirstLost(3, 6 * HOUR_MS), False),
+            (7, FirstLost(3, 6 * HOUR_MS), False),
+        ],
+    )
+    def test_whether_both_are_short_is_told(
+        self, live_h: int, lane: FirstLost, are_both: bool
+    ) -> None:
+        """Whichever of them is told; six hours of a day are not short."""
+        live = replace(self.LIVE, ms=live_h * HOUR_MS)
+        assert with_lane(live, lane, is_needed=True).are_both_short == are_both
 
     def test_that_records_are_gone_is_said_of_whoever_has_lost_them(self) -> None:
         """Not of live counting for a lane's sake, and the other way round."""
         gone = FirstLost(3, 0, is_gone=True)
         found = with_lane(replace(self.LIVE, ms=6 * HOUR_MS), gone, is_needed=True)
         assert (found.partition, found.ms, found.is_gone) == (3, 0, True)
-        by_chance = LogLeft(0, 0, 24 * HOUR_MS, needed_ms=0)
-        found = with_lane(by_chance, gone, is_needed=False)
-        assert (found.partition, found.needed_ms, found.is_gone) == (3, 0, True)
-        lost = LogLeft(0, 0, 24 * HOUR_MS, needed_ms=0, is_gone=True)
-        assert with_lane(lost, FirstLost(3, 0), is_needed=True) == lost
+        lost = LogLeft(0, 0, 24 * HOUR_MS, needed_ms=0, is_gone=True, are_both_short=True)
+        alone = replace(lost, are_both_short=False)
+        assert with_lane(alone, FirstLost(3, 0), is_needed=True) == lost
 
     @pytest.mark.parametrize("is_gone", [True, False])
+    @pytest.mark.parametrize("live_ms", [2 * HOUR_MS, 0])
     def test_a_lane_without_time_hides_no_live_counting_that_runs_short(
-        self, is_gone: bool
+        self, live_ms: int, is_gone: bool
     ) -> None:
-        """One that was set aside may stand there for days; what it lacks is told all the same."""
+        """One that was set aside may stand there for days; what it lacks is told all the same.
+
+        Also where live counting may lose what is next at any time: it still is there.
+        """
         lane = FirstLost(3, 0, is_gone=is_gone)
-        assert with_lane(self.LIVE, lane, is_needed=True) == replace(self.LIVE, needed_ms=0)
-        assert with_lane(self.LIVE, lane, is_needed=False) == self.LIVE
+        live = replace(self.LIVE, ms=live_ms, needed_ms=live_ms)
+        both = replace(live, are_both_short=True)
+        assert with_lane(live, lane, is_needed=True) == replace(both, needed_ms=0)
+        assert with_lane(live, lane, is_needed=False) == both
         lasts = replace(self.LIVE, ms=6 * HOUR_MS)
         assert with_lane(lasts, lane, is_needed=True).partition == 3
 
@@ -275,6 +309,26 @@ class TestRace:
         moves = [600_000, 610_000, 620_000, 630_000, 640_000]
         assert self.run(*moves, firsts=[7, 8, 9, 10, 11], rests=rests, left_out=True) is None
 
+    @pytest.mark.parametrize(
+        ("left_out", "told"),
+        [
+            # A first try fails; it is tried again, and fails again; it was left out all the while.
+            ([0, 0, 0, 0, 1], None),
+            ([0, 1, 1, 1, 1], None),
+            ([0, 1, 1, 1, 1, 1], 0),
+            ([1, 1, 1, 1, 0], None),
+        ],
+    )
+    def test_a_failure_ends_no_turn_that_was_waited_for(
+        self, left_out: list[int], told: int | None
+    ) -> None:
+        """What is there by chance is lost once it has had no turn for a minute."""
+        race, found = Race(), None
+        for n, is_out in enumerate(left_out):
+            places = {0: LogPlace(99, lane=7, rest=900 - n, left_out=bool(is_out))}
+            found = race.overtaken([FirstLost(0, -60_000)], places, n * 15_000)
+        assert (None if found is None else found.ms) == told
+
     def test_a_lane_that_waits_its_turn_hides_no_other(self) -> None:
         """What is there by chance in a partition says nothing of one where a lane is left out."""
         race, told = Race(), None
@@ -326,7 +380,8 @@ class TestTold:
     def test_what_a_heartbeat_says_is_read_back(self) -> None:
         """With what is needed, and gone, and whose; an earlier release told one figure of all."""
         left = LogLeft(3, 5_000, 9_000, NOW_MS, needed_ms=7_000)
-        for one in (left, replace(left, is_gone=True), replace(left, is_lane=True)):
+        lane = replace(left, is_lane=True)
+        for one in (left, replace(left, is_gone=True), lane, replace(lane, are_both_short=True)):
             assert read_log_told(log_told(one)) == one
         earlier = {"log_left_ms": 5_000, "log_kept_ms": 9_000}
         assert read_log_told(earlier) == LogLeft(None, 5_000, 9_000, needed_ms=5_000)

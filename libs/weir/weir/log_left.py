@@ -46,7 +46,7 @@ class PartitionLog:
     Attributes:
         partition: Its number.
         oldest: Offset of the oldest record that is there.
-        oldest_ms: When that was appended; None in an empty partition.
+        oldest_ms: When that was appended; None in an empty partition, or if Kafka does not say.
         end: The offset that the next record will get.
         position: The first record that the reader has not counted.
         position_ms: R of the last one that it has; None if it has counted nothing.
@@ -94,6 +94,7 @@ class LogLeft:
             lacks stood in no number before.
         is_gone: Whether records of that partition are gone that were not counted.
         is_lane: Whether it is what a backfill or a rebuild has still to count.
+        are_both_short: Whether live counting and a lane are both short; this tells of one of them.
     """
 
     partition: int | None = None
@@ -104,10 +105,13 @@ class LogLeft:
     needed_ms: int | None = None
     is_gone: bool = False
     is_lane: bool = False
+    are_both_short: bool = False
 
     @property
     def is_short(self) -> bool:
-        """Whether what is not counted is soon lost."""
+        """Whether what is not counted is soon lost, or is."""
+        if self.is_gone:
+            return True  # where records are kept for ever, too: somebody has deleted some
         if self.ms is None or self.kept_ms is None:
             return False
         return self.ms < SHORT_SHARE * self.kept_ms
@@ -123,6 +127,7 @@ def log_told(left: LogLeft | None) -> dict[str, int | bool | None]:
         "log_left_partition": left.partition,
         "log_left_gone": left.is_gone,
         "log_left_lane": left.is_lane,
+        "log_left_both": left.are_both_short,
         "log_kept_ms": left.kept_ms,
         "log_oldest_ms": left.oldest_ms,
     }
@@ -141,6 +146,7 @@ def read_log_told(detail: Mapping[str, Any] | None) -> LogLeft | None:
         needed_ms=detail.get("log_left_needed_ms", detail["log_left_ms"]),
         is_gone=bool(detail.get("log_left_gone")),
         is_lane=bool(detail.get("log_left_lane")),
+        are_both_short=bool(detail.get("log_left_both")),
     )
 
 
@@ -209,20 +215,21 @@ def with_lane(live: LogLeft, lane: FirstLost, *, is_needed: bool) -> LogLeft:
         lane: What the lane does, and when; see `Race`.
         is_needed: Whether numbers have held what the lane counts.
     """
-    live_ms = math.inf if live.ms is None else live.ms
-    if (not live.is_gone, live_ms) <= (not lane.is_gone, lane.ms):
-        return live
-    needed_ms = lane.ms if is_needed else live.needed_ms
-    if live.is_short and live_ms > 0 >= lane.ms:
-        return replace(live, needed_ms=needed_ms)
-    return replace(
+    of_lane = replace(
         live,
         partition=lane.partition,
         ms=lane.ms,
-        needed_ms=needed_ms,
+        needed_ms=lane.ms if is_needed else live.needed_ms,
         is_gone=lane.is_gone,
         is_lane=True,
     )
+    are_both_short = live.is_short and of_lane.is_short
+    live_ms = math.inf if live.ms is None else live.ms
+    if (not live.is_gone, live_ms) <= (not lane.is_gone, lane.ms):
+        return replace(live, are_both_short=are_both_short)
+    if live.is_short and lane.ms <= 0:
+        return replace(live, needed_ms=of_lane.needed_ms, are_both_short=are_both_short)
+    return replace(of_lane, are_both_short=are_both_short)
 
 
 def _is_gone(log: PartitionLog) -> bool:
@@ -275,6 +282,7 @@ class _Look:
     left_ms: int
     first: int
     rest: int | None
+    left_out: bool
 
 
 class Race:
@@ -294,7 +302,7 @@ class Race:
         Args:
             lost: What lanes lose first in each partition.
             places: How far they are.
-            at_ms: The present.
+            at_ms: The present, by a clock that never steps: a pace is measured by it.
         """
         first = {p: one.lane for p, one in places.items() if one.lane is not None}
         rests = [rest for p in first if (rest := places[p].rest) is not None]
@@ -302,10 +310,10 @@ class Race:
         before, self._looks = self._looks, {}
         found: list[FirstLost] = []
         for one in lost:
-            p, has_turn = one.partition, not places[one.partition].left_out
+            p = one.partition
             looks = self._looks[p] = before.get(p, deque())
-            _look(looks, _Look(at_ms, one.ms, first[p], rest))
-            ms = 0 if one.is_gone else _overtaken_ms(looks, has_turn=has_turn)
+            _look(looks, _Look(at_ms, one.ms, first[p], rest, places[p].left_out))
+            ms = 0 if one.is_gone else _overtaken_ms(looks)
             if ms is not None:
                 found.append(replace(one, ms=ms))
         return _soonest(found)
@@ -324,7 +332,7 @@ def _look(looks: deque[_Look], now: _Look) -> None:
         looks.popleft()
 
 
-def _overtaken_ms(looks: deque[_Look], *, has_turn: bool) -> int | None:
+def _overtaken_ms(looks: deque[_Look]) -> int | None:
     """Return when a lane is overtaken if it goes on so; None: it gets away.
 
     Until it has been looked at for a minute it is taken to get away, and so is one that waits its
@@ -334,6 +342,8 @@ def _overtaken_ms(looks: deque[_Look], *, has_turn: bool) -> int | None:
     if passed_ms < PACE_MS:
         return None
     if len({one.first for one in looks}) == 1:
+        # One that waited all the while, and failed just now, is soon tried again.
+        has_turn = not all(one.left_out for one in looks)
         return None if has_turn and _waits(looks) else max(0, left_ms)
     fallen_ms = looks[0].left_ms - left_ms
     if fallen_ms < 0:

@@ -26,8 +26,9 @@ class LogPlace:
         lane_ms: When that record was appended; None if it is gone.
         again: Whether what is counted there, numbers have held: no backfill of a new version. Where
             that is not said it is taken to be so.
-        rest: How many records all backfills and rebuilds have still to count there; None if that
-            is not known.
+        rest: How many records backfills and rebuilds have still to count there, in each shard of
+            theirs, so that one may be several: all that numbers need, or where those need none all,
+            but for those that were set aside, which take nobody's turn. None if that is not known.
         left_out: Whether that lane has no turn coming: it was set aside, or waits after a failure.
     """
 

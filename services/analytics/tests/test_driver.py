@@ -272,6 +272,22 @@ class TestVerdicts:
 
         assert self._counted(driver, monkeypatch, start) == (code, {verdict: 1})
 
+    def test_shards_that_are_not_whole_are_remembered_until_a_start_counts_them_anew(
+        self, driver: Driver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Their marks may say that nothing is amiss; the start may fail a few times."""
+        told: list[set[int]] = []
+        driver.stop = Waits()
+
+        def start(*given: Any) -> None:
+            told.append(set(given[-2].lost))
+            if len(told) == 3:
+                driver.stop.set()
+            raise VerdictError(Verdict.LOST, "why", [len(told)])
+
+        self._counted(driver, monkeypatch, start)
+        assert told == [set(), {1}, {1, 2}]
+
     @staticmethod
     def _counted(
         driver: Driver, monkeypatch: pytest.MonkeyPatch, start: Callable[..., None]

@@ -20,7 +20,7 @@ from weir.definitions.fold import Definitions
 from weir.definitions.history import Lane
 from weir.kafka import Kafka
 from weir.lanes import Need
-from weir.log_left import LogLeft
+from weir.log_left import FirstLost, LogLeft, Race
 from weir.log_place import LogPlace
 from weir_analytics.panes import log_watch
 from weir_analytics.panes.lane_book import LaneBook
@@ -42,12 +42,13 @@ def test_a_lane_is_as_far_as_its_last_shard(monkeypatch: pytest.MonkeyPatch) -> 
     lanes = [Lane(n, 1, "rebuild", "t", (), (0, 1), {}, end, 0, 0) for n, end in enumerate(ends)]
     book = LaneBook(cast("Any", None), "t")
     book._at = {0: {0: {0: 30, 1: 20}, 1: {0: 40, 1: 5}}, 1: {1: {0: 10, 1: 45}}}
-    monkeypatch.setattr(book, "open", lambda _definitions: lanes)
 
-    assert book.least(lanes) == {0: 30, 1: 5}
-    assert book.least(lanes[1:]) == {1: 45}
-    assert book.rest(lanes) == {0: 20 + 10, 1: 15 + 15}
-    assert book.rest(lanes[1:]) == {0: 0, 1: 15}
+    def told(lanes: list[Lane]) -> LanesLeft:
+        monkeypatch.setattr(book, "needed", lambda _definitions: lanes)
+        return lanes_left(book, Definitions())
+
+    assert told(lanes) == LanesLeft({0: 30, 1: 5}, {0: 20 + 10, 1: 15 + 15})
+    assert told(lanes[1:]) == LanesLeft({1: 45}, {0: 0, 1: 15})
 
 
 @pytest.mark.parametrize(("need", "is_needed"), [(one, one is not Need.NEW) for one in Need])
@@ -65,30 +66,18 @@ def test_new_versions_alone_are_not_needed(
     assert book.needed(Definitions()) == lanes[:1] * is_needed
 
 
-def test_what_is_told_of_lanes_is_of_those_that_numbers_need() -> None:
+def test_what_is_told_of_lanes_is_of_those_that_numbers_need(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Where there are any, and says so; else of all: of one moment either way."""
-
-    class Book:
-        def __init__(self, needed: list[int], all_of_them: list[int]) -> None:
-            self.lanes, self.found = needed, all_of_them
-
-        def needed(self, _definitions: Definitions) -> list[int]:
-            return self.lanes
-
-        def open(self, _definitions: Definitions) -> list[int]:
-            return self.found
-
-        def least(self, lanes: list[int]) -> dict[int, int]:
-            return dict.fromkeys(lanes, 3)
-
-        def rest(self, lanes: list[int]) -> dict[int, int]:
-            return dict.fromkeys(lanes, 40)
-
-        def left_out(self, _lanes: list[int]) -> list[int]:
-            return []
+    lanes = {p: Lane(p, 1, "rebuild", "t", (), (0,), {}, {p: 43}, 0, 0) for p in (1, 2)}
+    book = LaneBook(cast("Any", None), "t")
+    book._at = {p: {0: {p: 3}} for p in lanes}
 
     def told(needed: list[int], all_of_them: list[int]) -> LanesLeft:
-        return lanes_left(cast("Any", Book(needed, all_of_them)), Definitions())
+        monkeypatch.setattr(book, "needed", lambda _definitions: [lanes[p] for p in needed])
+        monkeypatch.setattr(book, "open", lambda _definitions: [lanes[p] for p in all_of_them])
+        return lanes_left(book, Definitions())
 
     assert told([1], [1, 2]) == LanesLeft({1: 3}, {1: 40}, again=True)
     assert told([], [1, 2]) == LanesLeft({1: 3, 2: 3}, {1: 40, 2: 40}, again=False)
@@ -112,7 +101,29 @@ def test_where_a_lane_is_left_out_no_turn_of_it_comes(monkeypatch: pytest.Monkey
     book.waits.done(3)
     book.refused.add(4)
     assert left_out() == {0}
-    assert lanes_left(book, Definitions()).rest == {0: 50, 1: 70}
+    assert lanes_left(book, Definitions()).rest == {0: 20, 1: 40}
+
+
+def test_a_lane_that_is_set_aside_keeps_none_from_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million records of it will never be counted; the one that waits has its turn in minutes."""
+    million = 1_000_000
+    ends = {3: {0: million}, 4: {1: 900}, 5: {1: 1_000}}
+    lanes = [Lane(n, 1, "rebuild", "t", (), (0,), {}, ends[n], 0, 0) for n in ends]
+    book, race = LaneBook(cast("Any", None), "t"), Race()
+    book.refused.add(3)
+    monkeypatch.setattr(book, "needed", lambda _definitions: lanes)
+    told: list[FirstLost | None] = []
+    for n in range(5):
+        book._at = {3: {0: {0: 0}}, 4: {0: {1: 700 + 25 * n}}, 5: {0: {1: 500}}}
+        left = lanes_left(book, Definitions())
+        assert left.rest == {0: 0, 1: 700 - 25 * n}, "where it alone is, nothing is left"
+        places = {
+            p: LogPlace(million, lane=left.first[p], rest=left.rest[p], left_out=p in left.left_out)
+            for p in left.first
+        }
+        lost = [FirstLost(0, 2 * HOUR_MS), FirstLost(1, HOUR_MS)]
+        told.append(race.overtaken(lost, places, n * 15_000))
+    assert told == [None] * 4 + [FirstLost(0, 2 * HOUR_MS)]
 
 
 def test_lanes_are_told_as_of_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ ABOVE = ABOVE_START_MS // MINUTE_MS
 class Log:
     """A log of three partitions, a record a minute; the second one begins five minutes later."""
 
-    def __init__(self, kafka: str, name: str) -> None:
+    def __init__(self, kafka: str, name: str, value: bytes = b"x") -> None:
         self._kafka, self._name = kafka, name
         self.now_ms = time.time_ns() // 1_000_000
         first_ms = self.now_ms - 40 * MINUTE_MS
@@ -33,7 +33,7 @@ class Log:
         for partition, (later, count) in enumerate(((0, 30), (5, 20))):
             for n in range(count):
                 at_ms = first_ms + (later + n) * MINUTE_MS
-                producer.produce(name, b"x", partition=partition, timestamp=at_ms)
+                producer.produce(name, value, partition=partition, timestamp=at_ms)
         assert producer.flush(10) == 0
 
     def take(self, before: int) -> None:
@@ -125,3 +125,26 @@ def test_the_newest_hours_come_first_for_all_tasks(
         assert len(lane.end) == 1, "each has a partition"
         covered += [(p, n) for p, end in lane.end.items() for n in range(lane.start[p], end)]
     assert sorted(covered) == [(p, n) for p, end in ENDS.items() for n in range(end)]
+
+
+def test_behind_a_segment_that_is_deleted_a_rebuild_counts_all(
+    kafka: str, new_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file is there for minutes, and until then a broker finds nothing of the hours before."""
+    asked, at = 0, LogOffsets.at
+
+    def counted(log: LogOffsets, at_ms: int, end: Offsets) -> dict[int, int]:
+        nonlocal asked
+        asked += 1
+        assert asked < 10, "it goes back hour by hour, for ever"
+        return at(log, at_ms, end)
+
+    monkeypatch.setattr(LogOffsets, "at", counted)
+    settings = {"message.timestamp.type": "CreateTime", "segment.bytes": "1048576"}
+    log = Log(kafka, new_topic("log", 3, settings), value=b"x" * 600_000)
+    log.take(10)
+
+    (lane,) = log.rebuilds(ENDS, 1)
+
+    assert (lane.start, lane.end) == ({0: 10, 1: 0}, {0: 30, 1: 20})
+    assert log.backfill(ENDS).start == {0: 10 + ABOVE, 1: 0, 2: 0}

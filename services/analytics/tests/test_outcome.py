@@ -42,6 +42,13 @@ class TestOutcome:
 
         assert (outcome.verdict, outcome.repeated, outcome.retries) == (Verdict.OK, False, 2)
 
+    def test_shards_that_are_not_whole_are_named(self) -> None:
+        """A driver has them counted anew, whatever decides."""
+        reports = [Report({0: "ok", 1: "lost"}), Report({2: "behind"}), Report({3: "lost"})]
+        outcome = outcome_of([Report.from_json(r.to_json()) for r in reports], {})
+
+        assert (outcome.verdict, outcome.lost) == (Verdict.LOST, frozenset({1, 3}))
+
     @pytest.mark.parametrize(
         ("verdicts", "worst"),
         [

@@ -59,6 +59,30 @@ def empty_behind_retention(installation: Installation) -> None:
     installation.delete_before(4)
 
 
+class TestNotWhole:
+    def test_a_shard_that_is_not_whole_is_counted_anew(self, installation: Installation) -> None:
+        """A batch was applied in part, and nobody could take its mark away, which says it is there.
+
+        Once it is counted anew, its mark counts again.
+        """
+        own = OwnStart()
+        installation.start(own=own)
+        for shard in (0, 1):
+            installation.stand(shard, RECORDS)
+        installation.client.hset(names.pane_key(1, 7, 1, 0), "1", "part of it")
+        own.lost.add(1)
+
+        footing = installation.start(own=own)
+
+        (lane,) = installation.lanes()
+        assert (lane.kind, lane.shards, lane.end) == ("rebuild", (1,), {0: RECORDS})
+        assert footing.target == {0: RECORDS}
+        assert names.pane_key(1, 7, 1, 0) not in installation.keys(1)
+        assert (own.lost, installation.mark(1).epoch) == (set(), footing.epoch)
+        installation.start(own=own)
+        assert len(installation.lanes()) == 1, "its mark counts again"
+
+
 class TestIncomplete:
     def test_what_was_incomplete_once_stays_said(self, installation: Installation) -> None:
         """After a recount of a log without its beginning, every later start says so too."""

@@ -78,6 +78,13 @@ class Log:
             # The broker answers before it writes the marker.
             wait_until(lambda: self.end() == end, timeout_s=30, what="the marker")
 
+    def fill(self, segments: int) -> None:
+        """Append what is no event, a record in each of some segments of the least size."""
+        producer = Producer({"bootstrap.servers": self.bootstrap})
+        for _ in range(segments):
+            producer.produce(self.topic, b"x" * 600_000, b"k")
+            producer.flush(30)
+
     def end(self) -> int:
         """Return the offset of the next record."""
         _start, end = LogOffsets(Kafka(self.bootstrap), self.topic).ends()
@@ -153,6 +160,18 @@ class TestReadBack:
         log.retain_from(2)
         state, holes = state_before(log.batch(3), 0, SystemClock().now_ms())
         assert (known(state, "a", "b", "c"), holes) == ([False, False, True], [])
+
+    def test_behind_a_segment_that_is_deleted_all_is_known(
+        self, kafka: str, new_topic: NewTopic, tmp_path: Path
+    ) -> None:
+        """Its file is there for minutes, and until then a broker finds no record of any time."""
+        settings = {"message.timestamp.type": "LogAppendTime", "segment.bytes": "1048576"}
+        log = Log(tmp_path, kafka, new_topic("states", 1, settings))
+        log.fill(segments=2)
+        log.append("a", "b", "c")
+        log.retain_from(1)
+        state, holes = state_before(log.batch(4), 0, SystemClock().now_ms())
+        assert (known(state, "a", "b", "c"), holes) == ([True, True, False], [])
 
     def test_nothing_may_be_left(self, log: Log) -> None:
         """Retention has come up to the batch itself."""

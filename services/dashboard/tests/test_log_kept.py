@@ -66,7 +66,7 @@ class Look:
 
     def __init__(self, *left_ms: int | KafkaException) -> None:
         self._left_ms = list(left_ms)
-        self.known, self.is_gone, self.is_lane = True, False, False
+        self.known, self.is_gone, self.is_lane, self.are_both = True, False, False, False
 
     def read(self) -> dict[int, LogPlace] | None:
         """Return one place, or that nothing is known."""
@@ -77,8 +77,15 @@ class Look:
         said = self._left_ms.pop(0)
         if isinstance(said, KafkaException):
             raise said
-        gone, lane = self.is_gone, self.is_lane
-        return LogLeft(0, said, HOUR_MS, None, needed_ms=said, is_gone=gone, is_lane=lane)
+        return LogLeft(
+            partition=0,
+            ms=said,
+            kept_ms=HOUR_MS,
+            needed_ms=said,
+            is_gone=self.is_gone,
+            is_lane=self.is_lane,
+            are_both_short=self.are_both,
+        )
 
 
 def kept(look: Look, redis: Redis | None = None, clock: ManualClock | None = None) -> LogKept:
@@ -124,10 +131,46 @@ def test_a_lane_that_has_lost_records_silences_no_live_counting() -> None:
     log = kept(look)
     with capture_logs() as said:
         for is_lane, is_gone in ((1, 1), (0, 0), (1, 1), (0, 1), (1, 1)):
-            look.is_lane, look.is_gone = bool(is_lane), bool(is_gone)
+            look.is_lane, look.is_gone, look.are_both = bool(is_lane), bool(is_gone), not is_lane
             log.look()
     assert [line["event"] for line in said] == ["log_running_out"] * 3
     assert ["have been deleted" in line["why"] for line in said] == [True, False, True]
+
+
+@pytest.mark.parametrize("is_lane", [True, False])
+def test_what_is_short_again_is_said_again_whatever_the_other_lacks(is_lane: bool) -> None:
+    """A lane that was set aside lacks records for days; live counting is well for a week of them.
+
+    And the other way round.
+    """
+    look = Look(0, 800_000, 700_000, 0, 800_000)
+    log = kept(look)
+    with capture_logs() as said:
+        for n in range(5):
+            is_other = n in (1, 2, 4)
+            look.is_lane, look.is_gone, look.are_both = is_lane ^ is_other, not is_other, is_other
+            log.look()
+    assert [(line["event"], line["left_ms"]) for line in said] == [
+        ("log_running_out", 0),
+        ("log_running_out", 800_000),
+        ("log_running_out", 800_000),
+    ]
+
+
+def test_what_nobody_can_tell_is_no_all_clear() -> None:
+    """Without a right to see the log the driver is believed; that it dies makes nothing better."""
+    look, redis = Look(), Redis(beats=[beat(5)])
+    look.known = False
+    log = kept(look, redis)
+    with capture_logs() as said:
+        for beats in ([beat(5)], [], [beat(5)], [beat(HOUR_MS)]):
+            redis.beats = beats
+            log.look()
+    assert [(line["event"], line.get("left_ms")) for line in said] == [
+        ("log_not_watched", None),
+        ("log_running_out", 5),
+        ("log_lasts", HOUR_MS),
+    ]
 
 
 def test_time_goes_on_where_kafka_is_away() -> None:
@@ -184,6 +227,7 @@ def test_others_hear_what_was_seen_here_and_nothing_else() -> None:
         "log_left_partition": 0,
         "log_left_gone": False,
         "log_left_lane": False,
+        "log_left_both": False,
         "log_kept_ms": HOUR_MS,
         "log_oldest_ms": None,
     }

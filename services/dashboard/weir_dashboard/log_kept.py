@@ -60,7 +60,7 @@ class LogKept:
         self._stopping = threading.Event()
         self._sight = LogSight(self._looked, clock)
         self._was_emptied = False
-        # The worst that was logged since all was well, of lanes and of live counting.
+        # The worst that was logged of lanes and of live counting, since each was well.
         self._logged: dict[bool, _Urgency] = {}
 
     def held(self) -> LogHeld:
@@ -119,12 +119,16 @@ class LogKept:
         left = self._left()
         instruments.log_left.set(_seconds(left.ms) if left is not None else math.nan)
         instruments.log_kept.set(_seconds(left.kept_ms) if left is not None else math.nan)
+        if left is None:
+            return  # that nobody can tell is no all-clear
         held = log_held(left)
-        if left is None or held.warning is None:
+        if held.warning is None:
             if self._logged:
                 log.info("log_lasts", partition=held.partition, left_ms=held.left_ms)
             self._logged = {}
             return
+        if not left.are_both_short:
+            self._logged.pop(not left.is_lane, None)
         urgency = _Urgency.LOST if left.is_gone else _Urgency.SOON
         if urgency <= self._logged.get(left.is_lane, 0):
             return

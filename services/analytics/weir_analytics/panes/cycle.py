@@ -304,7 +304,7 @@ class Cycle:
             msg = f"batch {batch.number} must find every shard at its start, got {verdicts}"
             decides = (one for one in reports if outcome.verdict.value in one.verdicts.values())
             why = next((report.why for report in decides if report.why), msg)
-            raise VerdictError(outcome.verdict, why)
+            raise VerdictError(outcome.verdict, why, outcome.lost)
         self._check_read(batch, outcome)
         return outcome
 

@@ -126,7 +126,10 @@ class Driver:
                 self._life(stores)
             except (VerdictError, NewerFormatError) as error:
                 # What a newer release wrote is another's state as well.
-                verdict = error.verdict if isinstance(error, VerdictError) else Verdict.FOREIGN
+                verdict = Verdict.FOREIGN
+                if isinstance(error, VerdictError):
+                    verdict = error.verdict
+                    self._own.lost |= error.shards
                 LOG.error("verdict", verdict=verdict.value, reason=str(error))
                 self.figures.found(verdict)
                 if verdict is Verdict.FENCED:

@@ -16,7 +16,9 @@ from operator import itemgetter, methodcaller
 from typing import Any, TypeAlias
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
 from weir.kafka import Kafka
+from weir_reading.offsets import first_since
 
 from weir_analytics.panes.task_watch import note_step
 
@@ -41,7 +43,7 @@ class LogPartition:
     partition: int
 
     def at(self, offset: int) -> TopicPartition:
-        """Return the place of an offset, or of a time for `offsets_for_times`."""
+        """Return the place of an offset."""
         return TopicPartition(self.topic, self.partition, offset)
 
 
@@ -81,11 +83,18 @@ def _kept_consumer(kafka: Kafka) -> Consumer:
 
 
 def first_at(log: LogPartition, at_ms: int) -> int:
-    """Return the first offset still there whose record was appended at or after a time."""
+    """Return the first offset still there whose record was appended at or after a time.
+
+    Where none was, this is the log's end.
+
+    Raises:
+        KafkaException: If the log did not answer.
+    """
     with reader(log.kafka) as consumer:
-        start, end = consumer.get_watermark_offsets(log.at(0), timeout=TIMEOUT_S)
-        (place,) = consumer.offsets_for_times([log.at(max(at_ms, 0))], timeout=TIMEOUT_S)
-        return max(start, place.offset if place.offset >= 0 else end)
+        _start, end = consumer.get_watermark_offsets(log.at(0), timeout=TIMEOUT_S)
+    admin = AdminClient({**log.kafka.client_options(), "log_level": 0})
+    found = first_since(admin, log.topic, at_ms, [log.partition], timeout_s=TIMEOUT_S)
+    return found[log.partition].offset if log.partition in found else end
 
 
 def first_offsets(kafka: Kafka, topic: str, partitions: Iterable[int]) -> dict[int, int]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import structlog
 from weir.batches import LaneProgress
-from weir.commit import Offsets, nearest, same_offsets
+from weir.commit import Offsets, same_offsets
 from weir.definitions.fold import Definitions
 from weir.definitions.fold_memo import FoldMemo
 from weir.definitions.history import Lane
@@ -234,21 +233,9 @@ class LaneBook:
         out = self.refused | self.waits.whys.keys()
         return [lane for lane in lanes if lane.offset in out]
 
-    def least(self, lanes: Iterable[Lane]) -> dict[int, int]:
-        """Return by partition the first offset that one of some open lanes has still to count."""
-        return nearest(
-            {p: at.get(p, 0) for p, n in lane.end.items() if at.get(p, 0) < n}
-            for lane in lanes
-            for at in self._at[lane.offset].values()
-        )
-
-    def rest(self, lanes: Iterable[Lane]) -> dict[int, int]:
-        """Return by partition how many records some open lanes have to count, in each shard."""
-        found = Counter[int]()
-        for lane in lanes:
-            for at in self._at[lane.offset].values():
-                found.update({p: max(0, n - at.get(p, 0)) for p, n in lane.end.items()})
-        return dict(found)
+    def standing(self, lanes: Iterable[Lane]) -> Iterator[tuple[Lane, Offsets]]:
+        """Return some open lanes, each once for each of its shards, with how far that is."""
+        return ((lane, at) for lane in lanes for at in self._at[lane.offset].values())
 
     def _goes_on(self, lane: Lane) -> bool:
         """Tell whether a lane has something to count, as far as is known."""

@@ -13,7 +13,7 @@ from weir.commit import Offsets
 from weir.commit_found import LogBounds
 from weir.commit_recovery import incomplete_before_ms
 from weir.kafka import Kafka
-from weir_reading.offsets import EARLIEST, LATEST, ask_offsets, offsets_of
+from weir_reading.offsets import EARLIEST, LATEST, ask_offsets, first_since, offsets_of
 
 from weir_analytics.panes.history import LogPartition, record_from
 
@@ -74,8 +74,8 @@ class LogOffsets:
         Raises:
             KafkaException: If a partition has no leader, or no broker answered.
         """
-        found = self._offsets(OffsetSpec.for_timestamp(max(0, at_ms)), end)
-        return {p: end[p] if n < 0 else min(n, end[p]) for p, n in found.items()}
+        found = first_since(self._admin, self._topic, at_ms, end, timeout_s=self._timeout_s)
+        return {p: min(found[p].offset, n) if p in found else n for p, n in end.items()}
 
     def received_ms(self, partition: int, offset: int) -> int:
         """Return when a record was appended, or the next one if there is a hole.
@@ -143,7 +143,7 @@ class LogOffsets:
             for partition, answer in answers.items():
                 found = _answer(answer)
                 if found is not None and found.offset < 0:
-                    continue  # nothing came since: what is there is older
+                    continue  # as if nothing came since (`first_since` says when): now is too much
                 if found is not None and found.offset >= start[partition]:
                     known[partition] = min(known[partition], int(found.timestamp))
                 if found is None or found.offset <= start[partition]:

@@ -41,11 +41,21 @@ def lanes_left(book: LaneBook, definitions: Definitions) -> LanesLeft:
     """Return what lanes have still to count: those that numbers need, or else all."""
     needed = book.needed(definitions)
     lanes = needed or book.open(definitions)
-    first = book.least(lanes)
-    stuck = book.least(book.left_out(lanes)).items()
-    # Those count for `rest`, too: one that left it would look like one that was counted.
-    left_out = frozenset(p for p, n in stuck if n == first[p])
-    return LanesLeft(first, book.rest(lanes), left_out, again=bool(needed))
+    out = {lane.offset for lane in book.left_out(lanes)}
+    first, stuck, rest = dict[int, int](), dict[int, int](), dict[int, int]()
+    for lane, at in book.standing(lanes):
+        # Nobody waits for one that was set aside, as one does for those that are tried again. For a
+        # minute it looks as if it had been counted: that delays a warning, and makes no false one.
+        counts = lane.offset not in book.refused
+        for p, end in lane.end.items():
+            n = at.get(p, 0)
+            rest[p] = rest.get(p, 0) + (max(0, end - n) if counts else 0)
+            if n < end:
+                first[p] = min(n, first.get(p, n))
+                if lane.offset in out:
+                    stuck[p] = min(n, stuck.get(p, n))
+    left_out = frozenset(p for p, n in stuck.items() if n == first[p])
+    return LanesLeft(first, rest, left_out, again=bool(needed))
 
 
 @dataclass(frozen=True)

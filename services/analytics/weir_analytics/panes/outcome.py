@@ -36,6 +36,7 @@ class Outcome:
         verdict: OK if every shard holds the batch; else the gravest.
         repeated: Whether some shard held it before.
         retries: How often a shard was read again, since it had moved or did not answer.
+        lost: Shards that are not whole.
         seen: Records read, ticks included.
         received_ms: By partition, R at the end of the range.
         events: Events by disposition.
@@ -61,6 +62,7 @@ class Outcome:
     unused: Mapping[str, int] = field(default_factory=dict)
     repeated: bool = False
     retries: int = 0
+    lost: frozenset[int] = frozenset()
 
     @property
     def received(self) -> int:
@@ -102,6 +104,9 @@ def outcome_of(reports: Sequence[Report], metric_names: Mapping[int, str]) -> Ou
         unused=_summed(report.unused for report in reports),
         repeated=Verdict.DONE in verdicts,
         retries=max(0, int(work.get("tries", 0)) - len(verdicts)),
+        lost=frozenset(
+            s for r in reports for s, v in r.verdicts.items() if v == Verdict.LOST.value
+        ),
     )
 
 

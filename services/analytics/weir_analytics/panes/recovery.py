@@ -13,7 +13,7 @@ always right: each step leaves a state that the same rules bring to the same end
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -48,11 +48,12 @@ class VerdictError(Exception):
     Attributes:
         verdict: FENCED (exit), FOREIGN (stop and name it), or a verdict after which
             the driver begins again at S0.
+        shards: Those that are to be counted anew then, whatever their marks say.
     """
 
-    def __init__(self, verdict: Verdict, message: str) -> None:
+    def __init__(self, verdict: Verdict, message: str, shards: Collection[int] = ()) -> None:
         super().__init__(message)
-        self.verdict = verdict
+        self.verdict, self.shards = verdict, frozenset(shards)
 
 
 class Shards:

@@ -127,6 +127,8 @@ class ShardStore:
             if done.verdict is not Verdict.RETRY:
                 return replace(done, work=_work(done.work, tally))
             if tally.tries > MAX_TRIES:
+                if tally.partly:
+                    return _lost(job, tally)
                 msg = (
                     f"shard {job.shard} moved {tally.tries} times while it was written; "
                     "two writers under one fence are at work, look for a task that hangs"
@@ -146,20 +148,22 @@ class ShardStore:
             done = (
                 self._lose(job, tally) if tally.partly else self._commit_once(job, grouped, tally)
             )
-        except NoAnswerError as error:
+        except NoAnswerError:
             self._ids.drop()
             tally.silences += 1
             if tally.silences > MAX_SILENCES:
                 if tally.partly:
-                    raise StoreError(_short(job, tally)) from error
+                    return _lost(job, tally)
                 raise
             return Committed(Verdict.RETRY)
         except NewerFormatError as error:
             self.close()
             return Committed(Verdict.FOREIGN, why=error.message)
-        except BaseException:
+        except BaseException as error:
             # Ids given in this try were not stored.
             self.close()
+            if tally.partly and isinstance(error, StoreError):
+                return _lost(job, tally)
             raise
         if done.verdict in (Verdict.RETRY, Verdict.LOST):
             self._ids.drop()
@@ -203,9 +207,11 @@ class ShardStore:
     def _lose(self, job: CommitJob, tally: _Tally) -> Committed:
         """Take the mark of a shard away, which says that all of a commit is there; it is not.
 
-        Without one, all of the shard is counted anew. It stays where Redis does not answer, or this
-        process ends, before it is gone; where another one commits first; and where the answer to
-        EXEC is lost. An audit finds what is short then.
+        Without one, all of the shard is counted anew, by whichever driver comes. It stays where
+        Redis does not answer, or refuses; then this driver counts the shard anew nevertheless,
+        since a task that says LOST is not tried again: another try would take the mark's word. It
+        stays, too, where this process ends before it is gone, where another driver commits first,
+        and where the answer to EXEC is lost. An audit finds what is short then.
         """
         fence, mark = names.fence_key(job.shard), names.mark_key(job.shard)
         _, found = self._wire.ask([("WATCH", fence), ("GET", fence)])
@@ -218,7 +224,7 @@ class ShardStore:
             return Committed(verdict, why=_short(job, tally) if is_fenced else "")
         if self._wire.ask([("MULTI",), ("DEL", mark), ("EXEC",)])[-1] is None:
             return Committed(Verdict.RETRY)
-        return Committed(Verdict.LOST, why=f"shard {job.shard} is counted anew: {tally.partly}")
+        return _lost(job, tally)
 
     def _write(self, job: CommitJob, changes: Mapping[Pane, PaneChange], head: Head) -> Committed:
         """Send the one transaction and return how it ended."""
@@ -283,11 +289,16 @@ class ShardStore:
         return writes
 
 
+def _lost(job: CommitJob, tally: _Tally) -> Committed:
+    """Return how a commit ends that was applied in part, whether its mark is gone or not."""
+    return Committed(Verdict.LOST, why=f"shard {job.shard} is counted anew: {tally.partly}")
+
+
 def _short(job: CommitJob, tally: _Tally) -> str:
     """Return what is to be told where the mark of a commit that was applied in part stays."""
     return (
-        f"shard {job.shard} may be short of batch {job.batch}: {tally.partly}; its mark stays, so"
-        " nobody counts it again: run `weir audit`"
+        f"shard {job.shard} may be short of batch {job.batch}: {tally.partly}; another driver has"
+        " it now, and its mark says that all is there: run `weir audit --mend`"
     )
 
 

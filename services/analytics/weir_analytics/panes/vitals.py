@@ -24,7 +24,8 @@ class LanesLeft:
 
     Attributes:
         first: By partition, the first offset that one of them has still to count.
-        rest: By partition, how many records all of them have, each in each of its shards.
+        rest: By partition, how many records all of them have but those that were set aside, each in
+            each of its shards.
         left_out: The partitions where that first offset is of one that has no turn coming.
         again: Whether numbers need them: they have held what is counted there.
     """
