@@ -166,7 +166,7 @@ def measure(bench: Bench, floor: Parser, options: argparse.Namespace) -> dict[st
 
 def main() -> None:
     """Measure and write the result."""
-    options = contest.parser_of(__doc__, events=1_000_000, warm=3).parse_args()
+    options = contest.parser_of(__doc__, events=1_000_000).parse_args()
     # The workers find there what the steps are made of.
     os.environ["PYTHONPATH"] = str(Path(__file__).parent)
     with (

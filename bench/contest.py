@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -43,6 +44,9 @@ from weir_local.repository import SPARK_JARS
 from workload import PARTITIONS, PERCENTILE, Drawn, Truth, Wanted, check, fill
 
 FINEST_S = 10
+# What the optimizing compiler makes of the floor and of Flink takes minutes, and must not be
+# measured while it does (docs/decisions/0036).
+WARM = 10
 
 
 @dataclass(frozen=True)
@@ -211,15 +215,12 @@ def _rows(client: Any, vid: int, res_s: int) -> Iterator[rows.Row]:
         yield from map(rows.decode, client.hgetall(key).values())
 
 
-def parser_of(
-    about: str | None, *, events: int | Sequence[int], warm: int
-) -> argparse.ArgumentParser:
+def parser_of(about: str | None, *, events: int | Sequence[int]) -> argparse.ArgumentParser:
     """Return what reads the options that every contest over one topic has.
 
     Args:
         about: What the benchmark measures.
         events: How many there are by default, in one log or in several.
-        warm: How many rounds come before, by default.
     """
     parser = argparse.ArgumentParser(description=about)
     several = None if isinstance(events, int) else "+"
@@ -228,7 +229,7 @@ def parser_of(
     parser.add_argument("--metrics", type=int, default=20)
     parser.add_argument("--batch", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--warm", type=int, default=warm, help="rounds before")
+    parser.add_argument("--warm", type=int, default=WARM, help="rounds before")
     return parser
 
 
@@ -306,15 +307,7 @@ def rounds(contestants: Mapping[str, Contestant], count: int, warm: int) -> dict
             in the first minutes is not its pace: of the engine it is a third of the third round.
     """
     warm_up(contestants, warm)
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in contestants}
-    for number in range(count):
-        for name, one in contestants.items():
-            took = one.run()
-            one.check()
-            per_cpu_s = took.events / took.cpu_s
-            found[name].append({"per_s": took.events / took.wall_s, "per_cpu_s": per_cpu_s})
-            tell(f"round {number + 1}", name, per_cpu_s)
-    return {name: _summary(runs) for name, runs in found.items()}
+    return {name: _summary(runs) for name, runs in _in_turn(contestants, count).items()}
 
 
 def by_size(
@@ -323,7 +316,8 @@ def by_size(
     """Run the contestants over logs of several sizes, all in turn; return figures by size.
 
     Beside the median of each stands what an event costs, in µs of CPU, so that a curve shows
-    that bends.
+    that bends; and but for the smallest log, what one costs beyond those of the next smaller
+    log, which leaves out what a run costs however many events there are.
 
     Args:
         contestants: By size of the log and name.
@@ -336,12 +330,34 @@ def by_size(
     for events in contestants.keys() - {largest}:
         warm_up(contestants[events], min(1, warm))
     named = {(n, name): one for n, of in contestants.items() for name, one in of.items()}
-    runs = rounds({f"{name} {n}": one for (n, name), one in named.items()}, count, warm=0)
+    runs = _in_turn({f"{name} {n}": one for (n, name), one in named.items()}, count)
     found: dict[str, dict[str, Any]] = {str(n): {} for n in contestants}
     for n, name in named:
-        of = runs[f"{name} {n}"]
+        of = _summary(runs[f"{name} {n}"])
         found[str(n)][name] = of | {"µs_an_event": round(1e6 / of["per_cpu_s"]["median"], 2)}
+    for less, more in pairwise(sorted(contestants)):
+        for name, of in found[str(more)].items():
+            of["µs_of_one_more"] = _one_more(runs[f"{name} {less}"], runs[f"{name} {more}"])
     return found
+
+
+def _in_turn(contestants: Mapping[str, Contestant], count: int) -> dict[str, list[Spent]]:
+    found: dict[str, list[Spent]] = {name: [] for name in contestants}
+    for number in range(count):
+        for name, one in contestants.items():
+            took = one.run()
+            one.check()
+            found[name].append(took)
+            tell(f"round {number + 1}", name, took.events / took.cpu_s)
+    return found
+
+
+def _one_more(less: Sequence[Spent], more: Sequence[Spent]) -> dict[str, float]:
+    """Return µs of CPU by which a log is dearer than a smaller one, for each event more."""
+    rounds = zip(less, more, strict=True)
+    return harness.median_of(
+        [1e6 * (b.cpu_s - a.cpu_s) / (b.events - a.events) for a, b in rounds], 2
+    )
 
 
 def warm_up(contestants: Mapping[str, Contestant], times: int) -> None:
@@ -357,14 +373,18 @@ def tell(what: str, name: str, per_cpu_s: float) -> None:
     sys.stderr.write(f"  {what}: {name} {per_cpu_s:,.0f} events a CPU-second\n")
 
 
-def _summary(runs: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+def _summary(runs: Sequence[Spent]) -> dict[str, Any]:
+    paces = {
+        "per_s": [one.events / one.wall_s for one in runs],
+        "per_cpu_s": [one.events / one.cpu_s for one in runs],
+    }
     return {
         kind: {
-            "median": round(statistics.median(run[kind] for run in runs)),
-            "min": round(min(run[kind] for run in runs)),
-            "max": round(max(run[kind] for run in runs)),
+            "median": round(statistics.median(values)),
+            "min": round(min(values)),
+            "max": round(max(values)),
         }
-        for kind in runs[0]
+        for kind, values in paces.items()
     }
 
 

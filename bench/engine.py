@@ -92,7 +92,7 @@ def engine_of(
 
 def main() -> None:
     """Measure and write the result."""
-    arguments = contest.parser_of(__doc__, events=SIZES, warm=4)
+    arguments = contest.parser_of(__doc__, events=SIZES)
     arguments.add_argument(
         "--dedup-events",
         type=int,

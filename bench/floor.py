@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Final
 
 import harness
@@ -29,31 +30,47 @@ SCHEMA: Final = (
 )
 _READY: Final = "ready"
 _PATIENCE_S: Final = 120.0
+_END_S: Final = 20.0
 
 
 class Parser:
     """A process with a session that parses ranges of topics."""
 
-    def __init__(self, asked: Connection, pid: int) -> None:
-        """Take the connection to that process, and its number."""
-        self._asked, self.pid = asked, pid
+    def __init__(self, asked: Connection, process: BaseProcess) -> None:
+        """Take that process, which has begun, and the connection to it."""
+        self._asked, self._process = asked, process
+        self.pid = process.pid or 0
 
     def parse(self, topic: str, start: Ends, end: Ends) -> None:
         """Parse a range; done when this returns.
 
         Raises:
             TimeoutError: If the process does not answer within two minutes.
-            EOFError: If it has ended; what ended it is on its standard error.
+            SystemExit: If it has ended, before it was asked or since.
         """
-        self._asked.send((topic, dict(start), dict(end)))
+        with self._alive():
+            self._asked.send((topic, dict(start), dict(end)))
         self.wait()
 
     def wait(self) -> None:
-        """Wait for an answer."""
-        if not self._asked.poll(_PATIENCE_S):
-            msg = f"Spark must answer within {_PATIENCE_S:.0f} s, it has not"
-            raise TimeoutError(msg)
-        self._asked.recv()
+        """Wait for an answer; raises what `parse` does."""
+        with self._alive():
+            if not self._asked.poll(_PATIENCE_S):
+                msg = f"Spark must answer within {_PATIENCE_S:.0f} s, it has not"
+                raise TimeoutError(msg)
+            self._asked.recv()
+
+    @contextmanager
+    def _alive(self) -> Iterator[None]:
+        try:
+            yield
+        except (EOFError, ConnectionError) as error:
+            self._process.join(_END_S)
+            msg = (
+                f"Spark must parse until it is told to end, its process {self.pid} ended with"
+                f" {self._process.exitcode}; why is on standard error"
+            )
+            raise SystemExit(msg) from error
 
 
 @contextmanager
@@ -67,7 +84,7 @@ def parser(bench: Bench) -> Iterator[Parser]:
     process = context.Process(target=_serve, args=(own, answering))
     process.start()
     answering.close()
-    found = Parser(asked, process.pid or 0)
+    found = Parser(asked, process)
     bench.beside.append(found.pid)
     try:
         found.wait()
@@ -75,7 +92,7 @@ def parser(bench: Bench) -> Iterator[Parser]:
     finally:
         bench.beside.remove(found.pid)
         asked.close()  # which ends it
-        process.join(20)
+        process.join(_END_S)
         process.kill()
 
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +34,7 @@ POLL_S = 0.2
 STOPPED_S = 10.0
 STOP_POLL_S = 0.01
 SHOWN_LINES = 8
+STRANGE_LINES = 16
 # What 20 metrics with sketches would take, had each of them its 10,000 series, is beyond the
 # usual budget, and those that exceed it would not begin.
 TENANT_BYTES = 2**42
@@ -126,10 +127,30 @@ class Job:
             time.sleep(POLL_S)
 
     def said(self) -> str:
-        """Return the last lines that it wrote, and before them what was no common one."""
+        """Return the last lines that it wrote, and before them the last that are not common."""
         lines = self.log.read_text("utf-8", "replace").splitlines()
-        strange = [line for line in lines if '"level": "info"' not in line and line[:1] == "{"]
-        return "\n".join([*strange[-SHOWN_LINES:], *lines[-SHOWN_LINES:]])
+        before, last = lines[:-SHOWN_LINES], lines[-SHOWN_LINES:]
+        return "\n".join([*list(_strange(before))[-STRANGE_LINES:], *last])
+
+
+def _strange(lines: Iterable[str]) -> Iterator[str]:
+    """Yield what says that something went wrong.
+
+    Of the job's own lines those above "info", of the JVM's those that warn or tell of an error,
+    and causes; of each traceback of a Python worker, also within those, the last line.
+    """
+    traced = False
+    for line in lines:
+        if line[:1] == "{":
+            if '"level": "info"' not in line:
+                yield line
+            continue
+        if " WARN " in line or " ERROR " in line or line.startswith("Caused by: "):
+            yield line
+        elif traced and line[:1].strip():
+            traced = False
+            yield line
+        traced = traced or "Traceback (most recent call last):" in line
 
 
 def _await_stopped(process: psutil.Process) -> None:

@@ -92,15 +92,20 @@ def forget(running: Job) -> None:
 def watched(running: Job, events: int, work: Callable[[], None]) -> Spent:
     """Return what some work took, of the job and of Redis, with all that they started.
 
+    A worker that is born meanwhile and ends meanwhile is not seen, and its CPU is not counted.
+
     Raises:
-        SystemExit: If some of that ended meanwhile, with what it had used.
+        SystemExit: If a process that was there before has ended, and its CPU with it: the work
+            would look cheaper by that. With what the job said.
     """
     pids = [running.pid, running.server.part.pid() or 0]
+    before = harness.heirs(pids)
     took = spent(events, work, lambda: harness.tree_cpu_s(pids))
-    if took.cpu_s < 0:
+    if gone := harness.lost(before, pids):
+        ended = ", ".join(str(one.pid) for one in gone)
         msg = (
-            f"what the job started must stay, its CPU fell by {-took.cpu_s:.0f} s within"
-            f" {took.wall_s:.0f} s; the job said:\n{running.said()}"
+            f"what the job started must stay, {len(gone)} of {len(before)} processes ended within"
+            f" {took.wall_s:.0f} s ({ended}), their CPU with them; the job said:\n{running.said()}"
         )
         raise SystemExit(msg)
     return took

@@ -20,11 +20,20 @@ import growth
 import marks
 import phases
 import pytest
+import report
 from bars import Reached, judge
 from shares import Estimates
 from weir.event import placed
 from weir.sketches import HLL_LG_K
 from workload import BEYOND, Drawn, Truth, check, draw, record_of, recount, wanted
+
+RESULT = {
+    "name": "flink",
+    "at_ms": 0,
+    "commit": "abc",
+    "machine": {"cpu": "A", "cores": 2, "memory_gib": 1.0, "system": "Linux"},
+    "settings": {},
+}
 
 
 def event(number: int, **said: Any) -> Drawn:
@@ -203,20 +212,83 @@ class TestPeer:
 
     def test_the_largest_log_is_the_bar(self) -> None:
         """Each size has its figure, with sketches and without; only of one something is asked."""
+        made = flink.bars_of({"250000": of_flink(90), "1000000": of_flink(110)})
+        own = [one for one in made if one["id"] == "P1"]
+        assert [one["got"] for one in own] == [1.1, 2.2, 0.9, 1.8, 0.5]
+        assert [bool(one["reach"]) for one in own] == [True, True, False, False, False]
+        assert flink.asked([]).events[-1] == 2_000_000
+        assert len(engine.SIZES) == 3
 
-        def of(engine: float) -> dict[str, Any]:
-            found = {"engine": engine, "flink": 100, "spark_read_and_parse": 50}
-            found |= {"engine_without_sketches": 2 * engine, "flink_without_sketches": 100}
-            return {name: {"per_cpu_s": {"median": n}} for name, n in found.items()}
+    def test_what_one_event_more_costs_stands_below_the_bar(self) -> None:
+        """Without what a fresh job costs; nothing is asked of it, and one size has none."""
+        made = flink.bars_of({"250000": of_flink(90), "1000000": of_flink(110)})
+        told = made[2:4]
+        assert [(one["id"], one["reach"], one["got"]) for one in told] == [
+            ("P1 marginal", "", 0.75),
+            ("P1 marginal", "", 0.75),
+        ]
+        assert (
+            "with sketches, one event more, from 250,000 to 1,000,000: 8.0 µs (7.5 to"
+            in (told[0]["what"])
+        )
+        assert "without sketches, one event more" in told[1]["what"]
+        assert [one["id"] for one in flink.bars_of({"250000": of_flink(90)})] == ["P1"] * 3
+        page = report.page([{**RESULT, "figures": {"bars": made, "notes": flink.NOTES}}], {})
+        assert "| P1 marginal | engine over Flink SQL, " in page
+        assert "P1 is no price of an event" in page
 
-        made = flink.bars_of({"250000": of(90), "1000000": of(110)})
-        assert [one["got"] for one in made] == [1.1, 2.2, 0.9, 1.8, 0.5]
-        assert [bool(one["reach"]) for one in made] == [True, True, False, False, False]
-        assert len(flink.asked([]).events) == len(engine.SIZES) == 3
+
+def of_flink(engine: float) -> dict[str, Any]:
+    """Return what was measured of a size, the engine's pace as given."""
+    paces = {"engine": engine, "flink": 100, "spark_read_and_parse": 50}
+    paces |= {"engine_without_sketches": 2 * engine, "flink_without_sketches": 100}
+    dear = {"median": 8.0, "min": 7.5, "max": 8.5}
+    cheap = {"median": 6.0, "min": 5.5, "max": 6.5}
+    return {
+        name: {
+            "per_cpu_s": {"median": n},
+            "µs_of_one_more": dear if name.startswith("engine") else cheap,
+        }
+        for name, n in paces.items()
+    }
 
 
 class TestRounds:
     """Who runs when."""
+
+    def test_all_are_warm_before_they_are_measured(self) -> None:
+        """Ten rounds, whatever the floor is measured beside (docs/decisions/0036)."""
+        assert contest.parser_of(None, events=1).parse_args([]).warm == 10
+        assert flink.asked([]).warm == 10
+
+    def test_what_all_runs_cost_is_no_part_of_one_event_more(self) -> None:
+        """By size, from the rounds that both sizes had, and but for the smallest."""
+
+        @dataclass
+        class One:
+            """Takes a second whatever comes, and 2 µs for an event; in the last round 4."""
+
+            events: int
+            runs: int = 0
+
+            def run(self) -> contest.Spent:
+                """Take that."""
+                self.runs += 1
+                each_s = 4e-6 if self.runs == 3 else 2e-6
+                return contest.Spent(self.events, 1.0, 1 + self.events * each_s)
+
+            def check(self) -> None:
+                """Find nothing wrong."""
+
+        found = contest.by_size(
+            {n: {"a": One(n)} for n in (1_000_000, 250_000, 500_000)}, 3, warm=0
+        )
+        assert "µs_of_one_more" not in found["250000"]["a"]
+        assert found["500000"]["a"]["µs_an_event"] == 4.0
+        for n in ("500000", "1000000"):
+            one_more = found[n]["a"]["µs_of_one_more"]
+            assert (one_more["median"], one_more["min"]) == (2.0, 2.0)
+        assert found["1000000"]["a"]["µs_of_one_more"]["max"] == 4.0
 
     def test_sizes_run_in_turn(self) -> None:
         """The largest is warm first; then all of them alternate, each with its own figures."""

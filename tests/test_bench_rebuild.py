@@ -15,7 +15,7 @@ import psutil
 import pytest
 import rebuild
 from contest import Spent
-from job import Job
+from job import SHOWN_LINES, STRANGE_LINES, Job
 from rebuild import asked, bar, costs, watched
 from weir import names
 from weir.clock import SystemClock
@@ -23,6 +23,25 @@ from weir.commit import Mark
 from workload import draw, recount, wanted
 
 BUSY_S = 0.4
+# A parent of a worker that has used some CPU; the worker ends when it is told, as the daemon of
+# Spark's workers ends them, or as Redis ends what it forks.
+LOSES = """
+import signal, subprocess, sys, time
+
+BURN = "import time\\nwhile time.process_time() < {busy_s}: pass\\nprint(1, flush=True)\\ninput()"
+if sys.argv[1] == "ignores":
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+program = [sys.executable, "-S", "-c", BURN]
+worker = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+worker.stdout.readline()
+print("ready", flush=True)
+input()
+worker.kill()
+worker.wait()
+while time.process_time() < 2 * {busy_s}: pass
+print("burnt", flush=True)
+input()
+"""
 # Says `ready` after some CPU that is not to count, and `burnt` after some that is.
 BURN = """
 import subprocess, sys, time
@@ -102,18 +121,75 @@ class TestMeasured:
             running = SimpleNamespace(pid=one.pid, server=SimpleNamespace(part=part))
 
             def work() -> None:
-                for process in (one, other):
-                    assert process.stdin is not None
-                    assert process.stdout is not None
-                    process.stdin.write("\n")
-                    process.stdin.flush()
-                    assert process.stdout.readline() == "burnt\n"
+                tell(one)
+                tell(other)
 
             found = watched(cast("Job", running), 10, work)
 
         assert found.events == 10
         # The system tells hundredths of a second, of each process cut off.
         assert 3 * BUSY_S - 0.1 <= found.cpu_s < 4 * BUSY_S
+
+    @pytest.mark.parametrize("end", ["ignores", "killed"])
+    def test_who_takes_its_cpu_along_ends_the_benchmark(self, end: str) -> None:
+        """Though more was burnt meanwhile than it takes: the work would look cheaper."""
+        with started(LOSES, end) as one, burning("redis") as other:
+            running = SimpleNamespace(
+                pid=one.pid,
+                server=SimpleNamespace(part=SimpleNamespace(pid=lambda: other.pid)),
+                said=lambda: "the worker died",
+            )
+
+            def work() -> None:
+                if end == "killed":
+                    one.kill()
+                    one.wait()
+                else:
+                    tell(one)
+                tell(other)
+
+            with pytest.raises(SystemExit) as ended:
+                watched(cast("Job", running), 10, work)
+
+        # Of three processes the worker goes, or with its parent both.
+        gone = 2 if end == "killed" else 1
+        assert f"must stay, {gone} of 3 processes ended within" in str(ended.value)
+        assert str(ended.value).endswith("the job said:\nthe worker died")
+
+    def test_whose_parent_counts_its_cpu_may_end(self) -> None:
+        """As what Redis forks to write its file anew does: nothing of it is lost."""
+        with started(LOSES, "heeds") as one, burning("redis") as other:
+            part = SimpleNamespace(pid=lambda: other.pid)
+            running = SimpleNamespace(pid=one.pid, server=SimpleNamespace(part=part))
+            found = watched(cast("Job", running), 10, lambda: tell(one))
+        assert BUSY_S < found.cpu_s < 2 * BUSY_S + 0.2
+
+    def test_what_went_wrong_is_said_whoever_wrote_it(self, tmp_path: Path) -> None:
+        """The job, its JVM, or a Python worker; and the last lines, however common they are."""
+        job = Job.__new__(Job)
+        job.log = tmp_path / "job.log"
+        common = ['{"event": "batch", "level": "info"}'] * 20
+        wrong = [
+            '{"event": "batch_failed", "level": "error"}',
+            "26/11/26 22:00:48 ERROR Executor: Exception in task 0.0 in stage 1.0 (TID 1)",
+            "org.apache.spark.api.python.PythonException: Traceback (most recent call last):",
+            '  File "arrow_count.py", line 7, in count_and_write',
+            "    raise ValueError(msg)",
+            "ValueError: a pane must have a length",
+            "",
+            "\tat org.apache.spark.api.python.BasePythonRunner.handle(PythonRunner.scala:574)",
+            "Caused by: java.io.EOFException",
+            "26/11/26 22:00:48 WARN TaskSetManager: Lost task 0.0 in stage 1.0 (TID 1)",
+        ]
+        job.log.write_text("\n".join([*common, *wrong, *common]))
+        assert job.said().splitlines() == [
+            *(wrong[n] for n in (0, 1, 5, 8, 9)),
+            *common[:SHOWN_LINES],
+        ]
+        job.log.write_text("\n".join(wrong[1:2] * 1_000 + wrong[-1:] + common))
+        said = job.said().splitlines()
+        assert len(said) == STRANGE_LINES + SHOWN_LINES
+        assert said[STRANGE_LINES - 2 : STRANGE_LINES] == [wrong[1], wrong[-1]]
 
     def test_events_are_written_while_the_job_stands_still(
         self, monkeypatch: pytest.MonkeyPatch
@@ -151,7 +227,7 @@ class TestMeasured:
         did: list[tuple[Any, ...]] = []
 
         @contextmanager
-        def started(*_: Any) -> Iterator[Any]:
+        def begun(*_: Any) -> Iterator[Any]:
             yield SimpleNamespace(await_serving=lambda *_: None)
 
         def live(_running: Job, events: list[Any], before: int) -> Spent:
@@ -165,7 +241,7 @@ class TestMeasured:
         def compared(_running: Job, _metrics: Any, truths: Any, _estimates: Any) -> None:
             did.append(("compared", sum(len(truth.values) for truth in truths)))
 
-        monkeypatch.setattr(rebuild, "job", started)
+        monkeypatch.setattr(rebuild, "job", begun)
         monkeypatch.setattr(rebuild, "forget", lambda _: did.append(("forgot",)))
         for one in (live, rebuilt):
             monkeypatch.setattr(rebuild, one.__name__, one)
@@ -234,9 +310,24 @@ class TestMeasured:
 @contextmanager
 def burning(*names: str) -> Iterator[subprocess.Popen[str]]:
     """Start a process that burns CPU, and burns it again with what it starts once it is told."""
-    program = BURN.format(busy_s=BUSY_S)
+    with started(BURN, BURN.format(busy_s=BUSY_S), *names) as process:
+        yield process
+
+
+def tell(process: subprocess.Popen[str]) -> None:
+    """Have it go on, and wait until it has burnt CPU."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "burnt\n"
+
+
+@contextmanager
+def started(program: str, *given: str) -> Iterator[subprocess.Popen[str]]:
+    """Start a program and wait until it is ready; end it afterwards."""
     process = subprocess.Popen(  # noqa: S603  our own program
-        [sys.executable, "-S", "-c", program, program, *names],
+        [sys.executable, "-S", "-c", program.format(busy_s=BUSY_S), *given],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
