@@ -16,9 +16,13 @@ from weir_analytics.panes.dedup import PartitionState
 from weir_analytics.panes.runs import (
     FAN_IN,
     NEVER,
+    SIEVE_BITS,
+    SIEVED,
     Identities,
     Run,
     chain_before,
+    held,
+    passing,
     read_run,
     run_range,
     tidy,
@@ -149,9 +153,48 @@ class TestRuns:
         both = Identities.of_ordered(
             np.array([7, 7], np.uint64), np.array([1, 3], np.uint64), np.array([10, 30], np.int64)
         )
-        asked = both.latest(np.array([7, 7, 7], np.uint64), np.array([3, 2, 1], np.uint64))
+        found = np.array([NEVER, NEVER, 20], np.int64)
+        both.latest(np.array([7, 7, 7], np.uint64), np.array([3, 2, 1], np.uint64), found)
 
-        assert list(asked) == [30, -1, 10]
+        assert list(found) == [30, NEVER, 20]
+
+    @pytest.mark.parametrize("size", [SIEVED - 1, SIEVED, 5_000, 65_536])
+    def test_a_sieve_hides_nothing(self, tmp_path: Path, size: int) -> None:
+        """What a run holds is found through it, at both ends, too; of others few are looked for."""
+        drawn = np.random.default_rng(size)
+        high = np.sort(drawn.integers(0, 2**64, size, np.uint64, endpoint=False))
+        high[[0, -1]] = 0, 2**64 - 1
+        held_ms = np.arange(size, dtype=np.int64)
+        write_run(tmp_path, Run(0, size, -1, size, Identities(high, high + 1, held_ms)), 2 * size)
+        (path,) = tmp_path.glob("*.run")
+        found = read_run(path).identities
+
+        latest = np.full(size, NEVER, np.int64)
+        found.latest(high, high + 1, latest)
+        assert (latest == held_ms).all()
+        others = np.sort(drawn.integers(0, 2**64, 20_000, np.uint64, endpoint=False))
+        latest = np.full(len(others), NEVER, np.int64)
+        found.latest(others, others, latest)
+        assert (latest == NEVER).all()
+        if size < SIEVED:
+            assert found.sieve is None
+        else:
+            assert found.sieve is not None
+            assert len(passing(found.sieve, others)) < len(others) / SIEVE_BITS
+        assert held(path, path.stat().st_size) == size
+
+    def test_a_run_of_the_release_before_serves(self, tmp_path: Path) -> None:
+        """It has no sieve; made again from the log it would hold up the first batch."""
+        high = np.arange(SIEVED, dtype=np.uint64) << np.uint64(40)
+        run = Run(0, SIEVED, -1, 9, Identities(high, high, np.full(SIEVED, 9, np.int64)))
+        write_run(tmp_path, run, HORIZON_MS)
+        path = tmp_path / run.name
+        path.write_bytes(b"WEIRRUN2" + path.read_bytes()[8 : 56 + 24 * SIEVED])
+
+        (before,) = chain_before(tmp_path, SIEVED, HORIZON_MS) or []
+        latest = np.full(1, NEVER, np.int64)
+        before.identities.latest(high[-1:], high[-1:], latest)
+        assert (before.identities.sieve, latest.tolist()) == (None, [9])
 
     def test_a_cut_file_is_refused(self, tmp_path: Path) -> None:
         """A run that is not whole is named, and the error says what to do."""
@@ -159,7 +202,7 @@ class TestRuns:
         path = next(tmp_path.glob("*.run"))
         path.write_bytes(path.read_bytes()[:20])
 
-        with pytest.raises(ValueError, match="must begin with WEIRRUN2"):
+        with pytest.raises(ValueError, match="must begin with WEIRRUN3"):
             read_run(path)
 
     @pytest.mark.parametrize(

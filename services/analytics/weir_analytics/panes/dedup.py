@@ -81,7 +81,7 @@ class PartitionState:
     def _latest(self, high: U64, low: U64) -> I64:
         latest = np.full(len(high), NEVER, np.int64)
         for part in (*self.older, *self._recent):
-            np.maximum(latest, part.latest(high, low), out=latest)
+            part.latest(high, low, latest)
         return latest
 
     def _remember(self, part: Identities) -> None:

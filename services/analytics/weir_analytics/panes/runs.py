@@ -7,6 +7,11 @@ cache of the log. The state before offset `n` is the chain of runs that ends at
 does not reach one horizon back is no state; it is read from the log again. Nor is
 one whose runs were kept for a shorter horizon: what they left out may count now.
 
+Most events are no repeats, and each is looked for in every run. So a run has a sieve, a bit of
+all that its identities may begin with: whatever finds its bit unset is not in it (a Bloom filter
+of one function; identities are digests, so their first bits are one). In order, as events are
+looked for, that reads the sieve from one end to the other; a search reads all over the run.
+
 A run is written to a temporary file, synced and renamed: it is whole or not there. One
 that cannot be read all the same is as good as absent, and is deleted.
 """
@@ -33,7 +38,9 @@ U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 
 NEVER = -1
-MAGIC = b"WEIRRUN2"
+MAGIC = b"WEIRRUN3"
+# What a release before left: the same without a sieve.
+_UNSIEVED = b"WEIRRUN2"
 _HEADER = struct.Struct("<8s6q")
 _IDENTITY_BYTES = 24
 _RUNS, _TEMPORARIES = "[0-9]*-[0-9]*.run", ".[0-9]*-[0-9]*.run.*"
@@ -42,15 +49,25 @@ _RUNS, _TEMPORARIES = "[0-9]*-[0-9]*.run", ".[0-9]*-[0-9]*.run.*"
 FAN_IN = 8
 SMALLEST = 512
 LARGEST = SMALLEST * FAN_IN**3
+# A sieve has so many bits an identity, at least: one event in so many is looked for in vain.
+SIEVE_BITS = 16
+# A search in fewer identities takes no longer than a look at the sieve.
+SIEVED = 2_048
+_WORD_BITS = 64
 
 
 @dataclass(frozen=True)
 class Identities:
-    """Identities in the order of (first 8 bytes, last 8 bytes), each with its greatest R."""
+    """Identities in the order of (first 8 bytes, last 8 bytes), each with its greatest R.
+
+    Attributes:
+        sieve: See `sieve_of`; None: all is searched for.
+    """
 
     high: U64
     low: U64
     received: I64
+    sieve: U64 | None = None
 
     def __len__(self) -> int:
         return len(self.high)
@@ -91,24 +108,57 @@ class Identities:
         starts = np.flatnonzero(np.concatenate(([True], last[:-1])))
         return cls(high[last], low[last], np.maximum.reduceat(received, starts))
 
-    def latest(self, high: U64, low: U64) -> I64:
-        """Return for each identity asked its R, or `NEVER`; fastest if asked in sorted order."""
-        found = np.full(len(high), NEVER, np.int64)
+    def latest(self, high: U64, low: U64, found: I64) -> None:
+        """Put the R of each identity asked that is here into `found`, where that is earlier.
+
+        Fastest if asked in sorted order.
+        """
         size = len(self.high)
-        if size == 0:
-            return found
-        at = np.searchsorted(self.high, high)
-        asked = np.flatnonzero(self.high[np.minimum(at, size - 1)] == high)
-        asked = asked[at[asked] < size]
+        asked = np.arange(len(high)) if self.sieve is None else passing(self.sieve, high)
+        at = np.searchsorted(self.high, high[asked])
+        there = np.flatnonzero(at < size)
+        there = there[self.high[at[there]] == high[asked[there]]]
+        asked, at = asked[there], at[there]
         while len(asked):  # a second round only where two identities share 8 bytes
-            place = at[asked]
-            same = self.low[place] == low[asked]
-            found[asked[same]] = self.received[place[same]]
-            asked = asked[~same]
-            at[asked] += 1
-            asked = asked[at[asked] < size]
-            asked = asked[self.high[at[asked]] == high[asked]]
-        return found
+            same = self.low[at] == low[asked]
+            hit = asked[same]
+            found[hit] = np.maximum(found[hit], self.received[at[same]])
+            asked, at = asked[~same], at[~same] + 1
+            there = np.flatnonzero(at < size)
+            there = there[self.high[at[there]] == high[asked[there]]]
+            asked, at = asked[there], at[there]
+
+
+def sieve_of(high: U64) -> U64:
+    """Return the bits of what the first 8 bytes of identities begin with; none if they are few.
+
+    Args:
+        high: The first 8 bytes of each, in ascending order.
+    """
+    words = sieve_words(len(high))
+    bits = np.zeros(words * _WORD_BITS, bool)
+    if words:
+        bits[high >> _shift(words)] = True
+    return np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64, copy=False)
+
+
+def sieve_words(identities: int) -> int:
+    """Return how many words of 64 bits the sieve of some identities has: a power of two, or 0."""
+    if identities < SIEVED:
+        return 0
+    return 1 << (SIEVE_BITS * identities // _WORD_BITS - 1).bit_length()
+
+
+def passing(sieve: U64, high: U64) -> npt.NDArray[np.intp]:
+    """Return which of some identities a run may hold, by the first 8 bytes of each."""
+    begin = high >> _shift(len(sieve))
+    words = sieve.take((begin >> np.uint64(6)).view(np.int64))
+    return np.flatnonzero(words >> (begin & np.uint64(63)) & np.uint64(1))
+
+
+def _shift(words: int) -> np.uint64:
+    """Return by how much the first 8 bytes are shifted to be the place of a bit of a sieve."""
+    return np.uint64(64 - (words * _WORD_BITS - 1).bit_length())
 
 
 def identity_order(high: U64, low: U64) -> npt.NDArray[np.intp]:
@@ -156,9 +206,10 @@ def write_run(folder: Path, run: Run, horizon_ms: int) -> None:
     kept = run.identities.received >= run.received_end - horizon_ms
     columns = [column[kept] for column in run.identities.columns()]
     head = (run.start, run.end, run.received_before, run.received_end, horizon_ms)
+    sieve = sieve_of(columns[0])
     # Executors on several hosts may share the folder, and have the same numbers of processes.
     temporary = folder / f".{run.name}.{socket.gethostname()}-{os.getpid()}"
-    parts = (_HEADER.pack(MAGIC, *head, len(columns[0])), *(c.tobytes() for c in columns))
+    parts = (_HEADER.pack(MAGIC, *head, len(columns[0])), *(c.tobytes() for c in (*columns, sieve)))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _write_synced(temporary, parts)
@@ -191,14 +242,15 @@ def read_run(path: Path) -> Run:
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(_HEADER.size)
-    if len(head) < _HEADER.size or head[:8] != MAGIC:
+    if len(head) < _HEADER.size or head[:8] not in (MAGIC, _UNSIEVED):
         msg = f'dedup run must begin with {MAGIC.decode()}, "{path.name}" does not; delete it'
         raise ValueError(msg)
-    _, start, end, before, received_end, horizon_ms, count = _HEADER.unpack(head)
-    if size != _HEADER.size + _IDENTITY_BYTES * count:
+    magic, start, end, before, received_end, horizon_ms, count = _HEADER.unpack(head)
+    words = sieve_words(count) if magic == MAGIC else 0
+    if size != _HEADER.size + _IDENTITY_BYTES * count + 8 * words:
         msg = f'dedup run "{path.name}" must hold {count} identities, has {size} bytes; delete it'
         raise ValueError(msg)
-    return Run(start, end, before, received_end, _mapped(path, count), horizon_ms)
+    return Run(start, end, before, received_end, _mapped(path, count, words), horizon_ms)
 
 
 def held(path: Path, size_bytes: int) -> int:
@@ -206,15 +258,23 @@ def held(path: Path, size_bytes: int) -> int:
 
     One that is half written, under a name of its own, is none.
     """
-    is_run = path.match(_RUNS)
-    return max(0, size_bytes - _HEADER.size) // _IDENTITY_BYTES if is_run else 0
+    if not path.match(_RUNS):
+        return 0
+    content = max(0, size_bytes - _HEADER.size)
+    most = content // _IDENTITY_BYTES
+    for words in (sieve_words(most), sieve_words(most) // 2):
+        count = (content - 8 * words) // _IDENTITY_BYTES
+        if sieve_words(count) == words:
+            return count
+    return most
 
 
-def _mapped(path: Path, count: int) -> Identities:
+def _mapped(path: Path, count: int, words: int) -> Identities:
     if count == 0:
         return Identities.empty()
-    raw: Any = np.memmap(path, np.uint64, "r", _HEADER.size)
-    return Identities(raw[:count], raw[count : 2 * count], raw[2 * count :].view(np.int64))
+    raw: Any = np.asarray(np.memmap(path, np.uint64, "r", _HEADER.size))
+    high, low, received = raw[: 3 * count].reshape(3, count)
+    return Identities(high, low, received.view(np.int64), raw[3 * count :] if words else None)
 
 
 def run_range(path: Path) -> tuple[int, int]:
