@@ -254,7 +254,7 @@ class TestOtherVersions:
         ((name, content),) = FILES.items()
         (tmp_path / name).write_bytes(content)
         assert chain_before(tmp_path, 52, 10_000) is not None
-        (tmp_path / name).write_bytes(content.replace(b"WEIRRUN2", b"WEIRRUN3"))
+        (tmp_path / name).write_bytes(content.replace(b"WEIRRUN2", b"WEIRRUN4"))
 
         assert chain_before(tmp_path, 52, 10_000) is None
         assert list(tmp_path.iterdir()) == []

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
 from weir.clock import SystemClock
 from weir.kafka import Kafka
 from weir.log_place import LogPlace
+from weir_reading import offsets
 from weir_reading.log_look import LogLook
-from weir_reading.offsets import Found, first_since
+from weir_reading.offsets import EARLIEST, LATEST, YOUNGEST, Found, first_since
 
 pytestmark = pytest.mark.kafka
 
@@ -92,3 +97,25 @@ def test_what_is_left_of_a_log_does_not_seem_gone(segments: Segments, kafka: str
         {0: LogPlace(3), 1: LogPlace(0)}
     )
     assert (left.is_gone, left.waiting) == (False, 1)
+
+
+def test_what_is_not_replicated_yet_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a partition with followers that is written all the time no broker says what came last."""
+    said: dict[OffsetSpec, int] = {YOUNGEST: -1, EARLIEST: 4, LATEST: 10}
+
+    def answered(
+        _admin: AdminClient, _topic: str, spec: OffsetSpec, partitions: Iterable[int], **_: float
+    ) -> dict[int, Any]:
+        one = SimpleNamespace(offset=said.get(spec, -1), timestamp=-1)
+        return dict.fromkeys(partitions, one)
+
+    monkeypatch.setattr(offsets, "offsets_of", answered)
+    admin, asked = cast("AdminClient", None), Counter[str]()
+
+    def look() -> dict[int, Found]:
+        return first_since(admin, "t", 5, [0], timeout_s=1, asked=lambda: asked.update("n"))
+
+    assert look() == {0: Found(4, None)}
+    said[EARLIEST] = 10
+    assert look() == {}
+    assert asked["n"] == 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
@@ -72,6 +72,7 @@ def first_since(
     partitions: Iterable[int],
     *,
     timeout_s: float,
+    asked: Callable[[], None] = lambda: None,
 ) -> dict[int, Found]:
     """Return the first record there of each partition that was appended at or after an instant.
 
@@ -81,25 +82,37 @@ def first_since(
     So it is for minutes after records were deleted by a request, and where a broker becomes the
     leader before it has removed what the last one had. All that is left is younger then: what was
     deleted came before it. So none is believed only where nothing at all came since, deleted or
-    not.
+    not. Where a broker does not say what came last, that has just come, and followers have not got
+    it yet.
+
+    Args:
+        admin: Asks.
+        topic: The topic.
+        at_ms: The instant, in epoch milliseconds.
+        partitions: Those that are looked at.
+        timeout_s: Longest wait for each of up to five answers.
+        asked: Called after each.
 
     Raises:
         KafkaException: If a partition has no leader, or no broker answered.
     """
 
-    def asked(spec: OffsetSpec, of: Iterable[int]) -> dict[int, ListOffsetsResultInfo]:
-        return offsets_of(admin, topic, spec, of, timeout_s=timeout_s)
+    def ask(spec: OffsetSpec, of: Iterable[int]) -> dict[int, ListOffsetsResultInfo]:
+        answers = offsets_of(admin, topic, spec, of, timeout_s=timeout_s)
+        asked()
+        return answers
 
     since: OffsetSpec = OffsetSpec.for_timestamp(max(0, at_ms))
-    answers = asked(since, partitions)
+    answers = ask(since, partitions)
     unfound = [p for p, one in answers.items() if one.offset < 0]
-    came = [p for p, one in asked(YOUNGEST, unfound).items() if one.timestamp >= at_ms]
+    youngest = ask(YOUNGEST, unfound).items()
+    came = [p for p, one in youngest if one.offset < 0 or one.timestamp >= at_ms]
     # Once more, or one that came between both questions would be taken for deleted ones.
-    answers |= asked(since, came)
+    answers |= ask(since, came)
     hidden = [p for p in came if answers[p].offset < 0]
-    end = asked(LATEST, hidden)
+    end = ask(LATEST, hidden)
     found = {p: Found(one.offset, one.timestamp) for p, one in answers.items() if one.offset >= 0}
-    for p, first in asked(EARLIEST, hidden).items():
+    for p, first in ask(EARLIEST, hidden).items():
         if first.offset < end[p].offset:
             found[p] = Found(first.offset, None)
     return found

@@ -272,7 +272,7 @@ class TestVerdicts:
 
         assert self._counted(driver, monkeypatch, start) == (code, {verdict: 1})
 
-    def test_shards_that_are_not_whole_are_remembered_until_a_start_counts_them_anew(
+    def test_shards_that_are_short_are_remembered_until_a_start_counts_them_anew(
         self, driver: Driver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Their marks may say that nothing is amiss; the start may fail a few times."""
@@ -280,7 +280,7 @@ class TestVerdicts:
         driver.stop = Waits()
 
         def start(*given: Any) -> None:
-            told.append(set(given[-2].lost))
+            told.append(set(given[-2].short))
             if len(told) == 3:
                 driver.stop.set()
             raise VerdictError(Verdict.LOST, "why", [len(told)])

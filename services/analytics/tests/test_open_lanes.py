@@ -127,6 +127,31 @@ def test_the_newest_hours_come_first_for_all_tasks(
     assert sorted(covered) == [(p, n) for p, end in ENDS.items() for n in range(end)]
 
 
+@pytest.mark.parametrize("before", [7, 30])
+def test_what_retention_takes_meanwhile_is_in_the_oldest_lanes(
+    log: Log, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    """They find out what is gone, be it all; no hour before says where that was."""
+    monkeypatch.setattr(open_lanes, "CHUNK_MS", 15 * MINUTE_MS)
+    asked, at = 0, LogOffsets.at
+
+    def taking(asking: LogOffsets, at_ms: int, end: Offsets) -> dict[int, int]:
+        nonlocal asked
+        asked += 1
+        assert asked < 20, "it goes back for ever"
+        if asked == 1:
+            log.take(before)
+        return at(asking, at_ms, end)
+
+    monkeypatch.setattr(LogOffsets, "at", taking)
+    lanes = log.rebuilds(ENDS, 1)
+    covered = [
+        (p, n) for one in lanes for p, end in one.end.items() for n in range(one.start[p], end)
+    ]
+    assert sorted(covered) == [(p, n) for p, end in ENDS.items() for n in range(end)]
+    assert lanes[-1].start[0] == 0
+
+
 def test_behind_a_segment_that_is_deleted_a_rebuild_counts_all(
     kafka: str, new_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

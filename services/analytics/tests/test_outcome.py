@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from weir.batches import LedgerRow
 from weir.commit import Verdict
+from weir_analytics.panes.commit_job import Committed
 from weir_analytics.panes.outcome import gravest, outcome_of, processed_through
 from weir_analytics.panes.writer import Report
 
@@ -42,12 +43,14 @@ class TestOutcome:
 
         assert (outcome.verdict, outcome.repeated, outcome.retries) == (Verdict.OK, False, 2)
 
-    def test_shards_that_are_not_whole_are_named(self) -> None:
-        """A driver has them counted anew, whatever decides."""
-        reports = [Report({0: "ok", 1: "lost"}), Report({2: "behind"}), Report({3: "lost"})]
+    def test_shards_that_are_short_are_named(self) -> None:
+        """They are counted anew; others that are lost are whole, as one without a fence."""
+        reports = [Report({0: "ok"}), Report({2: "lost"}), Report({4: "behind"})]
+        reports[0].note(1, Committed(Verdict.LOST, is_short=True))
+        reports[1].note(3, Committed(Verdict.LOST, is_short=True))
         outcome = outcome_of([Report.from_json(r.to_json()) for r in reports], {})
 
-        assert (outcome.verdict, outcome.lost) == (Verdict.LOST, frozenset({1, 3}))
+        assert (outcome.verdict, outcome.short) == (Verdict.LOST, frozenset({1, 3}))
 
     @pytest.mark.parametrize(
         ("verdicts", "worst"),

@@ -70,7 +70,7 @@ class TestNotWhole:
         for shard in (0, 1):
             installation.stand(shard, RECORDS)
         installation.client.hset(names.pane_key(1, 7, 1, 0), "1", "part of it")
-        own.lost.add(1)
+        own.short.add(1)
 
         footing = installation.start(own=own)
 
@@ -78,7 +78,7 @@ class TestNotWhole:
         assert (lane.kind, lane.shards, lane.end) == ("rebuild", (1,), {0: RECORDS})
         assert footing.target == {0: RECORDS}
         assert names.pane_key(1, 7, 1, 0) not in installation.keys(1)
-        assert (own.lost, installation.mark(1).epoch) == (set(), footing.epoch)
+        assert (own.short, installation.mark(1).epoch) == (set(), footing.epoch)
         installation.start(own=own)
         assert len(installation.lanes()) == 1, "its mark counts again"
 

@@ -87,6 +87,7 @@ def test_where_its_mark_stays_that_is_told(
 
     assert done.verdict is Verdict.LOST
     assert done.why.startswith("shard 0 is counted anew: redis applied a transaction but for")
+    assert done.is_short
     assert client.exists(names.mark_key(0))
 
 

@@ -221,6 +221,8 @@ class Committed:
         work: What it cost.
         why: Of FOREIGN: what a newer release wrote there; of LOST: what of it was not applied, if
             it was in part, as of FENCED; empty otherwise.
+        is_short: Whether the shard is to be counted anew whatever its mark says, since a part of
+            the commit was applied. LOST alone says less: a shard without its fence is whole.
     """
 
     verdict: Verdict
@@ -229,3 +231,4 @@ class Committed:
     bounds: tuple[Bound, ...] = ()
     work: Work = field(default_factory=Work)
     why: str = ""
+    is_short: bool = False

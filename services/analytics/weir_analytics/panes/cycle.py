@@ -297,14 +297,15 @@ class Cycle:
     def _settled(self, texts: Sequence[str], plan: AnyPlan, batch: Batch) -> Outcome:
         """Put the reports of a range's tasks together, and commit what none of them did."""
         reports = [Report.from_json(text) for text in texts]
-        reports += self._commit_silent(reports, plan, batch)
+        if not any(report.short for report in reports):
+            reports += self._commit_silent(reports, plan, batch)
         outcome = outcome_of(reports, {v.vid: v.name for v in plan.versions})
         if outcome.verdict is not Verdict.OK:
             verdicts = [report.verdicts for report in reports if report.verdicts]
             msg = f"batch {batch.number} must find every shard at its start, got {verdicts}"
             decides = (one for one in reports if outcome.verdict.value in one.verdicts.values())
             why = next((report.why for report in decides if report.why), msg)
-            raise VerdictError(outcome.verdict, why, outcome.lost)
+            raise VerdictError(outcome.verdict, why, outcome.short)
         self._check_read(batch, outcome)
         return outcome
 

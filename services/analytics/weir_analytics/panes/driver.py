@@ -129,7 +129,7 @@ class Driver:
                 verdict = Verdict.FOREIGN
                 if isinstance(error, VerdictError):
                     verdict = error.verdict
-                    self._own.lost |= error.shards
+                    self._own.short |= error.shards
                 LOG.error("verdict", verdict=verdict.value, reason=str(error))
                 self.figures.found(verdict)
                 if verdict is Verdict.FENCED:

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from weir.kafka import Kafka
-from weir_reading.offsets import first_since
+from weir_reading.offsets import LATEST, first_since, offsets_of
 
 from weir_analytics.panes.task_watch import note_step
 
@@ -90,11 +90,13 @@ def first_at(log: LogPartition, at_ms: int) -> int:
     Raises:
         KafkaException: If the log did not answer.
     """
-    with reader(log.kafka) as consumer:
-        _start, end = consumer.get_watermark_offsets(log.at(0), timeout=TIMEOUT_S)
     admin = AdminClient({**log.kafka.client_options(), "log_level": 0})
-    found = first_since(admin, log.topic, at_ms, [log.partition], timeout_s=TIMEOUT_S)
-    return found[log.partition].offset if log.partition in found else end
+    place = admin, log.topic
+    found = first_since(*place, at_ms, [log.partition], timeout_s=TIMEOUT_S, asked=note_step)
+    if log.partition in found:
+        return found[log.partition].offset
+    end = offsets_of(*place, LATEST, [log.partition], timeout_s=TIMEOUT_S)
+    return int(end[log.partition].offset)
 
 
 def first_offsets(kafka: Kafka, topic: str, partitions: Iterable[int]) -> dict[int, int]:

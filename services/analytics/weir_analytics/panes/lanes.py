@@ -354,7 +354,8 @@ class Filler:
         ends = [error for error in refused if error.verdict not in moved]
         if ends:
             grave = gravest(error.verdict for error in ends)
-            raise next(error for error in ends if error.verdict is grave)
+            said = next(error for error in ends if error.verdict is grave)
+            raise VerdictError(grave, str(said), {n for error in ends for n in error.shards})
         done: list[tuple[Slice, int]] = []
         for one, outcome in zip(slices, found, strict=True):
             if isinstance(outcome, VerdictError):

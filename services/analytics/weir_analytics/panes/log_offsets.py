@@ -130,7 +130,7 @@ class LogOffsets:
         of each part of the log came. It is asked from now on backwards, twice as far each time,
         until one says no more, as of a part that cannot be read. So this lies nearer to
         the present than that instant, by half of what the log holds at worst where only the
-        beginning cannot be read.
+        beginning cannot be read; where files of deleted records hide it, this is now.
 
         Args:
             start: Where counting begins: offsets that the log still has.
@@ -143,7 +143,7 @@ class LogOffsets:
             for partition, answer in answers.items():
                 found = _answer(answer)
                 if found is not None and found.offset < 0:
-                    continue  # as if nothing came since (`first_since` says when): now is too much
+                    continue  # what is there is older, or deleted ones hide it (`first_since`)
                 if found is not None and found.offset >= start[partition]:
                     known[partition] = min(known[partition], int(found.timestamp))
                 if found is None or found.offset <= start[partition]:

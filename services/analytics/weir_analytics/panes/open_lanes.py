@@ -122,6 +122,19 @@ def _at_or_start(log: LogOffsets, at_ms: int, bounds: LogBounds) -> Offsets:
         return bounds.start
 
 
+def _is_older_gone(log: LogOffsets, end: Offsets, bounds: LogBounds) -> bool:
+    """Tell whether the log begins here by now, or does not say: no hour before has a place in it.
+
+    What retention has taken since the bounds were read is in the oldest lanes: they find out.
+    """
+    try:
+        first = log.start()
+    except KafkaException as error:
+        LOG.warning("old_log_not_read", what="rebuild", error=first_line(error), pause_s=0)
+        return True
+    return all(n <= first[p] for p, n in end.items() if n > bounds.start[p])
+
+
 def rebuilds(
     log: LogOffsets,
     bounds: LogBounds,
@@ -154,6 +167,8 @@ def rebuilds(
         begin_ms = until_ms - CHUNK_MS
         at = _at_or_start(log, begin_ms, bounds)
         start = {p: min(end[p], max(n, bounds.start[p])) for p, n in at.items()}
+        if same_offsets(start, end) and _is_older_gone(log, end, bounds):
+            start = dict(bounds.start)
         for own in shares({p: n - start[p] for p, n in end.items() if n > start[p]}, beside):
             if own:
                 lane = OpenLane(

@@ -36,7 +36,7 @@ class Outcome:
         verdict: OK if every shard holds the batch; else the gravest.
         repeated: Whether some shard held it before.
         retries: How often a shard was read again, since it had moved or did not answer.
-        lost: Shards that are not whole.
+        short: Shards of which a commit was applied in part.
         seen: Records read, ticks included.
         received_ms: By partition, R at the end of the range.
         events: Events by disposition.
@@ -62,7 +62,7 @@ class Outcome:
     unused: Mapping[str, int] = field(default_factory=dict)
     repeated: bool = False
     retries: int = 0
-    lost: frozenset[int] = frozenset()
+    short: frozenset[int] = frozenset()
 
     @property
     def received(self) -> int:
@@ -104,9 +104,7 @@ def outcome_of(reports: Sequence[Report], metric_names: Mapping[int, str]) -> Ou
         unused=_summed(report.unused for report in reports),
         repeated=Verdict.DONE in verdicts,
         retries=max(0, int(work.get("tries", 0)) - len(verdicts)),
-        lost=frozenset(
-            s for r in reports for s, v in r.verdicts.items() if v == Verdict.LOST.value
-        ),
+        short=frozenset(shard for report in reports for shard in report.short),
     )
 
 

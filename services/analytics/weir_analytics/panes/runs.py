@@ -115,6 +115,8 @@ class Identities:
         """
         size = len(self.high)
         asked = np.arange(len(high)) if self.sieve is None else passing(self.sieve, high)
+        if not len(asked):
+            return
         at = np.searchsorted(self.high, high[asked])
         there = np.flatnonzero(at < size)
         there = there[self.high[at[there]] == high[asked[there]]]
@@ -135,18 +137,22 @@ def sieve_of(high: U64) -> U64:
     Args:
         high: The first 8 bytes of each, in ascending order.
     """
-    words = sieve_words(len(high))
-    bits = np.zeros(words * _WORD_BITS, bool)
-    if words:
-        bits[high >> _shift(words)] = True
-    return np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64, copy=False)
+    sieve = np.zeros(sieve_words(len(high)), np.uint64)
+    # Some at a time: of a run that was read back from a long log there are many millions.
+    for at in range(0, len(high) if len(sieve) else 0, LARGEST):
+        begin = (high[at : at + LARGEST] >> _shift(len(sieve))).view(np.int64)
+        first, last = int(begin[0]) // _WORD_BITS, int(begin[-1]) // _WORD_BITS
+        bits = np.zeros((last + 1 - first) * _WORD_BITS, bool)
+        bits[begin - first * _WORD_BITS] = True
+        sieve[first : last + 1] |= np.packbits(bits, bitorder="little").view("<u8")
+    return sieve
 
 
 def sieve_words(identities: int) -> int:
     """Return how many words of 64 bits the sieve of some identities has: a power of two, or 0."""
     if identities < SIEVED:
         return 0
-    return 1 << (SIEVE_BITS * identities // _WORD_BITS - 1).bit_length()
+    return 1 << (-(-SIEVE_BITS * identities // _WORD_BITS) - 1).bit_length()
 
 
 def passing(sieve: U64, high: U64) -> npt.NDArray[np.intp]:
@@ -256,7 +262,8 @@ def read_run(path: Path) -> Run:
 def held(path: Path, size_bytes: int) -> int:
     """Return how many identities a file of the runs' folder holds, by its size; 0 if it is no run.
 
-    One that is half written, under a name of its own, is none.
+    One that is half written, under a name of its own, is none. Of one that a release before left
+    it may be an eighth less than there are.
     """
     if not path.match(_RUNS):
         return 0

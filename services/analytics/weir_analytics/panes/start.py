@@ -130,13 +130,13 @@ class OwnStart:
         fence: Its fence; None: there is none, or there may be one that was not read back.
         said: The holes of the log of which one of its start records has said what they make
             incomplete. Later the log's start lies behind them: what is asked then is of no hole.
-        lost: Shards that are not whole, whatever their marks say: the next start has them counted
-            anew.
+        short: Shards of which a commit was applied in part, whatever their marks say: the next
+            start has them counted anew.
     """
 
     fence: int | None = None
     said: set[Hole] = field(default_factory=set)
-    lost: set[int] = field(default_factory=set)
+    short: set[int] = field(default_factory=set)
 
     def check(self, definitions: Definitions) -> None:
         """Do nothing while nobody has started since.
@@ -209,7 +209,7 @@ def take_over(
     start.say_horizons(before, fence, events_id)
     bounds = log.bounds(events_id)  # again: whoever counted until now may have counted beyond it
     read = stores.shards.read_marks()
-    marks = [None if shard in own.lost else mark for shard, mark in enumerate(read)]
+    marks = [None if shard in own.short else mark for shard, mark in enumerate(read)]
     planned = checkpoint.last_planned(settings.checkpoint_dir, names.EVENTS)
     ends = [mark.end for mark in marks if mark is not None]
     found = Found(
@@ -233,7 +233,7 @@ def take_over(
     note(recovery.verdict)
     if recovery.new_epoch:
         fence = start.new_epoch(recovery, bounds, fence)
-    own.lost.clear()
+    own.short.clear()
     if not recovery.keep_checkpoint:
         checkpoint.set_aside(settings.checkpoint_dir, str(fence.fence))
     return Footing(

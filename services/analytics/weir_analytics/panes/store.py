@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
+import structlog
 from weir import names
 from weir.clock import Clock, SystemClock
 from weir.commit import Attempt, Mark, Verdict, decide, decide_right, decode_fence
@@ -66,6 +67,8 @@ __all__ = ["CommitJob", "Committed", "Limits", "Pane", "Part", "ShardStore", "St
 
 MAX_TRIES: Final = 20
 MAX_SILENCES: Final = 3
+
+LOG = structlog.get_logger()
 
 _JSON = msgspec.json.Encoder()
 
@@ -208,10 +211,11 @@ class ShardStore:
         """Take the mark of a shard away, which says that all of a commit is there; it is not.
 
         Without one, all of the shard is counted anew, by whichever driver comes. It stays where
-        Redis does not answer, or refuses; then this driver counts the shard anew nevertheless,
-        since a task that says LOST is not tried again: another try would take the mark's word. It
-        stays, too, where this process ends before it is gone, where another driver commits first,
-        and where the answer to EXEC is lost. An audit finds what is short then.
+        Redis does not answer, or refuses; then the driver counts the shard anew nevertheless, if it
+        hears of it: a task that says so is not tried again, since another try would take the mark's
+        word. It stays, too, where this process or the driver ends before it is gone, where another
+        task of the batch fails, where another driver commits first, and where the answer to EXEC
+        is lost. An audit finds what is short then.
         """
         fence, mark = names.fence_key(job.shard), names.mark_key(job.shard)
         _, found = self._wire.ask([("WATCH", fence), ("GET", fence)])
@@ -291,7 +295,10 @@ class ShardStore:
 
 def _lost(job: CommitJob, tally: _Tally) -> Committed:
     """Return how a commit ends that was applied in part, whether its mark is gone or not."""
-    return Committed(Verdict.LOST, why=f"shard {job.shard} is counted anew: {tally.partly}")
+    # The driver may never hear of it, if another task of the batch fails.
+    LOG.error("shard_short", shard=job.shard, batch=job.batch, why=tally.partly)
+    why = f"shard {job.shard} is counted anew: {tally.partly}"
+    return Committed(Verdict.LOST, why=why, is_short=True)
 
 
 def _short(job: CommitJob, tally: _Tally) -> str:

@@ -52,6 +52,7 @@ class Report:
 
     Attributes:
         verdicts: By shard, how its commit ended.
+        short: Shards of which a commit was applied in part.
         ledger: (series text of the ledger, minute in epoch seconds, events).
         progress: (partition, R at the range's end, records seen).
         fates: [partition, offset, disposition, reason] of sampled events.
@@ -85,6 +86,7 @@ class Report:
     why: str = ""
     failed: str = ""
     outside: bool = False
+    short: list[int] = field(default_factory=list)
 
     def to_json(self) -> str:
         """Return the report as one line of text."""
@@ -102,6 +104,8 @@ class Report:
     def note(self, shard: int, done: Committed) -> None:
         """Add how one shard's commit ended."""
         self.verdicts[shard] = done.verdict.value
+        if done.is_short:
+            self.short.append(shard)
         self.bounds += ((shard, *bound) for bound in done.bounds)
         self.why = self.why or done.why
         for name, amount in asdict(done.work).items():
@@ -137,6 +141,8 @@ def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for shard, own in by_shard(parts, batch).items():
         report.note(shard, commit(shard, own, batch, versions))
         failpoint("C6")
+        if report.short:
+            break  # what another shard may raise would take this report along
     yield pa.RecordBatch.from_pydict({"report": [report.to_json()]})
 
 
