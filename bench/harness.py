@@ -12,13 +12,10 @@ import json
 import math
 import os
 import platform
-import re
-import signal
 import statistics
 import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -40,56 +37,25 @@ PROCESSOR = ("cpu family", "model", "stepping", "microcode", "cache size")
 PACKAGES = ("pyspark", "confluent-kafka", "redis", "datasketches", "websockets", "uvicorn")
 
 
-def tree(pids: Iterable[int]) -> set[psutil.Process]:
-    """Return processes and all their descendants; one that has a number anew is another one."""
-    found: set[psutil.Process] = set()
-    for pid in pids:
-        with suppress(psutil.NoSuchProcess):
-            root = psutil.Process(pid)
-            found.update([root, *root.children(recursive=True)])
-    return found
-
-
 def tree_cpu_s(pids: Iterable[int]) -> float:
     """Return the CPU seconds used so far by processes and all their descendants.
 
-    Children that have ended count through their parent's `children_*` times, if it heeds their
-    end. The daemon of Spark's Python workers ignores it: their CPU ends with them (`lost`).
+    Children that have ended count through their parent's `children_*` times.
     """
-    return sum((_cpu_s(process) for process in tree(pids)), 0.0)
-
-
-def heirs(pids: Iterable[int]) -> dict[psutil.Process, psutil.Process | None]:
-    """Return who counts the CPU of each process of some trees once it ends; None if nobody."""
-    return {process: _heir(process) for process in tree(pids)}
-
-
-def lost(
-    before: Mapping[psutil.Process, psutil.Process | None], pids: Iterable[int]
-) -> list[psutil.Process]:
-    """Return the processes that have ended meanwhile and whose CPU is not counted any more.
-
-    Those that were born meanwhile, and ended, are not among them: nobody has seen them.
-
-    Args:
-        before: What `heirs` said of the same trees.
-        pids: Their first processes.
-    """
-    after = tree(pids)
-    return [one for one, heir in before.items() if one not in after and heir not in after]
-
-
-def _heir(process: psutil.Process) -> psutil.Process | None:
-    with suppress(psutil.NoSuchProcess, OSError):
-        parent = process.parent()
-        if parent and not _ignores_ends(parent.pid):
-            return parent
-    return None
-
-
-def _ignores_ends(pid: int) -> bool:
-    ignored = re.search(r"^SigIgn:\s+(\w+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
-    return ignored is None or bool(int(ignored[1], 16) >> (signal.SIGCHLD - 1) & 1)
+    total = 0.0
+    seen: set[int] = set()
+    for pid in pids:
+        try:
+            root = psutil.Process(pid)
+            tree = [root, *root.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            continue
+        for process in tree:
+            if process.pid in seen:
+                continue
+            seen.add(process.pid)
+            total += _cpu_s(process)
+    return total
 
 
 def own_cpu_s(pid: int) -> float:
