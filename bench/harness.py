@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -37,39 +38,34 @@ PROCESSOR = ("cpu family", "model", "stepping", "microcode", "cache size")
 PACKAGES = ("pyspark", "confluent-kafka", "redis", "datasketches", "websockets", "uvicorn")
 
 
+def used_s(pids: Iterable[int]) -> dict[psutil.Process, float]:
+    """Return processes and all their descendants with the CPU seconds that each has used so far.
+
+    Those of children that have ended and were heeded are among their parent's. One that has a
+    number anew is another process.
+    """
+    used: dict[psutil.Process, float] = {}
+    for pid in pids:
+        with suppress(psutil.NoSuchProcess):
+            root = psutil.Process(pid)
+            for process in [root, *root.children(recursive=True)]:
+                with suppress(psutil.NoSuchProcess):
+                    used[process] = float(sum(process.cpu_times()[:4]))
+    return used
+
+
 def tree_cpu_s(pids: Iterable[int]) -> float:
     """Return the CPU seconds used so far by processes and all their descendants.
 
-    Children that have ended count through their parent's `children_*` times.
+    What a process had used that ended unheeded is gone from it: see `tree_cpu.py`.
     """
-    total = 0.0
-    seen: set[int] = set()
-    for pid in pids:
-        try:
-            root = psutil.Process(pid)
-            tree = [root, *root.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            continue
-        for process in tree:
-            if process.pid in seen:
-                continue
-            seen.add(process.pid)
-            total += _cpu_s(process)
-    return total
+    return sum(used_s(pids).values(), 0.0)
 
 
 def own_cpu_s(pid: int) -> float:
     """Return the CPU seconds used so far by one process, without its children."""
     times = psutil.Process(pid).cpu_times()
     return float(times.user + times.system)
-
-
-def _cpu_s(process: psutil.Process) -> float:
-    try:
-        times = process.cpu_times()
-    except psutil.NoSuchProcess:
-        return 0.0
-    return float(times.user + times.system + times.children_user + times.children_system)
 
 
 def tree_rss_bytes(pids: Iterable[int]) -> int:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import signal
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+import harness
 import psutil
 
 # How often it is looked at what processes have used that may end.
@@ -52,7 +53,7 @@ class TreeCpu:
 
     def _look(self) -> float:
         """Return what all have used so far, those that are gone with it."""
-        now = dict(_used_s(self._pids))
+        now = harness.used_s(self._pids)
         for process in self._seen.keys() - now.keys():
             # Else whoever heeded its end has its CPU among his own.
             if self._heirs[process] not in now:
@@ -76,18 +77,3 @@ def _heir(process: psutil.Process) -> psutil.Process | None:
 def _ignores_ends(pid: int) -> bool:
     ignored = re.search(r"^SigIgn:\s+(\w+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     return ignored is None or bool(int(ignored[1], 16) >> (signal.SIGCHLD - 1) & 1)
-
-
-def _used_s(pids: Iterable[int]) -> Iterator[tuple[psutil.Process, float]]:
-    """Yield processes and all their descendants with what each has used, those it heeded with it.
-
-    One that has a number anew is another one.
-    """
-    for pid in pids:
-        with suppress(psutil.NoSuchProcess):
-            root = psutil.Process(pid)
-            for process in [root, *root.children(recursive=True)]:
-                with suppress(psutil.NoSuchProcess):
-                    times = process.cpu_times()
-                    own, heeded = times.user + times.system, times.children_user
-                    yield process, float(own + heeded + times.children_system)
