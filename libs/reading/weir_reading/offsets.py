@@ -83,7 +83,8 @@ def first_since(
     leader before it has removed what the last one had. All that is left is younger then: what was
     deleted came before it. So none is believed only where nothing at all came since, deleted or
     not. Where a broker does not say what came last, that has just come, and followers have not got
-    it yet.
+    it yet; if all that is left is older, the first record that is there is named in its place until
+    they have.
 
     Args:
         admin: Asks.

@@ -115,6 +115,19 @@ class TestLost:
         assert (recovery.clear, recovery.rebuild) == ((1,), (1,))
         assert recovery.levels == (Level(2, {0: 4, 1: 10}, {0: 10, 1: 10}, {0: 4, 1: 10}),)
 
+    def test_one_mark_missing_in_the_middle_of_a_batch(self) -> None:
+        """Who has nothing of it gets it from the stream, which corrects, as levelling does not."""
+        marks = [mark(20, shards=3), None, mark(10, shards=3)]
+        recovery = reconcile(replace(found(10), marks=marks))
+
+        assert (recovery.clear, recovery.target) == ((1,), {0: 20, 1: 10})
+        assert recovery.keep_checkpoint
+        assert recovery.levels == ()
+
+        marks[2] = mark(4, shards=3)
+        recovery = reconcile(replace(found(10), marks=marks))
+        assert recovery.levels == (Level(2, {0: 4, 1: 10}, {0: 10, 1: 10}, {0: 4, 1: 10}),)
+
     @pytest.mark.parametrize(("before", "clear"), [(4, (0, 1, 2, 3)), (1, (0, 1))])
     def test_another_number_of_shards(self, before: int, clear: tuple[int, ...]) -> None:
         """Series lie elsewhere then, so everything is counted again."""

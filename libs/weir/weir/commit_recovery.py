@@ -215,10 +215,12 @@ def _rebuild(found: Found, lost: _Lost) -> Recovery:
     start = dict(found.log.start)
     reach = _counted_to(found, furthest(kept)) if kept else _goes_on_at(found)
     target = start if first_ever else furthest([reach, start])
+    keep = _checkpoint_fits([target], found)
+    goal = (keep and _before_batch(kept, found)) or target
     levels = tuple(
-        Level(shard, mark.end, target, furthest([mark.end, start]))
+        Level(shard, mark.end, goal, furthest([mark.end, start]))
         for shard, mark in enumerate(found.marks)
-        if mark is not None and shard not in lost.shards and not same_offsets(mark.end, target)
+        if mark is not None and shard not in lost.shards and not not_after(goal, mark.end)
     )
     whole = len(lost.shards) == len(found.marks)
     given_up = _given_up(found)
@@ -232,7 +234,7 @@ def _rebuild(found: Found, lost: _Lost) -> Recovery:
         rebuild=() if first_ever else lost.shards,
         levels=_near(found, levels),
         bridges=_far(found, levels),
-        keep_checkpoint=_checkpoint_fits([target], found),
+        keep_checkpoint=keep,
         target=target,
         gaps=tuple(sorted((*gaps, *_gaps(levels, start)), key=lambda gap: gap.partition)),
         given_up=bool(given_up) or _counted_ids(found) != {found.log.topic_id},

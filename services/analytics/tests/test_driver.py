@@ -132,7 +132,7 @@ class TestEnd:
         """Stopping waits for the stream's thread; that thread must not wait for it in turn."""
         if told:
             driver.stop.set()
-        life, between = Life(lambda: None), MagicMock()
+        life, between = Life(lambda: None), MagicMock(failure=None)
         query = Query(driver, life)
         driver._end(cast("Any", query), between, life)
 
@@ -142,7 +142,7 @@ class TestEnd:
 
     def test_a_stream_that_never_began_leaves_no_thread(self, driver: Driver) -> None:
         """The thread between batches begins before it: Spark may refuse to start the stream."""
-        life, between = Life(lambda: None), MagicMock()
+        life, between = Life(lambda: None), MagicMock(failure=None)
         driver._end(None, between, life)
         assert (life.failure, life.ending.is_set(), between.end.called) == (None, True, True)
 
@@ -151,7 +151,8 @@ class TestEnd:
         self, driver: Driver, fenced: VerdictError | None
     ) -> None:
         """Why it ends comes first; that its thread was not waited for ends it else."""
-        life, between, query = Life(lambda: None, failure=fenced), MagicMock(), MagicMock()
+        life, query = Life(lambda: None, failure=fenced), MagicMock()
+        between = MagicMock(failure=None)
         query.stop.side_effect = late = Py4JError("the stream's thread did not end in 20 s")
         driver._end(query, between, life)
 
@@ -161,11 +162,30 @@ class TestEnd:
     def test_a_batch_that_is_asked_for_later_changes_nothing(self, driver: Driver) -> None:
         """Nor does it fail the stream that runs by then."""
         life = Life(lambda: None)
-        driver._end(MagicMock(), MagicMock(), life)
+        driver._end(MagicMock(), MagicMock(failure=None), life)
         with pytest.raises(GivenUpError):
             driver._on_batch(life, cast("Any", None), 8)
 
         assert life.failure is None
+
+    @pytest.mark.parametrize("is_told", [True, False])
+    def test_the_slice_at_hand_says_which_shard_is_short(
+        self, driver: Driver, is_told: bool
+    ) -> None:
+        """It is waited for when the stream has ended already; nobody would hear of it later."""
+        life, between = Life(lambda: None), MagicMock(failure=None)
+        if is_told:
+            life.fail(StreamEndedError("redis is away"))
+
+        def end() -> None:
+            between.failure = VerdictError(Verdict.LOST, "shard 1 is counted anew", {1})
+
+        between.end.side_effect = end
+        driver._end(MagicMock(), between, life)
+
+        failure = life.take_failure()
+        assert isinstance(failure, VerdictError)
+        assert failure.shards == {1}
 
 
 class Step:

@@ -173,3 +173,18 @@ def test_behind_a_segment_that_is_deleted_a_rebuild_counts_all(
 
     assert (lane.start, lane.end) == ({0: 10, 1: 0}, {0: 30, 1: 20})
     assert log.backfill(ENDS).start == {0: 10 + ABOVE, 1: 0, 2: 0}
+
+
+def test_a_log_that_says_two_things_of_its_beginning_is_counted_all(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one whose first records are missing: it begins there, and no time is of them."""
+    monkeypatch.setattr(
+        LogOffsets, "at", lambda _self, _at_ms, end: {p: min(n, 5) for p, n in end.items()}
+    )
+    lanes = log.rebuilds(ENDS, 1)
+
+    covered = [
+        (p, n) for one in lanes for p, end in one.end.items() for n in range(one.start[p], end)
+    ]
+    assert sorted(covered) == [(p, n) for p, end in ENDS.items() for n in range(end)]

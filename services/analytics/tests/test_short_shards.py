@@ -13,6 +13,7 @@ from weir_analytics.panes import cycle as cycle_module
 from weir_analytics.panes import writer
 from weir_analytics.panes.commit_job import Committed, Part
 from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.holes import Hole, HoleError
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.writer import Report
 
@@ -70,3 +71,32 @@ def test_a_shard_that_has_lost_its_fence_is_whole(
         Cycle.__new__(Cycle)._settled([], plan, batch_of(tmp_path, 10, shards=2))
 
     assert (caught.value.verdict, caught.value.shards) == (Verdict.LOST, frozenset())
+
+
+@pytest.mark.parametrize("short_first", [True, False])
+def test_a_hole_in_the_range_of_a_lane_hides_no_short_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short_first: bool
+) -> None:
+    """The hole is found again by whoever reads there; that a shard is short is said once."""
+    report, hole = Report(), HoleError([Hole(0, 0, 9)])
+    report.note(0, SHORT)
+    driver, plan = Cycle.__new__(Cycle), cast("Any", SimpleNamespace(versions=[]))
+    driver._same_log, driver.spark = cast("Any", SimpleNamespace(check=lambda: None)), plan
+    texts = [report.to_json(), "of a hole"] if short_first else ["of a hole", report.to_json()]
+    monkeypatch.setattr(cycle_module, "run_beside", lambda *_: texts)
+    settled = Cycle._settled
+
+    def found(self: Cycle, given: Sequence[str], *more: Any) -> Any:
+        if given == ["of a hole"]:
+            raise hole
+        return settled(self, given, *more)
+
+    monkeypatch.setattr(Cycle, "_settled", found)
+
+    with pytest.raises(VerdictError) as caught:
+        driver.evaluate_beside([batch_of(tmp_path, 10, shards=1)] * 2, plan)
+    assert caught.value.shards == {0}
+
+    texts[:] = ["of a hole"]
+    with pytest.raises(HoleError):
+        driver.evaluate_beside([batch_of(tmp_path, 10, shards=1)], plan)

@@ -30,6 +30,7 @@ from weir_analytics.panes.plans import Plans
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.shard_wire import StoreError
 from weir_analytics.panes.start import Footing, OwnStart, Stores, processed_through
+from weir_analytics.panes.stream import BatchStream
 from weir_analytics.panes.writer import commit, store
 from weir_analytics.settings import Settings
 from weir_local.waiting import wait_until
@@ -81,6 +82,27 @@ class TestNotWhole:
         assert (own.short, installation.mark(1).epoch) == (set(), footing.epoch)
         installation.start(own=own)
         assert len(installation.lanes()) == 1, "its mark counts again"
+
+    def test_it_is_emptied_once(
+        self, installation: Installation, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its mark is right as soon as it is emptied, also where Redis is away just then."""
+        own = OwnStart()
+        installation.start(own=own)
+        for shard in (0, 1):
+            installation.stand(shard, RECORDS)
+        own.short.add(1)
+
+        def away(*_: object) -> None:
+            raise TimeoutError
+
+        with monkeypatch.context() as patched:
+            patched.setattr(BatchStream, "open_epoch", away)
+            with pytest.raises(TimeoutError):
+                installation.start(own=own)
+        installation.start(own=own)
+
+        assert (len(installation.lanes()), own.short) == (1, set())
 
 
 class TestIncomplete:

@@ -23,7 +23,7 @@ def written_by_another(
     client: redis.Redis,
     shard: ShardStore,
     monkeypatch: pytest.MonkeyPatch,
-    meanwhile: Callable[[], None] = lambda: None,
+    meanwhile: Callable[[], object] = lambda: None,
     answers: Iterable[Exception] = (),
 ) -> None:
     """Have somebody else write a pane between a commit's look and its transaction.
@@ -165,3 +165,44 @@ def test_a_fence_that_is_raised_while_the_mark_goes(
 
     assert shard.commit(job(0, 10), [part()]).verdict is Verdict.FENCED
     assert client.exists(names.mark_key(0))
+
+
+def test_a_fence_that_is_gone_when_the_mark_is_to_go(
+    client: redis.Redis, shard: ShardStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next start raises one, finds a mark that says all is there, and would believe it."""
+    written_by_another(
+        client, shard, monkeypatch, meanwhile=lambda: client.delete(names.fence_key(0))
+    )
+
+    done = shard.commit(job(0, 10), [part()])
+
+    assert (done.verdict, done.is_short) == (Verdict.LOST, True)
+    assert "WRONGTYPE" in done.why
+    assert client.exists(names.mark_key(0))
+
+
+@pytest.mark.parametrize(
+    ("fence", "says"),
+    [
+        (b'{"fence":9,"topic_id":"another"}', "shard 0 may be short of batch 0"),
+        (b'{"fence":9,"topic_id":"definitions","v":99}', "shard 0 may be short of batch 0"),
+    ],
+    ids=["of another log", "of a newer release"],
+)
+def test_who_has_to_stop_says_which_shard_is_short(
+    client: redis.Redis,
+    shard: ShardStore,
+    monkeypatch: pytest.MonkeyPatch,
+    fence: bytes,
+    says: str,
+) -> None:
+    """The process ends by that, and nobody hears of it otherwise."""
+    written_by_another(
+        client, shard, monkeypatch, meanwhile=lambda: client.set(names.fence_key(0), fence)
+    )
+
+    done = shard.commit(job(0, 10), [part()])
+
+    assert done.verdict is Verdict.FOREIGN
+    assert says in done.why

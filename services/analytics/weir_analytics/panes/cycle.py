@@ -37,7 +37,7 @@ from weir_analytics.panes.crowded import Crowded
 from weir_analytics.panes.due import About, Due, Gate, Open
 from weir_analytics.panes.fault import Repeats, at_fault
 from weir_analytics.panes.forgetting import Forgetting
-from weir_analytics.panes.holes import Hole, check_read, up_to
+from weir_analytics.panes.holes import Hole, HoleError, check_read, up_to
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.outcome import Outcome, outcome_of, processed_through
@@ -280,18 +280,28 @@ class Cycle:
 
         Raises:
             HoleError: If records of one are missing; see `holes.py`.
+            VerdictError: If besides a shard is to be counted anew: it is asked for once only, and
+                the hole is found again.
         """
         self._same_log.check()
         texts = run_beside(self.spark, plan, batches)
-        return [
+        found = [
             self._settled_or_refused(text, plan, batch)
             for text, batch in zip(texts, batches, strict=True)
         ]
+        holes = [one for one in found if isinstance(one, HoleError)]
+        settled = [one for one in found if not isinstance(one, HoleError)]
+        if holes:
+            short = [one for one in settled if isinstance(one, VerdictError) and one.shards]
+            raise (*short, *holes)[0]
+        return settled
 
-    def _settled_or_refused(self, text: str, plan: AnyPlan, batch: Batch) -> Outcome | VerdictError:
+    def _settled_or_refused(
+        self, text: str, plan: AnyPlan, batch: Batch
+    ) -> Outcome | VerdictError | HoleError:
         try:
             return self._settled([text], plan, batch)
-        except VerdictError as error:
+        except (VerdictError, HoleError) as error:
             return error
 
     def _settled(self, texts: Sequence[str], plan: AnyPlan, batch: Batch) -> Outcome:

@@ -230,9 +230,6 @@ class Driver:
             self._follow(query, between, life)
         except PASSING as error:
             life.fail(error)
-            between.end()
-            if between.failure is not None:  # such as that a newer driver runs
-                life.fail(between.failure)
         finally:
             self._end(query, between, life)
         if (failure := life.take_failure()) is not None:
@@ -312,7 +309,6 @@ class Driver:
                 life.fail(StreamEndedError(_SET_BACK.format(back_s)))
                 return
             if between.failure is not None:
-                life.fail(between.failure)
                 return
             if not query.isActive:
                 if (error := query.exception()) is not None:
@@ -322,7 +318,9 @@ class Driver:
     def _end(self, query: StreamingQuery | None, between: Between, life: Life) -> None:
         """Stop the stream between two batches: within one, Spark prints a stack overflow.
 
-        Spark stops waiting for a stream's thread after a while, which is less than why it ends.
+        Spark stops waiting for a stream's thread after a while, which is less than why it ends. So
+        is what the slice at hand fails with, unless a driver must end by it, or a shard be counted
+        anew.
         """
         try:
             with self._turns.live():
@@ -334,6 +332,8 @@ class Driver:
             life.fail(error)
         finally:
             between.end()
+            if between.failure is not None:
+                life.fail(between.failure)
 
     def _level(self, cycle: Cycle, level: Level) -> None:
         """Count what one shard lacks, in slices, before live counting goes on."""

@@ -44,11 +44,16 @@ class Life:
     failure: BaseException | None = None
 
     def fail(self, error: BaseException) -> None:
-        """Take in what ends it; the first, but that a driver must end comes before all else."""
+        """Take in what ends it; the first, but that a driver must end comes before all else.
+
+        Whichever that is, it names every shard that any of them wants counted anew.
+        """
         known = told(error)
         if known is not error:  # nobody expects it, so where it came from is all there is
             LOG.error("batch_failed", error=repr(error)[:300], exc_info=error)
         is_graver = isinstance(known, _GRAVE) and not isinstance(self.failure, _GRAVE)
+        if isinstance(self.failure, VerdictError) and isinstance(known, VerdictError):
+            self.failure.shards |= known.shards
         if self.failure is None or is_graver:
             self.failure = known
 

@@ -132,7 +132,7 @@ def _is_older_gone(log: LogOffsets, end: Offsets, bounds: LogBounds) -> bool:
     except KafkaException as error:
         LOG.warning("old_log_not_read", what="rebuild", error=first_line(error), pause_s=0)
         return True
-    return all(n <= first[p] for p, n in end.items() if n > bounds.start[p])
+    return all(n <= first.get(p, n) for p, n in end.items() if n > bounds.start[p])
 
 
 def rebuilds(
@@ -167,7 +167,8 @@ def rebuilds(
         begin_ms = until_ms - CHUNK_MS
         at = _at_or_start(log, begin_ms, bounds)
         start = {p: min(end[p], max(n, bounds.start[p])) for p, n in at.items()}
-        if same_offsets(start, end) and _is_older_gone(log, end, bounds):
+        # Whatever a broker says, no hour lies before the first one that a time can name.
+        if begin_ms <= 0 or (same_offsets(start, end) and _is_older_gone(log, end, bounds)):
             start = dict(bounds.start)
         for own in shares({p: n - start[p] for p, n in end.items() if n > start[p]}, beside):
             if own:

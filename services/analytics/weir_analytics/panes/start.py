@@ -225,7 +225,12 @@ def take_over(
         said=furthest_said(stores.definitions.fold, events_id),
     )
     recovery = adopted(found, reconcile(found), stores.definitions, fence=fence.fence, clock=clock)
-    LOG.info("reconciled", verdict=recovery.verdict.value, reason=recovery.reason)
+    LOG.info(
+        "reconciled",
+        verdict=recovery.verdict.value,
+        reason=recovery.reason,
+        short=sorted(own.short),
+    )
     for gap in recovery.gaps:
         LOG.error("log_lost", count=gap.count, **asdict(gap))
     if recovery.verdict is Verdict.FOREIGN or recovery.target is None:
@@ -432,6 +437,8 @@ class _Start:
         if recovery.clear:
             lanes = self._open_lanes(self._rebuilds(recovery, bounds), fence)
             self.stores.shards.recount(recovery, fence, mark, lanes)
+            # Their marks are right from here on, also if what follows fails.
+            self.own.short.difference_update(recovery.clear)
         for level in recovery.bridges:
             again = not recovery.keep_checkpoint
             wanted = bridge(bounds, level, self.clock.now_ms(), copies=again)

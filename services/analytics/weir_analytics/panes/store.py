@@ -161,7 +161,8 @@ class ShardStore:
             return Committed(Verdict.RETRY)
         except NewerFormatError as error:
             self.close()
-            return Committed(Verdict.FOREIGN, why=error.message)
+            short = (_short(job, tally),) if tally.partly else ()
+            return Committed(Verdict.FOREIGN, why="; ".join((*short, error.message)))
         except BaseException as error:
             # Ids given in this try were not stored.
             self.close()
@@ -224,8 +225,9 @@ class ShardStore:
         if verdict is not Verdict.OK:
             # The shard is not this driver's any more, so its mark is not this driver's to take.
             self._wire.ask([("UNWATCH",)])
-            is_fenced = verdict is Verdict.FENCED
-            return Committed(verdict, why=_short(job, tally) if is_fenced else "")
+            if verdict is Verdict.LOST:
+                return _lost(job, tally)  # the next start raises a fence, and would trust the mark
+            return Committed(verdict, why=_short(job, tally))
         if self._wire.ask([("MULTI",), ("DEL", mark), ("EXEC",)])[-1] is None:
             return Committed(Verdict.RETRY)
         return _lost(job, tally)
