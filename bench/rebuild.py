@@ -5,7 +5,8 @@ still, and how soon they are counted then is its pace. Then Redis loses everythi
 runs, and the time until ledger and metrics equal the recount again is that of the rebuild. Both
 count the same events: before each round the log loses what it holds, as retention takes it, so
 that a rebuild has no more to count than what was counted live just before. Rounds alternate, in
-one life of the job.
+one life of the job. Between two losses lie ten seconds at least: a driver that loses its state
+again sooner pauses before it begins anew, which is no part of a rebuild.
 
 Each size has a job, a broker and a Redis of its own. What an event costs is the CPU of the job
 and of Redis, with all that they started, in the same time. A cost that grows with the size shows
@@ -35,6 +36,7 @@ from weir import names
 from weir.admission import Admitted
 from weir.clock import SystemClock
 from weir.commit import decode_mark
+from weir_analytics.panes.driver import LASTING_S
 from workload import (
     EVENT,
     PARTITIONS,
@@ -54,7 +56,8 @@ NOTES = (
     " from the moment Redis is emptied, so until the loss is met and a new epoch begins counts",
     "ledger and all totals of each metric were compared with a recount after each of both",
 )
-SIZES = (200_000, 600_000, 1_600_000)
+# What is lost is days of a log; the last size is some twenty seconds of live counting.
+SIZES = (400_000, 1_200_000, 3_600_000)
 
 
 def records(events: Sequence[Drawn]) -> list[Admitted]:
@@ -132,6 +135,15 @@ def rebuilt(running: Job, total: int) -> Spent:
     return watched(running, total, work)
 
 
+def await_lasting(since_s: float) -> None:
+    """Return once a driver that ran at a time of the monotonic clock begins anew without a pause.
+
+    Args:
+        since_s: When that was, in seconds.
+    """
+    time.sleep(max(0.0, since_s + LASTING_S - time.monotonic()))
+
+
 def compare(
     running: Job, metrics: Sequence[Wanted], truths: Sequence[Truth], estimates: Estimates
 ) -> None:
@@ -158,14 +170,16 @@ def measure(folder: Path, events: int, options: argparse.Namespace) -> dict[str,
     with job(folder, metrics) as running:
         running.await_serving(metrics, LONGEST_S)
         # Redis holds what the last rebuild has counted, and that is one round.
-        held, truths = 0, recount([], metrics)
+        held, truths, began_s = 0, recount([], metrics), time.monotonic()
         for _ in range(rounds):
             drawn = list(islice(drawing, events))
+            await_lasting(began_s)
             forget(running)
             found["live"].append(live(running, drawn, held))
             compare(running, metrics, recount(drawn, metrics, truths), estimates)
             held, truths = events, recount(drawn, metrics)
             found["rebuild"].append(rebuilt(running, held))
+            began_s = time.monotonic()
             compare(running, metrics, truths, estimates)
     return {name: runs[1:] for name, runs in found.items()}
 

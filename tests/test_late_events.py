@@ -29,6 +29,7 @@ def test_late_events_are_told_with_their_source(stack: TestStack) -> None:
     at_ms = stack.wait_until(lambda: send(phones, "prompt", 5), "ingest to know the key")
     stack.wait_until(lambda: counted_ms(stack) > at_ms + LATE_MS, "the pane to be final", 60)
     assert corrections(stack) == []
+    before = stack.figures("panes")["weir_panes_corrections_total"]
     assert send(phones, "late", 1, at_ms)
     (one,) = stack.wait_until(lambda: corrections(stack), "a correction", 60)
     phones.close()
@@ -38,6 +39,7 @@ def test_late_events_are_told_with_their_source(stack: TestStack) -> None:
     assert (one["was"]["count"], one["now"]["count"], one["events"]) == (5, 6, 1)
     assert (one["was"]["sum"], one["now"]["sum"]) == (10.0, 12.0)
     assert one["sources"] == [{"source": SOURCE, "events": 1}]
+    assert stack.figures("panes")["weir_panes_corrections_total"] >= before + 1
     assert corrections(stack, "&late_ms=0&source=" + SOURCE) == [one]
     assert corrections(stack, "&source=nobody") == []
     told = stack.wait_until(lambda: lateness(stack, events=6), "the account of lateness", 60)

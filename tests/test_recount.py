@@ -154,8 +154,13 @@ def is_told(stack: TestStack, before: dict[str, float], events: int) -> bool:
         "weir_panes_batch_seconds_sum": 0.001,
         "weir_panes_freshness_seconds_count": 1,
         "weir_panes_freshness_seconds_sum": 0.001,
+        "weir_panes_ticks_total": 1,
+        "weir_panes_revision_count": 1,
+        # Received time: what was sent since then is counted.
+        "weir_panes_processed_through_seconds": 0.001,
     }
     least = {
+        "weir_panes_dedup_entries_count": events,
         # A driver, its JVM, and workers.
         "weir_panes_resident_memory_bytes": 200e6,
         "weir_panes_open_files_count": 20,

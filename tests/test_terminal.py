@@ -135,12 +135,13 @@ def test_replay_audit_mend_erase_adopt(own_stack: TestStack, tmp_path: Path) -> 
         assert set(told) <= {line.strip() for line in written.splitlines()}, written
     await_count(stack, 60)
 
-    start_s = spoil(stack)
+    start_s, before = spoil(stack), stack.figures("panes")
     audit = ("audit", "typed", "--last", "10m", "--sample", "200")
     code, written, errors = weir(stack, *audit)
     assert code == 4, written + errors
     assert "verified: false" in written
     assert f'"start_s": {start_s}' in written
+    stack.wait_until(lambda: audits_told(stack, before), "the audit's figures of Prometheus")
     code, written, errors = weir(stack, *audit, "--mend", "--json")
     assert (code, json.loads(written)["outcome"]["mended"]) == (4, ["typed"]), errors
     await_serving(stack, version=2)
@@ -262,6 +263,18 @@ def is_at_the_present(told: dict[str, Any]) -> bool:
 def quarantined_by_panes(stack: TestStack) -> float:
     """Return how many events the engine tells Prometheus that nobody could use."""
     return stack.figures("panes")['weir_panes_events_total{disposition="quarantined"}']
+
+
+def audits_told(stack: TestStack, before: dict[str, float]) -> bool:
+    """Tell whether the engine tells Prometheus of panes that were audited, and of one that differs.
+
+    Args:
+        stack: The stack.
+        before: What it told before the audit.
+    """
+    now = stack.figures("panes")
+    names = ("weir_panes_audited_total", "weir_panes_audit_mismatches_total")
+    return all(now[name] >= before[name] + 1 for name in names)
 
 
 def event(identity: str, subject: str) -> dict[str, Any]:

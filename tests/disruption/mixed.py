@@ -32,6 +32,19 @@ resolution: 1m
 keep: {{1m: 7d}}
 max_series: 20
 """
+# One in fifty of them with all that a metric can tell: the recount keeps these events.
+SOME = f"""
+kind: metric
+name: mixed_some
+events: {{type: {TYPE}}}
+where: mod(data.n, 50) = 0
+value: data.n
+by: [data.group]
+aggregates: [count, sum, avg, min, max, stddev, last, p50, p95, distinct(data.n)]
+resolution: 1m
+keep: {{1m: 7d, 1h: 30d}}
+max_series: 20
+"""
 # Of a hundred lines: what ingest refuses, what is too old to count, what the metric cannot use,
 # what was sent before, what is late.
 BAD, OLD, WRONG, AGAIN, LATE = 3, 1, 1, 5, 10

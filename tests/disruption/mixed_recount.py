@@ -18,6 +18,17 @@ TYPE = "mixed.event"
 PANE_MS = 60_000
 SPEC = MetricSpec("mixed", TYPE, ("group",), value=lambda event: float(event["data"]["n"]))
 AGGREGATES = ("count", "sum", "min", "max")
+EACH = 50
+SOME = MetricSpec(
+    "mixed_some",
+    TYPE,
+    ("group",),
+    matches=lambda event: isinstance(event["data"]["n"], int) and event["data"]["n"] % EACH == 0,
+    value=lambda event: float(event["data"]["n"]),
+    distinct=lambda event: str(event["data"]["n"]),
+)
+SOME_AGGREGATES = (*AGGREGATES, "avg", "stddev", "last", "p50", "p95", "distinct")
+SOME_PANES_MS = (60_000, 3_600_000)
 USES = ("used", "not_matched", "value_quarantined", "pane_not_kept")
 # What the API gives at once: 200,000 values.
 PANES_AT_ONCE = 4_500
@@ -49,6 +60,7 @@ class Recount:
         panes: By start and group.
         seen: By number, how often an event counted.
         uses: By received minute, what the metric did with the events that count.
+        some: The events of `SOME`.
         log_records: Records of the log, ticks not among them.
     """
 
@@ -56,6 +68,7 @@ class Recount:
     panes: dict[tuple[int, str], Totals] = field(default_factory=lambda: defaultdict(Totals))
     seen: bytearray = field(default_factory=bytearray)
     uses: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    some: list[dict[str, Any]] = field(default_factory=list)
     log_records: int = 0
 
     def add(self, record: LogRecord, disposition: str, event: dict[str, Any] | None) -> None:
@@ -69,6 +82,8 @@ class Recount:
         self.uses[minute][use] += 1
         if use != "used":
             return
+        if SOME.matches(event):
+            self.some.append(event)
         n, at_ms = event["data"]["n"], event["_time_ms"]
         self.panes[at_ms - at_ms % PANE_MS, event["data"]["group"]].add(n)
         if n >= len(self.seen):

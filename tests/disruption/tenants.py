@@ -30,11 +30,13 @@ def key_for(stack: TestStack, tenant: str) -> str:
     return key
 
 
-def define_mixed(stack: TestStack, key: str) -> None:
-    """Define the metric of a mixed log for a tenant, and return once it is counted."""
+def define_mixed(
+    stack: TestStack, key: str, name: str = "mixed", definition: str = DEFINITION
+) -> None:
+    """Define a metric of a mixed log for a tenant, and return once it is counted."""
     client = ApiClient(stack.dashboard_url, key, patience_s=60)
-    path = "/api/v1/definitions/metric/mixed"
-    client.call("PUT", path, {"text": DEFINITION}, {"If-None-Match": "*"})
+    path = f"/api/v1/definitions/metric/{name}"
+    client.call("PUT", path, {"text": definition}, {"If-None-Match": "*"})
     stack.wait_until(lambda: client.call("GET", f"{path}/progress").body["serving"], "the metric")
     client.close()
 

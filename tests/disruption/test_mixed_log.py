@@ -16,8 +16,12 @@ from account import records_of
 from confluent_kafka import Producer
 from disruption.faults import bites
 from disruption.mixed import LATEST_MS, MixedLoad, await_end
+from disruption.mixed import SOME as SOME_DEFINITION
 from disruption.mixed_recount import (
     PANE_MS,
+    SOME,
+    SOME_AGGREGATES,
+    SOME_PANES_MS,
     SPEC,
     Recount,
     compare_totals,
@@ -27,7 +31,7 @@ from disruption.mixed_recount import (
 from disruption.rig import PACE, Rig
 from disruption.scene import await_new_result
 from disruption.tenants import define_mixed, key_for
-from recount import Api, compare_ledger
+from recount import Api, compare, compare_ledger, panes_of
 
 EVENTS = int(os.environ.get("WEIR_EVENTS") or 2_000_000)
 # What a busy machine with two cores counts at least, twice: live, and again after the wipe.
@@ -66,6 +70,7 @@ def test_a_mixed_log_with_kills_and_a_wipe_has_no_difference(tmp_path: Path, see
         keys = {"default": rig.key, "acme": key_for(rig, "acme")}
         for key in keys.values():
             define_mixed(rig, key)
+            define_mixed(rig, key, SOME.name, SOME_DEFINITION)
         loads = [
             MixedLoad(rig.ingest_url, keys[tenant], seed, tenant, EVENTS // 2) for tenant in TENANTS
         ]
@@ -162,9 +167,10 @@ def compare_served(rig: Rig, load: MixedLoad, counted: Recount) -> int:
     deadline_s = time.monotonic() + WHOLE_S
     while True:
         # After a wipe a version that was filled is filled once more when the ledger is whole.
-        progress = api.call("GET", "/definitions/metric/mixed/progress")
+        told = [api.call("GET", f"/definitions/metric/{one.name}/progress") for one in (SPEC, SOME)]
         ledger = compare_ledger(api, counted.account)
-        is_whole = progress["serving"] and not progress["lanes"] and not ledger.mismatches
+        is_filled = all(one["serving"] and not one["lanes"] for one in told)
+        is_whole = is_filled and not ledger.mismatches
         if is_whole or time.monotonic() > deadline_s:
             break
         time.sleep(1)
@@ -173,7 +179,17 @@ def compare_served(rig: Rig, load: MixedLoad, counted: Recount) -> int:
     assert uses.mismatches == []
     panes = compare_totals(api, counted.panes, SPEC, PANE_MS)
     assert panes.mismatches == []
-    return panes.points + uses.points
+    return panes.points + uses.points + compare_some(api, counted)
+
+
+def compare_some(api: Api, counted: Recount) -> int:
+    """Return how many values of a metric with all aggregates and two resolutions were compared."""
+    points = 0
+    for pane_ms in SOME_PANES_MS:
+        result = compare(api, panes_of(counted.some, SOME, pane_ms), SOME, SOME_AGGREGATES, pane_ms)
+        assert result.mismatches == []
+        points += result.points
+    return points
 
 
 def assert_log_holds(load: MixedLoad, counted: Recount) -> None:

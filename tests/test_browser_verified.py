@@ -1,0 +1,68 @@
+"""A metric's page says that an audit has compared it with the log, and of which time."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+import pytest
+import weblog
+from browser import opened, signed_in
+from playwright.sync_api import expect
+from weir.clock import SystemClock
+from weir_local.testing import TestStack
+
+METRIC = """
+kind: metric
+name: {name}
+events: {{type: {name}}}
+aggregates: [count]
+resolution: 1s
+allowed_lateness: 1s
+"""
+EVENTS = 7
+
+pytestmark = [pytest.mark.stack, pytest.mark.browser]
+
+
+@pytest.fixture
+def name(stack: TestStack) -> str:
+    """Return the name of a metric that has counted some events."""
+    name = f"checked_{uuid.uuid4().hex[:6]}"
+    stack.define("metric", name, METRIC.format(name=name))
+    stack.await_whole(name, "10s")
+    now_ms = SystemClock().now_ms()
+    head = {"specversion": "1.0", "source": "/checked", "type": name, "time": weblog.iso(now_ms)}
+    events = [{**head, "id": f"{name}-{n}", "data": {}} for n in range(EVENTS)]
+    weblog.post(stack.ingest_url, stack.key, events)
+    return name
+
+
+def test_that_a_metric_is_verified_is_told_on_its_page(stack: TestStack, name: str) -> None:
+    """Before an audit nothing is said; after it when, how many panes, and of which time."""
+    with signed_in(stack) as (page, complaints):
+        opened(page, f"/metrics/{name}")
+        expect(page.get_by_role("heading", name=name)).to_be_visible()
+        badge = page.get_by_test_id("verified")
+        expect(badge).to_have_count(0)
+
+        stack.wait_until(lambda: audited(stack, name) == EVENTS, "all of it to be audited", 120)
+        page.reload()
+
+        expect(badge).to_have_text(re.compile(r"^verified \d"))
+        expect(badge).to_have_class(re.compile(r"\bgood\b"))
+        expect(badge).to_have_attribute(
+            "title", re.compile(rf"^\d+ panes of version 1 between .+ with {EVENTS} events in them")
+        )
+        assert complaints.texts == []
+
+
+def audited(stack: TestStack, name: str) -> int:
+    """Have a metric audited, and return how many events the panes held that were compared."""
+    asked = {"job": "audit", "metrics": [name], "last": "5m"}
+    job = stack.api("POST", "/jobs", asked).body["id"]
+    stack.wait_until(
+        lambda: stack.api("GET", f"/jobs/{job}").body["state"] == "done", "the audit", 60
+    )
+    verified = stack.api("GET", f"/metrics/{name}").body["verified"]
+    return int(verified["events"]) if verified else 0
