@@ -87,7 +87,7 @@ REASONS = (
     Reason(
         "P12",
         "bytes a group",
-        "a matter of the kind of sketch, not of time. KLL carries a p99 from k 800 on, which are"
+        "a matter of the kind of sketch (`sketches`). KLL carries a p99 from k 800 on, which are"
         " 2,300 doubles, and bounds ranks: the p99 of lognormal data moves by 1 % of its value"
         " within 0.03 % of the ranks. In 4 KB the value is bounded by a sketch of logarithmic"
         " buckets (DDSketch, Masson and others, VLDB 2019), which `datasketches` does not have",

@@ -41,7 +41,7 @@ def name(stack: TestStack) -> str:
 def test_that_a_metric_is_verified_is_told_on_its_page(stack: TestStack, name: str) -> None:
     """Before an audit nothing is said; after it when, how many panes, and of which time."""
     with signed_in(stack) as (page, complaints):
-        opened(page, f"/metrics/{name}")
+        opened(page, f"/m/{name}")
         expect(page.get_by_role("heading", name=name)).to_be_visible()
         badge = page.get_by_test_id("verified")
         expect(badge).to_have_count(0)
