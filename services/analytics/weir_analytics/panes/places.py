@@ -18,13 +18,14 @@ Longs = npt.NDArray[np.int64]
 _BETWEEN: Final = b'","weirms":"'
 _NO_DIGIT: Final = 255
 # Of each place the least byte there, and how much greater it may be; of the sign `,` between
-# `+` and `-`, too. Digits of the identity are looked up.
+# `+` and `-`, too. Digits of the identity are looked up, so here they may be anything.
 _LEAST: Final = np.frombuffer(
     b"".join((VALUE_PREFIX, b"0" * (DIGEST_END - DIGEST_AT), _BETWEEN, b"+", b"0" * 15)), np.uint8
 )
 _SPAN: Final = np.zeros(TIME_END, np.uint8)
 _SPAN[TIME_AT] = ord("-") - ord("+")
 _SPAN[TIME_AT + 1 :] = 9
+_SPAN[DIGEST_AT:DIGEST_END] = 255
 _POWERS: Final = 10 ** np.arange(TIME_END - TIME_AT - 2, -1, -1, dtype=np.int64)
 _HEX: Final = np.full(256, _NO_DIGIT, np.uint8)
 _HEX[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16, dtype=np.uint8)
@@ -56,10 +57,12 @@ def places_of(values: Sequence[bytes | None], may_be: Sequence[bool] | None = No
         values = [value if ok and value is not None else b"" for value, ok in asked]
     chosen: Any = values  # none is None any more
     heads = heads_of(chosen)
-    digits = _HEX[heads[:, DIGEST_AT:DIGEST_END]]
-    right = heads - _LEAST <= _SPAN  # what is less than the least is a great number so
-    right[:, DIGEST_AT:DIGEST_END] = digits != _NO_DIGIT
-    found = right.all(axis=1) & (heads[:, TIME_AT] != ord(","))
+    digits = _HEX.take(heads[:, DIGEST_AT:DIGEST_END])
+    wrong = heads - _LEAST > _SPAN  # what is less than the least is a great number so
+    no_digit, no_sign = digits == _NO_DIGIT, heads[:, TIME_AT] == ord(",")
+    found = np.ones(len(chosen), np.bool_)
+    if wrong.any() or no_digit.any() or no_sign.any():  # else no row is looked at by itself
+        found = ~(wrong.any(axis=1) | no_digit.any(axis=1) | no_sign)
     at = np.flatnonzero(found)
     placed = chosen if len(at) == len(chosen) else [chosen[n] for n in at.tolist()]
     whole = np.fromiter(map(itemgetter(-1), placed), np.uint8, len(placed)) == ord(END)
