@@ -14,7 +14,8 @@ STOPPED: Final = 130
 
 MEANINGS: Final = {
     DONE: "all of it is done",
-    REFUSED: "the dashboard refused something, or a job failed; what was told as done is done",
+    REFUSED: "the dashboard refused something, or a job failed or was cancelled; what was told as"
+    " done is done",
     USAGE: "the command line, a file or the key cannot be used; nothing was sent",
     UNREACHED: "the dashboard did not answer in time; what was told as done is done",
     DIFFERENT: "`diff` found a difference, or `audit` a pane that is not what the log says",

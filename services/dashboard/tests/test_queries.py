@@ -117,10 +117,10 @@ class TestQuery:
             refused = http.post("/query", json=asked(metric[0], **wrong))
         assert (refused.status_code, refused.json()["code"]) == (status, code)
 
-    def test_after_waits_until_it_is_counted(
+    def test_after_a_position_that_is_counted(
         self, running: Any, engine: Any, metric: tuple[str, int]
     ) -> None:
-        """A query after a position answers once that position is counted."""
+        """It answers at once; that it waits for one which is not, `test_after.py` holds."""
         name, vid = metric
         engine.commit({(vid, 10, ten_seconds_ago(1)): {"=eu": Row(3)}}, received=3)
         with running.client() as http:
