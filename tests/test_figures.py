@@ -169,7 +169,9 @@ def asked(metric: str) -> dict[str, Any]:
 def socket_of(stack: TestStack) -> Iterator[ClientConnection]:
     """Open a live socket."""
     url = stack.dashboard_url.replace("http", "ws") + "/api/v1/live"
-    with connect(url, subprotocols=[Subprotocol("weir.v1")], compression=None) as socket:
+    with connect(
+        url, subprotocols=[Subprotocol("weir.v1")], compression=None, max_queue=None
+    ) as socket:
         yield socket
 
 

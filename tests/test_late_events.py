@@ -39,7 +39,10 @@ def test_late_events_are_told_with_their_source(stack: TestStack) -> None:
     assert (one["was"]["count"], one["now"]["count"], one["events"]) == (5, 6, 1)
     assert (one["was"]["sum"], one["now"]["sum"]) == (10.0, 12.0)
     assert one["sources"] == [{"source": SOURCE, "events": 1}]
-    assert stack.figures("panes")["weir_panes_corrections_total"] >= before + 1
+    stack.wait_until(
+        lambda: stack.figures("panes")["weir_panes_corrections_total"] >= before + 1,
+        "the figure of corrections",
+    )
     assert corrections(stack, "&late_ms=0&source=" + SOURCE) == [one]
     assert corrections(stack, "&source=nobody") == []
     told = stack.wait_until(lambda: lateness(stack, events=6), "the account of lateness", 60)

@@ -41,6 +41,7 @@ from weir_analytics.panes.driver import (
     STARTS_PAUSE_S,
     Driver,
 )
+from weir_analytics.panes.holes import Hole, HoleError
 from weir_analytics.panes.life import Life
 from weir_analytics.panes.ops import Figures, answer
 from weir_analytics.panes.outcome import Outcome
@@ -167,6 +168,27 @@ class TestEnd:
             driver._on_batch(life, cast("Any", None), 8)
 
         assert life.failure is None
+
+    @pytest.mark.parametrize("is_known", [True, False])
+    def test_what_a_slice_has_met_comes_before_a_stream_that_does_not_end(
+        self, driver: Driver, is_known: bool
+    ) -> None:
+        """A hole that was found after the commit is not met again: nobody would say it."""
+        life, query, hole = Life(lambda: None), MagicMock(), HoleError([Hole(0, 1, 2)])
+        between = MagicMock(failure=hole if is_known else None)
+        if is_known:
+            driver.clock = clock = ManualClock()
+            driver.stop = Steps(clock, 0)
+            driver._follow(MagicMock(isActive=True), between, life)
+
+        def end() -> None:
+            between.failure = hole
+
+        between.end.side_effect = end
+        query.stop.side_effect = Py4JError("the stream's thread did not end in 20 s")
+        driver._end(query, between, life)
+
+        assert life.take_failure() is hole
 
     @pytest.mark.parametrize("is_told", [True, False])
     def test_the_slice_at_hand_says_which_shard_is_short(
@@ -305,8 +327,11 @@ class TestVerdicts:
                 driver.stop.set()
             raise VerdictError(Verdict.LOST, "why", [len(told)])
 
-        self._counted(driver, monkeypatch, start)
+        with capture_logs() as logs:
+            self._counted(driver, monkeypatch, start)
         assert told == [set(), {1}, {1, 2}]
+        (left,) = (line for line in logs if line["event"] == "shards_left_short")
+        assert left["shards"] == [1, 2, 3], "nobody else knows of them once it has ended"
 
     @staticmethod
     def _counted(

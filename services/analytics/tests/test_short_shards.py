@@ -73,30 +73,49 @@ def test_a_shard_that_has_lost_its_fence_is_whole(
     assert (caught.value.verdict, caught.value.shards) == (Verdict.LOST, frozenset())
 
 
-@pytest.mark.parametrize("short_first", [True, False])
-def test_a_hole_in_the_range_of_a_lane_hides_no_short_shard(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short_first: bool
+@pytest.mark.parametrize("failure", [HoleError([Hole(0, 0, 9)]), TimeoutError("redis is away")])
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_what_another_lane_fails_with_hides_no_short_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception, order: Sequence[int]
 ) -> None:
-    """The hole is found again by whoever reads there; that a shard is short is said once."""
-    report, hole = Report(), HoleError([Hole(0, 0, 9)])
-    report.note(0, SHORT)
+    """It comes again, or is what it was raised from; that a shard is short is said once."""
     driver, plan = Cycle.__new__(Cycle), cast("Any", SimpleNamespace(versions=[]))
     driver._same_log, driver.spark = cast("Any", SimpleNamespace(check=lambda: None)), plan
-    texts = [report.to_json(), "of a hole"] if short_first else ["of a hole", report.to_json()]
-    monkeypatch.setattr(cycle_module, "run_beside", lambda *_: texts)
+    texts = [*(short_of(shard) for shard in (0, 1)), "fails"]
+    monkeypatch.setattr(cycle_module, "run_beside", lambda *_: [texts[at] for at in order])
     settled = Cycle._settled
 
     def found(self: Cycle, given: Sequence[str], *more: Any) -> Any:
-        if given == ["of a hole"]:
-            raise hole
+        if given == ["fails"]:
+            raise failure
         return settled(self, given, *more)
 
     monkeypatch.setattr(Cycle, "_settled", found)
 
     with pytest.raises(VerdictError) as caught:
-        driver.evaluate_beside([batch_of(tmp_path, 10, shards=1)] * 2, plan)
-    assert caught.value.shards == {0}
+        driver.evaluate_beside([batch_of(tmp_path, 10, shards=2)] * 3, plan)
+    assert (caught.value.verdict, caught.value.shards) == (Verdict.LOST, frozenset({0, 1}))
+    assert caught.value.__cause__ is failure
 
-    texts[:] = ["of a hole"]
-    with pytest.raises(HoleError):
-        driver.evaluate_beside([batch_of(tmp_path, 10, shards=1)], plan)
+    texts[:2] = ["fails", "fails"]
+    with pytest.raises(type(failure)):
+        driver.evaluate_beside([batch_of(tmp_path, 10, shards=2)] * 3, plan)
+
+
+def short_of(shard: int) -> str:
+    """Return the report of a task that applied its commit to a shard in part."""
+    report = Report()
+    report.note(shard, SHORT)
+    return report.to_json()
+
+
+def test_the_driver_commits_to_no_shard_behind_a_short_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What that may raise would take the report along."""
+    monkeypatch.setattr(cycle_module, "commit", refuses)
+    plan = cast("Any", SimpleNamespace(versions=[]))
+
+    with pytest.raises(VerdictError) as caught:
+        Cycle.__new__(Cycle)._settled([], plan, batch_of(tmp_path, 10, shards=3))
+    assert caught.value.shards == {0}

@@ -206,3 +206,14 @@ def test_who_has_to_stop_says_which_shard_is_short(
 
     assert done.verdict is Verdict.FOREIGN
     assert says in done.why
+
+
+def test_a_fence_that_is_none_hides_no_short_shard(
+    client: redis.Redis, shard: ShardStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else writes Weir's keys, so the fence may be next."""
+    written_by_another(
+        client, shard, monkeypatch, meanwhile=lambda: client.set(names.fence_key(0), b"none")
+    )
+
+    assert shard.commit(job(0, 10), [part()]).is_short

@@ -37,7 +37,7 @@ from weir_analytics.panes.crowded import Crowded
 from weir_analytics.panes.due import About, Due, Gate, Open
 from weir_analytics.panes.fault import Repeats, at_fault
 from weir_analytics.panes.forgetting import Forgetting
-from weir_analytics.panes.holes import Hole, HoleError, check_read, up_to
+from weir_analytics.panes.holes import Hole, check_read, up_to
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.outcome import Outcome, outcome_of, processed_through
@@ -280,29 +280,27 @@ class Cycle:
 
         Raises:
             HoleError: If records of one are missing; see `holes.py`.
-            VerdictError: If besides a shard is to be counted anew: it is asked for once only, and
-                the hole is found again.
+            VerdictError: If besides shards are to be counted anew, which nobody says again.
+            Exception: What else one failed with, as when the store or the log is away.
         """
         self._same_log.check()
         texts = run_beside(self.spark, plan, batches)
-        found = [
-            self._settled_or_refused(text, plan, batch)
-            for text, batch in zip(texts, batches, strict=True)
-        ]
-        holes = [one for one in found if isinstance(one, HoleError)]
-        settled = [one for one in found if not isinstance(one, HoleError)]
-        if holes:
+        settled: list[Outcome | VerdictError] = []
+        failed: list[Exception] = []
+        for text, batch in zip(texts, batches, strict=True):
+            try:
+                settled.append(self._settled([text], plan, batch))
+            except VerdictError as error:
+                settled.append(error)
+            except Exception as error:  # noqa: BLE001  raised once all were looked at
+                failed.append(error)
+        if failed:
             short = [one for one in settled if isinstance(one, VerdictError) and one.shards]
-            raise (*short, *holes)[0]
+            if short:
+                shards = frozenset().union(*(one.shards for one in short))
+                raise VerdictError(short[0].verdict, str(short[0]), shards) from failed[0]
+            raise failed[0]
         return settled
-
-    def _settled_or_refused(
-        self, text: str, plan: AnyPlan, batch: Batch
-    ) -> Outcome | VerdictError | HoleError:
-        try:
-            return self._settled([text], plan, batch)
-        except (VerdictError, HoleError) as error:
-            return error
 
     def _settled(self, texts: Sequence[str], plan: AnyPlan, batch: Batch) -> Outcome:
         """Put the reports of a range's tasks together, and commit what none of them did."""
@@ -370,6 +368,8 @@ class Cycle:
                 report = Report()
                 report.note(shard, commit(shard, [], batch, versions))
                 found.append(report)
+                if report.short:
+                    break  # what another shard may raise would take this report along
         return found
 
     # ── S5 ──────────────────────────────────────────────────────────────────

@@ -119,6 +119,13 @@ class Driver:
 
     def run(self) -> int:
         """Count until told to stop; return the exit code."""
+        code = self._lives()
+        if self._own.short:  # no later process knows of them
+            LOG.error("shards_left_short", shards=sorted(self._own.short))
+        return code
+
+    def _lives(self) -> int:
+        """Live one life after the other; return the exit code."""
         pause_s = 0.0
         while not self.stop.is_set():
             stores, began_s = self._open(), self.clock.monotonic_s()
@@ -229,6 +236,8 @@ class Driver:
             query = self._stream(cycle, life)
             self._follow(query, between, life)
         except PASSING as error:
+            if between.failure is not None:  # such as that a newer driver runs
+                life.fail(between.failure)
             life.fail(error)
         finally:
             self._end(query, between, life)
@@ -309,6 +318,7 @@ class Driver:
                 life.fail(StreamEndedError(_SET_BACK.format(back_s)))
                 return
             if between.failure is not None:
+                life.fail(between.failure)
                 return
             if not query.isActive:
                 if (error := query.exception()) is not None:
@@ -318,10 +328,11 @@ class Driver:
     def _end(self, query: StreamingQuery | None, between: Between, life: Life) -> None:
         """Stop the stream between two batches: within one, Spark prints a stack overflow.
 
-        Spark stops waiting for a stream's thread after a while, which is less than why it ends. So
-        is what the slice at hand fails with, unless a driver must end by it, or a shard be counted
-        anew.
+        Spark stops waiting for a stream's thread after a while, which is less than why it ends, and
+        than what the slice at hand fails with: a hole that it met is not met again.
         """
+        late: Exception | None = None
+        told = between.failure
         try:
             with self._turns.live():
                 life.ending.set()
@@ -329,11 +340,13 @@ class Driver:
                     query.stop()
         except PASSING as error:
             LOG.warning("stream_not_stopped", error=first_line(error))
-            life.fail(error)
+            late = error
         finally:
             between.end()
-            if between.failure is not None:
+            if between.failure is not None and between.failure is not told:
                 life.fail(between.failure)
+            if late is not None:
+                life.fail(late)
 
     def _level(self, cycle: Cycle, level: Level) -> None:
         """Count what one shard lacks, in slices, before live counting goes on."""

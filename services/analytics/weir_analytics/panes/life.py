@@ -46,7 +46,7 @@ class Life:
     def fail(self, error: BaseException) -> None:
         """Take in what ends it; the first, but that a driver must end comes before all else.
 
-        Whichever that is, it names every shard that any of them wants counted anew.
+        Of two that shards refused, it names every shard that either wants counted anew.
         """
         known = told(error)
         if known is not error:  # nobody expects it, so where it came from is all there is

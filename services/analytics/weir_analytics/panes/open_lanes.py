@@ -163,11 +163,14 @@ def rebuilds(
     """
     found: list[OpenLane] = []
     end, until_ms = {p: target.get(p, 0) for p in bounds.start}, now_ms + CLOCK_MS
+    chunk_ms = CHUNK_MS
     while not same_offsets(end, bounds.start):
-        begin_ms = until_ms - CHUNK_MS
+        begin_ms = until_ms - chunk_ms
         at = _at_or_start(log, begin_ms, bounds)
         start = {p: min(end[p], max(n, bounds.start[p])) for p, n in at.items()}
-        # Whatever a broker says, no hour lies before the first one that a time can name.
+        # Where nothing was appended for long one goes back twice as far each time; and whatever a
+        # broker says, no hour lies before the first one that a time can name.
+        chunk_ms = 2 * chunk_ms if same_offsets(start, end) else CHUNK_MS
         if begin_ms <= 0 or (same_offsets(start, end) and _is_older_gone(log, end, bounds)):
             start = dict(bounds.start)
         for own in shares({p: n - start[p] for p, n in end.items() if n > start[p]}, beside):

@@ -166,8 +166,8 @@ class ShardStore:
         except BaseException as error:
             # Ids given in this try were not stored.
             self.close()
-            if tally.partly and isinstance(error, StoreError):
-                return _lost(job, tally)
+            if tally.partly and isinstance(error, (StoreError, ValueError)):
+                return _lost(job, tally)  # also where what stands for the fence is none
             raise
         if done.verdict in (Verdict.RETRY, Verdict.LOST):
             self._ids.drop()
@@ -306,8 +306,8 @@ def _lost(job: CommitJob, tally: _Tally) -> Committed:
 def _short(job: CommitJob, tally: _Tally) -> str:
     """Return what is to be told where the mark of a commit that was applied in part stays."""
     return (
-        f"shard {job.shard} may be short of batch {job.batch}: {tally.partly}; another driver has"
-        " it now, and its mark says that all is there: run `weir audit --mend`"
+        f"shard {job.shard} may be short of batch {job.batch}: {tally.partly}; it is not this"
+        " driver's any more, and its mark says that all is there: run `weir audit --mend`"
     )
 
 
