@@ -215,8 +215,7 @@ def _rebuild(found: Found, lost: _Lost) -> Recovery:
     start = dict(found.log.start)
     reach = _counted_to(found, furthest(kept)) if kept else _goes_on_at(found)
     target = start if first_ever else furthest([reach, start])
-    keep = _checkpoint_fits([target], found)
-    goal = (keep and _before_batch(kept, found)) or target
+    keep, goal = _goal(target, kept, found)
     levels = tuple(
         Level(shard, mark.end, goal, furthest([mark.end, start]))
         for shard, mark in enumerate(found.marks)
@@ -322,8 +321,7 @@ def _level(found: Found, ends: Sequence[Offsets]) -> Recovery:
     start = found.log.start
     reach = furthest([*ends, start] if found.adopt else ends)
     target = _counted_to(found, reach)
-    keep = _checkpoint_fits([target], found)
-    goal = (keep and _before_batch(ends, found)) or target
+    keep, goal = _goal(target, ends, found)
     levels = tuple(
         Level(shard, end, goal, furthest([end, start]))
         for shard, end in enumerate(ends)
@@ -341,6 +339,18 @@ def _level(found: Found, ends: Sequence[Offsets]) -> Recovery:
         target=target,
         gaps=_gaps(levels, start),
     )
+
+
+def _goal(target: Offsets, ends: Sequence[Offsets], found: Found) -> tuple[bool, Offsets]:
+    """Return whether the checkpoint fits where counting goes on, and what shards are levelled to.
+
+    Args:
+        target: Where counting goes on.
+        ends: Where the shards stand that are not lost.
+        found: What was found.
+    """
+    keep = _checkpoint_fits([target], found)
+    return keep, (keep and _before_batch(ends, found)) or target
 
 
 def _before_batch(ends: Sequence[Offsets], found: Found) -> dict[int, int] | None:

@@ -170,8 +170,9 @@ def rebuilds(
         start = {p: min(end[p], max(n, bounds.start[p])) for p, n in at.items()}
         # Where nothing was appended for long one goes back twice as far each time; and whatever a
         # broker says, no hour lies before the first one that a time can name.
-        chunk_ms = 2 * chunk_ms if same_offsets(start, end) else CHUNK_MS
-        if begin_ms <= 0 or (same_offsets(start, end) and _is_older_gone(log, end, bounds)):
+        is_empty = same_offsets(start, end)
+        chunk_ms = 2 * chunk_ms if is_empty else CHUNK_MS
+        if begin_ms <= 0 or (is_empty and _is_older_gone(log, end, bounds)):
             start = dict(bounds.start)
         for own in shares({p: n - start[p] for p, n in end.items() if n > start[p]}, beside):
             if own:
