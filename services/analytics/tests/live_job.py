@@ -212,11 +212,22 @@ class World:
             json.dumps(item | {"data": data}).encode(), 0, Terms("default", source, at_ms, "test")
         )
         assert isinstance(found, Admitted)
-        self.producer.produce(names.EVENTS, found.value, found.key, headers=EVENT)
+        self._produce(found.value, found.key, EVENT)
 
     def raw(self, value: bytes | None, headers: list[tuple[str, str | bytes | None]]) -> None:
         """Produce any record."""
-        self.producer.produce(names.EVENTS, value, b"raw", headers=headers)
+        self._produce(value, b"raw", headers)
+
+    def _produce(
+        self, value: bytes | None, key: bytes, headers: list[tuple[str, str | bytes | None]]
+    ) -> None:
+        while True:
+            try:
+                self.producer.produce(names.EVENTS, value, key, headers=headers)
+            except BufferError:  # more is queued than the broker takes at once
+                self.producer.poll(0.1)
+            else:
+                return
 
     def records(self) -> list[tuple[str, BatchRecord | Opening]]:
         """Return the batch records."""
