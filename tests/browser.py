@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import ConsoleMessage, Locator, Page, WebSocket, expect, sync_playwright
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 from weir_local.signin import sign_in_link
 from weir_local.testing import TestStack
 
@@ -105,10 +106,8 @@ class Followed:
 
 
 @contextmanager
-def signed_in(
-    stack: TestStack, size: str = "desk", theme: str = "light"
-) -> Iterator[tuple[Page, Complaints]]:
-    """Yield a page that has signed in by a single-use link, and its complaints."""
+def blank_page(size: str = "desk", theme: str = "light") -> Iterator[tuple[Page, Complaints]]:
+    """Yield a page of a browser of its own, at no address yet, and its complaints."""
     width, height = SIZES[size]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium_path(), args=FLAGS)
@@ -119,11 +118,33 @@ def signed_in(
         page = context.new_page()
         complaints = Complaints()
         complaints.listen(page)
-        page.goto(sign_in_link(stack.home).replace("127.0.0.1", "localhost"))
-        page.get_by_test_id("live-pill").wait_for(timeout=30_000)
-        page.wait_for_url(lambda url: "/login" not in url, timeout=30_000)
         yield page, complaints
         browser.close()
+
+
+def sign_in(stack: TestStack, page: Page) -> None:
+    """Sign in by a single-use link; return once the page has left the door.
+
+    Raises:
+        AssertionError: If it stays there; with what the page says.
+    """
+    page.goto(sign_in_link(stack.home).replace("127.0.0.1", "localhost"))
+    page.get_by_test_id("live-pill").wait_for(timeout=30_000)
+    try:
+        page.wait_for_url(lambda url: "/login" not in url, timeout=30_000)
+    except PlaywrightTimeoutError as error:
+        msg = f"still at {page.url}: {page.locator('main').inner_text()}"
+        raise AssertionError(msg) from error
+
+
+@contextmanager
+def signed_in(
+    stack: TestStack, size: str = "desk", theme: str = "light"
+) -> Iterator[tuple[Page, Complaints]]:
+    """Yield a page that has signed in by a single-use link, and its complaints."""
+    with blank_page(size, theme) as (page, complaints):
+        sign_in(stack, page)
+        yield page, complaints
 
 
 def opened(page: Page, path: str) -> None:

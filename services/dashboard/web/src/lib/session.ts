@@ -9,15 +9,21 @@ const NOBODY: Session = { signed_in: false, tenant: null, scopes: [], key_id: nu
 /** The session; null until the server has told. */
 export const session = signal<Session | null>(null);
 
+/** How often somebody has signed in or out here. */
+let turns = 0;
+
 /** Asks the server who is signed in. */
-export async function whoAmI(): Promise<Session> {
-  session.value = await get<Session>("/session");
-  return session.value;
+export async function whoAmI(): Promise<void> {
+  const turn = turns;
+  const told = await get<Session>("/session");
+  // Of before somebody signed in or out: it is true no more, however late it comes.
+  if (turn === turns) session.value = told;
 }
 
 /** Signs in with a key or a link's token. */
 export async function signIn(credential: { key: string } | { once: string }): Promise<void> {
   const before = session.value;
+  turns += 1;
   // The session before ends: what lists ask meanwhile would be refused.
   session.value = null;
   try {
@@ -31,6 +37,7 @@ export async function signIn(credential: { key: string } | { once: string }): Pr
 
 /** Ends the session on the server. */
 export async function signOut(): Promise<void> {
+  turns += 1;
   await call<Session>({ method: "DELETE", path: "/session" });
   session.value = NOBODY;
   live.restart();
