@@ -6,7 +6,8 @@ runs, and the time until ledger and metrics equal the recount again is that of t
 count the same events: before each round the log loses what it holds, as retention takes it, so
 that a rebuild has no more to count than what was counted live just before. Rounds alternate, in
 one life of the job. Between two losses lie ten seconds at least: a driver that loses its state
-again sooner pauses before it begins anew, which is no part of a rebuild.
+again sooner pauses before it begins anew, which is no part of a rebuild. Nor is the rest that a
+rebuild leaves to live counting while events come: a loss comes some seconds after the last one.
 
 Each size has a job, a broker and a Redis of its own. What an event costs is the CPU of the job
 and of Redis, with all that they started, in the same time. A cost that grows with the size shows
@@ -36,6 +37,7 @@ from weir import names
 from weir.admission import Admitted
 from weir.clock import SystemClock
 from weir.commit import decode_mark
+from weir_analytics.panes.between import LOST_SLICE_S
 from weir_analytics.panes.driver import LASTING_S
 from workload import (
     EVENT,
@@ -51,9 +53,13 @@ from workload import (
 )
 
 LONGEST_S = 900.0
+# A driver learns with a batch that no event has come, and ticks bring one every second or two.
+QUIET_S = LOST_SLICE_S + 2.0
 NOTES = (
     "live: all events of a round stand in the log when counting begins; rebuild: the same events,"
     " from the moment Redis is emptied, so until the loss is met and a new epoch begins counts",
+    f"Redis is emptied {QUIET_S:.0f} s after the last event was counted: until then it is not known"
+    " that none comes, and slices leave half of the time to live counting",
     "ledger and all totals of each metric were compared with a recount after each of both",
 )
 # What is lost is days of a log; the last size is some twenty seconds of live counting.
@@ -135,13 +141,9 @@ def rebuilt(running: Job, total: int) -> Spent:
     return watched(running, total, work)
 
 
-def await_lasting(since_s: float) -> None:
-    """Return once a driver that ran at a time of the monotonic clock begins anew without a pause.
-
-    Args:
-        since_s: When that was, in seconds.
-    """
-    time.sleep(max(0.0, since_s + LASTING_S - time.monotonic()))
+def await_time(at_s: float) -> None:
+    """Return at a time of the monotonic clock, in seconds; at once if it is over."""
+    time.sleep(max(0.0, at_s - time.monotonic()))
 
 
 def compare(
@@ -173,11 +175,13 @@ def measure(folder: Path, events: int, options: argparse.Namespace) -> dict[str,
         held, truths, began_s = 0, recount([], metrics), time.monotonic()
         for _ in range(rounds):
             drawn = list(islice(drawing, events))
-            await_lasting(began_s)
+            await_time(began_s + LASTING_S)
             forget(running)
             found["live"].append(live(running, drawn, held))
+            quiet_s = time.monotonic() + QUIET_S
             compare(running, metrics, recount(drawn, metrics, truths), estimates)
             held, truths = events, recount(drawn, metrics)
+            await_time(quiet_s)
             found["rebuild"].append(rebuilt(running, held))
             began_s = time.monotonic()
             compare(running, metrics, truths, estimates)
