@@ -15,10 +15,8 @@ import { startKeys } from "./lib/keys";
 import { mendLanguage } from "./lib/locale";
 import { watchTheme } from "./lib/palette";
 import { startRouter } from "./lib/router";
-import { whoAmI } from "./lib/session";
+import { askWho } from "./lib/session";
 import { startLive } from "./live/live";
-
-const AGAIN_MS = 2_000;
 
 mendLanguage();
 startRouter();
@@ -27,11 +25,6 @@ watchTheme();
 startLive();
 startAlerts();
 askWho();
-
-/** Who nobody is signs in; a server that does not answer is told by the pill, and asked again. */
-function askWho(): void {
-  whoAmI().catch(() => setTimeout(askWho, AGAIN_MS));
-}
 
 const root = document.getElementById("app");
 if (root) render(<App />, root);

@@ -20,16 +20,26 @@ export async function whoAmI(): Promise<void> {
   if (turn === turns) session.value = told;
 }
 
+const AGAIN_MS = 2_000;
+
+/** Asks until the server has told; one that does not answer is told by the pill. */
+export function askWho(): void {
+  whoAmI().catch(() => setTimeout(askWho, AGAIN_MS));
+}
+
 /** Signs in with a key or a link's token. */
 export async function signIn(credential: { key: string } | { once: string }): Promise<void> {
-  const before = session.value;
   turns += 1;
   // The session before ends: what lists ask meanwhile would be refused.
   session.value = null;
   try {
-    session.value = await post<Session>("/session", credential);
+    const told = await post<Session>("/session", credential);
+    turns += 1;
+    session.value = told;
   } catch (error) {
-    session.value = before;
+    turns += 1;
+    // It may have left the session before as it was, or have made one and not said so.
+    askWho();
     throw error;
   }
   live.restart();
@@ -37,8 +47,8 @@ export async function signIn(credential: { key: string } | { once: string }): Pr
 
 /** Ends the session on the server. */
 export async function signOut(): Promise<void> {
-  turns += 1;
   await call<Session>({ method: "DELETE", path: "/session" });
+  turns += 1;
   session.value = NOBODY;
   live.restart();
 }

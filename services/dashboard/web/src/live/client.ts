@@ -80,10 +80,16 @@ export class LiveClient {
     this.around.after(TICK_MS, tick);
   }
 
-  /** Connects anew with another credential. */
+  /** Connects anew with another credential; what was told by the one before is forgotten. */
   restart(): void {
     this.wire?.close();
     this.wire = null;
+    this.dirty.clear();
+    for (const follower of this.byId.values()) {
+      follower.key = null;
+      follower.feed = EMPTY_FEED;
+      follower.shown.value = EMPTY_FEED;
+    }
     this.link.value = IDLE;
     this.happened({ type: "start" });
   }

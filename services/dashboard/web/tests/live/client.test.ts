@@ -134,6 +134,19 @@ describe("LiveClient", () => {
     expect(followed.state.value.model).toEqual(modelOf(server.snapshot()));
   });
 
+  it("forgets with the credential what was told by it", () => {
+    // Whoever signs in next, within seconds and with the same question, is of another tenant.
+    const { bench, followed } = following();
+    followed.release();
+    bench.client.restart();
+    bench.wire.welcome();
+    const again = bench.client.query(QUERY);
+    expect(again.state.value.model).toBeNull();
+    const asked = bench.wire.sent.find((frame) => frame.op === "subscribe");
+    expect(asked).toBeDefined();
+    expect(asked).not.toHaveProperty("from");
+  });
+
   it("asks again from what it holds when it notices a hole", () => {
     // A delta that starts too late is not applied, and nothing is lost.
     const { server, bench, followed } = following();

@@ -91,8 +91,16 @@ function Command({ text, ready }: { text: string; ready: boolean }) {
   );
 }
 
+interface FreshKey {
+  readonly made: ShownKey;
+  /** The key of whoever was signed in when it was asked for: it is theirs alone. */
+  readonly by: string | null;
+}
+
 /** The key of this visit: shown once by the server, held in memory only. */
-const fresh = signal<ShownKey | null>(null);
+const fresh = signal<FreshKey | null>(null);
+
+const whose = (): string | null => session.value?.key_id ?? null;
 
 /**
  * A key that may only send events.
@@ -101,16 +109,17 @@ const fresh = signal<ShownKey | null>(null);
  * stands; elsewhere on demand, so that looking at the page leaves no keys behind.
  */
 function useFreshKey() {
-  const key = fresh.value;
+  const key = fresh.value !== null && fresh.value.by === whose() ? fresh.value.made : null;
   const ready = may("admin") && key === null;
   const types = useLoad<Page<SeenType>>(ready ? "/discovery/types" : null);
   const first = ready && types.body?.items.length === 0;
   const [problem, setProblem] = useState<Problem | null>(null);
   const make = () => {
     setProblem(null);
+    const by = whose();
     post<ShownKey>("/keys", { label: "first run", scopes: ["ingest"], source: "first-run" }).then(
       (made) => {
-        fresh.value = made;
+        fresh.value = { made, by };
       },
       (error: unknown) => setProblem(problemOf(error)),
     );
