@@ -209,6 +209,24 @@ class TestEnd:
         assert isinstance(failure, VerdictError)
         assert failure.shards == {1}
 
+    @pytest.mark.parametrize("is_set_back", [True, False])
+    def test_a_slice_that_failed_when_nobody_looks_is_heard(
+        self, driver: Driver, is_set_back: bool
+    ) -> None:
+        """Told to stop, or with a clock that was set back, the driver looks at it no more."""
+        life, between = Life(lambda: None), MagicMock(failure=None)
+        driver.clock = clock = ManualClock()
+        driver.stop = Steps(clock, -5_000) if is_set_back else cast("Any", threading.Event())
+        if not is_set_back:
+            driver.stop.set()
+        between.failure = VerdictError(Verdict.LOST, "shard 1 is counted anew", {1})
+        driver._follow(MagicMock(isActive=True), between, life)
+        driver._end(MagicMock(), between, life)
+
+        failure = life.take_failure()
+        assert isinstance(failure, VerdictError)
+        assert failure.shards == {1}
+
 
 class Step:
     """Work between batches that does one slice, or is refused by a shard."""
@@ -252,6 +270,29 @@ def test_a_stream_that_does_not_start_hides_nothing(
         driver._life(MagicMock())
     assert raised.value is (fenced or refused)
     assert "between" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_hole_is_known_whatever_else_ends_the_life(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counting has passed it: the next life does not meet it, and nobody would say what is lost."""
+    hole, behind = HoleError([Hole(0, 1, 2)]), VerdictError(Verdict.BEHIND, "a shard went back")
+    footing = SimpleNamespace(target={}, levels=(), epoch=1, events_id="log")
+    between = MagicMock(failure=hole)
+    driver.vitals, driver.clock, driver.figures = Vitals(), ManualClock(), MagicMock()
+    monkeypatch.setattr(panes_driver, "take_over", lambda *_: footing)
+    for name in ("LaneBook", "Cycle", "Ahead"):
+        monkeypatch.setattr(panes_driver, name, MagicMock())
+    monkeypatch.setattr(panes_driver, "Between", lambda *_, **__: between)
+    monkeypatch.setattr(Driver, "_plans_of", MagicMock())
+    monkeypatch.setattr(Driver, "_works", lambda *_: ())
+    monkeypatch.setattr(Driver, "_stream", MagicMock())
+    monkeypatch.setattr(Driver, "_follow", lambda _self, _query, _between, life: life.fail(behind))
+
+    with pytest.raises(VerdictError) as raised:
+        driver._life(MagicMock())
+    assert raised.value is behind
+    assert driver._met.lost == hole.holes
 
 
 def test_every_life_knows_what_the_process_has_started(
@@ -332,6 +373,21 @@ class TestVerdicts:
         assert told == [set(), {1}, {1, 2}]
         (left,) = (line for line in logs if line["event"] == "shards_left_short")
         assert left["shards"] == [1, 2, 3], "nobody else knows of them once it has ended"
+
+    def test_shards_that_are_short_are_told_whatever_ends_the_driver(
+        self, driver: Driver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Who writes a pane's key may write the fence's next, and that ends every start."""
+        ends = iter([VerdictError(Verdict.LOST, "why", [1]), ValueError("fence must be JSON")])
+        driver.stop = Waits()
+
+        def start(*_given: Any) -> None:
+            raise next(ends)
+
+        with capture_logs() as logs, pytest.raises(ValueError, match="fence"):
+            self._counted(driver, monkeypatch, start)
+        (left,) = (line for line in logs if line["event"] == "shards_left_short")
+        assert left["shards"] == [1]
 
     @staticmethod
     def _counted(

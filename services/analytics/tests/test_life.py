@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from weir.commit import Verdict
 from weir.formats import NewerFormatError
 from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.holes import Hole, HoleError
 from weir_analytics.panes.life import Life
 from weir_analytics.panes.passing import StreamEndedError
 from weir_analytics.panes.recovery import VerdictError
@@ -84,6 +85,29 @@ def test_every_shard_that_is_short_is_named() -> None:
         Verdict.BEHIND,
         frozenset({0, 2}),
     )
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_hole_is_kept_beside_what_ends_it(is_first: bool) -> None:
+    """Counting has passed it, and meets it no more; told again it is no second one."""
+    life, hole = Life(lambda: None), HoleError([Hole(0, 1, 2)])
+    other = VerdictError(Verdict.BEHIND, "went back") if is_first else StreamEndedError("away")
+    for error in (hole, other, hole) if is_first else (other, hole, other):
+        life.fail(error)
+
+    assert life.holes() == [hole]
+    assert life.take_failure() is other
+    assert life.holes() == []
+
+
+def test_what_is_told_twice_is_logged_once() -> None:
+    """Whoever follows the stream tells it, and whoever waits for the slice at hand."""
+    life, error = Life(lambda: None), KeyError("shard")
+    with capture_logs() as logs:
+        life.fail(error)
+        life.fail(error)
+
+    assert len(logs) == 1
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import psutil
+import pyarrow as pa
 import pytest
 import redis
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.errors import PySparkException
 from weir.series import OTHER
+from weir_analytics.panes import small
 from weir_analytics.panes.batch import PROPERTY, Batch
 from weir_analytics.panes.checkpoint import starting_offsets
 from weir_analytics.panes.commit_job import Bound
@@ -165,6 +167,36 @@ class TestDisposedRange:
             int(Fate.COUNTED if i < 8_000 else Fate.DUPLICATE) for p in end for i in range(end[p])
         ]
         assert [(r.partition, r.seen) for r in rows if r.seen is not None] == list(end.items())
+
+    def test_what_is_gathered_knows_what_was_before(
+        self,
+        kafka: str,
+        new_topic: Callable[..., str],
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Of many records some at a time get their fates; a repeat may come with later ones."""
+        monkeypatch.setattr(small, "AT_ONCE", 1_000)
+        topic, end, headers = new_topic("many", 2, {}), {0: 6_000, 1: 3_000}, cast("Any", EVENT)
+        producer = Producer({"bootstrap.servers": kafka})
+        for partition, count in end.items():
+            for i in range(count):
+                producer.produce(topic, event(f"{i % 2_500}"), b"k", partition, headers=headers)
+        assert producer.flush(60) == 0
+        settings: dict[str, Any] = {"kafka_bootstrap": kafka, "topic": topic, "copies": False}
+        batch = replace(batch_of(tmp_path, **settings), start={}, end=end, single=True)
+        parts = list(small.disposed_slices(batch))
+
+        assert len(parts) > 2 * len(end)
+        fates: dict[int, dict[int, int]] = {p: {} for p in end}
+        for part in parts:
+            places = zip(*map(pa.Array.to_pylist, (part.partition, part.offset)), strict=True)
+            for (p, n), fate in zip(places, part.told.field("fate").to_pylist(), strict=True):
+                fates[p][n] = fate
+        assert fates == {
+            p: {n: int(Fate.COUNTED if n < 2_500 else Fate.DUPLICATE) for n in range(count)}
+            for p, count in end.items()
+        }
 
     def test_an_empty_range_has_no_records(
         self, spark: SparkSession, filled: tuple[str, Offsets], tmp_path: Path

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import redis
+from structlog.testing import capture_logs
 from weir import names
 from weir.commit import Fence, Verdict
 from weir_analytics.panes import pane_merge, store
@@ -67,11 +68,13 @@ def test_a_commit_that_redis_applies_in_part_leaves_no_mark(
         client, shard, monkeypatch, answers=[redis.TimeoutError("no answer")] * silences
     )
 
-    done = shard.commit(job(0, 10), [part()])
+    with capture_logs() as told:
+        done = shard.commit(job(0, 10), [part()])
 
     assert done.verdict is Verdict.LOST
     assert done.why.startswith("shard 0 is counted anew: redis applied a transaction but for")
     assert "WRONGTYPE" in done.why
+    assert told[0]["mark"] == "gone", "a start finds it out"
     assert shard.commit(job(0, 10), []).verdict is Verdict.LOST
     assert shard.commit(job(10, 20), []).verdict is Verdict.LOST
 
@@ -83,8 +86,10 @@ def test_where_its_mark_stays_that_is_told(
     """Who raised that would be tried again by Spark, and take the mark's word for the batch."""
     written_by_another(client, shard, monkeypatch, answers=[answer] * 4)
 
-    done = shard.commit(job(0, 10), [part()])
+    with capture_logs() as told:
+        done = shard.commit(job(0, 10), [part()])
 
+    assert [(line["event"], line["mark"]) for line in told] == [("shard_short", "stays")]
     assert done.verdict is Verdict.LOST
     assert done.why.startswith("shard 0 is counted anew: redis applied a transaction but for")
     assert done.is_short

@@ -119,10 +119,11 @@ class Driver:
 
     def run(self) -> int:
         """Count until told to stop; return the exit code."""
-        code = self._lives()
-        if self._own.short:  # no later process knows of them
-            LOG.error("shards_left_short", shards=sorted(self._own.short))
-        return code
+        try:
+            return self._lives()
+        finally:
+            if self._own.short:  # no later process knows of them
+                LOG.error("shards_left_short", shards=sorted(self._own.short))
 
     def _lives(self) -> int:
         """Live one life after the other; return the exit code."""
@@ -241,6 +242,8 @@ class Driver:
             life.fail(error)
         finally:
             self._end(query, between, life)
+        for hole in life.holes():  # counting has passed it, and meets it no more
+            met.take(hole, hole.holes)
         if (failure := life.take_failure()) is not None:
             raise failure
         if self._jobs is not None:
@@ -329,10 +332,10 @@ class Driver:
         """Stop the stream between two batches: within one, Spark prints a stack overflow.
 
         Spark stops waiting for a stream's thread after a while, which is less than why it ends, and
-        than what the slice at hand fails with: a hole that it met is not met again.
+        than what the slice at hand fails with. That may come when nobody looks any more, since
+        the driver is told to stop: so it is taken in here, also if it was before.
         """
         late: Exception | None = None
-        told = between.failure
         try:
             with self._turns.live():
                 life.ending.set()
@@ -343,7 +346,7 @@ class Driver:
             late = error
         finally:
             between.end()
-            if between.failure is not None and between.failure is not told:
+            if between.failure is not None:
                 life.fail(between.failure)
             if late is not None:
                 life.fail(late)

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from weir.formats import NewerFormatError
 
 from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.holes import HoleError
 from weir_analytics.panes.passing import StreamEndedError, first_line, told
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.session import drop_callbacks
@@ -42,12 +43,17 @@ class Life:
     cycle: Callable[[], Cycle | None]
     ending: threading.Event = field(default_factory=threading.Event)
     failure: BaseException | None = None
+    _taken: list[BaseException] = field(default_factory=list)
 
     def fail(self, error: BaseException) -> None:
         """Take in what ends it; the first, but that a driver must end comes before all else.
 
-        Of two that shards refused, it names every shard that either wants counted anew.
+        Of two that shards refused, it names every shard that either wants counted anew. The same
+        error told again, by another who follows, says nothing new.
         """
+        if any(error is one for one in self._taken):
+            return
+        self._taken.append(error)
         known = told(error)
         if known is not error:  # nobody expects it, so where it came from is all there is
             LOG.error("batch_failed", error=repr(error)[:300], exc_info=error)
@@ -57,9 +63,14 @@ class Life:
         if self.failure is None or is_graver:
             self.failure = known
 
+    def holes(self) -> list[HoleError]:
+        """Return what was found missing, after it was passed, beside what ends the life."""
+        return [e for e in self._taken if isinstance(e, HoleError) and e is not self.failure]
+
     def take_failure(self) -> BaseException | None:
-        """Return what ended it, and forget that: its frames hold everything."""
+        """Return what ended it, and forget all of it: its frames hold everything."""
         failure, self.failure = self.failure, None
+        self._taken.clear()
         return failure
 
     def count(self, work: Callable[[Cycle], None], number: int) -> None:

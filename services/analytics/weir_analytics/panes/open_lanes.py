@@ -163,15 +163,21 @@ def rebuilds(
     """
     found: list[OpenLane] = []
     end, until_ms = {p: target.get(p, 0) for p in bounds.start}, now_ms + CLOCK_MS
-    chunk_ms = CHUNK_MS
+    chunk_ms, is_idle = CHUNK_MS, True
     while not same_offsets(end, bounds.start):
         begin_ms = until_ms - chunk_ms
         at = _at_or_start(log, begin_ms, bounds)
         start = {p: min(end[p], max(n, bounds.start[p])) for p, n in at.items()}
-        # Where nothing was appended for long one goes back twice as far each time; and whatever a
-        # broker says, no hour lies before the first one that a time can name.
+        # Where nothing was appended for long one goes back twice as far each time, and half as far
+        # once that was too far. Whatever a broker says, no hour lies before the first one that a
+        # time can name.
         is_empty = same_offsets(start, end)
-        chunk_ms = 2 * chunk_ms if is_empty else CHUNK_MS
+        is_told = at is not bounds.start
+        if is_told and not is_empty and chunk_ms > CHUNK_MS:
+            chunk_ms, is_idle = chunk_ms // 2, False
+            continue
+        is_idle = is_idle or chunk_ms == CHUNK_MS
+        chunk_ms = chunk_ms * (1 + is_idle) if is_empty else CHUNK_MS
         if begin_ms <= 0 or (is_empty and _is_older_gone(log, end, bounds)):
             start = dict(bounds.start)
         for own in shares({p: n - start[p] for p, n in end.items() if n > start[p]}, beside):

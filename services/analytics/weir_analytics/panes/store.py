@@ -230,7 +230,7 @@ class ShardStore:
             return Committed(verdict, why=_short(job, tally))
         if self._wire.ask([("MULTI",), ("DEL", mark), ("EXEC",)])[-1] is None:
             return Committed(Verdict.RETRY)
-        return _lost(job, tally)
+        return _lost(job, tally, stays=False)
 
     def _write(self, job: CommitJob, changes: Mapping[Pane, PaneChange], head: Head) -> Committed:
         """Send the one transaction and return how it ended."""
@@ -295,10 +295,17 @@ class ShardStore:
         return writes
 
 
-def _lost(job: CommitJob, tally: _Tally) -> Committed:
-    """Return how a commit ends that was applied in part, whether its mark is gone or not."""
+def _lost(job: CommitJob, tally: _Tally, *, stays: bool = True) -> Committed:
+    """Return how a commit ends that was applied in part.
+
+    Args:
+        job: The commit.
+        tally: What it came to.
+        stays: Whether its mark is still there, as far as is known: it says that nothing is amiss.
+    """
+    mark = "stays" if stays else "gone"
     # The driver may never hear of it, if another task of the batch fails.
-    LOG.error("shard_short", shard=job.shard, batch=job.batch, why=tally.partly)
+    LOG.error("shard_short", shard=job.shard, batch=job.batch, mark=mark, why=tally.partly)
     why = f"shard {job.shard} is counted anew: {tally.partly}"
     return Committed(Verdict.LOST, why=why, is_short=True)
 
