@@ -29,7 +29,10 @@ export function Modal({ title, wide = false, children, close }: ModalProps) {
       ref={dialog}
       class={wide ? "modal wide" : "modal"}
       aria-label={title}
-      onClose={close}
+      // Before the browser hides it: whoever opens one at once would be taken to mean this one, and
+      // what comes of it later is of one that is gone.
+      onCancel={close}
+      onClose={() => dialog.current !== null && close()}
       onClick={(click) => click.target === dialog.current && close()}
     >
       <div class="modal-head">
