@@ -1,0 +1,220 @@
+"""How a life of the driver ends: whoever fails is heard, and no thread is left."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import MagicMock
+
+import pytest
+from py4j.protocol import Py4JError
+from weir.clock import ManualClock
+from weir.commit import Verdict
+from weir_analytics.panes import between as between_module
+from weir_analytics.panes import driver as panes_driver
+from weir_analytics.panes.driver import Driver
+from weir_analytics.panes.holes import Hole, HoleError
+from weir_analytics.panes.life import Life
+from weir_analytics.panes.passing import StreamEndedError
+from weir_analytics.panes.recovery import VerdictError
+from weir_analytics.panes.turns import GivenUpError
+from weir_analytics.panes.vitals import Vitals
+
+from .test_driver import Steps, new_driver
+
+
+class Query:
+    """A stream that asks for one more batch while it is stopped, and waits for that."""
+
+    def __init__(self, driver: Driver, life: Life) -> None:
+        self.asked: list[str] = []
+        self.thread = threading.Thread(target=self.ask, args=(driver, life), daemon=True)
+
+    def ask(self, driver: Driver, life: Life) -> None:
+        """Ask for a batch."""
+        try:
+            driver._on_batch(life, cast("Any", None), 7)
+        except GivenUpError:
+            self.asked.append("refused")
+
+    def stop(self) -> None:
+        """End the thread, as Spark does, but not without end."""
+        self.thread.start()
+        self.thread.join(10)
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Driver:
+    """Return a driver that has only its own state."""
+    return new_driver(tmp_path)
+
+
+class TestEnd:
+    @pytest.mark.parametrize("told", [True, False])
+    def test_a_batch_that_is_asked_for_meanwhile_does_not_hold_it(
+        self, driver: Driver, told: bool
+    ) -> None:
+        """Stopping waits for the stream's thread; that thread must not wait for it in turn."""
+        if told:
+            driver.stop.set()
+        life, between = Life(lambda: None), MagicMock(failure=None)
+        query = Query(driver, life)
+        driver._end(cast("Any", query), between, life)
+
+        assert not query.thread.is_alive()
+        assert query.asked == ["refused"]
+        assert (life.failure, between.end.called) == (None, True)
+
+    def test_a_stream_that_never_began_leaves_no_thread(self, driver: Driver) -> None:
+        """The thread between batches begins before it: Spark may refuse to start the stream."""
+        life, between = Life(lambda: None), MagicMock(failure=None)
+        driver._end(None, between, life)
+        assert (life.failure, life.ending.is_set(), between.end.called) == (None, True, True)
+
+    @pytest.mark.parametrize("fenced", [VerdictError(Verdict.FENCED, "a newer driver runs"), None])
+    def test_a_stream_that_does_not_end_hides_nothing(
+        self, driver: Driver, fenced: VerdictError | None
+    ) -> None:
+        """Why it ends comes first; that its thread was not waited for ends it else."""
+        life, query = Life(lambda: None, failure=fenced), MagicMock()
+        between = MagicMock(failure=None)
+        query.stop.side_effect = late = Py4JError("the stream's thread did not end in 20 s")
+        driver._end(query, between, life)
+
+        assert life.take_failure() is (fenced or late)
+        assert between.end.called, "its thread would work on beside the next one's"
+
+    def test_a_batch_that_is_asked_for_later_changes_nothing(self, driver: Driver) -> None:
+        """Nor does it fail the stream that runs by then."""
+        life = Life(lambda: None)
+        driver._end(MagicMock(), MagicMock(failure=None), life)
+        with pytest.raises(GivenUpError):
+            driver._on_batch(life, cast("Any", None), 8)
+
+        assert life.failure is None
+
+    @pytest.mark.parametrize("is_known", [True, False])
+    def test_what_a_slice_has_met_comes_before_a_stream_that_does_not_end(
+        self, driver: Driver, is_known: bool
+    ) -> None:
+        """A hole that was found after the commit is not met again: nobody would say it."""
+        life, query, hole = Life(lambda: None), MagicMock(), HoleError([Hole(0, 1, 2)])
+        between = MagicMock(failure=hole if is_known else None)
+        if is_known:
+            driver.clock = clock = ManualClock()
+            driver.stop = Steps(clock, 0)
+            driver._follow(MagicMock(isActive=True), between, life)
+
+        def end() -> None:
+            between.failure = hole
+
+        between.end.side_effect = end
+        query.stop.side_effect = Py4JError("the stream's thread did not end in 20 s")
+        driver._end(query, between, life)
+
+        assert life.take_failure() is hole
+
+    @pytest.mark.parametrize("is_told", [True, False])
+    def test_the_slice_at_hand_says_which_shard_is_short(
+        self, driver: Driver, is_told: bool
+    ) -> None:
+        """It is waited for when the stream has ended already; nobody would hear of it later."""
+        life, between = Life(lambda: None), MagicMock(failure=None)
+        if is_told:
+            life.fail(StreamEndedError("redis is away"))
+
+        def end() -> None:
+            between.failure = VerdictError(Verdict.LOST, "shard 1 is counted anew", {1})
+
+        between.end.side_effect = end
+        driver._end(MagicMock(), between, life)
+
+        failure = life.take_failure()
+        assert isinstance(failure, VerdictError)
+        assert failure.shards == {1}
+
+    @pytest.mark.parametrize("is_set_back", [True, False])
+    def test_a_slice_that_failed_when_nobody_looks_is_heard(
+        self, driver: Driver, is_set_back: bool
+    ) -> None:
+        """Told to stop, or with a clock that was set back, the driver looks at it no more."""
+        life, between = Life(lambda: None), MagicMock(failure=None)
+        driver.clock = clock = ManualClock()
+        driver.stop = Steps(clock, -5_000) if is_set_back else cast("Any", threading.Event())
+        if not is_set_back:
+            driver.stop.set()
+        between.failure = VerdictError(Verdict.LOST, "shard 1 is counted anew", {1})
+        driver._follow(MagicMock(isActive=True), between, life)
+        driver._end(MagicMock(), between, life)
+
+        failure = life.take_failure()
+        assert isinstance(failure, VerdictError)
+        assert failure.shards == {1}
+
+
+class Step:
+    """Work between batches that does one slice, or is refused by a shard."""
+
+    def __init__(self, error: VerdictError | None) -> None:
+        self.error, self.begun = error, threading.Event()
+
+    def prepare(self) -> None:
+        """Need nothing."""
+
+    def step(self, _cycle: object) -> bool:
+        """Do it."""
+        self.begun.set()
+        if self.error is not None:
+            raise self.error
+        return False
+
+
+def set_stage(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a life begin without a log or a store, and with nothing to do."""
+    footing = SimpleNamespace(target={}, levels=(), epoch=1, events_id="log")
+    driver.vitals, driver.clock, driver.figures = Vitals(), ManualClock(), MagicMock()
+    monkeypatch.setattr(panes_driver, "take_over", lambda *_: footing)
+    for name in ("LaneBook", "Cycle", "Ahead"):
+        monkeypatch.setattr(panes_driver, name, MagicMock())
+    monkeypatch.setattr(Driver, "_plans_of", MagicMock())
+    monkeypatch.setattr(Driver, "_works", lambda *_: ())
+
+
+@pytest.mark.parametrize("fenced", [VerdictError(Verdict.FENCED, "a newer driver runs"), None])
+def test_a_stream_that_does_not_start_hides_nothing(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, fenced: VerdictError | None
+) -> None:
+    """Slices begin before it does: what ended them comes first, and their thread ends with it."""
+    work, refused = Step(fenced), StreamEndedError("no broker answered")
+    set_stage(driver, monkeypatch)
+    monkeypatch.setattr(between_module, "InheritableThread", threading.Thread)
+    monkeypatch.setattr(panes_driver, "Ahead", lambda *_: work)
+
+    def stream(*_: object) -> None:
+        assert work.begun.wait(10)
+        raise refused
+
+    monkeypatch.setattr(Driver, "_stream", stream)
+    with pytest.raises(type(fenced or refused)) as raised:
+        driver._life(MagicMock())
+    assert raised.value is (fenced or refused)
+    assert "between" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_hole_is_known_whatever_else_ends_the_life(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counting has passed it: the next life does not meet it, and nobody would say what is lost."""
+    hole, behind = HoleError([Hole(0, 1, 2)]), VerdictError(Verdict.BEHIND, "a shard went back")
+    between = MagicMock(failure=hole)
+    set_stage(driver, monkeypatch)
+    monkeypatch.setattr(panes_driver, "Between", lambda *_, **__: between)
+    monkeypatch.setattr(Driver, "_stream", MagicMock())
+    monkeypatch.setattr(Driver, "_follow", lambda _self, _query, _between, life: life.fail(behind))
+
+    with pytest.raises(VerdictError) as raised:
+        driver._life(MagicMock())
+    assert raised.value is behind
+    assert driver._met.lost == hole.holes
