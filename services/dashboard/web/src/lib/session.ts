@@ -33,11 +33,10 @@ export async function signIn(credential: { key: string } | { once: string }): Pr
   // The session before ends: what lists ask meanwhile would be refused.
   session.value = null;
   try {
-    const told = await post<Session>("/session", credential);
-    turns += 1;
-    session.value = told;
+    session.value = await post<Session>("/session", credential).finally(() => {
+      turns += 1;
+    });
   } catch (error) {
-    turns += 1;
     // It may have left the session before as it was, or have made one and not said so.
     askWho();
     throw error;
