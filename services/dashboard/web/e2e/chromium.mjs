@@ -22,6 +22,8 @@ import { createBrotliDecompress } from "node:zlib";
 
 const WEB = dirname(dirname(fileURLToPath(import.meta.url)));
 const PACKAGE = join(WEB, "node_modules", "@sparticuz", "chromium");
+// Goes up with what `writeStarter` writes, so that one unpacked before is not used again.
+const STARTER = 2;
 const NAMES = ["chromium", "chromium-browser", "chrome-headless-shell"];
 
 /** Tells whether a file can be run. */
@@ -84,7 +86,12 @@ ${["system-ui", "sans-serif"].map((name) => alias(name, "Open Sans")).join("\n")
 ${["ui-monospace", "monospace"].map((name) => alias(name, "DejaVu Sans Mono")).join("\n")}
 </fontconfig>\n`;
   await writeFile(join(folder, "fonts.conf"), fonts);
+  // Chromium sets these two itself once it has threads, and the second makes the table of the
+  // environment move. A thread that reads it meanwhile dies of SIGSEGV, in any glibc before
+  // 2.41. What is set already moves nothing.
   const script = `#!/bin/sh
+export DBUS_SESSION_BUS_ADDRESS="\${DBUS_SESSION_BUS_ADDRESS:-disabled:}"
+export FC_FONTATIONS=1
 export LD_LIBRARY_PATH="${home}/lib\${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export FONTCONFIG_FILE="${home}/fonts.conf"
 exec "${home}/headless-shell" "$@"\n`;
@@ -96,7 +103,7 @@ exec "${home}/headless-shell" "$@"\n`;
 async function unpacked() {
   const manifest = JSON.parse(await readFile(join(PACKAGE, "package.json"), "utf8"));
   const cache = join(WEB, "node_modules", ".cache");
-  const home = join(cache, `chromium-${manifest.version}`);
+  const home = join(cache, `chromium-${manifest.version}-${STARTER}`);
   if (existsSync(join(home, "chromium"))) return join(home, "chromium");
   // A folder of its own, renamed when complete: an interrupted run leaves no half browser.
   const folder = `${home}.${process.pid}`;
