@@ -181,7 +181,7 @@ class TestVerdicts:
 
         with capture_logs() as logs:
             self._counted(driver, monkeypatch, start)
-        assert told == [set(), {1}, {1, 2}]
+        assert told == [set(), {1}, {1, 2}, {1, 2, 3}], "and once more as it ends"
         (left,) = (line for line in logs if line["event"] == "shards_left_short")
         assert left["shards"] == [1, 2, 3], "nobody else knows of them once it has ended"
 

@@ -10,8 +10,10 @@ from unittest.mock import MagicMock
 
 import pytest
 from py4j.protocol import Py4JError
+from structlog.testing import capture_logs
 from weir.clock import ManualClock
 from weir.commit import Verdict
+from weir.formats import NewerFormatError
 from weir_analytics.panes import between as between_module
 from weir_analytics.panes import driver as panes_driver
 from weir_analytics.panes.driver import Driver
@@ -131,9 +133,8 @@ class TestEnd:
         between.end.side_effect = end
         driver._end(MagicMock(), between, life)
 
-        failure = life.take_failure()
-        assert isinstance(failure, VerdictError)
-        assert failure.shards == {1}
+        assert isinstance(life.take_failure(), VerdictError)
+        assert life.short == {1}
 
     @pytest.mark.parametrize("is_set_back", [True, False])
     def test_a_slice_that_failed_when_nobody_looks_is_heard(
@@ -149,9 +150,8 @@ class TestEnd:
         driver._follow(MagicMock(isActive=True), between, life)
         driver._end(MagicMock(), between, life)
 
-        failure = life.take_failure()
-        assert isinstance(failure, VerdictError)
-        assert failure.shards == {1}
+        assert isinstance(life.take_failure(), VerdictError)
+        assert life.short == {1}
 
 
 class Step:
@@ -218,3 +218,97 @@ def test_a_hole_is_known_whatever_else_ends_the_life(
         driver._life(MagicMock())
     assert raised.value is behind
     assert driver._met.lost == hole.holes
+
+
+@pytest.mark.parametrize(
+    "ended", [NewerFormatError("mark must be older"), ValueError("unexpected")]
+)
+def test_what_was_lost_is_known_whatever_ends_the_life(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, ended: Exception
+) -> None:
+    """Also beside what is no verdict, or nobody expects: no later process finds it out."""
+    hole = HoleError([Hole(0, 1, 2)])
+    short = VerdictError(Verdict.LOST, "shard 1 is counted anew", {1})
+    set_stage(driver, monkeypatch)
+    monkeypatch.setattr(panes_driver, "Between", lambda *_, **__: MagicMock(failure=hole))
+    monkeypatch.setattr(Driver, "_stream", MagicMock())
+
+    def follow(_driver: Driver, _query: object, _between: object, life: Life) -> None:
+        life.fail(ended)
+        life.fail(short)
+        if isinstance(ended, ValueError):
+            raise ended
+
+    monkeypatch.setattr(Driver, "_follow", follow)
+    with pytest.raises(type(ended)):
+        driver._life(MagicMock())
+    assert (driver._met.lost, driver._own.short) == (hole.holes, {1})
+
+
+class TestSaid:
+    """What a driver found to be lost as it ended is said by one more start record."""
+
+    @staticmethod
+    def run(driver: Driver, monkeypatch: pytest.MonkeyPatch, error: Exception) -> list[Any]:
+        """Run a driver that is told to stop while a life ends; return what starts were given."""
+        given: list[Any] = []
+
+        def take_over(*arguments: Any) -> None:
+            given.append(arguments)
+
+        def life(own: Driver, _stores: object) -> None:
+            own.stop.set()
+            own._met.take(error, HoleError([Hole(0, 1, 2)]).holes)
+            raise error
+
+        def opened(_driver: Driver) -> MagicMock:
+            return MagicMock(definitions=MagicMock(writes=0))
+
+        def no(_driver: Driver) -> bool:
+            return False
+
+        driver.vitals, driver.clock, driver.figures = Vitals(), ManualClock(), MagicMock()
+        monkeypatch.setattr(panes_driver, "take_over", take_over)
+        monkeypatch.setattr(panes_driver, "let_go", lambda _spark: None)
+        for name, stand_in in (("_life", life), ("_open", opened), ("_jvm_is_gone", no)):
+            monkeypatch.setattr(Driver, name, stand_in)
+        driver.run()
+        return given
+
+    def test_a_hole_met_while_it_is_stopped(
+        self, driver: Driver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Counting has passed it: the next process does not meet it."""
+        (given,) = self.run(driver, monkeypatch, HoleError([Hole(0, 1, 2)]))
+        assert given[3] == (Hole(0, 1, 2),)
+
+    def test_not_by_a_driver_that_was_fenced(
+        self, driver: Driver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It would fence the one that counts now."""
+        assert self.run(driver, monkeypatch, VerdictError(Verdict.FENCED, "newer")) == []
+
+    def test_not_where_nothing_is_lost(
+        self, driver: Driver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Each start is a record of the log for good."""
+        driver._own.said.add(Hole(0, 1, 2))
+        assert self.run(driver, monkeypatch, HoleError([Hole(0, 1, 2)])) == []
+
+    def test_what_could_not_be_said_is_logged(
+        self, driver: Driver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whoever looks after it must know: no number says it."""
+
+        def away(*_: object) -> None:
+            msg = "redis is away"
+            raise TimeoutError(msg)
+
+        driver._met.lost, driver.figures = (Hole(0, 1, 2),), MagicMock()
+        monkeypatch.setattr(panes_driver, "take_over", away)
+        monkeypatch.setattr(Driver, "_open", MagicMock())
+        with capture_logs() as logs:
+            driver._say_losses()
+        (line,) = logs
+        assert (line["event"], line["error"]) == ("losses_not_said", "TimeoutError: redis is away")
+        assert line["holes"] == [{"partition": 0, "first": 1, "last": 2}]

@@ -76,15 +76,12 @@ def test_that_a_driver_must_end_comes_before_all_else() -> None:
 def test_every_shard_that_is_short_is_named() -> None:
     """Whoever begins again counts them anew; the second to fail is the only one to know of its."""
     life = Life(lambda: None)
-    life.fail(VerdictError(Verdict.BEHIND, "a shard went back"))
+    life.fail(NewerFormatError("mark must be older"))
     life.fail(VerdictError(Verdict.LOST, "shard 0 is counted anew", {0}))
     life.fail(VerdictError(Verdict.LOST, "shard 2 is counted anew", {2}))
 
-    assert isinstance(life.failure, VerdictError)
-    assert (life.failure.verdict, life.failure.shards) == (
-        Verdict.BEHIND,
-        frozenset({0, 2}),
-    )
+    assert isinstance(life.failure, NewerFormatError)
+    assert life.short == {0, 2}
 
 
 @pytest.mark.parametrize("is_first", [True, False])

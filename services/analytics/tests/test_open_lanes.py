@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import cast
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from weir.commit import Offsets
-from weir.commit_found import LogBounds
 from weir.definitions.records import OpenLane
 from weir.kafka import Kafka
 from weir_analytics.panes import open_lanes
@@ -175,34 +173,6 @@ def test_behind_a_segment_that_is_deleted_a_rebuild_counts_all(
 
     assert (lane.start, lane.end) == ({0: 10, 1: 0}, {0: 30, 1: 20})
     assert log.backfill(ENDS).start == {0: 10 + ABOVE, 1: 0, 2: 0}
-
-
-@pytest.mark.parametrize("gap_h", [0, 5, 20, 45, 91, 2_000])
-def test_no_lane_has_more_than_some_hours_of_the_log(gap_h: int) -> None:
-    """Also where nothing was appended for long before: its newest hours would come last."""
-    hour_ms = 60 * MINUTE_MS
-    now_ms = 5_000 * hour_ms
-    last_ms = now_ms - gap_h * hour_ms
-    first_ms, count, asked = last_ms - 7 * 24 * hour_ms, 7 * 24 * 60, 0
-
-    class Minutes:
-        """A record a minute for a week, and none since."""
-
-        def at(self, at_ms: int, end: Offsets) -> Offsets:
-            nonlocal asked
-            asked += 1
-            return {0: min(end[0], max(0, -(-(at_ms - first_ms) // MINUTE_MS)))}
-
-        def start(self) -> Offsets:
-            return {0: 0}
-
-    bounds = LogBounds("log", start={0: 0}, end={0: count})
-    lanes = rebuilds(cast("LogOffsets", Minutes()), bounds, {0: count}, [1], now_ms, beside=1)
-
-    assert [lane.start[0] for lane in lanes] == [lane.end[0] for lane in lanes[1:]] + [0]
-    assert lanes[0].end[0] == count
-    assert max(one.end[0] - one.start[0] for one in lanes) <= open_lanes.CHUNK_MS // MINUTE_MS
-    assert asked < 28 + 30
 
 
 def test_a_log_that_says_two_things_of_its_beginning_is_counted_all(

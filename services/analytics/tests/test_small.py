@@ -12,6 +12,7 @@ import redis
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.errors import PySparkException
+from weir.kafka import Kafka
 from weir.series import OTHER
 from weir_analytics.panes import small
 from weir_analytics.panes.batch import PROPERTY, Batch
@@ -21,6 +22,7 @@ from weir_analytics.panes.crowded import Crowded
 from weir_analytics.panes.dataflow import small_dataflow
 from weir_analytics.panes.decode import classify
 from weir_analytics.panes.dispose import dispose
+from weir_analytics.panes.history import read_ranges
 from weir_analytics.panes.kinds import Fate
 from weir_analytics.panes.outcome import outcome_of
 from weir_analytics.panes.plans import run, run_beside
@@ -197,6 +199,30 @@ class TestDisposedRange:
             p: {n: int(Fate.COUNTED if n < 2_500 else Fate.DUPLICATE) for n in range(count)}
             for p, count in end.items()
         }
+
+    @pytest.mark.parametrize(
+        ("headers", "is_long"), [(EVENT, False), ([("other", b"x" * 1_000)], True)]
+    )
+    def test_what_is_gathered_is_bounded_with_its_headers(
+        self,
+        kafka: str,
+        new_topic: Callable[..., str],
+        monkeypatch: pytest.MonkeyPatch,
+        headers: Any,
+        is_long: bool,
+    ) -> None:
+        """Another producer may write headers of any length; those of Weir are always short."""
+        monkeypatch.setattr(small, "QUEUE_BYTES", 2_500_000)
+        topic, count = new_topic("headers", 1, {}), 8_000
+        producer = Producer({"bootstrap.servers": kafka})
+        for _ in range(count):
+            producer.produce(topic, b"1", b"k", 0, headers=headers)
+        assert producer.flush(60) == 0
+        read = small._gathered(read_ranges(Kafka(kafka), topic, {0: 0}, {0: count}))
+        sizes = [len(one.values) for one in read]
+
+        assert sum(sizes) == count
+        assert (len(sizes) > 1) is is_long
 
     def test_an_empty_range_has_no_records(
         self, spark: SparkSession, filled: tuple[str, Offsets], tmp_path: Path

@@ -83,6 +83,28 @@ class TestNotWhole:
         installation.start(own=own)
         assert len(installation.lanes()) == 1, "its mark counts again"
 
+    def test_it_is_lost_whoever_starts_next(
+        self, installation: Installation, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its mark goes before anything is asked of the log: a process may be killed meanwhile."""
+        own = OwnStart()
+        installation.start(own=own)
+        for shard in (0, 1):
+            installation.stand(shard, RECORDS)
+        own.short.add(1)
+
+        def killed(*_: object) -> None:
+            raise TimeoutError
+
+        with monkeypatch.context() as patched:
+            patched.setattr(start_module, "near", killed)
+            with pytest.raises(TimeoutError):
+                installation.start(own=own)
+        installation.start(own=OwnStart())
+
+        (lane,) = installation.lanes()
+        assert (lane.kind, lane.shards) == ("rebuild", (1,))
+
     def test_it_is_emptied_once(
         self, installation: Installation, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -120,7 +120,10 @@ class Driver:
     def run(self) -> int:
         """Count until told to stop; return the exit code."""
         try:
-            return self._lives()
+            code = self._lives()
+            if code not in (EXIT_FENCED, EXIT_FOREIGN):
+                self._say_losses()
+            return code
         finally:
             if self._own.short:  # no later process knows of them
                 LOG.error("shards_left_short", shards=sorted(self._own.short))
@@ -162,6 +165,24 @@ class Driver:
             self.stop.wait(STARTS_PAUSE_S if self._vain > MOST_STARTS else pause_s)
             pause_s = min(max(2 * pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
         return EXIT_STOPPED
+
+    def _say_losses(self) -> None:
+        """Have a start record say what was found to be lost as counting ended.
+
+        Counting has passed a hole, and the mark of a shard that is short says that nothing is
+        amiss: no later process finds out by itself.
+        """
+        met, own, note = self._met, self._own, self.figures.found
+        if own.said.issuperset(met.lost) and not own.short:
+            return
+        stores = self._open()
+        try:
+            take_over(stores, self.settings, self.clock, met.lost, met.lacks_ms, own, note)
+        except (VerdictError, NewerFormatError, *PASSING) as error:
+            holes = [hole._asdict() for hole in met.lost if hole not in own.said]
+            LOG.error("losses_not_said", holes=holes, error=first_line(error))
+        finally:
+            _close(stores)
 
     def warm_up(self) -> None:
         """Run the plans of the first batches on nothing: most of that is compiling.
@@ -242,8 +263,9 @@ class Driver:
             life.fail(error)
         finally:
             self._end(query, between, life)
-        for hole in life.holes():  # counting has passed it, and meets it no more
-            met.take(hole, hole.holes)
+            own.short |= life.short
+            for hole in life.holes():  # counting has passed it, and meets it no more
+                met.take(hole, hole.holes)
         if (failure := life.take_failure()) is not None:
             raise failure
         if self._jobs is not None:

@@ -38,18 +38,19 @@ class Life:
         cycle: Returns what counts its batches; None once that is gone.
         ending: Set before the stream is stopped: no batch begins any more.
         failure: The first of what ends it, if anything does.
+        short: Shards of which a commit was applied in part, whoever found it.
     """
 
     cycle: Callable[[], Cycle | None]
     ending: threading.Event = field(default_factory=threading.Event)
     failure: BaseException | None = None
+    short: set[int] = field(default_factory=set)
     _taken: list[BaseException] = field(default_factory=list)
 
     def fail(self, error: BaseException) -> None:
         """Take in what ends it; the first, but that a driver must end comes before all else.
 
-        Of two that shards refused, it names every shard that either wants counted anew. The same
-        error told again, by another who follows, says nothing new.
+        The same error told again, by another who follows, says nothing new.
         """
         if any(error is one for one in self._taken):
             return
@@ -57,9 +58,9 @@ class Life:
         known = told(error)
         if known is not error:  # nobody expects it, so where it came from is all there is
             LOG.error("batch_failed", error=repr(error)[:300], exc_info=error)
+        if isinstance(known, VerdictError):
+            self.short |= known.shards
         is_graver = isinstance(known, _GRAVE) and not isinstance(self.failure, _GRAVE)
-        if isinstance(self.failure, VerdictError) and isinstance(known, VerdictError):
-            self.failure.shards |= known.shards
         if self.failure is None or is_graver:
             self.failure = known
 

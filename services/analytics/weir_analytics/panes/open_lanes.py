@@ -123,7 +123,7 @@ def _at_or_start(log: LogOffsets, at_ms: int, bounds: LogBounds) -> Offsets:
 
 
 def _is_older_gone(log: LogOffsets, end: Offsets, bounds: LogBounds) -> bool:
-    """Tell whether the log begins here by now, or does not say: no hour before has a place in it.
+    """Tell whether the log is known to begin here by now: no hour before has a place in it.
 
     What retention has taken since the bounds were read is in the oldest lanes: they find out.
     """
@@ -131,7 +131,7 @@ def _is_older_gone(log: LogOffsets, end: Offsets, bounds: LogBounds) -> bool:
         first = log.start()
     except KafkaException as error:
         LOG.warning("old_log_not_read", what="rebuild", error=first_line(error), pause_s=0)
-        return True
+        return False  # one goes further back, and asks again
     return all(n <= first.get(p, n) for p, n in end.items() if n > bounds.start[p])
 
 
@@ -151,7 +151,7 @@ def rebuilds(
     no lane reads what another one counts.
 
     Where the log does not say what its older hours are, since part of it cannot be read, they are
-    one: its lanes wait, the others do not.
+    one: its lanes wait, the others do not. The others go as far back as it says any.
 
     Args:
         log: Answers for the log.
@@ -169,11 +169,10 @@ def rebuilds(
         at = _at_or_start(log, begin_ms, bounds)
         start = {p: min(end[p], max(n, bounds.start[p])) for p, n in at.items()}
         # Where nothing was appended for long one goes back twice as far each time, and half as far
-        # once that was too far. Whatever a broker says, no hour lies before the first one that a
-        # time can name.
+        # once that was too far, or as far as what cannot be read. Whatever a broker says, no hour
+        # lies before the first one that a time can name.
         is_empty = same_offsets(start, end)
-        is_told = at is not bounds.start
-        if is_told and not is_empty and chunk_ms > CHUNK_MS:
+        if not is_empty and chunk_ms > CHUNK_MS:
             chunk_ms, is_idle = chunk_ms // 2, False
             continue
         is_idle = is_idle or chunk_ms == CHUNK_MS

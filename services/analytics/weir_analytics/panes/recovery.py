@@ -218,7 +218,7 @@ class Shards:
                 or went back in time meanwhile.
         """
         # First all marks: a crash in between leaves shards that are plainly LOST.
-        tokens = {shard: self._drop_mark(shard, fence) for shard in recovery.clear}
+        tokens = self.drop_marks(recovery.clear, fence)
         for shard, token in tokens.items():
             tokens[shard] = self._delete_keys(shard, fence, token)
         for shard, token in tokens.items():
@@ -264,6 +264,19 @@ class Shards:
         raise VerdictError(verdict, msg)
 
     # ── clearing ────────────────────────────────────────────────────────────
+
+    def drop_marks(self, shards: Iterable[int], fence: Fence) -> dict[int, str]:
+        """Take the marks of shards away, so that every start finds them lost; return their tokens.
+
+        Args:
+            shards: Which.
+            fence: The driver's own fence, raised in all of them.
+
+        Raises:
+            VerdictError: FENCED if a newer driver has a shard; LOST if a shard moved meanwhile.
+        """
+        return {shard: self._drop_mark(shard, fence) for shard in sorted(shards)}
+
     def _drop_mark(self, shard: int, fence: Fence) -> str:
         token = self._wire.ask([("GET", names.token_key(shard))])[0]
         found = None if token is None else token.decode()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -53,8 +54,7 @@ def read_and_dispose(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     """Read the running batch's range and give each record its fate; one call a batch."""
     for _row in awaited(rows):
         pass  # Spark ends a worker that leaves some of its input: a second a batch
-    for disposed in disposed_slices(current_batch()):
-        yield _with_meant(disposed)
+    yield from map(_with_meant, disposed_slices(current_batch()))
 
 
 class Disposed(NamedTuple):
@@ -80,8 +80,9 @@ class Disposed(NamedTuple):
 def disposed_slices(batch: Batch) -> Iterator[Disposed]:
     """Read a batch's range and give each record its fate."""
     task = DisposeTask(batch)
-    for read in _gathered(read_ranges(batch.kafka, batch.topic, batch.start, batch.end)):
-        yield _disposed(task, read)
+    gathered = _gathered(read_ranges(batch.kafka, batch.topic, batch.start, batch.end))
+    # No name for what was gathered: it would be held while more is.
+    yield from map(partial(_disposed, task), gathered)
     task.finish(all_partitions=True)
 
 
@@ -100,7 +101,10 @@ class _Read:
         count = len(messages)
         headers = all_headers(messages)
         self.headers += headers
-        self.firsts += [of[0][0] if of else None for of in headers]
+        firsts = [of[0][0] if of else None for of in headers]
+        if not _EVENTS.issuperset(firsts):  # of another producer they may be long
+            self.size += sum(map(_headers_size, headers))
+        self.firsts += firsts
         self.values += map(Message.value, messages)
         self.size += sum(map(len, messages))
         at_ms = map(itemgetter(1), map(Message.timestamp, messages))
@@ -111,6 +115,11 @@ class _Read:
                 np.fromiter(at_ms, np.int64, count),
             )
         )
+
+
+def _headers_size(headers: Headers) -> int:
+    """Return about how many bytes the headers of a record take."""
+    return sum(len(name) + len(value or b"") for name, value in headers or ())
 
 
 def _gathered(lists: Iterable[Sequence[Message]]) -> Iterator[_Read]:

@@ -131,7 +131,7 @@ class OwnStart:
         said: The holes of the log of which one of its start records has said what they make
             incomplete. Later the log's start lies behind them: what is asked then is of no hole.
         short: Shards of which a commit was applied in part, whatever their marks say: the next
-            start has them counted anew.
+            start takes those away, and has them counted anew.
     """
 
     fence: int | None = None
@@ -206,10 +206,13 @@ def take_over(
     counts = Counts(events_id if counted == {events_id} else None)
     fence = start.append("start", stores.definitions.fold.epoch(), lacks_ms, counts=counts)
     own.said.update(lost)
+    # First of all: the mark of one says that nothing is amiss, and whoever came next believed it.
+    short = sorted(own.short)
+    stores.shards.drop_marks(short, fence)
+    own.short.clear()
     start.say_horizons(before, fence, events_id)
     bounds = log.bounds(events_id)  # again: whoever counted until now may have counted beyond it
-    read = stores.shards.read_marks()
-    marks = [None if shard in own.short else mark for shard, mark in enumerate(read)]
+    marks = stores.shards.read_marks()
     planned = checkpoint.last_planned(settings.checkpoint_dir, names.EVENTS)
     ends = [mark.end for mark in marks if mark is not None]
     found = Found(
@@ -229,7 +232,7 @@ def take_over(
         "reconciled",
         verdict=recovery.verdict.value,
         reason=recovery.reason,
-        short=sorted(own.short),
+        short=short,
     )
     for gap in recovery.gaps:
         LOG.error("log_lost", count=gap.count, **asdict(gap))
@@ -238,7 +241,6 @@ def take_over(
     note(recovery.verdict)
     if recovery.new_epoch:
         fence = start.new_epoch(recovery, bounds, fence)
-    own.short.clear()
     if not recovery.keep_checkpoint:
         checkpoint.set_aside(settings.checkpoint_dir, str(fence.fence))
     return Footing(

@@ -161,7 +161,7 @@ class ShardStore:
             return Committed(Verdict.RETRY)
         except NewerFormatError as error:
             self.close()
-            short = (_short(job, tally),) if tally.partly else ()
+            short = (_stays_short(job, tally),) if tally.partly else ()
             return Committed(Verdict.FOREIGN, why="; ".join((*short, error.message)))
         except BaseException as error:
             # Ids given in this try were not stored.
@@ -227,7 +227,7 @@ class ShardStore:
             self._wire.ask([("UNWATCH",)])
             if verdict is Verdict.LOST:
                 return _lost(job, tally)  # the next start raises a fence, and would trust the mark
-            return Committed(verdict, why=_short(job, tally))
+            return Committed(verdict, why=_stays_short(job, tally))
         if self._wire.ask([("MULTI",), ("DEL", mark), ("EXEC",)])[-1] is None:
             return Committed(Verdict.RETRY)
         return _lost(job, tally, stays=False)
@@ -303,19 +303,23 @@ def _lost(job: CommitJob, tally: _Tally, *, stays: bool = True) -> Committed:
         tally: What it came to.
         stays: Whether its mark is still there, as far as is known: it says that nothing is amiss.
     """
-    mark = "stays" if stays else "gone"
-    # The driver may never hear of it, if another task of the batch fails.
-    LOG.error("shard_short", shard=job.shard, batch=job.batch, mark=mark, why=tally.partly)
+    _tell_short(job, tally, "stays" if stays else "gone")
     why = f"shard {job.shard} is counted anew: {tally.partly}"
     return Committed(Verdict.LOST, why=why, is_short=True)
 
 
-def _short(job: CommitJob, tally: _Tally) -> str:
+def _stays_short(job: CommitJob, tally: _Tally) -> str:
     """Return what is to be told where the mark of a commit that was applied in part stays."""
+    _tell_short(job, tally, "stays")
     return (
         f"shard {job.shard} may be short of batch {job.batch}: {tally.partly}; it is not this"
         " driver's any more, and its mark says that all is there: run `weir audit --mend`"
     )
+
+
+def _tell_short(job: CommitJob, tally: _Tally, mark: str) -> None:
+    # The driver may never hear of it, if another task of the batch fails.
+    LOG.error("shard_short", shard=job.shard, batch=job.batch, mark=mark, why=tally.partly)
 
 
 def _attempt(job: CommitJob, token: str | None) -> Attempt:
