@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 from weir import names
+from weir_dashboard.auth.callers import Caller
+from weir_dashboard.auth.sessions import Sessions
+from weir_dashboard.live import hub
+from weir_dashboard.live.feeds import EVERY_S
 from weir_dashboard.live.messages import SENT
 from weir_local.waiting import wait_until
 
@@ -67,6 +72,16 @@ def greeted(running: Any, key: str | None = None) -> Iterator[Client]:
         client.say("hello", v=1, auth=key or running.key)
         client.hear("welcome")
         yield client
+
+
+def signed_in(running: Any) -> str:
+    """Return the cookie of a new session."""
+    with running.client() as http:
+        once = http.post("/session/once").json()["once"]
+    with running.client("none") as http:
+        del http.headers["authorization"]
+        signed = http.post("/session", json={"once": once})
+    return str(signed.headers["set-cookie"].split(";")[0])
 
 
 class TestStarting:
@@ -157,15 +172,26 @@ class TestHello:
         with dialed(running) as client:
             assert client.close_code(timeout_s=8) == 4401
 
+    def test_who_is_looked_up_for_long_is_not_sent_away(
+        self, running: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A Redis that is slow to know a session signs nobody out."""
+        headers = {"cookie": signed_in(running)}
+        find = Sessions.find
+        monkeypatch.setattr(hub, "HELLO_S", 2)
+
+        async def find_late(sessions: Sessions, cookie: str) -> Caller:
+            await asyncio.sleep(hub.HELLO_S + 2 * EVERY_S)
+            return await find(sessions, cookie)
+
+        monkeypatch.setattr(Sessions, "find", find_late)
+        with dialed(running, additional_headers=headers, origin=Origin(running.url)) as client:
+            client.say("hello", v=1)
+            client.hear("welcome")
+
     def test_a_cookie_counts_only_with_an_origin(self, running: Any) -> None:
         """Without Origin no cookie counts; with the page's own it does."""
-        with running.client() as http:
-            once = http.post("/session/once").json()["once"]
-        with running.client("none") as http:
-            del http.headers["authorization"]
-            signed = http.post("/session", json={"once": once})
-        cookie = signed.headers["set-cookie"].split(";")[0]
-        headers = {"cookie": cookie}
+        headers = {"cookie": signed_in(running)}
         with dialed(running, additional_headers=headers) as client:
             client.say("hello", v=1)
             assert client.close_code() == 4401

@@ -185,6 +185,8 @@ class Hub:
             denied = isinstance(error, ProblemError) and error.status < 500
             client.socket.close(4401 if denied else 1013, "credentials" if denied else "not ready")
             return
+        if client.socket not in self.clients:
+            return  # it has gone meanwhile, and nobody would end what it subscribes to
         client.socket.write(self._welcome(client.caller))
         client.socket.write(self._heartbeat())
         waiting, client.waiting = client.waiting or [], None
@@ -217,7 +219,9 @@ class Hub:
     def _tick(self, now_s: float) -> None:
         self._end_before_newer(now_s)
         for client in list(self.clients.values()):
-            if client.caller is None and now_s - client.opened_s > HELLO_S:
+            # Who has said it, and is still looked up, is kept waiting by us.
+            is_silent = client.caller is None and client.waiting is None
+            if is_silent and now_s - client.opened_s > HELLO_S:
                 client.socket.close(4401, "no hello within 5 s")
             elif client.is_stuck(now_s) or now_s - client.socket.pong_s > 2 * PING_S + HELLO_S:
                 client.socket.close(4408, "too slow")
