@@ -1,7 +1,7 @@
-"""Fixtures for every test: a real Kafka, a real Redis, a free port.
+"""Fixtures for every test: a real Kafka, a real Redis, a free port, the seed of the run.
 
 Both servers are started once a session, in a temporary folder on free ports, and only
-if a test asks for them.
+if a test asks for them. Under a failure of a test that draws by the seed stands what repeats it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from weir.topics import Topic
 from weir_local import ports
 from weir_local.kafka import Broker
 from weir_local.redis import RedisServer
+from weir_local.seeds import repetition, seed_of_run
 from weir_local.testing import running_broker
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from typing import Any
 
 # CI draws the same examples for the same code, so that a red run can be repeated; on a
@@ -33,6 +34,13 @@ if TYPE_CHECKING:
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("desk", deadline=None)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "desk")
+
+SEED = seed_of_run()
+# What else a run can be told, by whose tests.
+KNOBS = (
+    *("WEIR_PACE", "WEIR_KILLS", "WEIR_STARTS", "WEIR_EVENTS", "WEIR_OLD_S", "WEIR_AWAY_S"),
+    *("WEIR_SERIES", "WEIR_SILENCE_S", "WEIR_DRAWN_LOGS"),
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -100,6 +108,29 @@ def shares_stack(path: Path) -> bool:
 
 
 _TAKES_STACK = re.compile(r"def test_\w+\([^)]*\bstack: ")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say under a failure of a test that draws by the seed of the run what repeats it."""
+    report = yield
+    if report.failed and draws(item):
+        report.sections.append(repetition(SEED, item.nodeid, KNOBS))
+    return report
+
+
+def draws(item: pytest.Item) -> bool:
+    """Return whether a test draws by the seed of the run: not by one that it lists itself."""
+    listed = getattr(getattr(item, "callspec", None), "params", {})
+    return "seed" in getattr(item, "fixturenames", ()) and "seed" not in listed
+
+
+@pytest.fixture(scope="session")
+def seed() -> int:
+    """Return `WEIR_SEED`, else a seed of this run, each time another; a failure prints it."""
+    return SEED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

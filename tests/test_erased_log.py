@@ -18,7 +18,6 @@ from equality import is_filled
 from recount import Api, MetricSpec, compare, compare_ledger, panes_of
 from weblog import iso
 from weir.clock import SystemClock
-from weir_local.seeds import seed_of_run
 from weir_local.testing import TestStack
 
 TYPE, TENANT, PANE_MS = "dev.visit", "default", 10_000
@@ -94,12 +93,6 @@ def account_of(stack: TestStack) -> tuple[Account, Erased]:
     gone = zip([(TENANT, user) for user in GONE], erasures(stack), strict=True)
     erased = dict(gone)
     return account_for(read_log(stack.kafka_bootstrap), erased=erased), erased
-
-
-@pytest.fixture
-def seed() -> int:
-    """Return the seed of this run; `WEIR_SEED` repeats one."""
-    return seed_of_run()
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
-"""Fixtures of the analytics tests: one Spark session for each module that asks for one, a seed."""
+"""Fixtures of the analytics tests: one Spark session for each module that asks for one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,27 +14,12 @@ from weir_analytics.panes.session import open_session
 from weir_analytics.panes.store import ShardStore
 from weir_analytics.settings import Settings
 from weir_local.repository import SPARK_JARS
-from weir_local.seeds import repetition, seed_of_run
 
 from .installation import Installation
 from .shard_scene import FENCE, raise_fence, set_mark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-SEED = seed_of_run()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item,
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Say under a failure of a test that draws what repeats it."""
-    report = yield
-    if report.failed and "seed" in getattr(item, "fixturenames", ()):
-        report.sections.append(repetition(SEED, item.nodeid))
-    return report
 
 
 @pytest.fixture
@@ -54,12 +39,6 @@ def shard(client: redis.Redis, redis_url: str) -> Iterator[ShardStore]:
     opened = ShardStore(redis_url, 0, timeout_s=5)
     yield opened
     opened.close()
-
-
-@pytest.fixture(scope="session")
-def seed() -> int:
-    """Return `WEIR_SEED`, else a seed of this run, each time another; a failure prints it."""
-    return SEED
 
 
 def settings_for(folder: Path, kafka: str = "127.0.0.1:1", redis_url: str = "") -> Settings:
