@@ -33,8 +33,6 @@ def own_chance(request: pytest.FixtureRequest) -> None:
 @pytest.fixture(scope="session")
 def here(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Scene]:
     """Return one stack under load for all short tests: each leaves every part running."""
-    folder = tmp_path_factory.mktemp("short")
-    slow = {"batch": 20}
-    with scene(folder, seed, links=("panes-redis",), load=slow, lasting=False) as found:
+    with scene(tmp_path_factory.mktemp("short"), seed, links=("panes-redis",)) as found:
         found.define_alarm()
         yield found
