@@ -44,7 +44,14 @@ BATCH_BY_BATCH = (
     " records and ticks, and the start of the job are no part of it."
 )
 # What is said of a benchmark beside its bars, whenever it was run.
-SAID = dict.fromkeys(("cpu", "engine", "flink", "growth"), BATCH_BY_BATCH)
+SAID = {
+    **dict.fromkeys(("cpu", "engine", "flink", "growth"), BATCH_BY_BATCH),
+    "sketches": (
+        "Parts of which it is not said that they were merged one after another went into one union"
+        " that stayed open, as where panes are read as one window. One after another, what is"
+        " merged is written and read again after each, as a pane that commits add to."
+    ),
+}
 PRESENT, EARLIER = "as it is here", "an earlier one"
 
 

@@ -11,7 +11,7 @@ import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import datasketches as ds
 import numpy as np
@@ -34,6 +34,7 @@ LISTED = 10
 OTHERS = ("distinct", "theta", "overlap", "only_left", "top")
 ERROR = "99 of 100 trials"
 Values = np.ndarray
+Stored = TypeVar("Stored")
 Sample = Callable[[np.random.Generator, int], Values]
 
 SHAPES: dict[str, tuple[Sample, float]] = {
@@ -57,6 +58,44 @@ KINDS: dict[str, tuple[str, ...]] = {
     "top": ("top",),
 }
 KIND_OF = {name: kind for kind, names in KINDS.items() for name in names}
+
+
+class Way(NamedTuple):
+    """How many sketches are merged, and how.
+
+    Attributes:
+        parts: How many.
+        chained: Whether what is merged is written and read again after each of them, as a pane is
+            with each commit. Else all go into one union that stays open, as where many panes are
+            read as one window.
+    """
+
+    parts: int
+    chained: bool = False
+
+    def __str__(self) -> str:
+        """Return it as results and pages tell it."""
+        if self.parts == 1:
+            return "1 part"
+        return f"{self.parts:,} parts, {'one after another' if self.chained else 'into one union'}"
+
+    def merge(
+        self,
+        merged: Callable[[Iterable[Stored | None]], Stored | None],
+        parts: Iterable[Stored | None],
+    ) -> Stored | None:
+        """Return what sketches are merged into.
+
+        Args:
+            merged: The product's own merge of stored bytes.
+            parts: As they are stored.
+        """
+        if not self.chained:
+            return merged(parts)
+        found: Stored | None = None
+        for part in parts:
+            found = merged((found, part))
+        return found
 
 
 @dataclass(frozen=True)
@@ -130,18 +169,18 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Trial:
-    """Trials of one shape and one number of parts.
+    """Trials of one shape and one way to merge.
 
     Attributes:
         shape: One of `SHAPES`.
-        parts: How many sketches are merged.
+        way: How many sketches are merged, and how.
         cuts: What the parts of each of `KINDS` are; of a set those of either side.
         seeds: One trial each.
         sizes: Of the sketches.
     """
 
     shape: str
-    parts: int
+    way: Way
     cuts: Mapping[str, Cut]
     seeds: Sequence[int]
     sizes: Sizes
@@ -155,7 +194,7 @@ class Trial:
 
 @dataclass
 class Tally:
-    """What trials of one shape and one number of parts came to, by what was asked.
+    """What trials of one shape and one way to merge came to, by what was asked.
 
     Attributes:
         trials: How many there were.
@@ -214,7 +253,7 @@ def of_trials(task: Trial) -> Tally:
     """Return what some trials came to."""
     tally, (sample, _scale) = Tally(), SHAPES[task.shape]
     for seed in task.seeds:
-        values = sample(np.random.default_rng([seed, task.parts]), task.values)
+        values = sample(np.random.default_rng([seed, task.way.parts]), task.values)
         try_percentiles(values, task, tally)
         try_distinct(values, task, tally)
         try_sets(values, task, tally)
@@ -229,7 +268,7 @@ def try_percentiles(values: Values, task: Trial, tally: Tally) -> None:
         exact = nearest_ranks(values[: cut.values], asked)
         k = task.sizes.kll(asked[0])
         made = [kll_of(chunk, k) for chunk in cut.parts(values)]
-        merged = merge_kll(made) or b""
+        merged = task.way.merge(merge_kll, made) or b""
         modes = {"estimated": _kll_estimates(merged), "part": _kll_estimates(made[0])}
         for q, truth in zip(asked, exact, strict=True):
             name, found = named(q), kll_quantile(merged, q)
@@ -253,7 +292,7 @@ def try_distinct(values: Values, task: Trial, tally: Tally) -> None:
     """Compare the distinct count with how many different values there are."""
     cut = task.cuts["distinct"]
     made = [hll_of(chunk, task.sizes.distinct) for chunk in cut.parts(values)]
-    merged = merge_hll(made) or b""
+    merged = task.way.merge(merge_hll, made) or b""
     found = hll_estimate(merged)
     tally.note(
         "distinct",
@@ -267,10 +306,11 @@ def try_distinct(values: Values, task: Trial, tally: Tally) -> None:
 def try_sets(values: Values, task: Trial, tally: Tally) -> None:
     """Compare a set, and what two of which half is common have in common, with the truth."""
     cut, lg_k = task.cuts["sets"], task.sizes.theta
-    side = cut.values
-    halves = values[:side], values[side // 2 :][:side]
+    width = cut.values
+    halves = values[:width], values[width // 2 :][:width]
     made = [list(thetas_of(cut.parts(half), lg_k)) for half in halves]
-    merged = [theta for theta in map(merge_theta, made) if theta is not None]
+    both_sides = (task.way.merge(merge_theta, side) for side in made)
+    merged = [theta for theta in both_sides if theta is not None]
     one, other = map(opened, merged)
     left, right = (np.unique(half) for half in halves)
     both = len(np.intersect1d(left, right, assume_unique=True))
@@ -293,7 +333,7 @@ def try_top(values: Values, task: Trial, tally: Tally) -> None:
     whole = np.floor(values[: cut.values] * scale).astype(np.int64)
     counts = {str(n): c for n, c in zip(*_counted(whole), strict=True)}
     made = [top_of_part(chunk, task.sizes.top) for chunk in cut.parts(whole)]
-    merged = merge_top(made) or Texts(0, b"")
+    merged = task.way.merge(merge_top, made) or Texts(0, b"")
     union = texts_union([merged])
     top = top_of(union, LISTED)
     held = all(item.low <= counts.pop(item.text) <= item.high for item in top.items)

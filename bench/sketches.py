@@ -1,10 +1,12 @@
 """P12: how often the exact answer lies within the bounds that are printed.
 
 Seeded trials on five shapes of data, each merged from 1, 100 and 10,000 parts by the code
-that merges panes. Each percentile is read from a sketch of the size that a metric asking for
-it gets, and compared with the nearest rank of all values, sorted; distinct counts, and what
-two sets have in common, with the true numbers; each text of a top list with how often it
-came, and what is not listed with the bound for that.
+that merges panes: all into one union that stays open, as where many panes are read as one
+window; and of 10,000 also one after another, what is merged written and read again after each,
+as a pane is that many commits add to. Each percentile is read from a sketch of the size that a
+metric asking for it gets, and compared with the nearest rank of all values, sorted; distinct
+counts, and what two sets have in common, with the true numbers; each text of a top list with
+how often it came, and what is not listed with the bound for that.
 
 A sketch that still holds everything one by one proves nothing. So what is merged is large
 enough that it estimates, and so are parts of it, wherever the data have enough different
@@ -46,6 +48,7 @@ from sketch_trials import (
     Sizes,
     Tally,
     Trial,
+    Way,
     is_exact,
     named,
     of_trials,
@@ -75,49 +78,46 @@ CUTS: dict[int, dict[str, Cut]] = {
         "top": Cut(100, 1_500, 9_900, 10),
     },
 }
-# Of each of the five shapes: a thousand at least of each kind of answer and number of parts.
-TRIALS = {1: 400, 100: 200, 10_000: 200}
+# Of each of the five shapes: a thousand at least of each kind of answer and number of parts; one
+# after another they take some five seconds of a core, most of them of sets.
+TRIALS = {Way(1): 400, Way(100): 200, Way(10_000): 200, Way(10_000, chained=True): 100}
 # Trials of one task: few enough that all cores end at about the same time.
 TASK = 5
 P99_ERROR, P99_BYTES = 1, 4
-USUAL_SECONDS = 720
+USUAL_SECONDS = 2_400
 
 
 def tasks(options: argparse.Namespace) -> Iterator[Trial]:
     """Yield all trials, the longest first."""
-    for parts in sorted(options.trials, reverse=True):
-        trials = options.trials[parts]
+    for way in sorted(options.trials, reverse=True):
+        trials = options.trials[way]
         for shape in SHAPES:
             for first in range(0, trials, TASK):
                 seeds = range(first, min(trials, first + TASK))
-                yield Trial(shape, parts, options.cuts[parts], seeds, options.sizes)
+                yield Trial(shape, way, options.cuts[way.parts], seeds, options.sizes)
 
 
 def failures(
-    found: dict[int, dict[str, Tally]], cuts: Mapping[int, Mapping[str, Cut]]
+    found: Mapping[Way, dict[str, Tally]], cuts: Mapping[int, Mapping[str, Cut]]
 ) -> list[str]:
     """Return what is wrong: bounds that do not hold, and trials that prove nothing."""
     wrong = []
-    for parts, shapes in found.items():
+    for way, shapes in found.items():
         for name, (held, trials) in pooled(shapes).items():
             if held < REACH * trials:
-                wrong.append(f"{name} of {parts} parts: {held} of {trials} within the bounds")
+                wrong.append(f"{name} of {way}: {held} of {trials} within the bounds")
         for shape, tally in shapes.items():
             for name, trials in tally.trials.items():
                 held, estimated = tally.held[name], tally.estimated[name]
                 if refuted(held, trials):
-                    wrong.append(f"{name}, {shape}, {parts} parts: {held} of {trials} within")
+                    wrong.append(f"{name}, {shape}, {way}: {held} of {trials} within")
                 if estimated < trials and not is_exact(
-                    shape, name, cuts[parts][KIND_OF[name]].values
+                    shape, name, cuts[way.parts][KIND_OF[name]].values
                 ):
-                    wrong.append(
-                        f"{name}, {shape}, {parts} parts: {estimated} of {trials} estimated"
-                    )
+                    wrong.append(f"{name}, {shape}, {way}: {estimated} of {trials} estimated")
                 large = tally.parts_estimated[name]
                 if large < trials and not part_is_exact(shape, name):
-                    wrong.append(
-                        f"{name}, {shape}, {parts} parts: of {large} of {trials} a part estimated"
-                    )
+                    wrong.append(f"{name}, {shape}, {way}: of {large} of {trials} a part estimated")
     return wrong
 
 
@@ -131,16 +131,16 @@ def pooled(shapes: dict[str, Tally]) -> dict[str, tuple[int, int]]:
     return {name: (held[name], of) for name, of in trials.items()}
 
 
-def bars(found: dict[int, dict[str, Tally]]) -> list[dict[str, Any]]:
+def bars(found: Mapping[Way, dict[str, Tally]]) -> list[dict[str, Any]]:
     """Return the bars: of each kind of answer the least share, and the p99."""
     made = []
     names = [named(q) for q in PERCENTILES] + list(OTHERS)
     for name in names:
         shares = []
-        for parts, shapes in found.items():
+        for way, shapes in found.items():
             held, trials = pooled(shapes).get(name, (0, 0))
             if trials:
-                shares.append(f"{100 * held / trials:.2f} % ({parts:,} parts, {trials} trials)")
+                shares.append(f"{100 * held / trials:.2f} % ({way}, {trials} trials)")
         what = f"share of trials within the printed bound, {name}"
         made.append({"id": "P12", "what": what, "reach": "≥ 99 %", "got": ", ".join(shares)})
     for shape in SHAPES:
@@ -165,7 +165,7 @@ def larger(cut: Cut, times: int) -> Cut:
 
 
 def asked(given: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return what the command line says: `cuts` and `trials` by parts, `sizes`."""
+    """Return what the command line says: `cuts` by parts, `trials` by way to merge, `sizes`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--share", type=float, default=1.0, help="of the trials, for a quick look")
     parser.add_argument("--parts", type=int, nargs="+", default=list(CUTS))
@@ -182,19 +182,22 @@ def asked(given: Sequence[str] | None = None) -> argparse.Namespace:
         parts: {kind: larger(cut, options.times) for kind, cut in CUTS[parts].items()}
         for parts in options.parts
     }
-    shares = {parts: max(1, round(TRIALS[parts] * options.share)) for parts in options.parts}
-    options.trials = shares
+    options.trials = {
+        way: max(1, round(trials * options.share))
+        for way, trials in TRIALS.items()
+        if way.parts in options.parts
+    }
     return options
 
 
-def measured(options: argparse.Namespace) -> dict[int, dict[str, Tally]]:
-    """Return what all trials came to, by parts and shape; says how it goes."""
-    found = {parts: {shape: Tally() for shape in SHAPES} for parts in options.trials}
+def measured(options: argparse.Namespace) -> dict[Way, dict[str, Tally]]:
+    """Return what all trials came to, by way to merge and shape; says how it goes."""
+    found = {way: {shape: Tally() for shape in SHAPES} for way in options.trials}
     work, began_s = list(tasks(options)), time.monotonic()
     sys.stderr.write(f"  {len(work)} tasks; usually {USUAL_SECONDS // 60} minutes on two cores\n")
     with ProcessPoolExecutor(options.workers) as pool:
         for n, (task, tally) in enumerate(zip(work, pool.map(of_trials, work), strict=True), 1):
-            found[task.parts][task.shape].add(tally)
+            found[task.way][task.shape].add(tally)
             if n % 50 == 0:
                 took_s = time.monotonic() - began_s
                 sys.stderr.write(f"  {n} of {len(work)} tasks after {took_s:.0f} s\n")
@@ -206,15 +209,15 @@ def main() -> None:
     options = asked()
     found = measured(options)
     figures: dict[str, Any] = {
-        f"{parts} parts": {shape: tally.to_dict() for shape, tally in shapes.items()}
-        for parts, shapes in sorted(found.items())
+        str(way): {shape: tally.to_dict() for shape, tally in shapes.items()}
+        for way, shapes in sorted(found.items())
     }
     figures["bars"] = bars(dict(sorted(found.items())))
     sizes = options.sizes
     settings = {
         "parts": {
             str(parts): {kind: told(cut) for kind, cut in options.cuts[parts].items()}
-            for parts in sorted(found)
+            for parts in options.parts
         },
         "k": {named(q): sizes.kll(q) for q in PERCENTILES},
         "lg_k": {"distinct": sizes.distinct, "theta": sizes.theta, "top": sizes.top},

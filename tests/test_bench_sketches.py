@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import sketch_trials
 import sketches
 from shares import refuted
-from sketch_trials import KIND_OF, KINDS, SHAPES, Cut, Sizes, Tally, Trial, of_trials
+from sketch_trials import KIND_OF, KINDS, SHAPES, Cut, Sizes, Tally, Trial, Way, of_trials
 from weir.sketches import Bounded
 
 
@@ -18,17 +19,45 @@ def cuts(parts: int, values: int) -> dict[str, Cut]:
     return dict.fromkeys(KINDS, Cut(parts, values // parts))
 
 
-def trial(shape: str, parts: int, values: int) -> Tally:
+def trial(shape: str, parts: int, values: int, *, chained: bool = False) -> Tally:
     """Return one small trial."""
-    return of_trials(Trial(shape, parts, cuts(parts, values), range(1), Sizes(200, 8, 8, 5)))
+    way, sizes = Way(parts, chained), Sizes(200, 8, 8, 5)
+    return of_trials(Trial(shape, way, cuts(parts, values), range(1), sizes))
 
 
+@pytest.mark.parametrize("chained", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_trial_asks_everything(shape: str) -> None:
+def test_a_trial_asks_everything(shape: str, chained: bool) -> None:
     """Every kind of answer is compared, and each is within its bounds."""
-    found = trial(shape, 7, 7_000)
+    found = trial(shape, 7, 7_000, chained=chained)
     assert set(found.trials) == {"p0.1", "p50", "p95", "p99", "p99.9", *sketch_trials.OTHERS}
     assert found.held == found.trials
+
+
+def test_one_after_another_each_is_read_as_it_was_written() -> None:
+    """What is merged so far comes back with each part, as a pane does; else all come at once."""
+    asked: list[list[bytes | None]] = []
+
+    def merged(parts: Iterable[bytes | None]) -> bytes:
+        asked.append(list(parts))
+        return b"".join(one or b"" for one in asked[-1])
+
+    assert Way(3, chained=True).merge(merged, [b"a", b"b", b"c"]) == b"abc"
+    assert asked == [[None, b"a"], [b"a", b"b"], [b"ab", b"c"]]
+    asked.clear()
+    assert Way(3).merge(merged, [b"a", b"b", b"c"]) == b"abc"
+    assert asked == [[b"a", b"b", b"c"]]
+
+
+def test_a_figure_says_how_it_was_merged() -> None:
+    """In the result, and in the bars of the page."""
+    told = dict.fromkeys(SHAPES, trial("uniform", 3, 3_000))
+    ways = {Way(1): told, Way(10_000): told, Way(10_000, chained=True): told}
+    (got,) = (bar["got"] for bar in sketches.bars(ways) if bar["what"].endswith("bound, p50"))
+    assert got == (
+        "100.00 % (1 part, 5 trials), 100.00 % (10,000 parts, into one union, 5 trials), "
+        "100.00 % (10,000 parts, one after another, 5 trials)"
+    )
 
 
 def test_a_wrong_answer_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,19 +73,19 @@ def test_a_wrong_answer_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_sketch_that_holds_everything_proves_nothing() -> None:
     """It is within its bounds and fails all the same, unless the data cannot give more."""
     small = {shape: trial(shape, 3, 150) for shape in SHAPES}
-    wrong = sketches.failures({3: small}, {3: cuts(3, 150)})
-    assert "p50, uniform, 3 parts: 0 of 1 estimated" in wrong
+    wrong = sketches.failures({Way(3): small}, {3: cuts(3, 150)})
+    assert "p50, uniform, 3 parts, into one union: 0 of 1 estimated" in wrong
     assert not [one for one in wrong if "distinct, constant" in one]
     large = {shape: trial(shape, 3, 30_000) for shape in SHAPES}
-    assert sketches.failures({3: large}, {3: cuts(3, 30_000)}) == []
+    assert sketches.failures({Way(3): large}, {3: cuts(3, 30_000)}) == []
 
 
 def test_parts_are_told_apart_from_what_is_merged() -> None:
     """Parts of 50 values are exact at k 200; what is merged of them is not."""
     found = trial("lognormal", 10, 500)
     assert (found.estimated["p50"], found.parts_estimated["p50"]) == (1, 0)
-    wrong = sketches.failures({10: {"lognormal": found}}, {10: cuts(10, 500)})
-    assert "p50, lognormal, 10 parts: of 0 of 1 a part estimated" in wrong
+    wrong = sketches.failures({Way(10): {"lognormal": found}}, {10: cuts(10, 500)})
+    assert "p50, lognormal, 10 parts, into one union: of 0 of 1 a part estimated" in wrong
 
 
 def test_large_parts_come_first() -> None:
@@ -77,10 +106,10 @@ def test_a_rank_is_the_nearest() -> None:
 
 
 def test_a_thousand_trials_of_each_sketch() -> None:
-    """At each number of parts, of every kind of answer; as many parts as it says."""
+    """At each number of parts, of every kind of answer; of those one after another half of it."""
     options = sketches.asked([])
-    for parts, trials in options.trials.items():
-        assert trials * len(SHAPES) >= 1_000
+    for (parts, chained), trials in options.trials.items():
+        assert trials * len(SHAPES) >= (500 if chained else 1_000)
         assert options.cuts[parts].keys() == KINDS.keys()
         assert {cut.large + cut.small for cut in options.cuts[parts].values()} == {parts}
     assert set(KIND_OF) == {"p0.1", "p50", "p95", "p99", "p99.9", *sketch_trials.OTHERS}
@@ -92,8 +121,8 @@ def test_the_usual_parts_prove_something(parts: int) -> None:
     usual = sketches.CUTS[parts]
     small = {k: replace(cut, small=min(cut.small, 100)) for k, cut in usual.items()}
     small = {k: replace(cut, large=min(cut.large, 20)) for k, cut in small.items()}
-    found = of_trials(Trial("lognormal", parts, small, range(1), Sizes()))
-    assert sketches.failures({parts: {"lognormal": found}}, {parts: small}) == []
+    found = of_trials(Trial("lognormal", Way(parts), small, range(1), Sizes()))
+    assert sketches.failures({Way(parts): {"lognormal": found}}, {parts: small}) == []
 
 
 @pytest.mark.parametrize(
@@ -110,5 +139,5 @@ def test_too_few_within_the_bounds_fail() -> None:
     tally = Tally()
     for held in (True,) * 97 + (False,) * 3:
         tally.note("p50", held=held, size=1, estimated=True, part=True)
-    found = sketches.failures({1: {"uniform": tally}}, {1: cuts(1, 1)})
-    assert found == ["p50 of 1 parts: 97 of 100 within the bounds"]
+    found = sketches.failures({Way(1): {"uniform": tally}}, {1: cuts(1, 1)})
+    assert found == ["p50 of 1 part: 97 of 100 within the bounds"]
