@@ -161,8 +161,9 @@ def is_told(stack: TestStack, before: dict[str, float], events: int) -> bool:
     }
     least = {
         "weir_panes_dedup_entries_count": events,
-        # A driver, its JVM, and workers.
-        "weir_panes_resident_memory_bytes": 200e6,
+        'weir_panes_resident_memory_bytes{process="driver"}': 30e6,
+        'weir_panes_resident_memory_bytes{process="jvm"}': 100e6,
+        'weir_panes_resident_memory_bytes{process="workers"}': 30e6,
         "weir_panes_open_files_count": 20,
         "weir_panes_threads_count": 20,
         "weir_panes_checkpoint_files_count": 3,

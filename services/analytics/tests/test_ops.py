@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -112,6 +114,27 @@ class TestOps:
         figures.watch(vitals := Vitals(own=own))
         assert told(vitals, figures)["weir_panes_dedup_entries_count"] == "4.0"
         assert told(vitals, figures)["weir_panes_dedup_bytes"] == "764.0"
+
+    def test_memory_is_told_by_process(self, tmp_path: Path) -> None:
+        """The driver's, its JVM's and its workers' are told apart, of all that it has started."""
+        sleep = str(shutil.which("sleep"))
+        java = shutil.copy(sleep, tmp_path / "java")
+        started = [subprocess.Popen([one, "60"]) for one in (java, sleep, sleep)]  # noqa: S603
+        try:
+            own = measure(settings_for(tmp_path))
+        finally:
+            for child in started:
+                child.kill()
+                child.wait()
+        figures = Figures()
+        figures.watch(Vitals(own=own))
+        name = "weir_panes_resident_memory_bytes"
+        found = {
+            kind: float(told(Vitals(), figures)[f'{name}{{process="{kind}"}}'])
+            for kind in ("driver", "jvm", "workers")
+        }
+        assert found["driver"] > found["workers"] > found["jvm"] > 0
+        assert sum(found.values()) == own.rss_bytes
 
     def test_it_answers_on_its_port(self) -> None:
         """The server serves, and says what it serves where it does not."""

@@ -16,6 +16,7 @@ from weir.problems import Reason
 
 from weir_analytics.panes.cycle import Done
 from weir_analytics.panes.kinds import DISPOSITIONS
+from weir_analytics.panes.own import Process
 from weir_analytics.panes.quarantine import OTHER
 from weir_analytics.panes.vitals import Vitals
 
@@ -110,6 +111,10 @@ class Figures:
         for name, says, value in _WATCHED:
             gauge = Gauge(name, says, registry=self.registry)
             gauge.set_function(partial(value, vitals))
+        memory = Gauge(metrics.PANES_RSS, _RSS, ["process"], registry=self.registry)
+        for process in Process:
+            told = partial(_resident, vitals, process)
+            memory.labels(process.value).set_function(told)
 
     def found(self, verdict: Verdict) -> None:
         """Count what a start, or a batch, found."""
@@ -143,6 +148,16 @@ class Figures:
         self.clock.set(vitals.clock_ahead_ms / 1000)
 
 
+_RSS = (
+    "Resident memory: of the driver, of its JVM, and of Python's workers together; what they share"
+    " counts in each."
+)
+
+
+def _resident(vitals: Vitals, process: Process) -> float:
+    return vitals.own.resident.get(process, 0)
+
+
 def _seconds(ms: int | None) -> float:
     return math.inf if ms is None else ms / 1000
 
@@ -173,11 +188,10 @@ _WATCHED: tuple[tuple[str, str, Callable[[Vitals], float]], ...] = (
         lambda vitals: _seconds(vitals.log_left.kept_ms) if vitals.log_left else math.nan,
     ),
     (
-        metrics.PANES_RSS,
-        "Resident memory of the driver, its JVM and its workers.",
-        lambda vitals: vitals.own.rss_bytes,
+        metrics.PANES_THREADS,
+        "Threads of the driver, its JVM and its workers.",
+        lambda vitals: vitals.own.threads,
     ),
-    (metrics.PANES_THREADS, "Threads of all of them.", lambda vitals: vitals.own.threads),
     (
         metrics.PANES_OPEN_FILES,
         "Files and sockets that all of them have open.",
