@@ -259,9 +259,7 @@ class Soak:
         seen.samples.append(replace(sample(here.rig, minute), sent=load.items))
         told = {
             "minute": minute,
-            "sent": load.items,
-            "accepted": load.accepted,
-            "refused": len(load.refusals),
+            **load.told(),
             "revision_p50_s": rounded(quantile([a for _, a in self.revisions.ages], 0.5)),
             "revision_p99_s": rounded(quantile([a for _, a in self.revisions.ages], 0.99)),
             "frame_p50_s": rounded(quantile([a for _, a in self.frames.ages], 0.5)),
@@ -310,8 +308,8 @@ class Soak:
         seen, here = self.seen, self.here
         load = here.load
         assert isinstance(load, SoakLoad)
-        seen.sent, seen.accepted, seen.refused = load.items, load.accepted, len(load.refusals)
-        seen.unknown, seen.resent = load.items - load.accepted, load.resent
+        for name, items in load.told().items():
+            setattr(seen, name, items)
         self._judge_numbers()
         seen.wrong += self.reader.wrong
         seen.fresh_s, seen.frame_s = self.revisions.calm_s(), self.frames.calm_s()

@@ -53,6 +53,19 @@ class SoakLoad(Load):
         batch = min(MOST_OF_A_BATCH, per_s)
         self._burst = time.monotonic() + seconds, batch, batch / per_s
 
+    def told(self) -> dict[str, int]:
+        """Return what of all items is known as of now, as a line and the summary tell it.
+
+        Of the batch under way nobody knows yet; at the end there is none.
+        """
+        return {
+            "sent": self.items,
+            "accepted": self.accepted,
+            "refused": len(self.refusals),
+            "unknown": self.items - self.accepted,
+            "resent": self.resent,
+        }
+
     def events(self, first: int) -> list[dict[str, Any]]:
         """Return the batch that begins with event `first`."""
         until_s, count, every_s = self._burst

@@ -27,7 +27,7 @@ JUDGED_AFTER_MIN = 20.0
 FLAT_SHARE = 0.05
 # What is counted in pieces: a fault that ends moves some of them for a while.
 PIECES_SHARE, PIECES = 0.1, 5.0
-DEDUP, AN_ITEM = "dedup_bytes", "dedup_bytes_an_item"
+DEDUP, AN_ITEM = "dedup_entries", "dedup_entries_an_item"
 # A horizon is some minutes, and the load within its first and last one is not even.
 DEDUP_SHARE = 0.25
 # Servers of others take what they are given; Redis holds more and more panes until `keep` is full.
@@ -43,9 +43,9 @@ class Sample:
 
     Attributes:
         minute: Minutes since the load began.
-        rss: Resident bytes of each part.
+        rss: Resident bytes of each process: of the engine the driver, its JVM and its workers.
         flat: Figures that level off once `keep` and the horizon are full: Redis memory and
-            keys, bytes a pane, dedup bytes, checkpoint files, sockets, threads.
+            keys, bytes a pane, dedup entries, checkpoint files, sockets, threads.
         sent: Items that were sent until then.
     """
 

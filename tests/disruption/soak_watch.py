@@ -9,7 +9,7 @@ import os
 import threading
 import urllib.request
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from http.client import HTTPException
@@ -29,6 +29,8 @@ from weir.alerts.records import Reader as AlertReader
 from weir.clock import SystemClock
 
 T = TypeVar("T")
+# The engine tells of each of its own; others are one process each.
+OF_ENGINE = ("driver", "jvm", "workers")
 LOOK_S = 0.1
 STEP_MS = 10_000
 QUERY = {
@@ -40,6 +42,7 @@ QUERY = {
     "range": {"last": "3h"},
 }
 FLAT = {
+    "dedup_entries": "weir_panes_dedup_entries_count",
     "dedup_bytes": "weir_panes_dedup_bytes",
     "checkpoint_files": "weir_panes_checkpoint_files_count",
     "panes_threads": "weir_panes_threads_count",
@@ -214,8 +217,11 @@ class Frames(Watch):
 
 
 def sample(rig: Rig, minute: float) -> Sample:
-    """Return what every part uses now; what is down uses nothing."""
-    rss = {name: rig.part(name).memory_bytes() for name in (*SERVICES, "redis", "kafka")}
+    """Return what every process uses now; what is down uses nothing."""
+    told = metrics(rig, "panes")
+    others = [name for name in (*SERVICES, "redis", "kafka") if name != "panes"]
+    rss = {name: rig.part(name).memory_bytes() for name in others}
+    rss |= {f"panes {one}": round(told.get(memory_of(one), 0)) for one in OF_ENGINE}
     flat: dict[str, float] = {}
     with contextlib.suppress(redis.RedisError):
         client = redis.Redis.from_url(rig.redis_url, socket_timeout=5)
@@ -223,10 +229,14 @@ def sample(rig: Rig, minute: float) -> Sample:
         client.close()
         flat["redis_bytes"], flat["redis_keys"] = float(memory["used_memory"]), float(keys)
         flat["bytes_per_key"] = flat["redis_bytes"] / max(1.0, flat["redis_keys"])
-    told = metrics(rig, "panes")
     flat |= {name: told[metric] for name, metric in FLAT.items() if metric in told}
     flat["sockets"], flat["threads"] = _sockets_and_threads(rig)
     return Sample(round(minute, 2), rss, flat)
+
+
+def memory_of(process: str) -> str:
+    """Return the metric that tells the memory of a process of the engine."""
+    return f'weir_panes_resident_memory_bytes{{process="{process}"}}'
 
 
 def _sockets_and_threads(rig: Rig) -> tuple[float, float]:
@@ -252,17 +262,22 @@ def _session(leader: int) -> list[psutil.Process]:
 
 
 def metrics(rig: Rig, part: str) -> dict[str, float]:
-    """Return a part's own metrics without labels; none while it does not answer."""
+    """Return a part's own metrics by name and labels; none while it does not answer."""
     url = f"http://127.0.0.1:{rig.home.ports[f'{part} ops']}/metrics"
     try:
         with urllib.request.urlopen(url, timeout=5) as answer:
             lines = answer.read().decode().splitlines()
     except OSError:
         return {}
+    return figures_of(lines)
+
+
+def figures_of(lines: Iterable[str]) -> dict[str, float]:
+    """Return what Prometheus is told, by name and labels as they stand there."""
     found: dict[str, float] = {}
     for line in lines:
-        name, _, value = line.partition(" ")
-        if not name.startswith("#") and "{" not in name:
+        name, _, value = line.rpartition(" ")
+        if not name.startswith("#"):
             with contextlib.suppress(ValueError):
                 found[name] = float(value)
     return found

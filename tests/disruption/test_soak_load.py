@@ -7,6 +7,12 @@ import time
 import pytest
 from disruption.soak import BURST_PER_S, RATE, options
 from disruption.soak_load import CELLS, SoakLoad
+from disruption.soak_watch import FLAT, OF_ENGINE, figures_of, memory_of
+from load import Refusal
+from prometheus_client import generate_latest
+from weir_analytics.panes.ops import Figures
+from weir_analytics.panes.own import Own, Process
+from weir_analytics.panes.vitals import Vitals
 from weir_ingest.settings import Settings
 
 
@@ -49,3 +55,28 @@ def test_a_burst_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sizes == [50, 900, 900, 50]
     assert rates == [RATE, BURST_PER_S, BURST_PER_S, RATE]
     assert max(sizes) + 50 < Settings.model_fields["max_batch_events"].default
+
+
+def test_what_is_known_of_the_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those without a 2xx are unknown, as are those under way; sent again is no item more."""
+    load, known = SoakLoad("http://nowhere", "key", "7"), list[dict[str, int]]()
+    answers = iter([Refusal(0, 0, 503, "1"), Refusal(0, 0, 0, ""), None])
+
+    def once(_batch: object) -> Refusal | None:
+        known.append(load.told())
+        return next(answers)
+
+    monkeypatch.setattr(load, "_once", once)
+    assert load._until_stored([{}] * 10)
+    assert known[0] == {"sent": 10, "accepted": 0, "refused": 0, "unknown": 10, "resent": 0}
+    last = {"sent": 10, "accepted": 10, "refused": 2, "unknown": 0, "resent": 20}
+    assert load.told() == last
+
+
+def test_what_is_watched_of_the_engine_is_told_by_it() -> None:
+    """Each figure by the name and labels that the engine gives it: a soak reads no other."""
+    figures = Figures()
+    figures.watch(Vitals(own=Own(resident={Process.JVM: 7})))
+    told = figures_of(generate_latest(figures.registry).decode().splitlines())
+    assert told.keys() >= {*FLAT.values(), *map(memory_of, OF_ENGINE)}
+    assert told[memory_of("jvm")] == 7

@@ -20,7 +20,7 @@ from disruption.soak_summary import (
 HOUR = 60.0
 LEVELS = {
     **dict.fromkeys(PIECES_OF, 40.0),
-    "dedup_bytes": 2e6,
+    "dedup_entries": 2e6,
     "redis_bytes": 5e7,
     "redis_keys": 9e3,
     "bytes_per_key": 5e3,
@@ -121,7 +121,7 @@ def test_memory_may_grow_by_a_hundredth_an_hour(share: float, is_right: bool) ->
     ("name", "row", "still", "rising"),
     [
         *((name, "sockets, threads", 0.05, 0.5) for name in PIECES_OF),
-        ("dedup_bytes", "dedup is flat", 0.1, 0.5),
+        ("dedup_entries", "dedup is flat", 0.1, 0.5),
         ("bytes_per_key", "Redis bytes a key", 0.01, 0.2),
         ("redis_bytes", "Redis memory", 0.01, 0.2),
         ("redis_keys", "Redis memory", 0.01, 0.2),
@@ -134,7 +134,7 @@ def test_what_levels_off_is_flat(name: str, row: str, still: float, rising: floa
     assert found.startswith(row)
 
 
-@pytest.mark.parametrize("name", ["sockets", "dedup_bytes"])
+@pytest.mark.parametrize("name", ["sockets", "dedup_entries"])
 def test_half_an_hour_tells_leaks(name: str) -> None:
     """What does not hang on `keep` is judged from minute 30 on, and not in minute 29."""
     short: dict[str, Any] = {"minutes": 30, "keep_min": 31 * HOUR, "horizon_min": 10.0}
@@ -157,7 +157,7 @@ def test_half_an_hour_tells_a_leak_of_memory(share: float, is_right: bool) -> No
 
 def test_dedup_waits_for_its_horizon() -> None:
     """Of an hour's it may grow for an hour, and half an hour judges nothing."""
-    found = rows(good(minutes=30, samples=grown(4.0, "dedup_bytes", 30)))
+    found = rows(good(minutes=30, samples=grown(4.0, "dedup_entries", 30)))
     (row,) = [row for row in found if row.figure == "dedup is flat"]
     assert row.passes is None
     assert row.value["why"] == "judged from 80 minutes on: the horizon is full after 60"
@@ -172,7 +172,7 @@ def test_dedup_holds_more_of_bursts(an_item: float, is_right: bool) -> None:
     for sample, items in zip(samples, sent, strict=True):
         within = items - (sent[int(sample.minute) - 10] if sample.minute >= 10 else 0)
         late = sample.minute > 120
-        sample.sent, sample.flat["dedup_bytes"] = items, within * (an_item if late else 24.0)
+        sample.sent, sample.flat["dedup_entries"] = items, within * (an_item if late else 24.0)
     found = failed(good(samples=samples, horizon_min=10.0))
     assert found == ([] if is_right else ["dedup is flat"])
 
