@@ -89,8 +89,12 @@ class TestOps:
         assert told(vitals, figures)["weir_panes_lag_records"] == "NaN"
         vitals.take({0: 10, 1: 18}, {})
         assert told(vitals, figures)["weir_panes_lag_records"] == "0.0"
-        vitals.see(LogEnds({0: 110, 1: 25, 2: 7}, {0: 110, 1: 23, 2: 7}))
+        grown = {0: 110, 1: 25, 2: 7}, {0: 110, 1: 23, 2: 7}
+        vitals.see(LogEnds(*grown))
         assert told(vitals, figures)["weir_panes_lag_records"] == "112.0"
+        # Of ticks among them nobody waits; what it answers is what the ticker may forget.
+        assert vitals.see(LogEnds(*grown, ticks={0: (4, 10, 50), 1: (23, 24)})) == {0: 10, 1: 18}
+        assert told(vitals, figures)["weir_panes_lag_records"] == "110.0"
         vitals.take({0: 200, 1: 23, 2: 0}, {})
         assert told(vitals, figures)["weir_panes_lag_records"] == "7.0"
 

@@ -16,6 +16,7 @@ from weir.kafka import Kafka
 from weir_analytics.panes.ticks import (
     CLOCK_S,
     IDLE_AFTER_S,
+    MOST_TICKS,
     QUIET_S,
     BrokerClocks,
     LogEnds,
@@ -105,6 +106,30 @@ class TestQuiet:
         quiet.observe(ends, 4.0)
         assert quiet.news == {0: 11}
 
+    def test_ticks_before_the_last_event_do_not_wait_either(self) -> None:
+        """Of what is not counted those are left out that were written here, wherever they lie."""
+        quiet, ends = Quiet(), {0: 5, 1: 0}
+        for at_s in range(4):
+            tick(quiet, ends, float(at_s))
+        ends[0] += 2
+        quiet.observe(ends, 4.0)
+        log = LogEnds(dict(ends), dict(quiet.news), ticks=quiet.ticks)
+        assert (quiet.news, ends) == ({0: 11, 1: 0}, {0: 11, 1: 4})
+        assert [log.waiting({0: n}) for n in (3, 5, 7, 9, 10, 11, 12)] == [4, 2, 2, 2, 1, 0, 0]
+
+    def test_what_is_counted_is_forgotten(self) -> None:
+        """And of what is not the oldest, so that no stall fills memory; of another log, all."""
+        quiet = Quiet()
+        for offset in (5, 6, 9):
+            quiet.ticked(0, offset, 0.0)
+        quiet.forget({0: 6})
+        assert list(quiet.ticks[0]) == [6, 9]
+        for offset in range(10, 10 + MOST_TICKS):
+            quiet.ticked(0, offset, 0.0)
+        assert (len(quiet.ticks[0]), quiet.ticks[0][0]) == (MOST_TICKS, 10)
+        quiet.ticked(0, 0, 0.0)
+        assert list(quiet.ticks[0]) == [0]
+
     def test_after_a_minute_of_ticks_every_second_one_is_left_out(self) -> None:
         """An idle log costs half as many batches; the first record ends that."""
         quiet, ends = Quiet(), {0: 5}
@@ -160,7 +185,8 @@ def test_a_tick_is_an_empty_record_with_its_header(
     assert dict(ticker.seen.news) == {0: 0, 1: 0}
     monkeypatch.setattr(ticker, "_ends", lambda: ({0: 2}, (1,)))
     ticker.step()
-    assert ticker.seen == LogEnds({0: 2, 1: 1}, {0: 2, 1: 0}, (1,), ticker.seen.clock_ahead_ms)
+    ahead_ms, ticks = ticker.seen.clock_ahead_ms, {0: (0,), 1: (0,)}
+    assert ticker.seen == LogEnds({0: 2, 1: 1}, {0: 2, 1: 0}, (1,), ahead_ms, ticks)
     consumer = Consumer({"bootstrap.servers": kafka, "group.id": topic})
     consumer.assign([TopicPartition(topic, 1, 0)])
     message = consumer.poll(10)

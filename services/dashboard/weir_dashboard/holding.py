@@ -124,11 +124,11 @@ def _behind(said: Said) -> Holding:
     waiting = int((said.panes or {}).get("lag_records") or 0)
     if said.lanes:
         kinds = " and ".join(sorted({f"a {kind}" for kind in said.lanes}))
-        words = f"{kinds} from the log takes turns with live counting; {waiting:,} events wait"
+        words = f"{kinds} from the log takes turns with live counting; {waiting:,} records wait"
         return Holding("lanes_busy", words)
     rate = f"{said.in_per_s:,.0f} a second" if said.in_per_s else "slowly"
     if (said.busy or 0) >= BUSY:
-        words = f"the driver is at work all the time, counting {rate}; {waiting:,} events wait"
+        words = f"the driver is at work all the time, counting {rate}; {waiting:,} records wait"
         return Holding("load", words)
     return Holding("catching_up", f"the driver catches up, counting {rate}; {waiting:,} wait")
 

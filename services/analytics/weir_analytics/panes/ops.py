@@ -169,7 +169,8 @@ def _known(value: float | None) -> float:
 _WATCHED: tuple[tuple[str, str, Callable[[Vitals], float]], ...] = (
     (
         metrics.PANES_LAG,
-        "Records not counted yet, as the log ends now; NaN: not known yet.",
+        "Records not counted yet, as the log ends now: events, refused items and what came twice,"
+        " but no ticks of this process; NaN: not known yet.",
         lambda vitals: _known(vitals.lag_records),
     ),
     (

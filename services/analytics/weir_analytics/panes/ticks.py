@@ -13,7 +13,9 @@ stepped, without I/O; `Ticker` is the thread that looks at the log and writes.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -35,6 +37,9 @@ IDLE_FACTOR = 2
 # Within this long a step of a broker's clock is seen, however busy its partitions are.
 CLOCK_S = 10.0
 TIMEOUT_S = 5.0
+# So many ticks of a partition are known that are not counted: hours of them, if none is. Those
+# before them are told as records that wait.
+MOST_TICKS = 10_000
 
 
 @dataclass
@@ -44,10 +49,12 @@ class Quiet:
     Attributes:
         tick_s: Time between two ticks of a partition.
         news: By partition, the end that something else than a tick of ours made last.
+        ticks: By partition, the offsets of ticks of ours that may not be counted yet, in order.
     """
 
     tick_s: float = 1.0
     news: dict[int, int] = field(default_factory=dict)
+    ticks: dict[int, deque[int]] = field(default_factory=dict)
     _end: dict[int, int] = field(default_factory=dict)
     _changed_s: dict[int, float] = field(default_factory=dict)
     _ticked_s: dict[int, float] = field(default_factory=dict)
@@ -76,8 +83,22 @@ class Quiet:
     def ticked(self, partition: int, offset: int, now_s: float) -> None:
         """Note a tick that was stored: the end that it made is no news."""
         self._ticked_s[partition] = now_s
+        known = self.ticks.setdefault(partition, deque(maxlen=MOST_TICKS))
+        if known and known[-1] >= offset:  # another log under the same name
+            known.clear()
+        known.append(offset)
         if self._end.get(partition) == offset:
             self._end[partition] = offset + 1
+
+    def forget(self, counted: Mapping[int, int]) -> None:
+        """Forget the ticks that are counted.
+
+        Args:
+            counted: By partition, the first offset that is not.
+        """
+        for partition, known in self.ticks.items():
+            while known and known[0] < counted.get(partition, 0):
+                known.popleft()
 
     def interval_s(self, now_s: float) -> float:
         """Return the time between two ticks as of now."""
@@ -131,6 +152,8 @@ class LogEnds:
         ends: The offset that the next record of each partition will get; of one that nobody
             answers for, as it was known last.
         news: The same, but for the ticks at the end: up to there somebody waits for counting.
+        ticks: By partition, the offsets of ticks among the records before that, in order; those of
+            an earlier driver nobody knows until they are counted.
         leaderless: Partitions that nobody answers for; they hold processed-through.
         clock_ahead_ms: Append time minus the time of sending, of the last ticks; of the broker
             that is furthest off.
@@ -140,6 +163,20 @@ class LogEnds:
     news: Mapping[int, int] = field(default_factory=dict)
     leaderless: tuple[int, ...] = ()
     clock_ahead_ms: int = 0
+    ticks: Mapping[int, Sequence[int]] = field(default_factory=dict)
+
+    def waiting(self, counted: Mapping[int, int]) -> int:
+        """Return how many records wait to be counted that are no ticks.
+
+        Args:
+            counted: By partition, the first offset that is not counted.
+        """
+        return sum(self._waiting(p, counted.get(p, 0), end) for p, end in self.news.items())
+
+    def _waiting(self, partition: int, begin: int, end: int) -> int:
+        known = self.ticks.get(partition, ())
+        ticks = bisect_left(known, end) - bisect_left(known, begin)
+        return max(0, end - begin - ticks)
 
 
 class Ticker:
@@ -161,17 +198,18 @@ class Ticker:
         self._ahead_ms: dict[int, int] = {}
         self.seen = LogEnds()
 
-    def run(self, stop: threading.Event, tell: Callable[[LogEnds], None]) -> None:
+    def run(self, stop: threading.Event, tell: Callable[[LogEnds], Mapping[int, int]]) -> None:
         """Tick until told to stop; an absent broker is waited for, not a reason to end.
 
         Args:
             stop: Set to end the thread.
-            tell: Called with what was seen, at each step that succeeded.
+            tell: Called with what was seen, at each step that succeeded; returns by partition
+                the first offset that is not counted.
         """
         while not stop.is_set():
             try:
                 self.step()
-                tell(self.seen)
+                self._quiet.forget(tell(self.seen))
             except KafkaException:
                 pass  # seen by all as lag and age of the heartbeat's figures
             idle = self._quiet.interval_s(self._clock.monotonic_s()) > self._quiet.tick_s
@@ -185,7 +223,8 @@ class Ticker:
         self._producer.flush(TIMEOUT_S)
         known = {**self.seen.ends, **ends}
         ahead_ms = max((self._ahead_ms[p] for p in ends if p in self._ahead_ms), key=abs, default=0)
-        self.seen = LogEnds(known, dict(self._quiet.news), leaderless, ahead_ms)
+        ticks = {p: tuple(offsets) for p, offsets in self._quiet.ticks.items()}
+        self.seen = LogEnds(known, dict(self._quiet.news), leaderless, ahead_ms, ticks)
         return sent
 
     def _send(self, partition: int) -> bool:

@@ -83,12 +83,12 @@ class Vitals:
     def lag_records(self) -> int | None:
         """Records of the log that are not counted, also while no batch ends; None: not known.
 
-        Ticks behind the last event are not among them: nobody waits for them.
+        Of ticks nobody waits to be counted, and those that this process wrote are not among them.
+        Refused items and what came twice are: what a record is only counting tells.
         """
-        news, counted = self.log.news, self.counted
-        if not news or not counted:
+        if not self.log.news or not self.counted:
             return None
-        return sum(max(0, end - counted.get(p, 0)) for p, end in news.items())
+        return self.log.waiting(self.counted)
 
     @property
     def holding(self) -> int | None:
@@ -96,9 +96,10 @@ class Vitals:
         leaderless = self.log.leaderless
         return leaderless[0] if leaderless else self.held_by
 
-    def see(self, log: LogEnds) -> None:
-        """Take in where the log ends."""
+    def see(self, log: LogEnds) -> Mapping[int, int]:
+        """Take in where the log ends; return up to where it is counted."""
         self.log = log
+        return self.counted
 
     def take(self, counted: Mapping[int, int], received_ms: Mapping[int, int]) -> None:
         """Take in how far a batch has come."""

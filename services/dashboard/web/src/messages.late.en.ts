@@ -67,7 +67,7 @@ export const lateWords = {
   status: {
     holding: "What holds the numbers back",
     nothing: "Nothing: numbers are at the present.",
-    lag: (records: string, age: string) => `${records} events wait; numbers are ${age} old.`,
+    lag: (records: string, age: string) => `${records} records wait; numbers are ${age} old.`,
     log: (left: string, kept: string) =>
       `The log holds what is not counted for ${left} more; it keeps an event for ${kept}.`,
     dedupGap: (before: number, now: number, left: string) =>

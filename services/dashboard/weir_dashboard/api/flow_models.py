@@ -98,9 +98,10 @@ class Holding(Told):
 
 
 class Lag(Told):
-    """How far counting is behind: events that are not counted, and age of the numbers.
+    """How far counting is behind: records that are not counted, and age of the numbers.
 
-    Null where it is not known: no driver has been heard for 6 s.
+    Refused items and what came twice are among the records, since only counting tells them from
+    events; ticks are not, but of a driver before this one, or where none is heard. Null: not known.
     """
 
     records: int | None
