@@ -93,9 +93,27 @@ def closes() -> set[str]:
 
 
 def of_laptops() -> set[str]:
-    """Return what the commands for a stack on a laptop refuse with."""
-    names = ("home", "kafka", "redis", "stack", "readiness", "lock", "logs", "__main__")
-    return raised(modules(*(f"infra/local/weir_local/{name}.py" for name in names)), r"\w*Error")
+    """Return what the commands for a stack on a laptop refuse with, the set-up among them.
+
+    Of a text of several lines the first; what a command wrote follows it.
+    """
+    files = modules("infra/local/weir_local")
+    found = raised(files, r"\w*Error")
+    (wanted,) = modules("infra/local/weir_local/prerequisites.py")
+    # What is missing is added up, and told at once.
+    found |= given(
+        [wanted], lambda one: one.args if ast.unparse(one.func) == "found.append" else ()
+    )
+    lack = wanted.functions["_lack"]
+    ends = (one.value for one in ast.walk(lack) if isinstance(one, ast.Return) and one.value)
+    found |= {text for end in ends for text in wanted.texts(end, lack)}
+    return {text.partition("\n")[0] for text in found}
+
+
+def of_ended_parts() -> set[str]:
+    """Return why a part of a laptop's stack ended, as far as its log tells."""
+    files = modules("infra/local/weir_local/diagnosis.py")
+    return given(files, lambda call: call.args[1:2] if ast.unparse(call.func) == "Symptom" else ())
 
 
 def listed(heading: str) -> list[str]:
@@ -140,13 +158,23 @@ def test_every_reason_of_a_verdict() -> None:
 def test_every_refusal_of_a_laptops_stack() -> None:
     """Each message has its line, once, as it is printed."""
     section = PAGE.partition("\n## What `make` says of a laptop's stack\n")[2].partition("\n## ")[0]
-    lines = [line.split(" | ")[0].removeprefix("| ") for line in section.splitlines()[4:]]
+    section = section.partition("\n### Why a part ended\n")[0]
     # What has a backtick in it stands between two of them.
-    cells = [line for line in lines if line.startswith("`")]
+    cells = [line.split(" | ")[0][2:] for line in section.splitlines() if line[:3] == "| `"]
     told = [one[3:-3] if one.startswith("`` ") else one[1:-1] for one in cells]
     found = of_laptops()
     assert len(found) > 15
     assert sorted(told) == sorted(found)
+
+
+def test_every_reason_of_a_part_that_ended() -> None:
+    """Each has its line, by how it begins, and each line its reason."""
+    section = PAGE.partition("\n### Why a part ended\n")[2].partition("\n## ")[0]
+    begins = re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)
+    found = of_ended_parts()
+    assert len(found) > 4
+    assert not [one for one in found if sum(map(one.startswith, begins)) != 1]
+    assert not [one for one in begins if not any(text.startswith(one) for text in found)]
 
 
 def test_every_close_of_the_live_socket() -> None:

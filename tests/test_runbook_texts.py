@@ -24,6 +24,10 @@ SETTINGS = (
     "services/dashboard/weir_dashboard/settings.py",
     "services/dashboard/weir_dashboard/auth/callers.py",
 )
+ANSWERING = (
+    *("libs/weir/weir", "libs/reading/weir_reading", "libs/service/weir_service"),
+    *("services/ingest/weir_ingest", "services/dashboard/weir_dashboard"),
+)
 HOLDING = "services/dashboard/weir_dashboard/holding.py"
 # What these say has a section of its own, or is a fault of ours that `batch_failed` tells of.
 ELSEWHERE = "Verdict|NewerFormat|Assertion|FileNotFound"
@@ -70,6 +74,23 @@ def _why(call: ast.Call) -> list[ast.expr]:
     return [*third, *(one.value for one in call.keywords if one.arg == "why")]
 
 
+def of_answers() -> set[str]:
+    """Return what answers say that are nobody's fault who asks: 429, and 5xx.
+
+    What a newer release has written says so in the words of a verdict's reason.
+    """
+    return {text for folder in ANSWERING for text in given(modules(folder), _why_not_now)}
+
+
+def _why_not_now(call: ast.Call) -> list[ast.expr]:
+    """Return what a problem says, or the answer that a connection gets before it has a request."""
+    makes = ast.unparse(call.func).rpartition(".")[2] in ("ProblemError", "_refuse")
+    status = call.args[0] if makes and call.args else None
+    code = status.value if isinstance(status, ast.Constant) else None
+    later = isinstance(code, int) and (code == 429 or code >= 500)
+    return call.args[2:3] if later else []
+
+
 def of_terminals() -> set[str]:
     """Return what the command line says of itself, or of a dashboard that does not answer."""
     return raised(modules("cli/weir_cli"), "UsageError|UnreachedError|ArgumentTypeError")
@@ -89,6 +110,7 @@ def rows(heading: str) -> list[list[str]]:
         ("Errors of a job", of_jobs, 10, 4),
         ("Why a message was not taken", of_channels, 25, 3),
         ("What `weir` says on a terminal", of_terminals, 25, 3),
+        ("What answers with 429 and 5xx say", of_answers, 20, 4),
     ],
 )
 def test_every_text(
