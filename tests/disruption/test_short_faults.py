@@ -21,6 +21,14 @@ pytestmark = [pytest.mark.stack, pytest.mark.timeout(1200)]
 PARTS = ("ingest", "panes", "alerts", "dashboard", "redis", "kafka")
 
 
+def test_it_is_the_load_of_the_long_form(here: Scene) -> None:
+    """RELIABILITY 3: 500 to 1,000 events/s, warm for 15 s, and each fault lasts 20 s at least."""
+    per_s = here.load.batch / here.load.every_s
+    assert 500 <= per_s <= 1_000
+    assert here.load.sent > per_s * 15 / 2, "a busy machine sends fewer, and not none"
+    assert here.impact_s >= 20
+
+
 def test_any_process_dies(here: Scene) -> None:
     """D2: each part is killed under load, at a moment of its own."""
     parts = here.rig.chance.sample(PARTS, len(PARTS))
