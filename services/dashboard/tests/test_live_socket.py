@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +21,7 @@ from weir_dashboard.auth.sessions import Sessions
 from weir_dashboard.live import hub
 from weir_dashboard.live.feeds import EVERY_S
 from weir_dashboard.live.messages import SENT
+from weir_dashboard.live.tail import Tails
 from weir_local.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.redis]
@@ -82,6 +84,19 @@ def signed_in(running: Any) -> str:
         del http.headers["authorization"]
         signed = http.post("/session", json={"once": once})
     return str(signed.headers["set-cookie"].split(";")[0])
+
+
+class Gate:
+    """A place where the service waits until the test lets it go on."""
+
+    def __init__(self) -> None:
+        """Be shut, and not reached yet."""
+        self.reached, self.open = threading.Event(), threading.Event()
+
+    async def wait(self) -> None:
+        """Wait at it."""
+        self.reached.set()
+        await asyncio.to_thread(self.open.wait, 10)
 
 
 class TestStarting:
@@ -188,6 +203,41 @@ class TestHello:
         with dialed(running, additional_headers=headers, origin=Origin(running.url)) as client:
             client.say("hello", v=1)
             client.hear("welcome")
+
+    @pytest.mark.parametrize("gone_at", ["hello", "first message"])
+    def test_nothing_is_left_of_who_goes_meanwhile(
+        self, running: Any, monkeypatch: pytest.MonkeyPatch, gone_at: str
+    ) -> None:
+        """What they subscribed to before they were known would be told to nobody, for ever."""
+        headers = {"cookie": signed_in(running)}
+        hello, first = Gate(), Gate()
+        find, open_tail = Sessions.find, Tails.open
+
+        async def find_late(sessions: Sessions, cookie: str) -> Caller:
+            await hello.wait()
+            return await find(sessions, cookie)
+
+        async def open_late(tails: Tails, tenant: str) -> None:
+            await first.wait()
+            await open_tail(tails, tenant)
+
+        monkeypatch.setattr(Sessions, "find", find_late)
+        monkeypatch.setattr(Tails, "open", open_late)
+        own = Origin(running.url)
+        with dialed(running, additional_headers=headers, origin=own) as client:
+            client.say("hello", v=1)
+            client.say("subscribe", id=1, to="tail")
+            client.say("subscribe", id=2, to="alerts")
+            assert hello.reached.wait(10)
+            if gone_at == "first message":
+                hello.open.set()
+                assert first.reached.wait(10)
+        live = running.dashboard.hub
+        wait_until(lambda: not live.clients, timeout_s=10, what="the socket gone")
+        hello.open.set()
+        first.open.set()
+        wait_until(lambda: not live._tasks, timeout_s=10, what="the messages handled")
+        assert live._alerts._followers == {}
 
     def test_a_cookie_counts_only_with_an_origin(self, running: Any) -> None:
         """Without Origin no cookie counts; with the page's own it does."""

@@ -185,8 +185,6 @@ class Hub:
             denied = isinstance(error, ProblemError) and error.status < 500
             client.socket.close(4401 if denied else 1013, "credentials" if denied else "not ready")
             return
-        if client.socket not in self.clients:
-            return  # it has gone meanwhile, and nobody would end what it subscribes to
         client.socket.write(self._welcome(client.caller))
         client.socket.write(self._heartbeat())
         waiting, client.waiting = client.waiting or [], None
@@ -211,6 +209,8 @@ class Hub:
         )
 
     async def _handle(self, client: Client, message: ClientMessage) -> None:
+        if client.socket not in self.clients:
+            return  # it has gone meanwhile, and nobody would end what it subscribes to
         try:
             await self._conversation.handle(client, message)
         except ProblemError as problem:
