@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from browser import accessibility_faults, opened
+from browser import Held, accessibility_faults, opened
 from playwright.sync_api import Page, Route, expect
 from weir_local.testing import TestStack
 
@@ -65,31 +65,15 @@ def overtake(stack: TestStack, page: Page, text: str) -> None:
 
 def leave_while_it_stores(stack: TestStack, page: Page) -> None:
     """Close the dialog before the answer comes: the page stays where its user went."""
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        if route.request.method == "PUT":
-            held.append(route)
-        else:
-            route.continue_()
-
-    page.route(f"**{MADE}", hold)
+    held = Held(page, "PUT", f"**{MADE}")
     opened(page, "/m/browser_hits?put=board")
     expect(page.get_by_test_id("tile-board")).to_be_focused()
     page.get_by_test_id("tile-store").click()
-
-    def is_held() -> bool:
-        # The handler runs only while Playwright waits.
-        page.wait_for_timeout(50)
-        return bool(held)
-
-    stack.wait_until(is_held, "a change on its way")
+    held.wait()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.get_by_role("link", name="Ledger").first.click()
     page.wait_for_url("**/ledger", timeout=20_000)
-    with page.expect_response(f"**{MADE}"):
-        held[0].continue_()
-    stack.wait_until(lambda: stack.api("GET", MADE).body["version"] == 5)
-    page.wait_for_timeout(300)
+    held.let_go()
+    assert stack.api("GET", MADE).body["version"] == 5
     assert page.url.endswith("/ledger")

@@ -10,10 +10,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import ConsoleMessage, Locator, Page, WebSocket, expect, sync_playwright
+from playwright.sync_api import (
+    ConsoleMessage,
+    Locator,
+    Page,
+    Route,
+    WebSocket,
+    expect,
+    sync_playwright,
+)
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 from weir_local.signin import sign_in_link
 from weir_local.testing import TestStack
+from weir_local.waiting import wait_until
 
 WEB = Path(__file__).parent.parent / "services" / "dashboard" / "web"
 AXE = WEB / "node_modules" / "axe-core" / "axe.min.js"
@@ -24,6 +33,8 @@ AWAY = (
     *("ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "ERR_SOCKET_NOT_CONNECTED"),
     "ERR_EMPTY_RESPONSE",
 )
+# Returns once what a page was told is on its screen.
+SETTLED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 # What a bar of the contract bounds says so itself; a busy machine is no fault.
 expect.set_options(timeout=20_000)
 
@@ -105,6 +116,44 @@ class Followed:
         stack.wait_until(is_followed, f"the tail with the filter {wanted}")
 
 
+class Held:
+    """The first request of a page by a method to an address, held until it is let go."""
+
+    def __init__(self, page: Page, method: str, address: str) -> None:
+        """Hold it from now on.
+
+        The route stays: when one goes while a page asks, Chromium stops intercepting, and a request
+        that is under way in that moment may never be answered.
+        """
+        self._page = page
+        self._method = method
+        self._route: Route | None = None
+        page.route(address, self._hold)
+
+    def _hold(self, route: Route) -> None:
+        if route.request.method != self._method or self._route is not None:
+            route.fallback()
+        else:
+            self._route = route
+
+    def wait(self) -> Route:
+        """Return it once it is on its way."""
+
+        def is_held() -> Route | None:
+            # The handler runs only while Playwright waits.
+            self._page.wait_for_timeout(50)
+            return self._route
+
+        return wait_until(is_held, timeout_s=20, what=f"a {self._method} on its way")
+
+    def let_go(self) -> None:
+        """Let the server have it; return once the page has its answer and shows it."""
+        route = self.wait()
+        with self._page.expect_request_finished(lambda one: one == route.request):
+            route.continue_()
+        self._page.evaluate(SETTLED)
+
+
 @contextmanager
 def blank_page(size: str = "desk", theme: str = "light") -> Iterator[tuple[Page, Complaints]]:
     """Yield a page of a browser of its own, at no address yet, and its complaints."""
@@ -122,13 +171,18 @@ def blank_page(size: str = "desk", theme: str = "light") -> Iterator[tuple[Page,
         browser.close()
 
 
+def door(stack: TestStack) -> str:
+    """Return an address that signs in once, at the name of this machine that takes a cookie."""
+    return sign_in_link(stack.home).replace("127.0.0.1", "localhost")
+
+
 def sign_in(stack: TestStack, page: Page) -> None:
     """Sign in by a single-use link; return once the page has left the door.
 
     Raises:
         AssertionError: If it stays there; with what the page says.
     """
-    page.goto(sign_in_link(stack.home).replace("127.0.0.1", "localhost"))
+    page.goto(door(stack))
     page.get_by_test_id("live-pill").wait_for(timeout=30_000)
     try:
         page.wait_for_url(lambda url: "/login" not in url, timeout=30_000)

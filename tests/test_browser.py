@@ -10,7 +10,7 @@ import pytest
 import weblog
 from alert_pages import ALERT_PAGES, RULE
 from board_dialog import MADE, leave_while_it_stores, overtake, store_without_an_answer
-from browser import SIZES, Followed, accessibility_faults, opened, signed_in
+from browser import SETTLED, SIZES, Followed, accessibility_faults, opened, signed_in
 from playwright.sync_api import Locator, Page, Route, expect
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
@@ -259,6 +259,14 @@ def test_find_takes_the_keyboard(hits: TestStack) -> None:
         page.keyboard.type("ledg")
         page.keyboard.press("Enter")
         page.wait_for_url("**/ledger", timeout=20_000)
+        page.get_by_label("More").click()
+        page.get_by_role("dialog").get_by_role("button", name="Find").click()
+        # That the one before is gone must not be taken to mean this one.
+        page.evaluate(SETTLED)
+        expect(page.get_by_role("combobox")).to_be_focused()
+        page.keyboard.type("defini")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/definitions", timeout=20_000)
         assert complaints.texts == []
 
 
