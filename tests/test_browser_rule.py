@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import weblog
-from browser import accessibility_faults, drag, limit_handle, opened, signed_in
+from browser import SETTLED, accessibility_faults, drag, limit_handle, opened, signed_in
 from playwright.sync_api import Locator, Page, expect
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
@@ -145,8 +145,23 @@ def test_a_rule_is_mended_where_it_is_wrong_and_left_only_knowingly(waits: TestS
         expect(page.locator("dialog")).to_contain_text("above: 700")
         assert accessibility_faults(page) == []
         page.get_by_role("dialog").get_by_role("button", name="Go on with mine").click()
+
+        # Overtaken once more, and again: what was shown is not what is stored now.
+        for version, choice in ((2, "Take theirs"), (3, "Go on with mine")):
+            condition = {"If-Match": f'"{version}"'}
+            theirs = {"text": f"{text}above: 80{version}\n{KEPT}"}
+            assert waits.api("PUT", "/definitions/rule/watched", theirs, condition).status == 200
+            page.get_by_test_id("rule-save").click()
+            expect(page.get_by_test_id("conflict")).to_be_visible(timeout=10_000)
+            page.evaluate(SETTLED)
+            assert page.get_by_role("dialog").count() == 0
+            page.get_by_role("button", name="Show theirs").click()
+            expect(page.locator("dialog")).to_contain_text(f"above: 80{version}")
+            page.get_by_role("dialog").get_by_role("button", name=choice).click()
+            expect(limit).to_have_value("802" if version == 2 else "410")
+            limit.fill("410")
         page.get_by_test_id("rule-save").click()
-        expect(page.get_by_text("Saved as version 3.")).to_be_visible(timeout=20_000)
+        expect(page.get_by_text("Saved as version 5.")).to_be_visible(timeout=20_000)
         stored = waits.api("GET", "/definitions/rule/watched").body["text"]
         assert stored == f"{text}above: 410\n{KEPT}"
 

@@ -13,6 +13,11 @@ export function Conflicted({ rule }: { rule: Writing }) {
   if (!conflict) return null;
   const { theirs } = conflict;
   const said = words.conflict;
+  // Shut first: this stays on the page, and the next conflict must not open by itself.
+  const choose = (choice: () => void) => {
+    setShown(false);
+    choice();
+  };
   return (
     <Note tone="warn" icon="alert">
       <b>{said.title}</b>
@@ -33,10 +38,10 @@ export function Conflicted({ rule }: { rule: Writing }) {
             <pre class="code">{theirs.body.text}</pre>
             <p class="t2">{said.keepWhy}</p>
             <div class="row wrap">
-              <button type="button" class="btn go" onClick={() => rule.take(theirs)}>
+              <button type="button" class="btn go" onClick={() => choose(() => rule.take(theirs))}>
                 {said.take}
               </button>
-              <button type="button" class="btn" onClick={rule.keep}>
+              <button type="button" class="btn" onClick={() => choose(rule.keep)}>
                 {said.keep}
               </button>
             </div>
