@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import weblog
-from browser import SETTLED, blank_page, door, opened, sign_in, signed_in
+from browser import SETTLED, Held, blank_page, door, opened, sign_in, signed_in
 from playwright.sync_api import APIResponse, Page, Route, expect
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
@@ -93,6 +93,23 @@ def test_a_link_that_was_used_ends_no_session(stack: TestStack) -> None:
         assert held.let_go() is True
 
         expect(page.locator(".tenant")).not_to_be_empty()
+
+
+def test_a_sign_out_that_is_refused_says_so(stack: TestStack) -> None:
+    """Whoever is signed in stays so, and may try again."""
+    with signed_in(stack) as (page, complaints):
+        held = Held(page, "DELETE", "**/api/v1/session")
+        sign_out(page)
+        refusal = {"status": 503, "code": "store_unavailable", "message": "no store"}
+        held.wait().fulfill(status=503, json=refusal)
+        expect(page.get_by_role("dialog").get_by_test_id("problem")).to_contain_text("no store")
+        expect(page.locator(".tenant")).not_to_be_empty()
+        [text] = complaints.texts
+        assert "503" in text
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_test_id("login-key")).to_be_visible()
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        assert complaints.texts == [text]
 
 
 def test_the_key_of_a_command_is_of_whoever_made_it(stack: TestStack) -> None:

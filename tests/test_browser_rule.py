@@ -170,3 +170,23 @@ def test_a_rule_is_mended_where_it_is_wrong_and_left_only_knowingly(waits: TestS
         page.wait_for_url("**/alerts?tab=rules", timeout=20_000)
         left = [rule["name"] for rule in waits.api("GET", "/rules").body["items"]]
         assert "watched" not in left
+
+
+def test_signing_out_asks_before_a_rule_is_lost(waits: TestStack) -> None:
+    """Who stays is signed in still; who leaves is signed out, and nobody asks a second time."""
+    text = "kind: rule\nname: left\nmetric: browser_waits\naggregate: max\nwindow: 10s\n"
+    waits.define("rule", "left", f"{text}above: 400\n")
+    with signed_in(waits) as (page, complaints):
+        opened(page, "/rules/left")
+        limit = page.get_by_test_id("rule-limit-high")
+        limit.fill("410")
+        page.get_by_label("More").click()
+        page.get_by_role("button", name="Sign out").click()
+        page.get_by_role("button", name="Stay").click()
+        expect(page.locator(".tenant")).not_to_be_empty()
+        page.get_by_role("button", name="Sign out").click()
+        page.get_by_test_id("question-yes").click()
+        expect(page.get_by_test_id("login-key")).to_be_visible()
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        assert page.url.endswith("/login?to=%2Frules%2Fleft")
+        assert complaints.texts == []

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { chartRules, firingCount, sickCount, useReader } from "../lib/alerts";
 import { pausedMs } from "../lib/pause";
 import { current } from "../lib/router";
-import { session, signOut } from "../lib/session";
+import { session } from "../lib/session";
 import { type Zone, zoneName } from "../lib/time";
 import { setZone, to, zone } from "../lib/view";
 import { live, nowMs } from "../live/live";
@@ -13,6 +13,7 @@ import { openDialog } from "./dialogs";
 import { FreshnessPill } from "./freshness";
 import { Icon, Mark } from "./icon";
 import { Seg } from "./seg";
+import { SignOut } from "./sign-out";
 
 const ALERTS = "/alerts";
 
@@ -185,18 +186,7 @@ export function MoreMenu({ close }: { close: () => void }) {
           {words.settings.keys}
         </button>
       </div>
-      {session.value?.signed_in && (
-        <button
-          type="button"
-          class="btn quiet"
-          onClick={() => {
-            close();
-            signOut();
-          }}
-        >
-          {words.settings.signOut}
-        </button>
-      )}
+      <SignOut done={close} />
       <span class="t3 s" data-testid="revision">
         {live.link.value.scopes.join(" · ")}
       </span>

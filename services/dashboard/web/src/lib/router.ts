@@ -18,8 +18,8 @@ const place = signal<Place>(
 /** Where the page is. */
 export const current: ReadonlySignal<Place> = place;
 
-/** Tells whether the page may be left for an address. */
-export type Guard = (href: string) => boolean;
+/** Tells whether the page may be left at once; else it calls what leaves it, if it is let to. */
+export type Guard = (leave: () => void) => boolean;
 
 let guard: Guard | null = null;
 
@@ -31,11 +31,17 @@ export function guardLeaving(ask: Guard): () => void {
   };
 }
 
-const isHeld = (href: string): boolean => guard !== null && !guard(href);
+const isHeld = (leave: () => void): boolean => guard !== null && !guard(leave);
+
+/** Does what leaves the page, at once or once whoever guards it lets it. */
+export function leaving(leave: () => void): void {
+  if (!isHeld(leave)) leave();
+}
 
 /** Goes to an address of this site; Back returns. */
-export function navigate(href: string): void {
-  if (isHeld(href)) return;
+export const navigate = (href: string): void => leaving(() => go(href));
+
+function go(href: string): void {
   history.pushState(null, "", href);
   place.value = here();
   scrollTo(0, 0);
@@ -63,8 +69,8 @@ export function replacePath(href: string): void {
 export function startRouter(): void {
   addEventListener("popstate", () => {
     const { path, params } = place.value;
-    const left = location.pathname !== path;
-    if (left && isHeld(location.pathname + location.search)) {
+    const href = location.pathname + location.search;
+    if (location.pathname !== path && isHeld(() => go(href))) {
       // The browser has gone there already; this puts the page back on top.
       const text = params.toString();
       history.pushState(null, "", text ? `${path}?${text}` : path);

@@ -4,8 +4,6 @@ import { call, get, post } from "../api/client";
 import type { Session } from "../api/shapes";
 import { live } from "../live/live";
 
-const NOBODY: Session = { signed_in: false, tenant: null, scopes: [], key_id: null };
-
 /** The session; null until the server has told. */
 export const session = signal<Session | null>(null);
 
@@ -28,28 +26,29 @@ export function askWho(): void {
 }
 
 /** Signs in with a key or a link's token. */
-export async function signIn(credential: { key: string } | { once: string }): Promise<void> {
+export const signIn = (credential: { key: string } | { once: string }): Promise<void> =>
+  turned(() => post<Session>("/session", credential));
+
+/** Ends the session on the server. */
+export const signOut = (): Promise<void> =>
+  turned(async () => (await call<Session>({ method: "DELETE", path: "/session" })).body);
+
+/** Has the server change who is signed in. */
+async function turned(change: () => Promise<Session>): Promise<void> {
   turns += 1;
   // The session before ends: what lists ask meanwhile would be refused.
   session.value = null;
   try {
-    session.value = await post<Session>("/session", credential).finally(() => {
+    session.value = await change().finally(() => {
       turns += 1;
     });
   } catch (error) {
-    // It may have left the session before as it was, or have made one and not said so.
+    // It may have left the session before as it was, or have changed it and not said so.
     askWho();
     throw error;
+  } finally {
+    live.restart();
   }
-  live.restart();
-}
-
-/** Ends the session on the server. */
-export async function signOut(): Promise<void> {
-  await call<Session>({ method: "DELETE", path: "/session" });
-  turns += 1;
-  session.value = NOBODY;
-  live.restart();
 }
 
 /** Tells whether the session may do something. */

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Modal } from "../../components/modal";
 import { Note } from "../../components/notes";
-import { guardLeaving, navigate } from "../../lib/router";
+import { guardLeaving } from "../../lib/router";
 import { ruleWords as words } from "../../messages.rules.en";
 import type { Writing } from "./use-rule";
 
@@ -76,15 +76,15 @@ export function Delete({ rule, name }: { rule: Writing; name: string }) {
   );
 }
 
-/** Asks before a page with unsaved changes is left, by a link, by Back or by closing it. */
+/** Asks before a page with unsaved changes is left: by a link, by Back, by signing out, by closing it. */
 export function Leaving({ changed }: { changed: boolean }) {
-  const [href, setHref] = useState<string | null>(null);
+  const [asked, setAsked] = useState<{ leave(): void } | null>(null);
   useEffect(() => {
     if (!changed) return;
     const closing = (unload: BeforeUnloadEvent) => unload.preventDefault();
     addEventListener("beforeunload", closing);
-    const undo = guardLeaving((next) => {
-      setHref(next);
+    const undo = guardLeaving((leave) => {
+      setAsked({ leave });
       return false;
     });
     return () => {
@@ -92,13 +92,12 @@ export function Leaving({ changed }: { changed: boolean }) {
       undo();
     };
   }, [changed]);
-  if (href === null) return null;
+  if (asked === null) return null;
   const leave = () => {
-    // From here on nobody asks.
-    guardLeaving(() => true);
-    navigate(href);
+    setAsked(null);
+    asked.leave();
   };
-  return <Question {...words.leave} close={() => setHref(null)} act={leave} />;
+  return <Question {...words.leave} close={() => setAsked(null)} act={leave} />;
 }
 
 interface QuestionProps {
