@@ -128,3 +128,24 @@ def test_the_key_of_a_command_is_of_whoever_made_it(stack: TestStack) -> None:
         expect(command).to_have_attribute("data-ready", "false")
         assert "wk_" not in (command.text_content() or "").replace("wk_…", "")
         assert complaints.texts == []
+
+
+def test_a_late_key_of_another_takes_no_place(stack: TestStack) -> None:
+    """A key is shown once: one that somebody asked for who has gone hides none of who came."""
+    other = key_of(stack, "later", "admin", "read", "ingest")
+    post_first(stack)
+    with signed_in(stack) as (page, complaints):
+        opened(page, "/live")
+        held = Held(page, "POST", "**/api/v1/keys")
+        command = page.get_by_test_id("curl-command")
+        page.get_by_test_id("make-key").click()
+        held.wait()
+        sign_out(page)
+        enter(page, other)
+        page.get_by_test_id("make-key").click()
+        expect(command).to_have_attribute("data-ready", "true")
+        shown = command.text_content()
+        held.let_go()
+
+        assert command.text_content() == shown
+        assert complaints.texts == []

@@ -119,7 +119,8 @@ function useFreshKey() {
     const by = whose();
     post<ShownKey>("/keys", { label: "first run", scopes: ["ingest"], source: "first-run" }).then(
       (made) => {
-        fresh.value = { made, by };
+        // Of somebody who has gone: it must not take the place of one that is shown only once.
+        if (by === whose()) fresh.value = { made, by };
       },
       (error: unknown) => setProblem(problemOf(error)),
     );
