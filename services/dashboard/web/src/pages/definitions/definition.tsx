@@ -19,6 +19,7 @@ export default function DefinitionPage({ names }: PageProps) {
   const [text, setText] = useState("");
   const [problem, setProblem] = useState<Problem | null>(null);
   const [saved, setSaved] = useState<number | null>(null);
+  const [busy, setBusy] = useState(false);
   const take = (found: Versioned<Definition>) => {
     setStored(found);
     setText(found.body.text);
@@ -30,15 +31,21 @@ export default function DefinitionPage({ names }: PageProps) {
   useEffect(() => {
     if (ready) load();
   }, [path, ready]);
-  const save = () => {
+  const save = async () => {
+    if (busy) return;
+    setBusy(true);
+    setProblem(null);
     const headers = { "if-match": stored?.etag ?? "" };
-    call<Definition>({ method: "PUT", path, body: { text }, headers }).then(
+    await call<Definition>({ method: "PUT", path, body: { text }, headers }).then(
       (done) => {
-        take(done);
+        setStored(done);
+        // What was typed meanwhile stays, as a change of what is stored now.
+        setText((now) => (now === text ? done.body.text : now));
         setSaved(done.body.version);
       },
       (e: unknown) => setProblem(problemOf(e)),
     );
+    setBusy(false);
   };
   const changed = stored !== null && text !== stored.body.text;
   const conflict = problem?.code === "version_conflict";
@@ -50,8 +57,14 @@ export default function DefinitionPage({ names }: PageProps) {
         {stored && <span class="chip">{words.definitions.version(stored.body.version)}</span>}
         <span class="grow" />
         {may("define") && (
-          <button type="button" class="btn go" disabled={!changed} onClick={save}>
-            {words.definitions.save}
+          <button
+            type="button"
+            class="btn go"
+            disabled={!changed}
+            aria-disabled={busy}
+            onClick={save}
+          >
+            {busy ? words.definitions.saving : words.definitions.save}
           </button>
         )}
       </div>

@@ -38,7 +38,9 @@ export function Editor({ first, beginning, metrics, channels }: EditorProps) {
   const rule = useRule(first, beginning);
   const [asText, setAsText] = useState(false);
   const { form, change, propose } = useForm(rule, first === null);
-  const name = first?.body.name ?? "";
+  // A new rule is one no more once it is stored, though its page stays while something is typed.
+  const stored = first ?? rule.stored;
+  const name = stored?.body.name ?? "";
   const checked = useValidation({ kind: "rule", name, text: rule.text });
   const told = toldOf(rule.problem, checked, asText ? null : form);
   // A text that the form cannot show is drawn as the server reads it.
@@ -102,7 +104,7 @@ export function Editor({ first, beginning, metrics, channels }: EditorProps) {
               channels={channels}
               unit={unit}
               faults={told.faults}
-              isNew={first === null}
+              isNew={stored === null}
               locked={locked}
               onChange={change}
             />

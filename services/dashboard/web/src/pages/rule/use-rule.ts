@@ -1,5 +1,5 @@
 /** One rule while it is written: its text, what is stored of it, saving and deleting. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { call, problemOf, type Versioned } from "../../api/client";
 import type { Definition } from "../../api/shapes";
 import { nameIn } from "../../lib/rule-text";
@@ -19,7 +19,10 @@ export interface Conflict {
 
 export const pathOf = (name: string): string => `/definitions/rule/${encodeURIComponent(name)}`;
 
-/** The rule that was made last: its own page says so. */
+/** Answers a text that the server does not take. */
+const OF_TEXT = 422;
+
+/** The new rule whose own page is gone to: it says that it was saved. */
 let made: string | null = null;
 
 /** Follows one rule from its first text to what is stored. */
@@ -27,6 +30,8 @@ export function useRule(first: Stored | null, beginning: string) {
   const [stored, setStored] = useState(first);
   const [base, setBase] = useState(first?.body.text ?? beginning);
   const [text, setText] = useState(base);
+  const newest = useRef(text);
+  newest.current = text;
   const [problem, setProblem] = useState<Problem | null>(null);
   const [conflict, setConflict] = useState<Conflict | null>(null);
   const [busy, setBusy] = useState(false);
@@ -47,8 +52,9 @@ export function useRule(first: Stored | null, beginning: string) {
   };
   const refused = async (error: unknown, name: string) => {
     const told = problemOf(error);
+    const isOld = told.status === OF_TEXT && newest.current !== text;
     if (told.code === "version_conflict" && stored !== null) setConflict(await newestOf(name));
-    else setProblem(stored === null ? takenOf(told, name) : told);
+    else if (!isOld) setProblem(stored === null ? takenOf(told, name) : told);
     setBusy(false);
   };
   const send = async (what: () => Promise<void>, name: string) => {
@@ -71,9 +77,11 @@ export function useRule(first: Stored | null, beginning: string) {
         headers: headers as Record<string, string>,
       });
       setBusy(false);
-      take(done);
+      setStored(done);
+      setBase(done.body.text);
+      // What was typed meanwhile stays, as a change of what is stored now.
+      setText((now) => (now === text ? done.body.text : now));
       setSaved(done.body.version);
-      if (stored === null) made = name;
     }, name);
   };
   const remove = () => {
@@ -82,7 +90,7 @@ export function useRule(first: Stored | null, beginning: string) {
     return send(async () => {
       const headers = { "if-match": stored.etag ?? "" };
       await call({ method: "DELETE", path: pathOf(name), headers });
-      setBase(text);
+      setBase(newest.current);
       setGone(true);
     }, name);
   };
@@ -96,11 +104,19 @@ export function useRule(first: Stored | null, beginning: string) {
     if (text === base) setBase(next);
     setText(next);
   };
+  const own = first === null && stored !== null ? stored.body.name : null;
+  const onward = gone ? toRules() : own !== null && text === base ? to(`/rules/${own}`) : null;
+  useEffect(() => {
+    if (onward !== null && !gone) made = own;
+  }, [onward]);
   return {
     ...{ text, stored, problem, conflict, busy, saved, changed: text !== base },
     ...{ setText, propose, save, remove, take, keep, discard: () => setText(base) },
-    /** Where to go on: a rule that was new has an address of its own now, a deleted one none. */
-    onward: gone ? toRules() : first === null && made !== null ? to(`/rules/${made}`) : null,
+    /**
+     * Where to go on: a rule that was new has an address of its own now, a deleted one none. Not
+     * while something is typed: it would be left behind.
+     */
+    onward,
   };
 }
 

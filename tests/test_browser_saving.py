@@ -1,0 +1,139 @@
+"""What comes between a page and a slow answer, in a real browser: nothing that is typed is lost."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from browser import Held, opened, signed_in
+from playwright.sync_api import Page, expect
+from weir_local.testing import TestStack
+
+METRIC = """
+kind: metric
+name: saved_waits
+events: {type: saved.wait}
+value: data.ms
+aggregates: [count, max]
+resolution: 1s
+"""
+RULE = "kind: rule\nname: {name}\nmetric: saved_waits\naggregate: max\nwindow: 10s\nabove: 400\n"
+NEW = "/rules/new?metric=saved_waits&agg=max&win=10s"
+
+pytestmark = [pytest.mark.stack, pytest.mark.browser]
+
+
+@pytest.fixture(scope="module")
+def waits(stack: TestStack) -> TestStack:
+    """Return the shared stack with a metric."""
+    stack.define("metric", "saved_waits", METRIC)
+    return stack
+
+
+def named(what: str) -> str:
+    """Return a name of this run's own."""
+    return f"{what}_{uuid.uuid4().hex[:6]}"
+
+
+def writes(page: Page) -> list[str]:
+    """Return a list of the methods and addresses by which the page writes from now on."""
+    found: list[str] = []
+    page.on(
+        "request",
+        lambda one: found.append(one.url) if one.method == "PUT" else None,
+    )
+    return found
+
+
+def test_a_definition_is_saved_once_and_typed_on(waits: TestStack) -> None:
+    """A second click sends nothing; what is typed before the answer stays, as a change."""
+    name = named("typed_on")
+    waits.define("rule", name, RULE.format(name=name))
+    with signed_in(waits) as (page, complaints):
+        held = Held(page, "PUT", f"**/definitions/rule/{name}")
+        sent = writes(page)
+        opened(page, f"/d/rule/{name}")
+        text, save = page.locator("textarea.editor"), page.get_by_role("button", name="Save as")
+        expect(text).to_have_value(RULE.format(name=name))
+        first = f"{RULE.format(name=name)}# first\n"
+        text.fill(first)
+        save.dblclick()
+        held.wait()
+        text.fill(f"{first}# second\n")
+        held.let_go()
+
+        expect(page.get_by_text("version 2", exact=True)).to_be_visible()
+        expect(text).to_have_value(f"{first}# second\n")
+        assert len(sent) == 1
+        assert waits.api("GET", f"/definitions/rule/{name}").body["text"] == first
+        save.click()
+        expect(page.get_by_text("Saved as version 3")).to_be_visible()
+        assert waits.api("GET", f"/definitions/rule/{name}").body["text"].endswith("# second\n")
+        assert complaints.texts == []
+
+
+def test_a_rule_is_saved_once_and_typed_on(waits: TestStack) -> None:
+    """As a definition: what is typed before the answer stays, and is no version yet."""
+    name = named("typed_on")
+    waits.define("rule", name, RULE.format(name=name))
+    with signed_in(waits) as (page, complaints):
+        held = Held(page, "PUT", f"**/definitions/rule/{name}")
+        sent = writes(page)
+        opened(page, f"/rules/{name}")
+        limit, save = page.get_by_test_id("rule-limit-high"), page.get_by_test_id("rule-save")
+        limit.fill("410")
+        save.dblclick()
+        held.wait()
+        limit.fill("420")
+        held.let_go()
+
+        expect(save).to_have_text("Save version 3")
+        expect(limit).to_have_value("420")
+        assert len(sent) == 1
+        save.click()
+        expect(page.get_by_text("Saved as version 3.")).to_be_visible()
+        assert "above: 420" in waits.api("GET", f"/definitions/rule/{name}").body["text"]
+        assert complaints.texts == []
+
+
+def test_a_new_rule_goes_to_its_own_page_once_nothing_is_typed(waits: TestStack) -> None:
+    """Its page asks nothing meanwhile, and the next saving is of the rule that was made."""
+    name = named("typed_new")
+    with signed_in(waits) as (page, complaints):
+        held = Held(page, "PUT", f"**/definitions/rule/{name}")
+        opened(page, NEW)
+        limit, save = page.get_by_test_id("rule-limit-high"), page.get_by_test_id("rule-save")
+        page.get_by_test_id("rule-name").fill(name)
+        limit.fill("410")
+        save.click()
+        held.wait()
+        limit.fill("420")
+        held.let_go()
+
+        expect(save).to_have_text("Save version 2")
+        expect(page.get_by_role("heading", name=name)).to_be_visible()
+        assert "/rules/new" in page.url
+        assert page.get_by_role("dialog").count() == 0
+        save.click()
+        page.wait_for_url(f"**/rules/{name}", timeout=20_000)
+        expect(page.get_by_text("Saved as version 2.")).to_be_visible()
+        assert "above: 420" in waits.api("GET", f"/definitions/rule/{name}").body["text"]
+        assert complaints.texts == []
+
+
+def test_a_refusal_of_what_was_typed_over_is_not_told(waits: TestStack) -> None:
+    """It is of another text: what stands there now has not been refused."""
+    name = named("typed_over")
+    waits.define("rule", name, RULE.format(name=name))
+    with signed_in(waits) as (page, _):
+        held = Held(page, "PUT", f"**/definitions/rule/{name}")
+        opened(page, f"/rules/{name}")
+        recover, save = page.get_by_test_id("rule-recover-high"), page.get_by_test_id("rule-save")
+        recover.fill("500")
+        save.click()
+        held.wait()
+        recover.fill("300")
+        held.let_go()
+        expect(save).to_have_text("Save version 2")
+        expect(page.get_by_test_id("problem")).to_have_count(0)
+        expect(page.get_by_test_id("field-fault")).to_have_count(0)
