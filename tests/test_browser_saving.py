@@ -137,3 +137,49 @@ def test_a_refusal_of_what_was_typed_over_is_not_told(waits: TestStack) -> None:
         expect(save).to_have_text("Save version 2")
         expect(page.get_by_test_id("problem")).to_have_count(0)
         expect(page.get_by_test_id("field-fault")).to_have_count(0)
+
+
+def test_a_late_answer_closes_no_other_dialog(stack: TestStack) -> None:
+    """Who closes the dialog of a silence, and opens another, keeps what they write there."""
+    why = named("closed")
+    with signed_in(stack) as (page, complaints):
+        held = Held(page, "POST", "**/api/v1/silences")
+        opened(page, "/alerts?tab=silences")
+        form = page.get_by_test_id("silence-form")
+        page.get_by_test_id("new-silence").click()
+        form.get_by_label("Labels").fill(f"shop = '{why}'")
+        page.get_by_test_id("silence-store").click()
+        held.wait()
+        page.keyboard.press("Escape")
+        expect(form).to_have_count(0)
+        page.get_by_test_id("new-silence").click()
+        form.get_by_label("Why").fill("the next one")
+        held.let_go()
+
+        expect(page.get_by_test_id("silence-row").filter(has_text=why)).to_have_count(1)
+        assert form.get_by_label("Why").input_value(timeout=1_000) == "the next one"
+        assert complaints.texts == []
+
+
+def test_a_late_answer_closes_no_other_dialog_of_a_channel(stack: TestStack) -> None:
+    """As with silences."""
+    name = named("late")
+    with signed_in(stack) as (page, complaints):
+        held = Held(page, "PUT", f"**/definitions/channel/{name}")
+        opened(page, "/alerts?tab=channels")
+        form = page.get_by_test_id("channel-form")
+        page.get_by_test_id("new-channel").click()
+        form.get_by_label("Name").fill(name)
+        form.get_by_label("Address").fill("http://127.0.0.1:9/")
+        form.get_by_label("Secret").fill("not_there")
+        page.get_by_test_id("channel-store").click()
+        held.wait()
+        page.keyboard.press("Escape")
+        expect(form).to_have_count(0)
+        page.get_by_test_id("new-channel").click()
+        form.get_by_label("Name").fill("the_next")
+        held.let_go()
+
+        expect(page.locator(f"[data-channel={name}]")).to_have_count(1)
+        assert form.get_by_label("Name").input_value(timeout=1_000) == "the_next"
+        assert complaints.texts == []

@@ -6,15 +6,21 @@ import { session, signOut } from "../lib/session";
 import type { Problem } from "../live/wire";
 import { words } from "../messages.en";
 import { Refused } from "./notes";
+import { useOpen } from "./use-open";
 
 /** Signs out, unless a page with something unsaved is not let go; says so where it is refused. */
 export function SignOut({ done }: { done(): void }) {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
+  const open = useOpen();
   const leave = async () => {
     setBusy(true);
     setProblem(null);
-    await signOut().then(done, (error: unknown) => setProblem(problemOf(error)));
+    await signOut().then(
+      // The menu may have been closed meanwhile, and another dialog be open by now.
+      () => open.current && done(),
+      (error: unknown) => setProblem(problemOf(error)),
+    );
     setBusy(false);
   };
   // Who is signed in is not known while it is asked, and after a refusal until it is told again.

@@ -5,6 +5,7 @@ import type { Definition } from "../../api/shapes";
 import { Modal } from "../../components/modal";
 import { Refused } from "../../components/notes";
 import { Seg } from "../../components/seg";
+import { useOpen } from "../../components/use-open";
 import { actWords } from "../../messages.channels.en";
 import { type Draft, definitionOf, isWhole } from "./channel";
 import { useSending } from "./use-sending";
@@ -26,9 +27,11 @@ const EMPTY: Draft = { name: "", way: "webhook", url: "", secret: "", follow: fa
 export function ChannelForm({ done, close }: FormProps) {
   const [draft, setDraft] = useState(EMPTY);
   const { send, busy, problem } = useSending();
+  const open = useOpen();
   const over = () => {
     done();
-    close();
+    // It may have been closed meanwhile, and another one be open by now.
+    if (open.current) close();
   };
   const whole = isWhole(draft);
   return (

@@ -4,6 +4,7 @@ import { post, problemOf } from "../../api/client";
 import type { Rule, Silence, SilencePreview } from "../../api/shapes";
 import { Modal } from "../../components/modal";
 import { Refused } from "../../components/notes";
+import { useOpen } from "../../components/use-open";
 import type { Problem } from "../../live/wire";
 import { actWords } from "../../messages.channels.en";
 import type { Asked } from "./silence";
@@ -26,9 +27,11 @@ export function SilenceForm({ first, rules, done, close }: FormProps) {
   const [length, setLength] = useState("1h");
   const [reason, setReason] = useState("");
   const { send, busy, problem } = useSending();
+  const open = useOpen();
   const over = () => {
     done();
-    close();
+    // It may have been closed meanwhile, and another one be open by now.
+    if (open.current) close();
   };
   const whole = isNamed(asked);
   return (

@@ -4,6 +4,7 @@ import { call, problemOf } from "../../api/client";
 import type { Definition } from "../../api/shapes";
 import { Refused } from "../../components/notes";
 import { Seg, Toggles } from "../../components/seg";
+import { useOpen } from "../../components/use-open";
 import {
   choicesOf,
   type Draft,
@@ -49,13 +50,7 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
   useEffect(() => {
     if (problem) faultIn(form.current)?.focus();
   }, [problem]);
-  const here = useRef(true);
-  useEffect(
-    () => () => {
-      here.current = false;
-    },
-    [],
-  );
+  const open = useOpen();
   const create = () => {
     if (busy) return;
     const name = (yaml === null ? null : nameIn(yaml)) ?? draft.name.trim();
@@ -73,7 +68,7 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
       headers: { "if-none-match": "*" },
     }).then(
       // Whoever has left meanwhile is not fetched back.
-      () => here.current && navigate(to(`/m/${name}`)),
+      () => open.current && navigate(to(`/m/${name}`)),
       (error: unknown) => {
         setBusy(false);
         setProblem(refusalOf(problemOf(error), name));

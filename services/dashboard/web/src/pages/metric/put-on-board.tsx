@@ -7,6 +7,7 @@ import { Copy } from "../../components/copy";
 import { Icon } from "../../components/icon";
 import { Modal } from "../../components/modal";
 import { Refused } from "../../components/notes";
+import { useOpen } from "../../components/use-open";
 import { type NewTile, tileLine } from "../../lib/board-text";
 import { current, navigate, replaceParams } from "../../lib/router";
 import { may } from "../../lib/session";
@@ -130,18 +131,6 @@ function useStore(board: Onto | null, tile: NewTile, chooseAnew: () => void) {
     );
   };
   return { store, forget: () => setRefused(null), busy, refused };
-}
-
-/** Tells whether its component is still on the page. */
-function useOpen() {
-  const open = useRef(true);
-  useEffect(
-    () => () => {
-      open.current = false;
-    },
-    [],
-  );
-  return open;
 }
 
 /** The board that was looked at last, else the first; without any, a new one. */
