@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 from browser import Held, opened, signed_in
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from weir_local.testing import TestStack
 
 METRIC = """
@@ -182,4 +182,23 @@ def test_a_late_answer_closes_no_other_dialog_of_a_channel(stack: TestStack) -> 
 
         expect(page.locator(f"[data-channel={name}]")).to_have_count(1)
         assert form.get_by_label("Name").input_value(timeout=1_000) == "the_next"
+        assert complaints.texts == []
+
+
+def test_a_list_is_shown_that_is_told_slowly(stack: TestStack) -> None:
+    """An answer that takes longer than the time to the next reading, and one that never comes."""
+    with signed_in(stack) as (page, complaints):
+        asked: list[Route] = []
+
+        def answer_late(route: Route) -> None:
+            asked.append(route)
+            if len(asked) > 1:
+                page.wait_for_timeout(3_000)
+                route.continue_()
+
+        page.route("**/api/v1/silences", answer_late)
+        opened(page, "/alerts?tab=silences")
+        # The first is given up after half a minute.
+        expect(page.get_by_test_id("problem")).to_be_visible(timeout=45_000)
+        expect(page.get_by_test_id("new-silence")).to_be_visible()
         assert complaints.texts == []
