@@ -191,6 +191,12 @@ def sign_in(stack: TestStack, page: Page) -> None:
         raise AssertionError(msg) from error
 
 
+def sign_out(page: Page) -> None:
+    """Sign out by the menu."""
+    page.get_by_label("More").click()
+    page.get_by_role("button", name="Sign out").click()
+
+
 @contextmanager
 def signed_in(
     stack: TestStack, size: str = "desk", theme: str = "light"

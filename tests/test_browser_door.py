@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import weblog
-from browser import SETTLED, Held, blank_page, door, opened, sign_in, signed_in
-from playwright.sync_api import APIResponse, Page, Route, expect
+from browser import SETTLED, Held, blank_page, door, opened, sign_in, sign_out, signed_in
+from playwright.sync_api import APIResponse, Page, Route, WebSocketRoute, expect
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
 
@@ -52,12 +52,6 @@ def post_first(stack: TestStack) -> None:
     event |= {"id": f"door-{now_ms}", "time": weblog.iso(now_ms)}
     weblog.post(stack.ingest_url, stack.key, [event])
     stack.wait_until(lambda: stack.api("GET", "/discovery/types").body["items"], "a type seen")
-
-
-def sign_out(page: Page) -> None:
-    """Sign out by the menu."""
-    page.get_by_label("More").click()
-    page.get_by_role("button", name="Sign out").click()
 
 
 def enter(page: Page, key: str) -> None:
@@ -149,3 +143,63 @@ def test_a_late_key_of_another_takes_no_place(stack: TestStack) -> None:
 
         assert command.text_content() == shown
         assert complaints.texts == []
+
+
+def test_a_tab_goes_where_another_one_goes(stack: TestStack) -> None:
+    """Out with whoever signs out there, back where it was, and on as somebody else: no reload."""
+    admin, reader = key_of(stack, "tabs", "admin", "read"), key_of(stack, "reads", "read")
+    post_first(stack)
+    with signed_in(stack) as (page, complaints):
+        opened(page, "/live")
+        made = page.get_by_test_id("make-key")
+        expect(made).to_be_visible()
+        page.evaluate("window.isTheSame = true")
+        other = page.context.new_page()
+        other.goto(page.url)
+        sign_out(other)
+        expect(page.get_by_test_id("login-key")).to_be_visible()
+        enter(other, admin)
+        page.wait_for_url("**/live", timeout=20_000)
+        expect(made).to_be_visible()
+
+        page.get_by_test_id("tail-filter").fill("typed.before")
+        opened(other, "/login")
+        enter(other, reader)
+        expect(made).to_have_count(0)
+        # What somebody typed, or was shown, is of their visit.
+        expect(page.get_by_test_id("tail-filter")).to_have_value("")
+        assert page.url.endswith("/live")
+        assert page.evaluate("window.isTheSame")
+        # What a list asks in the moment between is refused: the session ended in the other tab.
+        assert [text for text in complaints.texts if "401" not in text] == []
+
+
+def test_a_tab_that_slept_is_of_whoever_its_link_welcomes(stack: TestStack) -> None:
+    """It has not heard of the sign-in in another tab, and its socket comes back with the cookie."""
+    reader = key_of(stack, "wakes", "read")
+    post_first(stack)
+    with blank_page() as (page, complaints):
+        sockets: list[WebSocketRoute] = []
+
+        def through(socket: WebSocketRoute) -> None:
+            socket.connect_to_server()
+            sockets.append(socket)
+
+        page.route_web_socket("**/api/v1/live", through)
+        page.add_init_script(
+            "Object.defineProperty(BroadcastChannel.prototype, 'onmessage', {set() {}})"
+        )
+        sign_in(stack, page)
+        opened(page, "/live")
+        made = page.get_by_test_id("make-key")
+        expect(made).to_be_visible()
+        other = page.context.new_page()
+        other.goto(page.url.replace("/live", "/login"))
+        enter(other, reader)
+        other.wait_for_url(lambda url: "/login" not in url, timeout=20_000)
+        expect(made).to_be_visible()
+        sockets[-1].close(code=1001, reason="cut")
+
+        expect(made).to_have_count(0)
+        assert page.url.endswith("/live")
+        assert [text for text in complaints.texts if "401" not in text] == []

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 import weblog
-from browser import SETTLED, accessibility_faults, drag, limit_handle, opened, signed_in
+from browser import (
+    SETTLED,
+    accessibility_faults,
+    drag,
+    limit_handle,
+    opened,
+    sign_out,
+    signed_in,
+)
 from playwright.sync_api import Locator, Page, expect
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
@@ -180,8 +188,7 @@ def test_signing_out_asks_before_a_rule_is_lost(waits: TestStack) -> None:
         opened(page, "/rules/left")
         limit = page.get_by_test_id("rule-limit-high")
         limit.fill("410")
-        page.get_by_label("More").click()
-        page.get_by_role("button", name="Sign out").click()
+        sign_out(page)
         page.get_by_role("button", name="Stay").click()
         expect(page.locator(".tenant")).not_to_be_empty()
         page.get_by_role("button", name="Sign out").click()
@@ -190,3 +197,17 @@ def test_signing_out_asks_before_a_rule_is_lost(waits: TestStack) -> None:
         expect(page.get_by_role("dialog")).to_have_count(0)
         assert page.url.endswith("/login?to=%2Frules%2Fleft")
         assert complaints.texts == []
+
+
+def test_nobody_is_asked_about_the_rule_of_somebody_who_is_out(waits: TestStack) -> None:
+    """Signed out in another tab, a page with something unsaved is left: it is nobody's now."""
+    text = "kind: rule\nname: elsewhere\nmetric: browser_waits\naggregate: max\nwindow: 10s\n"
+    waits.define("rule", "elsewhere", f"{text}above: 400\n")
+    with signed_in(waits) as (page, _):
+        opened(page, "/rules/elsewhere")
+        page.get_by_test_id("rule-limit-high").fill("410")
+        other = page.context.new_page()
+        other.goto(page.url)
+        sign_out(other)
+        expect(page.get_by_test_id("login-key")).to_be_visible()
+        assert page.get_by_role("dialog").count() == 0

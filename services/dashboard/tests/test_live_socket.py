@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 from weir import names
-from weir_dashboard.auth.callers import Caller
+from weir_dashboard.auth.callers import Caller, key_id_of
 from weir_dashboard.auth.sessions import Sessions
 from weir_dashboard.live import hub
 from weir_dashboard.live.feeds import EVERY_S
@@ -163,10 +163,11 @@ class TestHandshake:
 
 class TestHello:
     def test_welcome_says_the_limits(self, running: Any) -> None:
-        """A client learns what it may ask for, and a heartbeat follows at once."""
+        """A client learns who it is and what it may ask for; a heartbeat follows at once."""
         with dialed(running) as client:
             client.say("hello", v=1, auth=running.key)
             welcome = client.hear("welcome")
+            assert welcome["key_id"] == key_id_of(running.key)
             assert welcome["limits"] == {
                 "subscriptions": 64,
                 "frame_bytes": 65536,

@@ -1,5 +1,5 @@
 /** The page of the address, and what every page has around it. */
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { Announcer } from "./components/announcer";
 import { Banner } from "./components/banner";
 import { Dialogs, openDialog } from "./components/dialogs";
@@ -8,11 +8,14 @@ import { Empty } from "./components/notes";
 import { onKey } from "./lib/keys";
 import { goOn, togglePause } from "./lib/pause";
 import { current, navigate } from "./lib/router";
-import { session } from "./lib/session";
+import { session, visit } from "./lib/session";
 import { stepRange, to, toggleTable } from "./lib/view";
 import { live } from "./live/live";
 import { words } from "./messages.en";
 import { PAGES, pageAt } from "./pages";
+import { backTo } from "./pages/login/address";
+
+const DOOR = "/login";
 
 /** The whole screen. */
 export function App() {
@@ -25,7 +28,7 @@ export function App() {
     <>
       <Header />
       <main id="main" tabIndex={-1}>
-        {path !== "/login" && <Banner />}
+        {path !== DOOR && <Banner />}
         <Routed path={path} />
       </main>
       <Announcer />
@@ -36,7 +39,9 @@ export function App() {
 
 function Routed({ path }: { path: string }) {
   const found = pageAt(path);
-  if (found) return <found.page.Page key={path} names={found.names} />;
+  // Nothing of a page stays for whoever signs in next; the door is everybody's.
+  const key = path === DOOR ? path : `${visit.value} ${path}`;
+  if (found) return <found.page.Page key={key} names={found.names} />;
   return (
     <Empty icon="search" title={words.errors.notFound}>
       <h1 class="sr">{words.errors.notFound}</h1>
@@ -48,15 +53,25 @@ function Routed({ path }: { path: string }) {
   );
 }
 
-/** Sends who is nobody to the door, and keeps where they wanted to go. */
+/**
+ * Sends who is nobody to the door, and keeps where they wanted to go: from there whoever was sent
+ * is fetched back when somebody has signed in, in whichever tab.
+ */
 function useSignIn(path: string): void {
+  const sent = useRef(false);
   const denied = live.link.value.phase === "denied";
   const nobody = session.value !== null && !session.value.signed_in;
+  const somebody = session.value?.signed_in === true && !denied;
   useEffect(() => {
-    if (path === "/login" || !(denied || nobody)) return;
+    if (path === DOOR) {
+      if (sent.current && somebody) navigate(backTo(current.value.params));
+      return;
+    }
+    sent.current = denied || nobody;
+    if (!sent.current) return;
     const back = path + location.search;
-    navigate(back === "/" ? "/login" : `/login?to=${encodeURIComponent(back)}`);
-  }, [path, denied, nobody]);
+    navigate(back === "/" ? DOOR : `${DOOR}?to=${encodeURIComponent(back)}`);
+  }, [path, denied, nobody, somebody]);
 }
 
 function useKeys(): void {

@@ -15,7 +15,7 @@ import { startKeys } from "./lib/keys";
 import { mendLanguage } from "./lib/locale";
 import { watchTheme } from "./lib/palette";
 import { startRouter } from "./lib/router";
-import { askWho } from "./lib/session";
+import { startSession } from "./lib/session";
 import { startLive } from "./live/live";
 
 mendLanguage();
@@ -24,7 +24,7 @@ startKeys();
 watchTheme();
 startLive();
 startAlerts();
-askWho();
+startSession();
 
 const root = document.getElementById("app");
 if (root) render(<App />, root);

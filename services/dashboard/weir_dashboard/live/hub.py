@@ -199,6 +199,7 @@ class Hub:
             rev=self._observer.batches.rev,
             now_ms=self._observer.now_ms(),
             heartbeat_ms=int(HEARTBEAT_S * 1000),
+            key_id=caller.key_id,
             scopes=sorted(caller.scopes),
             limits={
                 "subscriptions": MAX_SUBSCRIPTIONS,

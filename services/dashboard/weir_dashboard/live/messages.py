@@ -33,6 +33,7 @@ class Welcome(TypedDict):
     rev: int
     now_ms: int
     heartbeat_ms: int
+    key_id: str
     scopes: list[str]
     limits: Limits
 

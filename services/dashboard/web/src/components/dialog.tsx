@@ -1,5 +1,6 @@
 /** What the dialogs of every page show. Fetched once the page is there: no page begins with one. */
 import { keysOn, setKeysOn } from "../lib/keys";
+import { visit } from "../lib/session";
 import { words } from "../messages.en";
 import { PAGES } from "../pages";
 import type { DialogName } from "./dialogs";
@@ -18,7 +19,7 @@ export default function Dialog({ name, close }: DialogProps) {
     case "find":
       return (
         <Modal key="find" close={close} title={words.find.title} wide>
-          <Find close={close} />
+          <Find key={visit.value} close={close} />
         </Modal>
       );
     case "keys":

@@ -1,5 +1,10 @@
-/** Who is signed in. */
-import { signal } from "@preact/signals";
+/**
+ * Who is signed in, in whichever tab: the session is the browser's.
+ *
+ * Whoever it is may change without a word from this tab. The tabs tell each other; one that has
+ * slept through that is told by the key of its next welcome, or asks when it is looked at.
+ */
+import { batch, effect, signal, untracked } from "@preact/signals";
 import { call, get, post } from "../api/client";
 import type { Session } from "../api/shapes";
 import { live } from "../live/live";
@@ -7,22 +12,87 @@ import { live } from "../live/live";
 /** The session; null until the server has told. */
 export const session = signal<Session | null>(null);
 
-/** How often somebody has signed in or out here. */
+/** Counts the changes of who is signed in: what one was shown is not the next one's. */
+export const visit = signal(0);
+
+/** Whose session was told last, by key, null of nobody; undefined while it is not known. */
+let known: string | null | undefined;
+
+/** How often somebody has signed in or out: what was asked before is true no more. */
 let turns = 0;
+
+/** The other tabs, from the start of this one. */
+let others: BroadcastChannel | null = null;
 
 /** Asks the server who is signed in. */
 export async function whoAmI(): Promise<void> {
   const turn = turns;
   const told = await get<Session>("/session");
-  // Of before somebody signed in or out: it is true no more, however late it comes.
-  if (turn === turns) session.value = told;
+  if (turn === turns) show(told);
 }
 
 const AGAIN_MS = 2_000;
 
 /** Asks until the server has told; one that does not answer is told by the pill. */
 export function askWho(): void {
-  whoAmI().catch(() => setTimeout(askWho, AGAIN_MS));
+  const turn = turns;
+  const again = () => turn === turns && askWho();
+  whoAmI().catch(() => setTimeout(again, AGAIN_MS));
+}
+
+/** Asks now, and for as long as the page is there whenever somebody else may have signed in. */
+export function startSession(): void {
+  others = new BroadcastChannel("weir.session");
+  others.onmessage = askAnew;
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden && isDenied()) askAnew();
+  });
+  effect(() => {
+    const key = live.welcomed.value;
+    if (key !== null && known !== undefined && key !== known) untracked(askAsNobody);
+  });
+  askWho();
+}
+
+const isDenied = () => live.link.value.phase === "denied";
+
+function askAnew(): void {
+  turns += 1;
+  askWho();
+}
+
+/** Somebody else is signed in: until it is told who, nobody is. */
+function askAsNobody(): void {
+  leave();
+  askWho();
+}
+
+/** Ends the visit of whoever was signed in. */
+function leave(): void {
+  turns += 1;
+  known = undefined;
+  batch(() => {
+    session.value = null;
+    visit.value += 1;
+  });
+}
+
+/** Shows who is signed in; of whoever was before nothing stays, on the screen or followed. */
+function show(told: Session): void {
+  const key = told.signed_in ? (told.key_id ?? "") : null;
+  const isOther = known !== undefined && known !== key;
+  known = key;
+  if (!isLiveOf(key)) live.restart();
+  batch(() => {
+    session.value = told;
+    if (isOther) visit.value += 1;
+  });
+}
+
+/** Tells whether the live link is theirs; one that was denied is nobody's, and stays so. */
+function isLiveOf(key: string | null): boolean {
+  if (isDenied()) return key === null;
+  return live.welcomed.value === null || live.welcomed.value === key;
 }
 
 /** Signs in with a key or a link's token. */
@@ -35,19 +105,19 @@ export const signOut = (): Promise<void> =>
 
 /** Has the server change who is signed in. */
 async function turned(change: () => Promise<Session>): Promise<void> {
-  turns += 1;
   // The session before ends: what lists ask meanwhile would be refused.
-  session.value = null;
+  leave();
+  const over = () => {
+    turns += 1;
+    live.restart();
+    others?.postMessage(null);
+  };
   try {
-    session.value = await change().finally(() => {
-      turns += 1;
-    });
+    show(await change().finally(over));
   } catch (error) {
     // It may have left the session before as it was, or have changed it and not said so.
     askWho();
     throw error;
-  } finally {
-    live.restart();
   }
 }
 

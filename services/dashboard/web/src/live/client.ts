@@ -57,6 +57,8 @@ export interface Followed {
 export class LiveClient {
   readonly link: Signal<Link> = signal(IDLE);
   readonly paused: Signal<boolean> = signal(false);
+  /** The key of whoever was welcomed last: what is held was told to them. Null before that. */
+  readonly welcomed: Signal<string | null> = signal(null);
   private readonly around: Surroundings;
   private wire: Wire | null = null;
   private readonly byId = new Map<number, Follower>();
@@ -84,12 +86,8 @@ export class LiveClient {
   restart(): void {
     this.wire?.close();
     this.wire = null;
-    this.dirty.clear();
-    for (const follower of this.byId.values()) {
-      follower.key = null;
-      follower.feed = EMPTY_FEED;
-      follower.shown.value = EMPTY_FEED;
-    }
+    this.forget();
+    this.welcomed.value = null;
     this.link.value = IDLE;
     this.happened({ type: "start" });
   }
@@ -242,9 +240,26 @@ export class LiveClient {
     this.wire?.send(JSON.stringify(frame));
   }
 
+  private forget(): void {
+    this.dirty.clear();
+    for (const follower of this.byId.values()) {
+      follower.key = null;
+      follower.feed = EMPTY_FEED;
+      follower.shown.value = EMPTY_FEED;
+    }
+  }
+
+  /** Forgets what another was told: a cookie may be somebody else's when a link comes back. */
+  private greeted(key: string): void {
+    if (this.welcomed.value !== null && this.welcomed.value !== key) this.forget();
+    this.welcomed.value = key;
+  }
+
   private received(data: unknown): void {
     const frame = typeof data === "string" ? readFrame(data) : null;
     if (frame === null) return;
+    // First of all: with a welcome, what is held is asked to be resumed.
+    if (frame.op === "welcome" && frame.key_id) this.greeted(frame.key_id);
     this.happened({ type: "frame", frame });
     if (frame.op === "subscribed") {
       const follower = this.byId.get(frame.id);

@@ -173,6 +173,8 @@ export type ServerFrame =
       readonly rev: number;
       readonly now_ms: number;
       readonly heartbeat_ms: number;
+      /** The key that vouches for whoever was welcomed; a server of an older release names none. */
+      readonly key_id?: string;
       readonly scopes: readonly string[];
       readonly limits: { readonly subscriptions: number; readonly hz: number };
     }

@@ -1,12 +1,6 @@
+import { type Signal, signal } from "@preact/signals";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Session } from "../../src/api/shapes";
-import { session, signIn, signOut, whoAmI } from "../../src/lib/session";
-import { live } from "../../src/live/live";
-
-vi.mock("../../src/live/live", () => ({
-  currentKey: () => null,
-  live: { restart: vi.fn() },
-}));
 
 const ANNE: Session = { signed_in: true, tenant: "acme", scopes: ["read"], key_id: "anne" };
 const BOB: Session = { ...ANNE, tenant: "other", key_id: "bob" };
@@ -40,114 +34,271 @@ class Server {
   }
 }
 
+/** The live link, as far as a session sees it. */
+class TestLive {
+  readonly welcomed: Signal<string | null> = signal(null);
+  readonly link = signal({ phase: "open" });
+  restarts = 0;
+
+  restart(): void {
+    this.restarts += 1;
+    this.welcomed.value = null;
+    this.link.value = { phase: "connecting" };
+  }
+}
+
+/** A channel between the tabs of a browser: each of them hears the others. */
+class TestChannel {
+  static all: TestChannel[] = [];
+  onmessage: (() => void) | null = null;
+
+  constructor(readonly name: string) {
+    TestChannel.all.push(this);
+  }
+
+  postMessage(): void {
+    for (const one of TestChannel.all) {
+      if (one !== this && one.name === this.name) one.onmessage?.();
+    }
+  }
+}
+
+/** What is told when a tab is hidden or looked at. */
+class TestDocument extends EventTarget {
+  hidden = false;
+}
+
 const settled = () => new Promise<void>((done) => setTimeout(done));
 
 let server: Server;
+let live: TestLive;
+let page: TestDocument;
+let tab: typeof import("../../src/lib/session");
 
-beforeEach(() => {
+// Each test has a tab of its own, in which nothing is known yet.
+beforeEach(async () => {
   server = new Server();
+  live = new TestLive();
+  page = new TestDocument();
+  TestChannel.all = [];
   vi.stubGlobal("fetch", server.fetch);
-  vi.mocked(live.restart).mockClear();
-  session.value = null;
+  vi.stubGlobal("document", page);
+  vi.stubGlobal("BroadcastChannel", TestChannel);
+  vi.resetModules();
+  vi.doMock("../../src/live/live", () => ({ currentKey: () => null, live }));
+  tab = await import("../../src/lib/session");
 });
 
 afterEach(() => vi.unstubAllGlobals());
+
+/** Starts the tab; the server says who is signed in, and the link welcomes them. */
+async function started(who: Session): Promise<void> {
+  tab.startSession();
+  await server.say(0, 200, who);
+  live.welcomed.value = who.key_id ?? null;
+}
 
 describe("who is signed in", () => {
   it.each([true, false])(
     "is not told by an answer of before (asked before: %s)",
     async (before) => {
       // The server said "nobody" while the sign-in was under way.
-      const asks = before ? [whoAmI(), signIn({ key: "k" })] : [signIn({ key: "k" }), whoAmI()];
+      const asks = before
+        ? [tab.whoAmI(), tab.signIn({ key: "k" })]
+        : [tab.signIn({ key: "k" }), tab.whoAmI()];
       const [get, post] = before ? [0, 1] : [1, 0];
       await server.say(post, 200, ANNE);
       await server.say(get, 200, NOBODY);
       await Promise.all(asks);
-      expect(session.value).toEqual(ANNE);
+      expect(tab.session.value).toEqual(ANNE);
     },
   );
 
   it("is asked again where a sign-in is refused", async () => {
     // A link that was used, opened by somebody whose session goes on.
-    const first = whoAmI();
-    const refused = expect(signIn({ once: "used" })).rejects.toThrow("used");
+    const first = tab.whoAmI();
+    const refused = expect(tab.signIn({ once: "used" })).rejects.toThrow("used");
     await server.say(0, 200, ANNE);
     await server.say(1, 401, { status: 401, code: "unauthorized", message: "it was used" });
     await Promise.all([first, refused]);
     expect(server.methods).toEqual(["GET", "POST", "GET"]);
     // What it was before, nobody knows any more.
-    expect(session.value).toBeNull();
+    expect(tab.session.value).toBeNull();
     await server.say(2, 200, ANNE);
-    expect(session.value).toEqual(ANNE);
+    expect(tab.session.value).toEqual(ANNE);
   });
 
   it("is not told while somebody signs in", async () => {
     // Whatever it says is of the session that ends: lists would ask with a cookie that is none.
-    const first = whoAmI();
-    const entering = signIn({ key: "k" });
+    const first = tab.whoAmI();
+    const entering = tab.signIn({ key: "k" });
     await server.say(0, 200, BOB);
     await first;
-    expect(session.value).toBeNull();
+    expect(tab.session.value).toBeNull();
     await server.say(1, 200, ANNE);
     await entering;
-    expect(session.value).toEqual(ANNE);
+    expect(tab.session.value).toEqual(ANNE);
   });
 
   it("is asked, and followed live, where the answer to a sign-in breaks off", async () => {
     // The cookie is there by then, and the live link of before is not theirs.
-    const broken = expect(signIn({ once: "new" })).rejects.toThrow();
+    const broken = expect(tab.signIn({ once: "new" })).rejects.toThrow();
     await server.breakOff(0);
     await broken;
-    expect(live.restart).toHaveBeenCalledTimes(1);
+    expect(live.restarts).toBe(1);
     await server.say(1, 200, ANNE);
-    expect(session.value).toEqual(ANNE);
+    expect(tab.session.value).toEqual(ANNE);
   });
 
   it("is not known while somebody signs out", async () => {
     // What lists ask until then would be refused.
-    session.value = ANNE;
-    const leaving = signOut();
-    expect(session.value).toBeNull();
+    tab.session.value = ANNE;
+    const leaving = tab.signOut();
+    expect(tab.session.value).toBeNull();
     await server.say(0, 200, NOBODY);
     await leaving;
-    expect(session.value).toEqual(NOBODY);
-    expect(live.restart).toHaveBeenCalledTimes(1);
+    expect(tab.session.value).toEqual(NOBODY);
+    expect(live.restarts).toBe(1);
   });
 
   it.each([true, false])(
     "is nobody after a sign-out, whatever an answer of before says (asked before: %s)",
     async (before) => {
       // The session still stood when the server said so.
-      const asks = before ? [whoAmI(), signOut()] : [signOut(), whoAmI()];
+      const asks = before ? [tab.whoAmI(), tab.signOut()] : [tab.signOut(), tab.whoAmI()];
       const [get, end] = before ? [0, 1] : [1, 0];
       await server.say(end, 200, NOBODY);
       await server.say(get, 200, ANNE);
       await Promise.all(asks);
-      expect(session.value).toEqual(NOBODY);
+      expect(tab.session.value).toEqual(NOBODY);
     },
   );
 
   it.each(["refused", "lost"])("is asked again where a sign-out is %s", async (how) => {
     // Nobody is shown as signed in whose session may have ended, nor the other way round.
-    session.value = ANNE;
-    const leaving = expect(signOut()).rejects.toThrow();
+    tab.session.value = ANNE;
+    const leaving = expect(tab.signOut()).rejects.toThrow();
     await (how === "lost" ? server.breakOff(0) : server.say(0, 503, null));
     await leaving;
     expect(server.methods).toEqual(["DELETE", "GET"]);
-    expect(session.value).toBeNull();
+    expect(tab.session.value).toBeNull();
     await server.say(1, 200, how === "lost" ? NOBODY : ANNE);
-    expect(session.value).toEqual(how === "lost" ? NOBODY : ANNE);
+    expect(tab.session.value).toEqual(how === "lost" ? NOBODY : ANNE);
   });
 
   it("stays who came in last, though an earlier try fails after it", async () => {
-    const slow = expect(signIn({ once: "slow" })).rejects.toThrow();
-    const quick = signIn({ key: "k" });
+    const slow = expect(tab.signIn({ once: "slow" })).rejects.toThrow();
+    const quick = tab.signIn({ key: "k" });
     await server.say(1, 200, ANNE);
     await quick;
     await server.say(0, 503, null);
     await slow;
-    expect(session.value).toEqual(ANNE);
+    expect(tab.session.value).toEqual(ANNE);
     await server.say(2, 200, ANNE);
-    expect(session.value).toEqual(ANNE);
+    expect(tab.session.value).toEqual(ANNE);
+  });
+});
+
+describe("a tab beside others", () => {
+  const other = () => new TestChannel("weir.session");
+
+  it("shows whoever signs in in another one, and nothing of who was there", async () => {
+    await started(ANNE);
+    const before = tab.visit.value;
+    other().postMessage();
+    await server.say(1, 200, BOB);
+    expect(tab.session.value).toEqual(BOB);
+    expect(tab.visit.value).toBe(before + 1);
+    expect(live.restarts).toBe(1);
+  });
+
+  it("goes on where they are the same", async () => {
+    // A page would lose its place, and a chart its line, for nothing.
+    await started(ANNE);
+    const before = tab.visit.value;
+    other().postMessage();
+    await server.say(1, 200, ANNE);
+    expect(tab.visit.value).toBe(before);
+    expect(live.restarts).toBe(0);
+  });
+
+  it("is let in again with them", async () => {
+    // A link that was denied tries no more by itself.
+    await started(ANNE);
+    live.link.value = { phase: "denied" };
+    other().postMessage();
+    await server.say(1, 200, ANNE);
+    expect(live.restarts).toBe(1);
+  });
+
+  it("believes no answer of before it was told", async () => {
+    tab.startSession();
+    other().postMessage();
+    await server.say(1, 200, BOB);
+    await server.say(0, 200, ANNE);
+    expect(tab.session.value).toEqual(BOB);
+  });
+
+  it.each([
+    ["denied", 2],
+    ["open", 1],
+  ])("asks when it is looked at while its link is %s", async (phase, asked) => {
+    // It may have slept through what the others told.
+    await started(ANNE);
+    live.link.value = { phase };
+    page.hidden = true;
+    page.dispatchEvent(new Event("visibilitychange"));
+    expect(server.asked).toHaveLength(1);
+    page.hidden = false;
+    page.dispatchEvent(new Event("visibilitychange"));
+    expect(server.asked).toHaveLength(asked);
+  });
+
+  it("is nobody's from the moment that its link welcomes somebody else", async () => {
+    // Their numbers come before the server has told who they are.
+    await started(ANNE);
+    const before = tab.visit.value;
+    live.welcomed.value = "bob";
+    expect(tab.session.value).toBeNull();
+    expect(tab.visit.value).toBe(before + 1);
+    await server.say(1, 200, BOB);
+    expect(tab.session.value).toEqual(BOB);
+    expect(live.restarts).toBe(0);
+  });
+
+  it("follows as whoever the server has told", async () => {
+    // The link was welcomed before somebody else signed in, and the server told after that.
+    live.welcomed.value = "anne";
+    await started(BOB);
+    expect(live.restarts).toBe(1);
+  });
+
+  it("is told of a sign-in and a sign-out, also of one that fails", async () => {
+    const heard = vi.fn();
+    await started(NOBODY);
+    other().onmessage = heard;
+    const entering = tab.signIn({ key: "k" });
+    await server.say(1, 200, ANNE);
+    await entering;
+    expect(heard).toHaveBeenCalledTimes(1);
+    const leaving = expect(tab.signOut()).rejects.toThrow();
+    expect(heard).toHaveBeenCalledTimes(1);
+    await server.breakOff(2);
+    await leaving;
+    expect(heard).toHaveBeenCalledTimes(2);
+  });
+
+  it("begins another visit with each sign-in and sign-out", async () => {
+    await started(ANNE);
+    const before = tab.visit.value;
+    const leaving = tab.signOut();
+    expect(tab.visit.value).toBe(before + 1);
+    await server.say(1, 200, NOBODY);
+    await leaving;
+    const entering = tab.signIn({ key: "k" });
+    await server.say(2, 200, BOB);
+    await entering;
+    expect(tab.visit.value).toBe(before + 2);
+    expect(live.restarts).toBe(2);
   });
 });

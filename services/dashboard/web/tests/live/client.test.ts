@@ -22,9 +22,10 @@ class TestWire implements Wire {
     this.onmessage?.({ data: JSON.stringify(frame) });
   }
 
-  welcome(): void {
+  welcome(key: string | null = "anne"): void {
     this.onopen?.();
-    this.says({ op: "welcome", epoch: 7, rev: 1, now_ms: 0, scopes: [], limits: { hz: 4 } });
+    const who = { ...(key && { key_id: key }), scopes: [] };
+    this.says({ op: "welcome", epoch: 7, rev: 1, now_ms: 0, ...who, limits: { hz: 4 } });
   }
 
   ops(): unknown[] {
@@ -145,6 +146,32 @@ describe("LiveClient", () => {
     const asked = bench.wire.sent.find((frame) => frame.op === "subscribe");
     expect(asked).toBeDefined();
     expect(asked).not.toHaveProperty("from");
+  });
+
+  it("forgets what it holds when somebody else is welcomed", () => {
+    // Another tab has signed in as another tenant while this one's socket was away.
+    const { server, bench, followed } = following();
+    const welcomed: (string | null)[] = [];
+    bench.client.welcomed.subscribe((key) => welcomed.push(key));
+    bench.wire.onclose?.({ code: 1006, reason: "" });
+    server.step();
+    bench.pass(1_000);
+    bench.wire.welcome("bob");
+    expect(followed.state.value.model).toBeNull();
+    const asked = bench.wire.sent.find((frame) => frame.op === "subscribe");
+    expect(asked).toBeDefined();
+    expect(asked).not.toHaveProperty("from");
+    expect(welcomed).toEqual(["anne", "bob"]);
+  });
+
+  it("goes on with a server of an older release, which names nobody", () => {
+    // A page may be newer than the replica that its socket comes to.
+    const { bench } = following();
+    bench.wire.onclose?.({ code: 1012, reason: "" });
+    bench.pass(1_000);
+    bench.wire.welcome(null);
+    expect(bench.client.welcomed.value).toBe("anne");
+    expect(bench.wire.sent.find((frame) => frame.op === "subscribe")).toHaveProperty("from");
   });
 
   it("asks again from what it holds when it notices a hole", () => {

@@ -27,6 +27,7 @@ const welcome: Happening = {
     rev: 1,
     now_ms: 50_000,
     heartbeat_ms: 2_000,
+    key_id: "anne",
     scopes: ["read"],
     limits: { subscriptions: 64, hz: 4 },
   },
