@@ -158,7 +158,8 @@ def test_a_silence_hides_what_its_preview_said(stack: TestStack, name: str) -> N
         expect(form.get_by_test_id("silence-hides")).to_have_text(
             re.compile(r"^Hides 1 alert that fires now; \d+ began within a day\.$")
         )
-        form.get_by_label("Labels").fill("shop = ")
+        with page.expect_response(lambda answer: answer.status == 422):
+            form.get_by_label("Labels").fill("shop = ")
         expect(form.get_by_test_id("silence-hides")).not_to_contain_text("Hides")
         form.get_by_label("Labels").fill("shop = 'it''s'")
         form.get_by_label("Why").fill("a <b>release</b>")
@@ -176,4 +177,5 @@ def test_a_silence_hides_what_its_preview_said(stack: TestStack, name: str) -> N
         row.get_by_test_id("end-silence").click()
         expect(row).to_contain_text("over since")
         expect(row.get_by_test_id("end-silence")).to_have_count(0)
-        assert complaints.texts == []
+        # Of what was refused the browser itself writes an error.
+        assert [text for text in complaints.texts if "status of 422" not in text] == []
