@@ -17,16 +17,10 @@ from confluent_kafka.admin._resource import ResourceType
 from weir import log_place, names
 from weir.clock import Clock
 from weir.kafka import Kafka
-from weir.log_left import (
-    LogLeft,
-    PartitionLog,
-    Race,
-    Retention,
-    log_left,
-    losses,
-    with_lane,
-)
+from weir.log_left import LogLeft, PartitionLog, Retention, log_left, with_lane
 from weir.log_place import LogPlace
+from weir.log_race import Race, pursuits
+from weir.log_start import LogStarts
 
 from weir_reading.offsets import EARLIEST, LATEST, Found, first_since, offsets_of
 
@@ -72,12 +66,12 @@ class GroupPlaces:
 
 
 class LogLook:
-    """One topic. Remembered are the pace of lanes and which partitions there are."""
+    """One topic. Remembered are its partitions, and the paces of lanes and of deletion."""
 
     def __init__(self, kafka: Kafka, clock: Clock, topic: str = names.EVENTS) -> None:
         self._topic, self._clock = topic, clock
         self._admin = AdminClient({**kafka.client_options(), "log_level": 0})
-        self._race = Race()
+        self._race, self._starts = Race(), LogStarts()
         self._known: set[int] = set()
 
     def start(self, partitions: Collection[int]) -> dict[int, int]:
@@ -106,8 +100,8 @@ class LogLook:
         counted = {p: (one.counted, one.received_ms) for p, one in places.items()}
         live = log_left(self._logs(counted, now_ms), retention, now_ms)
         lanes = {p: (n, one.lane_ms) for p, one in places.items() if (n := one.lane) is not None}
-        found = losses(self._logs(lanes, now_ms), retention, now_ms)
-        lost = self._race.overtaken(found, places, round(self._clock.monotonic_s() * 1000))
+        near = pursuits(self._logs(lanes, now_ms), retention, now_ms)
+        lost = self._race.overtaken(near, places, self._at_ms())
         if lost is None:
             return live
         return with_lane(live, lost, is_needed=any(places[p].again for p in lanes))
@@ -124,18 +118,24 @@ class LogLook:
         for p in partitions:
             end, first = ends[p].offset, oldest.get(p)
             position, position_ms = positions[p]
+            start = first.offset if first else end
             logs.append(
                 PartitionLog(
                     partition=p,
-                    oldest=first.offset if first else end,
+                    oldest=start,
                     oldest_ms=first.at_ms if first else None,
                     end=end,
                     position=position,
                     position_ms=position_ms,
                     per_s=_per_s(of_today.get(p), end, now_ms),
+                    start=self._starts.see(p, start, end, self._at_ms()),
                 )
             )
         return logs
+
+    def _at_ms(self) -> int:
+        """Return the present by a clock that never steps."""
+        return round(self._clock.monotonic_s() * 1000)
 
     def _places(
         self, spec: OffsetSpec, partitions: Collection[int]

@@ -3,25 +3,23 @@
 Kafka deletes a record by age (`retention.ms` after its segment was closed) or by size
 (`retention.bytes` of a partition), whichever comes first. By age the deadline of the first
 record that is not counted is known. By size it depends on what will come: it is told at the
-rate of the last day, from how many records lie between the oldest and the one that is next.
+rate of the last day, from how many records lie between those that are deleted and the one that
+is next.
 
 Both tell when a reader that stands still is overtaken. One that counts the past, such as a
 backfill, begins near the end that is deleted and moves away from it: it is in danger only
-if it is slower than that end, or stands still, which a `Race` finds out.
+if it is slower than that end, or stands still, which `weir.log_race` finds out.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, Final
 
-from weir.log_place import LogPlace
+from weir.log_start import LogStart
 
-PACE_MS: Final = 60_000
 SHORT_SHARE: Final = 0.25
 """Of the time that the log keeps events: with less left, what is not counted is soon lost."""
 
@@ -51,6 +49,7 @@ class PartitionLog:
         position: The first record that the reader has not counted.
         position_ms: R of the last one that it has; None if it has counted nothing.
         per_s: Records appended in a second, over the last day.
+        start: Where deletion by size is; None: where the oldest record is.
     """
 
     partition: int
@@ -60,6 +59,21 @@ class PartitionLog:
     position: int
     position_ms: int | None
     per_s: float
+    start: LogStart | None = None
+
+    def anew(self) -> PartitionLog:
+        """Return it as it is to a reader whose place it does not reach: nothing is counted.
+
+        It was made anew.
+        """
+        if self.position <= self.end:
+            return self
+        return replace(self, position=self.oldest, position_ms=None)
+
+    @property
+    def deleted(self) -> float:
+        """Up to where deletion by size has come."""
+        return self.oldest if self.start is None else self.start.offset
 
 
 @dataclass(frozen=True)
@@ -189,18 +203,14 @@ def first_lost(
     partitions: Iterable[PartitionLog], retention: Retention, now_ms: int
 ) -> FirstLost | None:
     """Return what the reader loses first, what is gone before all else; None: nothing, ever."""
-    return _soonest(losses(partitions, retention, now_ms))
-
-
-def losses(
-    partitions: Iterable[PartitionLog], retention: Retention, now_ms: int
-) -> list[FirstLost]:
-    """Return what the reader loses first in each partition that loses anything, ever."""
     found = ((one, left_ms(one, retention, now_ms)) for one in partitions)
-    return [FirstLost(one.partition, ms, _is_gone(one)) for one, ms in found if ms is not None]
+    return soonest(
+        FirstLost(one.partition, ms, is_gone(one)) for one, ms in found if ms is not None
+    )
 
 
-def _soonest(lost: Iterable[FirstLost]) -> FirstLost | None:
+def soonest(lost: Iterable[FirstLost]) -> FirstLost | None:
+    """Return what is lost first, what is gone before all else; None: nothing."""
     return min(lost, key=lambda one: (not one.is_gone, one.ms, one.partition), default=None)
 
 
@@ -212,7 +222,7 @@ def with_lane(live: LogLeft, lane: FirstLost, *, is_needed: bool) -> LogLeft:
 
     Args:
         live: What live counting loses first.
-        lane: What the lane does, and when; see `Race`.
+        lane: What the lane does, and when; see `weir.log_race`.
         is_needed: Whether numbers have held what the lane counts.
     """
     of_lane = replace(
@@ -232,7 +242,7 @@ def with_lane(live: LogLeft, lane: FirstLost, *, is_needed: bool) -> LogLeft:
     return replace(of_lane, are_both_short=are_both_short)
 
 
-def _is_gone(log: PartitionLog) -> bool:
+def is_gone(log: PartitionLog) -> bool:
     """Tell whether records are gone that were not counted; not of a log that was made anew."""
     return log.position < log.oldest
 
@@ -251,118 +261,39 @@ def left_ms(log: PartitionLog, retention: Retention, now_ms: int) -> int | None:
     At the end of the log that is the record that comes next. Of a log that ends before the
     reader's place nothing is counted: it was made anew.
     """
-    if log.position > log.end:
-        return left_ms(replace(log, position=log.oldest, position_ms=None), retention, now_ms)
-    if _is_gone(log):
+    log = log.anew()
+    if is_gone(log):
         return 0
-    waits_ms = 0
-    if log.position < log.end:
-        since_ms = log.position_ms if log.position_ms is not None else log.oldest_ms
-        waits_ms = max(0, now_ms - since_ms) if since_ms is not None else 0
-    by_age = None if retention.ms is None else retention.ms - waits_ms
-    by_size = _passed_ms(log, retention, log.position - log.oldest)
-    return min((ms for ms in (by_age, by_size) if ms is not None), default=None)
+    ahead = ahead_of_deletion(log, retention)
+    times = (age_left_ms(log, retention, now_ms), _passed_ms(log, ahead))
+    return min((ms for ms in times if ms is not None), default=None)
+
+
+def age_left_ms(log: PartitionLog, retention: Retention, now_ms: int) -> int | None:
+    """Return for how long a record that is there is kept by its age; as `left_ms`."""
+    if retention.ms is None:
+        return None
+    if log.position == log.end:
+        return retention.ms
+    since_ms = log.position_ms if log.position_ms is not None else log.oldest_ms
+    return retention.ms - (max(0, now_ms - since_ms) if since_ms is not None else 0)
+
+
+def ahead_of_deletion(log: PartitionLog, retention: Retention) -> float | None:
+    """Return how many records more are deleted by size first; None while there is room."""
+    return log.position - log.deleted if _is_full(log, retention) else None
 
 
 def kept_ms(log: PartitionLog, retention: Retention) -> int | None:
     """Return how long a record is kept that is appended now; None: for ever."""
-    by_size = _passed_ms(log, retention, log.end - log.oldest)
+    by_size = _passed_ms(log, log.end - log.deleted) if _is_full(log, retention) else None
     return min((ms for ms in (retention.ms, by_size) if ms is not None), default=None)
 
 
-def _passed_ms(log: PartitionLog, retention: Retention, records: int) -> int | None:
-    """Return when so many records more are deleted by size; None while there is room."""
-    full = retention.bytes is not None and log.oldest > 0
-    return int(records / log.per_s * 1000) if full and log.per_s > 0 else None
+def _is_full(log: PartitionLog, retention: Retention) -> bool:
+    return retention.bytes is not None and log.oldest > 0 and log.per_s > 0
 
 
-@dataclass(frozen=True)
-class _Look:
-    at_ms: int
-    left_ms: int
-    first: int
-    rest: int | None
-    left_out: bool
-
-
-class Race:
-    """Lanes, and retention behind them: who is faster in each partition, by the last minute."""
-
-    def __init__(self) -> None:
-        self._looks: dict[int, deque[_Look]] = {}
-
-    def overtaken(
-        self, lost: Iterable[FirstLost], places: Mapping[int, LogPlace], at_ms: int
-    ) -> FirstLost | None:
-        """Return where a lane is overtaken first if all goes on so, and when; None: they get away.
-
-        Each partition is looked at: what is next in one may only wait its turn, while what is kept
-        longer in another has none. What is gone is lost at once.
-
-        Args:
-            lost: What lanes lose first in each partition.
-            places: How far they are.
-            at_ms: The present, by a clock that never steps: a pace is measured by it.
-        """
-        first = {p: one.lane for p, one in places.items() if one.lane is not None}
-        rests = [rest for p in first if (rest := places[p].rest) is not None]
-        rest = sum(rests) if len(rests) == len(first) else None
-        before, self._looks = self._looks, {}
-        found: list[FirstLost] = []
-        for one in lost:
-            p = one.partition
-            looks = self._looks[p] = before.get(p, deque())
-            _look(looks, _Look(at_ms, one.ms, first[p], rest, places[p].left_out))
-            ms = 0 if one.is_gone else _overtaken_ms(looks)
-            if ms is not None:
-                found.append(replace(one, ms=ms))
-        return _soonest(found)
-
-
-def _look(looks: deque[_Look], now: _Look) -> None:
-    """Add a look; those of another reader, and what is older than a minute, are forgotten."""
-    if looks and now.first != looks[-1].first:
-        last = looks[-1]
-        # Nobody who moves on falls back so fast. For who stands still a segment goes at once.
-        fell = last.left_ms - now.left_ms > 2 * (now.at_ms - last.at_ms)
-        if now.first < last.first or fell:
-            looks.clear()
-    looks.append(now)
-    while len(looks) > 1 and looks[1].at_ms <= now.at_ms - PACE_MS:
-        looks.popleft()
-
-
-def _overtaken_ms(looks: deque[_Look]) -> int | None:
-    """Return when a lane is overtaken if it goes on so; None: it gets away.
-
-    Until it has been looked at for a minute it is taken to get away, and so is one that waits its
-    turn. By size one that moves is told once it is gone: its figure rises until a segment goes.
-    """
-    left_ms, passed_ms = looks[-1].left_ms, looks[-1].at_ms - looks[0].at_ms
-    if passed_ms < PACE_MS:
-        return None
-    if len({one.first for one in looks}) == 1:
-        # One that waited all the while, and failed just now, is soon tried again.
-        has_turn = not all(one.left_out for one in looks)
-        return None if has_turn and _waits(looks) else max(0, left_ms)
-    fallen_ms = looks[0].left_ms - left_ms
-    if fallen_ms < 0:
-        return None
-    if left_ms <= 0:
-        return 0
-    return left_ms * passed_ms // fallen_ms if fallen_ms else None
-
-
-def _waits(looks: deque[_Look]) -> bool:
-    """Tell whether others are counted, so fast that a lane's turn comes before it is overtaken.
-
-    A rebuild counts the newest hours first, so its oldest lane stands still for as long as all of
-    it takes. Where what is next may go at any time nothing can be foreseen: it waits.
-    """
-    rests = [one.rest for one in looks if one.rest is not None]
-    # What a new lane adds takes nothing from how fast they are counted.
-    fell = sum(max(0, before - now) for before, now in pairwise(rests))
-    if not fell:
-        return False
-    left_ms, passed_ms = looks[-1].left_ms, looks[-1].at_ms - looks[0].at_ms
-    return left_ms <= 0 or rests[-1] * passed_ms // fell < left_ms
+def _passed_ms(log: PartitionLog, records: float | None) -> int | None:
+    """Return when so many records more have come; None: never."""
+    return None if records is None else int(records / log.per_s * 1000)

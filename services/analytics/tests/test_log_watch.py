@@ -20,8 +20,9 @@ from weir.definitions.fold import Definitions
 from weir.definitions.history import Lane
 from weir.kafka import Kafka
 from weir.lanes import Need
-from weir.log_left import FirstLost, LogLeft, Race
+from weir.log_left import FirstLost, LogLeft
 from weir.log_place import LogPlace
+from weir.log_race import Pursuit, Race
 from weir_analytics.panes import log_watch
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.log_watch import GroupOffsets, LogWatch, lanes_left
@@ -121,8 +122,8 @@ def test_a_lane_that_is_set_aside_keeps_none_from_its_turn(monkeypatch: pytest.M
             p: LogPlace(million, lane=left.first[p], rest=left.rest[p], left_out=p in left.left_out)
             for p in left.first
         }
-        lost = [FirstLost(0, 2 * HOUR_MS), FirstLost(1, HOUR_MS)]
-        told.append(race.overtaken(lost, places, n * 15_000))
+        near = [Pursuit(0, 2 * HOUR_MS), Pursuit(1, HOUR_MS)]
+        told.append(race.overtaken(near, places, n * 15_000))
     assert told == [None] * 4 + [FirstLost(0, 2 * HOUR_MS)]
 
 

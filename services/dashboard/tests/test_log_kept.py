@@ -253,6 +253,21 @@ def test_where_it_may_not_look_the_driver_is_believed(left_ms: int, is_warned: b
         assert log.held().left_ms == 2_000
 
 
+def test_what_is_deleted_of_an_empty_store_is_missed() -> None:
+    """Nobody counts it, so its place is where the log began, and does not move on with that."""
+    look, redis, starts, seen = Look(), Redis(), iter([3, 40, 70]), list[int | None]()
+    log = kept(look, redis)
+
+    def left(places: dict[int, LogPlace]) -> LogLeft:
+        seen.append(places[0].lane)
+        return LogLeft()
+
+    cast("Any", look).start, cast("Any", look).left = lambda _: {0: next(starts)}, left
+    for redis.is_emptied in (True, True, True, False, True, True):
+        log.look()
+    assert seen == [None, 3, 3, None, None, 70]
+
+
 @pytest.mark.kafka
 class TestWithoutDriver:
     """On a real log of an hour; the driver has left what it knew, and is gone."""

@@ -60,6 +60,8 @@ class LogKept:
         self._stopping = threading.Event()
         self._sight = LogSight(self._looked, clock)
         self._was_emptied = False
+        # Where the log began when an empty store was first seen: nothing of it is counted.
+        self._start: dict[int, int] = {}
         # The worst that was logged of lanes and of live counting, since each was well.
         self._logged: dict[bool, _Urgency] = {}
 
@@ -101,11 +103,13 @@ class LogKept:
         # A driver that is there finds an empty store within a second or two, and opens lanes.
         emptied = self._store.is_emptied
         if emptied and self._was_emptied:
-            start = self._look.start(places)
+            self._start = self._look.start(places) | self._start
             places = {
-                p: replace(one, lane=start[p], lane_ms=None, again=True, rest=None)
+                p: replace(one, lane=self._start[p], lane_ms=None, again=True, rest=None)
                 for p, one in places.items()
             }
+        if not emptied:
+            self._start = {}
         self._was_emptied = emptied
         return self._look.left(places)
 

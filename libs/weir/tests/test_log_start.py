@@ -1,0 +1,52 @@
+"""Where deletion by size is, and how fast it goes on, by what some looks have seen of a log."""
+
+from __future__ import annotations
+
+import pytest
+from weir.log_start import LogStart, LogStarts
+
+SEGMENT = 1_000
+
+
+def seen(*oldest: int, every_ms: int = 10_000, per_s: int = 100, late: int = 0) -> LogStart:
+    """Return what is known after some looks at a log that held 5,000 when it was full."""
+    starts, told = LogStarts(), LogStart(0)
+    for n, one in enumerate(oldest):
+        told = starts.see(0, one, 6_000 + late + n * per_s * every_ms // 1000, n * every_ms)
+    return told
+
+
+def test_what_was_not_seen_to_move_is_where_it_is() -> None:
+    """Nobody knows how much of a segment is due, or how fast that will be."""
+    assert seen(1_000) == LogStart(1_000)
+    assert seen(1_000, 1_000, 1_000) == LogStart(1_000)
+
+
+def test_between_two_segments_it_moves_as_records_come() -> None:
+    """From where it was when the last one went, up to the end of the next and no further."""
+    assert seen(1_000, 2_000, every_ms=10_000).offset == 2_000
+    assert seen(1_000, 2_000, 2_000, every_ms=5_000).offset == 2_500
+    assert seen(1_000, 2_000, *[2_000] * 4, every_ms=5_000).offset == 3_000
+
+
+def test_who_looks_late_knows_by_the_looks_that_came_in_time() -> None:
+    """A broker deletes some minutes after it may: the fewest records that were left are due."""
+    starts = LogStarts()
+    starts.see(0, 1_000, 6_000, 0)
+    assert starts.see(0, 2_000, 7_000, 10_000).offset == 2_000
+    assert starts.see(0, 3_000, 8_600, 26_000).offset == 3_600
+
+
+def test_a_pace_is_that_of_some_segments() -> None:
+    """Two of them, and up to seven; slower once none goes any more."""
+    moves = list(range(1_000, 20_000, SEGMENT))
+    assert seen(*moves[:3]).per_s is None
+    assert seen(*moves[:4]).per_s == pytest.approx(100)
+    assert seen(*moves[:15], every_ms=20_000).per_s == pytest.approx(50)
+    assert seen(*moves[:4], moves[3], moves[3]).per_s == pytest.approx(75)
+
+
+def test_of_a_log_that_was_made_anew_nothing_is_known() -> None:
+    """It begins somewhere before."""
+    assert seen(1_000, 2_000, 3_000, 4_000, 10) == LogStart(10)
+    assert seen(1_000, 2_000, 3_000, 4_000, 10, 20).per_s is None
