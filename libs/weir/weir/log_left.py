@@ -164,6 +164,20 @@ def read_log_told(detail: Mapping[str, Any] | None) -> LogLeft | None:
     )
 
 
+def quarantine_told(left: LogLeft | None) -> dict[str, int | None]:
+    """Return what a heartbeat says of quarantine; nothing before it was read once."""
+    if left is None:
+        return {}
+    return {"quarantine_left_ms": left.ms, "quarantine_kept_ms": left.kept_ms}
+
+
+def read_quarantine_told(detail: Mapping[str, Any] | None) -> LogLeft | None:
+    """Return what a heartbeat says of quarantine; None if it says nothing."""
+    if detail is None or "quarantine_left_ms" not in detail:
+        return None
+    return LogLeft(ms=detail["quarantine_left_ms"], kept_ms=detail.get("quarantine_kept_ms"))
+
+
 def left_after(left: LogLeft, passed_ms: int) -> LogLeft:
     """Return what is left some time after a look, if nobody has counted since."""
 

@@ -45,6 +45,8 @@ PANES_DEDUP_ENTRIES = "weir_panes_dedup_entries_count"
 PANES_CHECKPOINT = "weir_panes_checkpoint_files_count"
 PANES_LOG_LEFT = "weir_panes_log_left_seconds"
 PANES_LOG_KEPT = "weir_panes_log_kept_seconds"
+PANES_QUARANTINE_LEFT = "weir_panes_quarantine_left_seconds"
+PANES_QUARANTINE_KEPT = "weir_panes_quarantine_kept_seconds"
 
 # ── alerts ──────────────────────────────────────────────────────────────────
 ALERTS_PROCESSED_THROUGH = "weir_alerts_processed_through_seconds"

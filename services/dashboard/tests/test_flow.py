@@ -15,6 +15,7 @@ from weir.definitions.records import DriverStart, horizons_record, spread_record
 from weir.rows import Row
 from weir.series import OTHER, encode_series
 from weir_dashboard.api.ledger import check
+from weir_local.waiting import wait_until
 from weir_reading.ledger import covered
 
 pytestmark = [pytest.mark.kafka, pytest.mark.redis]
@@ -138,6 +139,28 @@ class TestFlow:
             part = told[name]
             assert (part["running"], part["rss_bytes"], part["busy"]) == (True, None, None)
             assert 0 <= body["now_ms"] - part["at_ms"] < 6_000
+
+    def test_status_tells_what_quarantine_is_about_to_lose(self, running: Any) -> None:
+        """By the driver's heartbeat; of one that has not read it, and without one, nothing."""
+        key, hour_ms = names.part_key("panes", "quarantine"), 3_600_000
+        told = {"quarantine_left_ms": hour_ms, "quarantine_kept_ms": 24 * hour_ms}
+        beat = {"status": "ok", "version": "0", "detail": told}
+
+        def held() -> dict[str, Any] | None:
+            now_ms = time.time_ns() // 1_000_000
+            running.redis.set(key, json.dumps(beat | {"at_ms": now_ms}), px=8_000)
+            body: dict[str, Any] = http.get("/status").json()["quarantine"]
+            return body if body["warning"] else None
+
+        with running.client() as http:
+            nothing = {"left_ms": None, "kept_ms": None, "warning": None}
+            assert http.get("/status").json()["quarantine"] == nothing
+            try:
+                body = wait_until(held, timeout_s=20, what="the warning")
+            finally:
+                running.redis.delete(key)
+        assert (body["left_ms"], body["kept_ms"]) == (hour_ms, 24 * hour_ms)
+        assert "no replay has looked into are deleted in 60 min" in body["warning"]
 
     def test_status_tells_of_partitions_that_were_added(self, running: Any) -> None:
         """Until when an event that is sent again may count once more; then no longer."""

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from weir.log_left import read_log_told
+from weir.log_left import LogLeft, quarantine_told, read_log_told, read_quarantine_told
 from weir_dashboard.freshness import Observed, judge
-from weir_dashboard.holding import Said, holding, log_held
+from weir_dashboard.holding import QuarantineHeld, Said, holding, log_held, quarantine_held
 
 NOW = 10_000_000
 COUNTING = {"doing": "counting", "trouble": None, "held_by": None, "lag_records": 1_200}
@@ -104,6 +104,33 @@ def test_that_events_are_gone_is_not_said_of_those_that_may_go() -> None:
     )
     told = log_held(read_log_told(detail | {"log_left_lane": True}))
     assert "that a backfill or rebuild has not counted yet may be deleted" in (told.warning or "")
+
+
+@pytest.mark.parametrize(
+    ("left_ms", "warning"),
+    [
+        (6 * HOUR, None),
+        (
+            6 * HOUR - 1,
+            "events in quarantine that no replay has looked into are deleted in 5 h: weir",
+        ),
+        (0, "events in quarantine that no replay has looked into may be deleted at any time: weir"),
+        (None, None),
+    ],
+)
+def test_quarantine_warns_while_there_is_time(left_ms: int | None, warning: str | None) -> None:
+    """As the log does; of what the driver's heartbeat says."""
+    detail = quarantine_told(LogLeft(0, left_ms, 24 * HOUR))
+    told = quarantine_held(read_quarantine_told(detail))
+    assert (told.left_ms, told.kept_ms) == (left_ms, 24 * HOUR)
+    assert (told.warning is None) == (warning is None)
+    assert (warning or "") in (told.warning or "")
+
+
+def test_nobody_says_anything_of_quarantine_that_is_not_known() -> None:
+    """Before all of it was read, of an older release, and without a driver."""
+    for detail in (None, {}, quarantine_told(None)):
+        assert quarantine_held(read_quarantine_told(detail)) == QuarantineHeld(None, None, None)
 
 
 def test_a_driver_of_an_older_release_says_nothing_of_the_log() -> None:

@@ -175,6 +175,35 @@ def log_held(left: LogLeft | None) -> LogHeld:
     return LogHeld(left.ms, left.partition, left.kept_ms, left.oldest_ms, warning)
 
 
+@dataclass(frozen=True)
+class QuarantineHeld:
+    """How long `weir.quarantine` still holds what no replay has looked into.
+
+    Attributes:
+        left_ms: For how long; None: nothing waits, or it is kept for ever, or not known.
+        kept_ms: How long it keeps what comes now; None: the same.
+        warning: What is going to be deleted, and what to do; None while there is time.
+    """
+
+    left_ms: int | None
+    kept_ms: int | None
+    warning: str | None
+
+
+def quarantine_held(left: LogLeft | None) -> QuarantineHeld:
+    """Return what is told of quarantine; None: nothing is known of it."""
+    left = left or LogLeft()
+    warning = None
+    if left.is_short:
+        lost = f"are deleted in {_length(left.ms)}" if left.ms else "may be deleted at any time"
+        warning = (
+            f"events in quarantine that no replay has looked into {lost}: weir replay puts back "
+            "what can be used by now; to wait for a fix, raise retention.ms and retention.bytes "
+            "of weir.quarantine"
+        )
+    return QuarantineHeld(left.ms, left.kept_ms, warning)
+
+
 def newest_of(panes: Sequence[Part], now_ms: int) -> Part | None:
     """Return the newest heartbeat of `panes` that is not too old to speak for it."""
     return panes[0] if panes and now_ms - panes[0].at_ms < STALE_MS else None

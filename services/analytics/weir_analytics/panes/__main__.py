@@ -20,6 +20,7 @@ from weir.clock import SystemClock
 from weir_service import logs
 from weir_service.settings import EXIT_SETTINGS, read
 
+from weir_analytics.jobs.quarantine_watch import QuarantineWatch
 from weir_analytics.panes.driver import EXIT_BROKEN, Driver
 from weir_analytics.panes.former import FormerError, delete_former
 from weir_analytics.panes.heartbeat import Heartbeat
@@ -70,6 +71,8 @@ def _run(settings: Settings) -> int:
         threads.append(_thread("ticks", lambda: ticker.run(quiet, vitals.see), vitals))
         watch = LogWatch(settings.kafka, clock)
         threads.append(_thread("log_watch", lambda: watch.run(vitals, quiet), vitals))
+        copies = QuarantineWatch(settings.kafka, clock)
+        threads.append(_thread("quarantine_watch", lambda: copies.run(vitals, quiet), vitals))
         code = driver.run()
         LOG.info("stopped", code=code)
         quiet.set()

@@ -25,12 +25,14 @@ from weir.clock import Clock
 from weir.commit import Verdict
 from weir.commit_found import Level
 from weir.definitions.fold import Definitions
+from weir.definitions.fold_memo import FoldMemo
 from weir.definitions.history import Horizons
 from weir.erasure import Erasures, erasures
 from weir.formats import NewerFormatError
 
 from weir_analytics.failpoints import failpoint
 from weir_analytics.jobs.runner import Jobs
+from weir_analytics.jobs.unreplayed import DoneReplay, done_replays
 from weir_analytics.panes import checkpoint
 from weir_analytics.panes.ahead import Ahead, Proven
 from weir_analytics.panes.arrow_plan import AnyPlan
@@ -112,6 +114,7 @@ class Driver:
     _plans: dict[tuple[object, ...], AnyPlan] = field(default_factory=dict)
     _lane_plans: dict[tuple[object, ...], AnyPlan] = field(default_factory=dict)
     _jobs: Jobs | None = None
+    _replays: FoldMemo[Sequence[DoneReplay]] = field(default_factory=lambda: FoldMemo(done_replays))
     _proven: Proven = field(default_factory=Proven)
     _repeats: Repeats = field(default_factory=Repeats)
     _waits: LaneWaits = field(default_factory=LaneWaits)
@@ -323,7 +326,9 @@ class Driver:
     def _count(self, cycle: Cycle, frame: DataFrame, number: int) -> None:
         failpoint("C10")
         self._tell(cycle.on_batch(frame, number))
-        self.vitals.lanes = lanes_left(cycle.book, cycle.stores.definitions.fold)
+        fold = cycle.stores.definitions.fold
+        self.vitals.lanes = lanes_left(cycle.book, fold)
+        self.vitals.replays = self._replays.of(fold)
 
     def _pace(self) -> Pace:
         vitals = self.vitals

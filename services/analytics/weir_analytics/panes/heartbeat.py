@@ -15,7 +15,7 @@ import redis
 import structlog
 from weir import names
 from weir.clock import Clock
-from weir.log_left import log_told
+from weir.log_left import log_told, quarantine_told
 
 from weir_analytics.panes.own import Own, measure
 from weir_analytics.panes.shard_wire import open_client
@@ -71,6 +71,7 @@ class Heartbeat:
                     "capacity_per_s": _rounded(vitals.capacity_per_s),
                     "rss_bytes": self._measured(vitals).rss_bytes,
                     **log_told(vitals.log_left),
+                    **quarantine_told(vitals.quarantine_left),
                 },
             }
         )

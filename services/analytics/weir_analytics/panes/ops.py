@@ -189,6 +189,20 @@ _WATCHED: tuple[tuple[str, str, Callable[[Vitals], float]], ...] = (
         lambda vitals: _seconds(vitals.log_left.kept_ms) if vitals.log_left else math.nan,
     ),
     (
+        metrics.PANES_QUARANTINE_LEFT,
+        "For how long quarantine still holds what no replay has looked into; +Inf: nothing waits, "
+        "or for ever; NaN: not known yet.",
+        lambda vitals: _seconds(vitals.quarantine_left.ms) if vitals.quarantine_left else math.nan,
+    ),
+    (
+        metrics.PANES_QUARANTINE_KEPT,
+        "For how long quarantine keeps what comes now; +Inf: nothing waits, or for ever; "
+        "NaN: not known yet.",
+        lambda vitals: (
+            _seconds(vitals.quarantine_left.kept_ms) if vitals.quarantine_left else math.nan
+        ),
+    ),
+    (
         metrics.PANES_THREADS,
         "Threads of the driver, its JVM and its workers.",
         lambda vitals: vitals.own.threads,

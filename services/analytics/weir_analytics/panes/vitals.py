@@ -5,11 +5,12 @@ There is no lock: each field is replaced whole, and readers want the newest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from weir.log_left import LogLeft
 
+from weir_analytics.jobs.unreplayed import DoneReplay
 from weir_analytics.panes.own import Own
 from weir_analytics.panes.ticks import LogEnds
 
@@ -56,6 +57,9 @@ class Vitals:
         received_ms: By partition, R of what was counted last.
         own: What the job took of its machine when it was measured last.
         log_left: How long the log still holds what is not counted; None: nobody has looked yet.
+        replays: The replays that are done; None before a batch.
+        quarantine_left: How long quarantine still holds what none of them has looked into; None:
+            not known.
     """
 
     ready: bool = False
@@ -77,6 +81,8 @@ class Vitals:
     received_ms: Mapping[int, int] = field(default_factory=dict)
     log: LogEnds = field(default_factory=LogEnds)
     log_left: LogLeft | None = None
+    replays: Sequence[DoneReplay] | None = None
+    quarantine_left: LogLeft | None = None
     own: Own = field(default_factory=Own)
 
     @property

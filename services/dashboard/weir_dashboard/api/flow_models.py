@@ -122,6 +122,18 @@ class LogHeld(Told):
     warning: str | None
 
 
+class QuarantineHeld(Told):
+    """For how long quarantine still holds what no replay has looked into, of all tenants.
+
+    Null: nothing waits, or it is kept for ever, or no driver tells. `kept_ms` is what it is for an
+    event that comes now. `warning` comes with less than a quarter left.
+    """
+
+    left_ms: int | None
+    kept_ms: int | None
+    warning: str | None
+
+
 class DedupGap(Told):
     """Partitions were added: until then an event that is sent again may count once more."""
 
@@ -141,6 +153,7 @@ class Status(Told):
     holding: Holding | None
     lag: Lag
     log: LogHeld
+    quarantine: QuarantineHeld
     dedup_gap: DedupGap | None
     parts: list[Part]
 

@@ -7,15 +7,25 @@ from dataclasses import asdict
 
 from fastapi import APIRouter
 from weir.dedup_gap import dedup_gap
+from weir.log_left import read_quarantine_told
 from weir_reading import parts
 
-from weir_dashboard.api.flow_models import DedupGap, Holding, Lag, LogHeld, Part, Pipeline, Status
+from weir_dashboard.api.flow_models import (
+    DedupGap,
+    Holding,
+    Lag,
+    LogHeld,
+    Part,
+    Pipeline,
+    QuarantineHeld,
+    Status,
+)
 from weir_dashboard.api.models import Fresh
 from weir_dashboard.context import Context, Here
 from weir_dashboard.freshness import STALE_MS
 from weir_dashboard.freshness import Fresh as Freshness
 from weir_dashboard.holding import Holding as Held
-from weir_dashboard.holding import Said, holding, newest_of
+from weir_dashboard.holding import Said, holding, newest_of, quarantine_held
 from weir_dashboard.live.pipeline import bottleneck_of
 
 router = APIRouter(tags=["flow"])
@@ -46,6 +56,9 @@ async def status(here: Here) -> Status:
             ms=max(0, now_ms - through_ms) if through_ms is not None else None,
         ),
         log=LogHeld.model_validate(asdict(here.log.held())),
+        quarantine=QuarantineHeld.model_validate(
+            asdict(quarantine_held(read_quarantine_told(detail)))
+        ),
         dedup_gap=DedupGap.model_validate(asdict(gap)) if gap is not None else None,
         parts=_parts(here, here.observer.servers()),
     )

@@ -2595,6 +2595,21 @@ export interface components {
             waits_for?: string | null;
         };
         /**
+         * QuarantineHeld
+         * @description For how long quarantine still holds what no replay has looked into, of all tenants.
+         *
+         *     Null: nothing waits, or it is kept for ever, or no driver tells. `kept_ms` is what it is for an
+         *     event that comes now. `warning` comes with less than a quarter left.
+         */
+        QuarantineHeld: {
+            /** Kept Ms */
+            kept_ms: number | null;
+            /** Left Ms */
+            left_ms: number | null;
+            /** Warning */
+            warning: string | null;
+        };
+        /**
          * QuarantinePage
          * @description The newest copies, and what they are not: the whole.
          *
@@ -3146,6 +3161,7 @@ export interface components {
             now_ms: number;
             /** Parts */
             parts: components["schemas"]["Part"][];
+            quarantine: components["schemas"]["QuarantineHeld"];
             /** Rev */
             rev: number;
         };
@@ -3390,6 +3406,7 @@ export type PreviewQuery = components['schemas']['PreviewQuery'];
 export type Problem = components['schemas']['Problem'];
 export type ProblemPlace = components['schemas']['ProblemPlace'];
 export type Progress = components['schemas']['Progress'];
+export type QuarantineHeld = components['schemas']['QuarantineHeld'];
 export type QuarantinePage = components['schemas']['QuarantinePage'];
 export type QuarantineSummary = components['schemas']['QuarantineSummary'];
 export type Quarantined = components['schemas']['Quarantined'];

@@ -12,13 +12,18 @@ const words = lateWords.status;
 
 /** The reason in words, and how long the log still holds. */
 export function Holding({ status }: { status: Status }) {
-  const { dedup_gap: gap, holding, lag, log } = status;
+  const { dedup_gap: gap, holding, lag, log, quarantine } = status;
   const calm = holding === null || holding.code === "quiet";
   return (
     <>
       {log.warning !== null && (
         <Note tone="bad" icon="alert">
           <span data-testid="log-warning">{log.warning}</span>
+        </Note>
+      )}
+      {quarantine.warning !== null && (
+        <Note tone="warn" icon="alert">
+          <span data-testid="quarantine-warning">{quarantine.warning}</span>
         </Note>
       )}
       {gap !== null && (

@@ -1,0 +1,135 @@
+"""Which copies no replay has looked into: by what stands in `weir.quarantine`, and by jobs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from weir import names
+from weir.definitions.fold import Definitions
+from weir.definitions.job import Replay
+from weir.definitions.jobs import JobReport, JobState, job_record
+from weir.definitions.records import DriverStart, Edit, put_record, start_record
+from weir_analytics.jobs.unreplayed import Copies, DoneReplay, done_replays
+
+NOW_MS = 1_800_000_000_000
+
+
+def copy(n: int, **more: str) -> dict[str, bytes | None]:
+    """Return the headers of the copy of a record."""
+    said = {
+        names.HEADER_REASON: "not_an_event",
+        names.HEADER_TENANT: "acme",
+        names.HEADER_SOURCE: "shop",
+        names.HEADER_ORIGIN: f"weir.events/id/0/{n}",
+        names.HEADER_AT: str(NOW_MS + 1_000 * n),
+    }
+    return {name: text.encode() for name, text in (said | more).items()}
+
+
+def note(n: int) -> dict[str, bytes | None]:
+    """Return the headers of the note that a record was put back."""
+    return {names.HEADER_REPLAYED: b"9", names.HEADER_ORIGIN: f"weir.events/id/0/{n}".encode()}
+
+
+def taken(*headers: dict[str, bytes | None], most: int = 9) -> Copies:
+    """Return what was read of a partition."""
+    copies = Copies(most)
+    for offset, one in enumerate(headers):
+        copies.take(0, offset, NOW_MS + offset, one)
+    return copies
+
+
+def first(copies: Copies) -> int | None:
+    """Return the offset of the oldest copy of partition 0."""
+    oldest = copies.oldest().get(0)
+    return None if oldest is None else oldest.offset
+
+
+def test_the_oldest_without_a_note_waits() -> None:
+    """Wherever the note of another stands; a copy that came again is the first one."""
+    assert first(taken(copy(1), copy(2), copy(1), note(2))) == 0
+    assert first(taken(copy(1), copy(2), note(1))) == 1
+    assert first(taken(copy(1), note(1))) is None
+    assert first(taken(copy(1), note(1), copy(1))) is None, "a batch that ran again"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        copy(1, **{names.HEADER_VERSION: "7"}),
+        copy(1, **{names.HEADER_SHA256: "ab"}),
+        copy(1, **{names.HEADER_AT: "soon"}),
+        {},
+    ],
+)
+def test_what_no_replay_brings_back_does_not_wait(other: dict[str, bytes | None]) -> None:
+    """What one metric could not use, of what only the beginning is kept, what others wrote."""
+    assert first(taken(other)) is None
+
+
+@pytest.mark.parametrize(
+    ("tenant", "wanted", "high", "oldest"),
+    [
+        ("acme", {}, 2, None),
+        ("acme", {}, 1, 1),
+        ("other", {}, 2, 0),
+        ("acme", {"reason": "number_range"}, 2, 0),
+        ("acme", {"source": "shop"}, 2, None),
+        ("acme", {"since": "2027-01-15T08:00:02Z"}, 2, 0),
+        ("acme", {"until": "2027-01-15T08:00:02Z"}, 2, 1),
+    ],
+)
+def test_a_replay_that_asked_for_it_has_looked_into_it(
+    tenant: str, wanted: dict[str, Any], high: int, oldest: int | None
+) -> None:
+    """Though it was of no use: whoever asked was told."""
+    copies = taken(copy(1), copy(2))
+    assert copies.drop([DoneReplay(tenant, Replay.model_validate(wanted), {0: high})], {0: 0}) == 0
+    assert first(copies) == oldest
+
+
+def test_what_is_deleted_waits_no_more_and_is_counted() -> None:
+    """But for what a replay has looked into before."""
+    copies = taken(copy(1), copy(2), copy(3))
+    done = DoneReplay("acme", Replay.model_validate({"until": "2027-01-15T08:00:02Z"}), {0: 9})
+    assert copies.drop([done], {0: 2}) == 1
+    assert first(copies) == 2
+    assert copies.drop([], {0: 3}) == 1
+    assert copies.oldest() == {}
+
+
+def test_of_more_than_are_held_the_oldest_are() -> None:
+    """What follows is read again once half of them are gone, and not before."""
+    copies = taken(*(copy(n) for n in range(6)), note(0), most=4)
+    assert (first(copies), copies.again()) == (1, {})
+    copies.take(0, 7, NOW_MS, copy(7))
+    copies.drop([], {0: 2})
+    assert copies.again() == {0: 4}
+    assert copies.again() == {}
+    copies.take(0, 4, NOW_MS, copy(4))
+    copies.drop([], {0: 4})
+    assert first(copies) == 4
+
+
+@pytest.mark.parametrize(
+    ("do", "state", "is_done"),
+    [
+        ({"job": "replay", "reason": "too_deep"}, JobState.DONE, True),
+        ({"job": "replay", "reason": "too_deep"}, JobState.FAILED, False),
+        ({"job": "replay", "reason": "too_deep", "dry_run": True}, JobState.DONE, False),
+        ({"job": "audit"}, JobState.DONE, False),
+    ],
+)
+def test_only_a_replay_that_is_done_has_looked_into_anything(
+    do: dict[str, Any], state: JobState, is_done: bool
+) -> None:
+    """Not one that only said what it would do, or ended on the way."""
+    fold = Definitions()
+    fold.apply(0, *start_record(DriverStart("a", 1, "start"), at_ms=0))
+    fold.apply(1, *put_record(Edit("acme", "job", "r", None, "t", 0), json.dumps({"do": do})))
+    report = JobReport(1, state, facts={"low": {"0": 3}, "high": {"0": 40}})
+    fold.apply(2, *job_record(report, fence=0))
+    done = DoneReplay("acme", Replay(reason="too_deep"), {0: 40})
+    assert done_replays(fold) == ((done,) if is_done else ())
