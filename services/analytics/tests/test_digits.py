@@ -112,6 +112,14 @@ class TestNear:
         with pytest.raises(UnsureError):
             span_of(_value("sqrt(ln(data.x))"), event(1.0))
 
+    @pytest.mark.parametrize(
+        "where",
+        ["ln(data.x) = data.y", "power(data.y, ln(data.x)) > 1", "ln(data.x) % data.y > 1"],
+    )
+    def test_beside_a_null_there_is_none(self, where: str) -> None:
+        """What cannot be computed is not used, whatever the last digits beside it are."""
+        assert near(metric(where=where), event(9.0)) is None
+
     def test_without_such_a_function_it_is_the_reference(self) -> None:
         """Nothing is widened."""
         plain = metric(value="data.x * 0.1", aggregates=["sum"])

@@ -158,6 +158,8 @@ def _logic(node: Logic, event: Event) -> Span:
 
 def _spanned(node: Node, spans: Sequence[Span]) -> Span:
     """Return the span of a node by those of its operands."""
+    if _takes_no_null(node) and (None, None) in spans:
+        return None, None
     if all(low == high for low, high in spans):
         found = [_at(node, [low for low, _high in spans])]
     elif _holds_order(node, spans):
@@ -173,6 +175,11 @@ def _spanned(node: Node, spans: Sequence[Span]) -> Span:
         raise UnsureError
     is_call = isinstance(node, Call) and node.name in APPROXIMATED
     return _widened(low, high) if is_call else (low, high)
+
+
+def _takes_no_null(node: Node) -> bool:
+    """Tell whether a node is null as soon as one of its operands is."""
+    return not isinstance(node, IsNull) and not (isinstance(node, Call) and node.name in CHOOSING)
 
 
 def _ends(span: Span) -> tuple[Any, ...]:
