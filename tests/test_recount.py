@@ -38,6 +38,10 @@ DEFINITIONS = {
         "\"split_part(split_part(data.path, '?', 1), '/', 2) as section\"]\n"
         "aggregates: [count]\nmax_series: 5000"
     ),
+    "recount_sizes": (
+        "by: [floor(data.bytes / 20000) / 8 as size, data.bytes >= 5000 as large, "
+        "hour(time) as hour]\naggregates: [count]"
+    ),
     "recount_visitors": "aggregates: [count, distinct(data.client), theta(data.client)]",
     "recount_missed": (
         "where: data.status_class != '2xx'\naggregates: [count, theta(data.client)]"
@@ -51,6 +55,18 @@ def part_of_path(event: dict[str, Any], name: str) -> str:
         return str(event["data"]["method"])
     _, *parts = str(event["data"]["path"]).split("?")[0].split("/")
     return parts[0] if parts else ""
+
+
+def part_of_size(event: dict[str, Any], name: str) -> str:
+    """Return what the dimensions of `recount_sizes` are, likewise."""
+    if name == "hour":
+        return str(int(event["time"][11:13]))
+    size = event["data"]["bytes"]
+    if size is None:
+        return str(None)
+    if name == "large":
+        return "true" if size >= 5_000 else "false"
+    return f"{size // 20_000 / 8:.3f}".rstrip("0").rstrip(".")
 
 
 SPECS = (
@@ -78,6 +94,10 @@ SPECS = (
             distinct=lambda event: event["data"]["client"],
         ),
         ("count", "theta"),
+    ),
+    (
+        MetricSpec("recount_sizes", TYPE, ("size", "large", "hour"), part=part_of_size),
+        ("count",),
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Dimensions: a path, or an expression that yields text and has a name."""
+"""Dimensions: a path, or an expression, whose result is split by its text, and has a name."""
 
 from __future__ import annotations
 
@@ -42,6 +42,8 @@ class TestParse:
             ("url_host(data.url) as host", "url_host(data.url) as host", "host"),
             (" lower( data.r )\n AS  r ", "lower( data.r ) as r", "r"),
             ("data.a || ' as b' as c", "data.a || ' as b' as c", "c"),
+            ("hour(time) as h", "hour(time) as h", "h"),
+            ("data.a > 1 as big", "data.a > 1 as big", "big"),
         ],
     )
     def test_a_name_stands_behind_as(self, text: str, same: str, given: str | None) -> None:
@@ -53,9 +55,11 @@ class TestParse:
     @pytest.mark.parametrize(
         ("text", "required", "at"),
         [
-            ("url_host(data.url)", "a path, or an expression with a name", None),
-            ("data.a || ' as b'", "a path, or an expression with a name", None),
-            ("data.x + 1 as x", "", None),
+            ("url_host(data.url)", "a path, or an expression with a name", 0),
+            ("data.a || ' as b'", "a path, or an expression with a name", 0),
+            ("data.x + 1 as X", "a name", 14),
+            ("data.x + as x", "a value behind +", 8),
+            ("data.x + 'a' as x", "a number", 9),
             ("lower(data.r) as R", "a name", 17),
             ("data.r as _r", "a name", 10),
             ("lower(data.r, 1) as r", "", 0),
@@ -63,30 +67,57 @@ class TestParse:
             (
                 "case when exp(data.x) > 2 then 'a' else 'b' end as e",
                 "an expression without exp, ln, log10 and power",
-                None,
+                10,
             ),
             (
                 "case when pow(data.x, 2) > 2 then 'a' else 'b' end as e",
                 "an expression without exp, ln, log10 and power",
-                None,
+                10,
             ),
-            ("lower(subject) as who", "an expression that does not read subject", None),
+            ("ln(data.x) as e", "an expression without exp, ln, log10 and power", 0),
+            ("lower(subject) as who", "an expression that does not read subject", 6),
             ("data" + ".a" * 9, "at most 8 names below data", 0),
             ("data" + ".a" * 2_000, "at most 8 names below data", 0),
             ("(data" + ".a" * 2_000 + ") as a", "at most 8 names below data", 1),
             ("lower(data" + ".a" * 2_000 + ") as a", "at most 8 names below data", 6),
-            ("lower(data.a" + "::text" * 600 + ") as a", "at most 20 levels deep", None),
+            ("lower(data.a" + "::text" * 600 + ") as a", "made of paths", 12),
         ],
     )
-    def test_what_is_wrong_is_shown(self, text: str, required: str, at: int | None) -> None:
+    def test_what_is_wrong_is_shown(self, text: str, required: str, at: int) -> None:
         """With its place in the whole text."""
         with pytest.raises(ExpressionError) as raised:
             parse_dimension(text, written=True)
         assert required in raised.value.required
-        assert raised.value.text == text
-        if at is not None:
-            assert raised.value.at == at
-            assert (raised.value.excerpt or "").endswith("\n" + " " * at + "^")
+        assert (raised.value.text, raised.value.at) == (text, at)
+        assert (raised.value.excerpt or "").endswith("\n" + " " * at + "^")
+
+    @pytest.mark.parametrize(
+        ("written", "same"),
+        [
+            ("hour(time)", "to_text(hour(time))"),
+            ("floor(data.x / 10)", "to_text(floor(data.x / 10))"),
+            ("data.x > 10", "to_text(data.x > 10)"),
+            ("has(data.tags, 'eu')", "to_text(has(data.tags, 'eu'))"),
+            ("case when data.a then 1 end", "to_text(case when data.a then 1 end)"),
+            ("coalesce(data.a, data.b)", "coalesce(data.a, data.b) || ''"),
+        ],
+    )
+    def test_what_is_computed_is_split_by_its_text(self, written: str, same: str) -> None:
+        """A number or a truth by that of `to_text`; what has no kind of its own is text."""
+        found = parse_dimension(f"{written} as x", written=True)
+        wanted = parse_dimension(f"{same} as x")
+        values: list[Any] = [3.5, -0.0, 1e25, True, False, "a", None, ["eu"], {}]
+        for value in values:
+            data = {"x": value, "a": value, "b": "b", "tags": value}
+            event = {"weirms": "+001700000000123", "data": data}
+            assert found.read(event) == wanted.read(event)
+            assert found.read(event) is None or isinstance(found.read(event), str)
+
+    def test_the_text_of_a_dimension_is_within_the_limits(self) -> None:
+        """A truth stands twice in the tree of its text, and both count."""
+        conditions = " and ".join(["data.a = 1"] * 40)
+        with pytest.raises(ExpressionError, match="at most 200 nodes"):
+            parse_dimension(f"{conditions} as x")
 
 
 class TestMetric:

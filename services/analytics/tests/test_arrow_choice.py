@@ -48,6 +48,8 @@ from .test_plan import metric
         ("length(replace(lower(upper(data.x)), 'a', 'é'))", 7 * 8 + 1 + 2, 1 + 4 * 3),
         ("length(concat(upper(data.x), data.x))", 5 * 8, 1 + 4 + 1 + 5),
         ("length(case when data.y > 1 then data.x else 'abc' end)", 7 * 8 + 3 + 3, 2),
+        ("length(to_text(data.y / 3))", 5 * 8 + 23, 0),
+        ("length(concat(to_text(data.y), data.x))", 5 * 8 + 23 + 23, 2),
     ],
 )
 def test_what_an_expression_makes_is_weighed(text: str, own: int, times: int) -> None:
@@ -64,6 +66,8 @@ def test_what_an_expression_makes_is_weighed(text: str, own: int, times: int) ->
         "length(replace(lower(concat(data.x, data.x)), 'a', 'é'))",
         "length(coalesce(nullif(data.y, data.x), right(data.x, 9), data.x))",
         "length(case when data.x like '%a%' then upper(data.x) else url_host(data.y) end)",
+        "length(to_text(length(data.x) * -1.7976931348623157e308 / 99))",
+        "length(concat(to_text(-9223372036854774784 + length(data.x) * 0), data.x))",
     ],
 )
 def test_no_event_takes_more_than_its_weight(text: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from typing import Any, get_args
 import pyarrow as pa
 import pytest
 from weir.expressions import Kind, Node, Path, evaluate, parse_number
-from weir.expressions.functions import APPROXIMATED, NAMES, SAID_OTHERWISE
+from weir.expressions.functions import NAMES, SAID_OTHERWISE
 from weir.expressions.numbers import as_double
 from weir.expressions.parse import parse_kind
 from weir.expressions.tree import Call, Constant, walk
@@ -112,7 +112,7 @@ class TestAgainstTheReference:
         called = {node.name for node in nodes if isinstance(node, Call)}
 
         assert {type(node) for node in nodes} == set(get_args(Node))
-        assert called == set(NAMES) - set(SAID_OTHERWISE) - APPROXIMATED
+        assert called == set(NAMES) - set(SAID_OTHERWISE)
 
     @pytest.mark.parametrize("digits", [0, 1, 2, 5, 15])
     def test_numbers_near_the_middle_of_two_roundings(self, seed: int, digits: int) -> None:

@@ -18,10 +18,11 @@ from weir.expressions import (
     evaluate,
     use,
 )
-from weir.expressions.functions import APPROXIMATED, NAMES, SAID_OTHERWISE
+from weir.expressions.functions import NAMES, SAID_OTHERWISE
 from weir.expressions.numbers import number_text
 from weir.expressions.tree import Call, walk
 from weir.series import cut_text
+from weir_analytics.jobs.digits import UnsureError, span_of
 from weir_analytics.panes.compile import (
     EMPTY_MEMBER,
     EventSchema,
@@ -34,12 +35,12 @@ from weir_analytics.panes.compile import (
 )
 from weir_analytics.panes.compile_functions import FUNCTIONS
 from weir_analytics.panes.compile_nodes import compile_node
-from weir_analytics.panes.compile_views import double_text
 
 from .compile_cases import (
     NUMBERS,
     TEXTS,
     assert_as_the_reference,
+    assert_within,
     draw_event,
     draw_metric,
     drawn_trees,
@@ -60,6 +61,9 @@ TREE_JOBS, TREES, TREE_EVENTS = 5, 200, 10
 # Of the cases, and of the trees that do not yield the same on each of their events. Drawn
 # are some 63 % and 77 %: below these the cases would prove little.
 NOT_NULL, TELLING = 0.5, 0.6
+# Of the cases, those that lie between two ends, and those of which nobody is sure: drawn are some
+# 4.8 % and 0.8 %.
+BETWEEN, UNSURE = 0.02, 0.02
 
 
 def views_of(spark: SparkSession, schema: EventSchema, events: Sequence[str]) -> DataFrame:
@@ -145,9 +149,11 @@ class TestAgainstTheReference:
 
         With nulls, huge and mistyped values, Unicode, empty texts and deep nesting; the type of
         a result, text or number, must be the same too. The cases must be worth it: most are not
-        null, and most expressions tell events apart.
+        null, and most expressions tell events apart. What is made of `exp`, `ln`, `log10` and
+        `power` lies in the span that the last digits of these leave it (`jobs/digits.py`); of few
+        nobody is sure, since a decision hangs on such a digit.
         """
-        not_null = telling = 0
+        not_null = telling = between = unsure = 0
         for job in range(TREE_JOBS):
             random = Random(f"{seed}/{job}")  # noqa: S311
             trees = drawn_trees(random, TREES)
@@ -156,12 +162,20 @@ class TestAgainstTheReference:
             decoded = [json.loads(event) for event in events]
             for tree, got in zip(trees, zip(*found, strict=True), strict=True):
                 wanted = [evaluate(tree, event) for event in decoded]
-                for event, one, other in zip(events, got, wanted, strict=True):
-                    assert (one, type(one)) == (other, type(other)), (seed, event, tree)
+                for raw, event, one in zip(events, decoded, got, strict=True):
+                    try:
+                        low, high = span_of(tree, event)
+                    except UnsureError:
+                        unsure += 1
+                        continue
+                    assert_within(one, low, high, (seed, raw, tree))
+                    between += low != high
                 not_null += sum(value is not None for value in wanted)
                 telling += len(set(map(repr, wanted))) > 1
         assert not_null > NOT_NULL * TREE_JOBS * TREES * TREE_EVENTS
         assert telling > TELLING * TREE_JOBS * TREES
+        assert between > BETWEEN * TREE_JOBS * TREES * TREE_EVENTS
+        assert unsure < UNSURE * TREE_JOBS * TREES * TREE_EVENTS
 
     def test_every_function_on_every_hostile_value(self, spark: SparkSession) -> None:
         """Each function with each literal that it may take is applied to each value.
@@ -182,7 +196,7 @@ class TestAgainstTheReference:
         called = {node.name for node in nodes if isinstance(node, Call)}
 
         assert {type(node) for node in nodes} == set(get_args(Node))
-        assert called == set(NAMES) - set(SAID_OTHERWISE) - APPROXIMATED
+        assert called == set(NAMES) - set(SAID_OTHERWISE)
 
     def test_every_kind_of_json_value_in_every_place(self, spark: SparkSession) -> None:
         """Each hostile value is tried as value, dimension, distinct input and in conditions."""
@@ -235,16 +249,23 @@ class TestAgainstTheReference:
         ]
         assert counted == [8, 2, 3, 3, 2]
 
-    def test_number_text(self, spark: SparkSession) -> None:
-        """A double has the same text in both, over all magnitudes."""
-        random = Random(7)  # noqa: S311
+    def test_number_text(self, spark: SparkSession, seed: int) -> None:
+        """A double has the same text in both, over all magnitudes, and at every power of two.
+
+        Between 1e25 and 1e26, and of powers of two below 1e-140, Java 17 has another last digit.
+        """
+        random = Random(seed)  # noqa: S311
         drawn = [random.uniform(-1, 1) * 10.0 ** random.uniform(-300, 300) for _ in range(5_000)]
         drawn += [round(random.uniform(-1e7, 1e7), random.randrange(9)) for _ in range(5_000)]
-        drawn = [x for x in drawn if not 1e25 <= abs(x) < 1e26]  # see `double_text`
-        frame = spark.createDataFrame([(x,) for x in drawn], "x double")
-        got = [row.t for row in frame.select(double_text(F.col("x")).alias("t")).collect()]
+        drawn += [random.uniform(1e25, 1e26) for _ in range(60_000)]
+        drawn += [sign * 2.0**power for power in range(-1074, 1024) for sign in (-1, 1)]
+        data = [event_of(f'{{"x":{x!r}}}') for x in drawn]
+        metric = metric_of(by=["data.x", "to_text(data.x) as x", "data.x * 1 as y"])
+        texts = [f"={number_text(x)}" for x in drawn]
 
-        assert got == [number_text(x) for x in drawn]
+        assert [one for (one,) in outcomes(spark, [metric], data)] == [
+            Used("|".join([text] * 3), None, None) for text in texts
+        ], seed
 
     def test_functions_are_those_of_the_language(self) -> None:
         """Every function that can be said is compiled, and no other."""
@@ -278,8 +299,7 @@ class TestSafety:
             *("Cast", "Abs", "Floor", "Ceil", "Rint"),
             # text
             *("Concat", "Substring", "Length", "OctetLength", "StringTranslate", "Md5"),
-            *("StringReplace", "StringSplit", "Get", "FormatString", "RegExpReplace"),
-            *("StartsWith", "EndsWith", "Contains", "Lower"),
+            *("StringReplace", "StringSplit", "Get", "StartsWith", "EndsWith", "Contains"),
             *("StringTrim", "StringTrimLeft", "StringTrimRight", "StringLPad", "StringRPad"),
             *("SplitPart", "StringLocate", "RegExpExtract", "RegExpExtractAll"),
             # arrays, numbers and dates
@@ -314,6 +334,7 @@ class TestSafety:
             "ua_browser",
             "ua_os",
             "ua_device",
+            "to_text",
         }
         assert {"GetStructField", "VariantGet", "TryDivide", "CaseWhen", "Pow"} <= classes
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import datasketches as ds
 import pytest
 from weir.definitions.check import check
 from weir.definitions.metric import Metric
-from weir.expressions import Used
+from weir.expressions import Node, Used, evaluate
+from weir.expressions.functions import APPROXIMATED, FUNCTIONS
 from weir.further import Further, Last
 from weir.rows import Row
 from weir_analytics.jobs.compare import compare
 from weir_analytics.jobs.digits import Near, UnsureError, near, span_of
 from weir_analytics.jobs.recount import Exact, exact_of
 from weir_analytics.jobs.sample import PaneAt
+
+from .compile_cases import draw_event, drawn_trees
 
 PANE = PaneAt(5, 60, 1_200)
 
@@ -125,6 +130,53 @@ class TestNear:
         plain = metric(value="data.x * 0.1", aggregates=["sum"])
         assert near(plain, event(3.0)) == Near(Used("", 0.1 * 3.0, None), (0.1 * 3.0, 0.1 * 3.0))
         assert near(plain, event(1e200)) is None
+
+
+def off_by(units: int, function: Callable[..., float | None]) -> Callable[..., float | None]:
+    """Return a function whose results are some units in the last place too great."""
+
+    def of(*numbers: float) -> float | None:
+        result = function(*numbers)
+        for _unit in range(0 if result is None else units):
+            result = math.nextafter(float(result or 0.0), math.inf)
+        return result if result is not None and math.isfinite(result) else None
+
+    return of
+
+
+class TestDrawn:
+    @pytest.mark.parametrize(
+        ("units", "all_within"), [(0, True), (1, True), (3, True), (40, False)]
+    )
+    def test_spans_of_drawn_expressions(
+        self, seed: int, monkeypatch: pytest.MonkeyPatch, units: int, all_within: bool
+    ) -> None:
+        """Functions off by three units leave no span that was drawn; off by forty they do."""
+        random = Random(seed)  # noqa: S311 - cases, no secrets
+        trees = drawn_trees(random, 1_000)
+        events = [json.loads(draw_event(random)) for _ in range(6)]
+        spans = {
+            (at, n): _span(tree, e) for at, tree in enumerate(trees) for n, e in enumerate(events)
+        }
+        known = {place: span for place, span in spans.items() if span is not None}
+        assert sum(low != high for low, high in known.values()) > len(spans) / 100
+        assert len(known) > 0.95 * len(spans)
+        for name in APPROXIMATED:
+            wrong = replace(FUNCTIONS[name], apply=off_by(units, FUNCTIONS[name].apply))
+            monkeypatch.setitem(FUNCTIONS, name, wrong)
+
+        outside = 0
+        for (at, n), (low, high) in known.items():
+            found = evaluate(trees[at], events[n])
+            outside += found != low if low == high else not low <= cast("Any", found) <= high
+        assert (outside == 0) is all_within, seed
+
+
+def _span(tree: Node, event: Mapping[str, Any]) -> tuple[Any, Any] | None:
+    try:
+        return span_of(tree, event)
+    except UnsureError:
+        return None
 
 
 def _value(text: str) -> Any:

@@ -103,7 +103,7 @@ class Metric(DefinitionModel):
         where: Condition; an event for which it is false or null is not matched.
         value: What is measured; left out, events are only counted.
         unit: Of the value, as shown: `ms`, `bytes`, `€`.
-        by: The dimensions, in the order of the series text: paths, or expressions that yield text,
+        by: The dimensions, in the order of the series text: paths, or expressions,
             each with a name behind `as`.
         aggregates: What can be asked of it: `count`, `p95`, `distinct(subject)` and others.
         sketches: How large its sketches are.

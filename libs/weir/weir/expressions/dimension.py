@@ -1,8 +1,9 @@
 """Dimensions: what splits a metric into series, `data.region` or `url_host(data.url) as host`.
 
-A dimension is a path, whose value may be any scalar, or an expression that yields text, which has
-a name behind `as`. What is computed may be many times as long as what events hold, so it is cut
-like every text that is stored, before it becomes a part of a series.
+A dimension is a path, whose value may be any scalar, or an expression, which has a name behind
+`as`. A number or a truth that is computed is split by its text, which is that of `to_text`. A text
+that is computed may be many times as long as what events hold, so it is cut like every text that
+is stored, before it becomes a part of a series.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from weir.expressions.errors import wrong
+from weir.expressions.errors import ExpressionError, wrong
 from weir.expressions.evaluate import evaluate
-from weir.expressions.functions import APPROXIMATED
+from weir.expressions.functions import ALIASES, APPROXIMATED, TO_TEXT
 from weir.expressions.leaves import check_paths, is_path, path_at
+from weir.expressions.limits import check_size
 from weir.expressions.numbers import scalar_text
-from weir.expressions.parse import located, parse_kind
+from weir.expressions.parse import kind_of, located, parse_kind
+from weir.expressions.parse_calls import truth_text
 from weir.expressions.paths import Path
+from weir.expressions.slips import without_texts
 from weir.expressions.syntax import syntax_of
 from weir.expressions.tree import Call, Kind, Node, paths_of, walk
 from weir.problems import echo
@@ -82,7 +86,7 @@ def parse_dimension(text: str, *, written: bool = False) -> Dimension:
     """Return the dimension that a text names.
 
     Args:
-        text: A path, or an expression that yields text; and `as` and a name behind it.
+        text: A path, or an expression; and `as` and a name behind it.
         written: It is about to be written; see `parse_kind`.
 
     Raises:
@@ -102,23 +106,47 @@ def _parse(text: str, *, written: bool) -> Dimension:
         check_paths(syntax)
         path = path_at(syntax)
         return Dimension(str(path) if given is None else f"{path} as {given}", path, given)
-    tree = parse_kind(body, Kind.TEXT, written=written)
+    tree = _text_tree(body, written=written)
     _check(body.strip(), tree, given, written=written)
     return Dimension(f"{body.strip()} as {given}", tree, given)
+
+
+def _text_tree(body: str, *, written: bool) -> Node:
+    """Return the tree of an expression's text, whatever it yields."""
+    kind = kind_of(body) or Kind.TEXT
+    tree = parse_kind(body, kind, written=written)
+    if kind is Kind.NUMBER:
+        tree = Call(TO_TEXT, (tree,), Kind.TEXT)
+    elif kind is Kind.BOOL:
+        tree = truth_text(tree)
+    check_size(tree)
+    return tree
 
 
 def _check(body: str, tree: Node, given: str | None, *, written: bool) -> None:
     if given is None:
         names = (path.name for path in paths_of(tree) if _NAME.fullmatch(path.name))
         mend = f"give it a name: {echo(body)} as {next(names, 'kind')}"
-        raise wrong(body, "a path, or an expression with a name", mend)
+        raise wrong(body, "a path, or an expression with a name", mend, 0)
     inexact = [n.name for n in walk(tree) if isinstance(n, Call) and n.name in APPROXIMATED]
     if inexact:
         mend = "a series must be the same wherever it is computed: split by something else"
-        raise wrong(inexact[0], "an expression without exp, ln, log10 and power", mend)
+        also = [name for name, of in ALIASES.items() if of == inexact[0]]
+        raise _of_word(
+            body, [inexact[0], *also], "an expression without exp, ln, log10 and power", mend
+        )
     if written and _SUBJECT in paths_of(tree):
         mend = "whoever is erased could not be found in what is made of it; write subject alone"
-        raise wrong(str(_SUBJECT), "an expression that does not read subject", mend)
+        raise _of_word(body, [str(_SUBJECT)], "an expression that does not read subject", mend)
+
+
+def _of_word(body: str, names: list[str], required: str, mend: str) -> ExpressionError:
+    """Return the error of a word that an expression says, by one of its names."""
+    word = rf"(?<![.\w])(?:{'|'.join(map(re.escape, names))})\b"
+    found = re.search(word, without_texts(body), re.IGNORECASE)
+    if found is None:  # in double quotes
+        return wrong(names[0], required, mend)
+    return wrong(found[0], required, mend, found.start())
 
 
 def names_of(dimensions: Iterable[Dimension]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ class ExpressionError(Exception):
     Attributes:
         reason: The code.
         required: What stands at this place in a right expression.
-        got: The part of the text that is wrong.
+        got: The part of the text that is wrong, as it was typed; empty where something is missing.
         mend: What to do.
         at: Character of the text where it is, from 0; None if it is the whole text.
         text: The whole text, once the parser that read it has told; until then None.
@@ -27,7 +27,8 @@ class ExpressionError(Exception):
         self.at = at
         self.text: str | None = None
         place = "" if at is None else f" at character {at + 1}"
-        super().__init__(f'must be {required}, got "{self.got}"{place}; {mend}')
+        came = f'"{self.got}"' if self.got else "nothing"
+        super().__init__(f"must be {required}, got {came}{place}; {mend}")
 
     @property
     def excerpt(self) -> str | None:
@@ -48,6 +49,12 @@ def excerpt_of(text: str, at: int) -> str:
     shown = "".join(c if c.isprintable() else " " for c in line[first : first + MAX_ECHO])
     before, after = "…" if first else "", "…" if first + MAX_ECHO < len(line) else ""
     return f"{before}{shown}{after}\n{' ' * (len(before) + column - first)}^"
+
+
+def moved(error: ExpressionError, by: int) -> ExpressionError:
+    """Return the error of a part of a text as that of the whole, in which the part begins later."""
+    at = by + (error.at or 0)
+    return ExpressionError(error.reason, error.required, error.got, error.mend, at)
 
 
 def wrong(got: str, required: str, mend: str, at: int | None = None) -> ExpressionError:

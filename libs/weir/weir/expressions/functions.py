@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from weir.expressions import agents, calculations, texts, times, urls
+from weir.expressions.numbers import number_text
 from weir.expressions.tree import Kind
 
 MAX_PADDED: Final = 256
@@ -116,6 +117,9 @@ def _test(example: str, apply: Callable[..., Any], *takes: Operand) -> Function:
     return Function(takes, Kind.BOOL, apply, example)
 
 
+TO_TEXT: Final = "to_text"
+"""Of a number; of a truth it is said by another node."""
+
 _OF_TEXT: Final = {
     "lower": _text("lower(data.code)", texts.lower, _T),
     "upper": _text("upper(data.code)", texts.upper, _T),
@@ -145,6 +149,7 @@ _OF_TEXT: Final = {
     "contains": _test("contains(data.code, 'A')", str.__contains__, _T, _T),
 }
 _OF_NUMBERS: Final = {
+    TO_TEXT: _text("to_text(data.total)", number_text, _N),
     "abs": _number("abs(data.change)", abs, _N),
     "sign": _number("sign(data.change)", calculations.sign, _N),
     "round": _number("round(data.price, 2)", calculations.rounded, _N, _DIGITS, optional=1),

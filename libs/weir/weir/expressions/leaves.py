@@ -22,7 +22,6 @@ from weir.expressions.paths import (
 )
 from weir.expressions.syntax import position, said
 from weir.expressions.tree import Constant, Kind
-from weir.problems import MAX_ECHO
 
 _PATHS: Final = (exp.Column, exp.Dot, exp.Bracket)
 
@@ -49,8 +48,8 @@ def quoted_alone(syntax: Any) -> str | None:
 def check_paths(syntax: Any) -> None:
     """Check that no path of an expression has more names than any that may be read.
 
-    It comes before whatever else may refuse the expression: sqlglot nests the names of a path
-    and recurses to write them out, so one of some hundreds cannot even be said back.
+    It comes before whatever else may refuse the expression: sqlglot nests the names of a path,
+    and what reads one of some hundreds may recurse.
 
     Raises:
         ExpressionError: If one has.
@@ -60,9 +59,7 @@ def check_paths(syntax: Any) -> None:
         links = _links(node)
         head = links[-1]
         if len(links) - 1 + (len(head.parts) if isinstance(head, exp.Column) else 1) > MAX_PARTS:
-            # These are more characters than an error shows, if there are as many.
-            shown = links[-MAX_ECHO:][0]
-            raise wrong(said(shown), *TOO_MANY_PARTS, position(node))
+            raise wrong(said(node), *TOO_MANY_PARTS, position(node))
 
 
 def _links(syntax: Any) -> list[Any]:
@@ -105,12 +102,12 @@ def parts_of(syntax: Any) -> tuple[str, ...]:
 
 def _name(part: Any, syntax: Any) -> str:
     if not isinstance(part, exp.Identifier):
-        raise not_allowed(said(syntax), "name one member: data.amount", position(part))
+        raise not_allowed(said(syntax), "name one member: data.amount", position(syntax))
     name = str(part.name)
     # A member that is called "[0]" would else be taken for an element.
     fault = fault_of_name(name) if element_at(name) is not None else None
     if fault:
-        raise wrong(said(syntax), fault[0], fault[1], position(part))
+        raise wrong(said(syntax), fault[0], fault[1], position(syntax))
     return name
 
 
@@ -122,9 +119,9 @@ def _element(bracket: Any) -> str:
         if number <= MAX_ELEMENT:
             return element(number)
     required = f"a whole number from 0 to {MAX_ELEMENT} in brackets"
-    place = min((at for at in map(position, inner) if at is not None), default=position(bracket))
+    place = inner[0] if len(inner) == 1 else bracket
     mend = 'elements are counted from 0: data.items[0]; a name stands in quotes: data."a b"'
-    raise wrong(said(bracket), required, mend, place)
+    raise wrong(said(place), required, mend, position(place))
 
 
 def literal_of(syntax: Any) -> Constant | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from weir.expressions.errors import too_large
-from weir.expressions.functions import MAX_JOINED
+from weir.expressions.functions import MAX_JOINED, TO_TEXT
 from weir.expressions.syntax import MAX_DEPTH, MAX_NODES
 from weir.expressions.tree import Call, Case, Kind, Node, Read, extent, walk
 
-_BOUNDED: Final = ("lpad", "rpad")
+_BOUNDED: Final = ("lpad", "rpad", TO_TEXT)
 
 
 def check_size(tree: Node) -> None:
@@ -32,8 +32,8 @@ def check_size(tree: Node) -> None:
 def growth(node: Node) -> int:
     """Return how many texts of an event the text that a node makes is at most as long as.
 
-    Literals and what is filled up to a length do not count: they are bounded by the
-    definition. Every other function gives no more characters than it takes.
+    Literals, what is filled up to a length and the text of a number do not count: they are
+    bounded by the definition. Every other function gives no more characters than it takes.
     """
     match node:
         case Read():

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from weir.expressions.errors import ExpressionError as ExpressionError
 from weir.expressions.errors import not_allowed, too_large, wrong
+from weir.expressions.kinds import as_kind, mend_of_kind
 from weir.expressions.leaves import (
     attribute_kind,
     check_paths,
@@ -26,7 +27,8 @@ from weir.expressions.limits import check_size
 from weir.expressions.parse_calls import Builders, build_call, kind_of_call, refuse
 from weir.expressions.paths import DATA, Path, fault_of
 from weir.expressions.patterns import segments_of
-from weir.expressions.syntax import MAX_DEPTH, call_of, position, said, syntax_of
+from weir.expressions.slips import slip_of
+from weir.expressions.syntax import MAX_DEPTH, call_of, position, said, syntax_of, text_of
 from weir.expressions.texts import lower
 from weir.expressions.tree import (
     Absent,
@@ -159,7 +161,7 @@ def _build(syntax: Any, want: Kind) -> Node:
         return _read(syntax, want)
     built = literal_of(syntax) or _builder(syntax)(syntax, want)
     if built.kind is not want:
-        mend = f"this is {built.kind.value}; it cannot stand here"
+        mend = mend_of_kind(syntax, built.kind, want)
         raise wrong(said(syntax), want.value, mend, position(syntax))
     return built
 
@@ -171,6 +173,17 @@ def _builder(syntax: Any) -> Callable[[Any, Kind], Node]:
         if type(syntax) in classes:
             return builder
     return refuse
+
+
+def kind_of(text: str) -> Kind | None:
+    """Return what an expression yields as far as it alone can tell; a path has no kind.
+
+    Raises:
+        ExpressionError: If it is no expression, or says what cannot be said.
+    """
+    syntax = syntax_of(text)
+    check_paths(syntax)
+    return _kind(syntax)
 
 
 def _kind(syntax: Any) -> Kind | None:
@@ -203,7 +216,8 @@ def _read(syntax: Any, want: Kind) -> Node:
     path = path_at(syntax)
     fixed = attribute_kind(path.parts[0])
     if fixed is not None and fixed is not want:
-        mend = f"{path} is {fixed.value}; compare it with {fixed.value}"
+        made = as_kind(str(path), fixed, want)
+        mend = f"{path} is {fixed.value}; compare it with {fixed.value}, or {made}"
         raise wrong(said(syntax), want.value, mend, position(syntax))
     return Read(path, want)
 
@@ -225,7 +239,7 @@ def _compare(syntax: Any, _want: Kind) -> Node:
     left, right = syntax.this, syntax.expression
     for side in (left, right):
         if isinstance(side.unnest(), exp.Null):
-            _wrong(syntax, "a value", 'nothing equals null; write "is null"')
+            _wrong(side, "a value", 'nothing equals null; write "is null"')
     kind = _shared_kind(syntax, [left, right])
     op = _COMPARE[type(syntax)]
     if kind is Kind.BOOL and op in _ORDERED:
@@ -236,12 +250,23 @@ def _compare(syntax: Any, _want: Kind) -> Node:
 def _shared_kind(syntax: Any, operands: list[Any]) -> Kind:
     found = _first_kind(operands)
     if found is None:
+        _check_names(operands)
         mend = (
             "a path has no type of its own: add 0 to compare numbers (data.a + 0 = data.b), "
             "or use coalesce(data.a, '') for text"
         )
         _wrong(syntax, "at least one side of known type", mend)
     return found
+
+
+def _check_names(operands: list[Any]) -> None:
+    """Refuse a name that stands alone and is no word: a sign of another language is before it."""
+    for operand in operands:
+        name = operand if isinstance(operand, exp.Column) and not operand.table else None
+        if name is not None and not name.this.args.get("quoted") and not name.name.isidentifier():
+            slip = slip_of(text_of(operand) or "")
+            if slip is not None:
+                raise slip
 
 
 def _logic(syntax: Any, _want: Kind) -> Node:
@@ -263,7 +288,9 @@ def _not(syntax: Any, _want: Kind) -> Node:
 
 def _is_null(syntax: Any, _want: Kind) -> Node:
     if not isinstance(syntax.expression, exp.Null):
-        raise not_allowed(said(syntax), 'write "= true" or "is null"', position(syntax))
+        compared = said(syntax.expression)
+        mend = f'"is" asks for null alone; write "= {compared}" or "is null"'
+        raise not_allowed(said(syntax), mend, position(syntax))
     operand = syntax.this.unnest()
     if is_path(operand):
         return Absent(path_at(operand))
@@ -278,7 +305,10 @@ def _one_of(syntax: Any, _want: Kind) -> Node:
     options = [literal_of(option.unnest()) for option in syntax.expressions]
     literals = [option for option in options if option is not None]
     if len(literals) != len(options) or not literals:
-        _wrong(syntax, "a list of literals after in", "write in ('a', 'b')")
+        others = zip(syntax.expressions, options, strict=True)
+        place = next((node for node, literal in others if literal is None), syntax)
+        mend = "write in ('a', 'b'), or data.a = data.b for what an event holds"
+        _wrong(place, "a list of literals after in", mend)
     kind = literals[0].kind
     for option, literal in zip(syntax.expressions, literals, strict=True):
         if literal.kind is not kind:
@@ -304,7 +334,8 @@ def _like(syntax: Any, _want: Kind) -> Node:
     operand, wanted = _build(syntax.this, Kind.TEXT), str(pattern.value)
     if isinstance(syntax, exp.ILike):
         operand, wanted = Call("lower", (operand,), Kind.TEXT), lower(wanted)
-    match = Like(operand, segments_of(wanted, position(syntax.expression)))
+    segments = segments_of(wanted, position(syntax.expression), said(syntax.expression))
+    match = Like(operand, segments)
     return Not(match) if syntax.args.get("negate") else match
 
 

@@ -23,11 +23,14 @@ from weir.expressions.functions import (
     NAMES,
     NULLIF,
     SAID_OTHERWISE,
+    TO_TEXT,
     Operand,
 )
 from weir.expressions.leaves import is_path, literal_of, path_at
 from weir.expressions.paths import TIME, Path
-from weir.expressions.syntax import call_of, position, said
+from weir.expressions.slip_words import ELSEWHERE
+from weir.expressions.slips import slip_of
+from weir.expressions.syntax import call_of, position, said, text_of
 from weir.expressions.tree import (
     Arithmetic,
     Call,
@@ -37,6 +40,7 @@ from weir.expressions.tree import (
     Has,
     Kind,
     Node,
+    Not,
     Read,
     Size,
 )
@@ -51,7 +55,15 @@ _HINTS: Final = {
     "cast": "write to_number(data.size) for a number out of a text",
     "trycast": "write to_number(data.size) for a number out of a text",
     **dict.fromkeys(("regexplike", "regexp_like", "rlike", "regexp_extract"), "use like"),
+    **{"xor": "write (data.a = 1) != (data.b = 2)", "exists": "write data.a is not null"},
+    **dict.fromkeys(("str", "tostring", "to_string", "to_char"), "write to_text(data.total)"),
 }
+_OTHERS: Final = {
+    exp.Tuple: "a list stands behind in alone: data.a in (1, 2)",
+    exp.Array: "a list stands behind in, in round brackets: data.a in (1, 2)",
+    exp.Star: "name one member: data.amount",
+}
+"""What is no function and has a mend of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +104,15 @@ def build_call(syntax: Any, want: Kind, builders: Builders) -> Node:
         ExpressionError: If there is no such function, or its operands are wrong.
     """
     name, operands = _known(syntax)
+    if name == TO_TEXT and builders.first_kind(operands[:1]) is not Kind.NUMBER:
+        return _to_text(syntax, operands, builders)
     if name in FUNCTIONS:
         return _plain(syntax, name, operands, builders)
     if name in CHOOSING:
         return _choosing(syntax, name, operands, builders, want)
     least, most = _OPERANDS.get(name, (1, 1))
     if not least <= len(operands) <= most:
-        _unlike(syntax, SAID_OTHERWISE[name])
+        _unlike(syntax, SAID_OTHERWISE[name], least, most)
     if name in (IF, NULLIF):
         return (_if if name == IF else _nullif)(operands, builders, want)
     if name == ARRAY_LENGTH:
@@ -126,7 +140,7 @@ def _plain(syntax: Any, name: str, operands: list[Any], builders: Builders) -> N
         takes += takes[-1:] * (len(operands) - len(takes))
     least = len(function.takes) - function.optional
     if not least <= len(operands) <= len(takes):
-        _unlike(syntax, function.example)
+        _unlike(syntax, function.example, least, None if function.repeats else len(takes))
     built = tuple(
         _operand(syntax, given, wanted, function.example, builders)
         for given, wanted in zip(operands, takes, strict=False)
@@ -142,6 +156,8 @@ def _operand(call: Any, given: Any, wanted: Operand, example: str, builders: Bui
     built = None if is_path(given.unnest()) else builders.build(given, wanted.kind)
     if not isinstance(built, Constant) or not wanted.rule.holds(built.value):
         mend = f"it is part of the definition, not of an event: {example}"
+        if isinstance(built, Constant):
+            mend = f"write {wanted.rule.required}, as in {example}"
         place = position(given)
         raise wrong(
             said(given), wanted.rule.required, mend, position(call) if place is None else place
@@ -154,17 +170,17 @@ def _check_replace(syntax: Any, wanted: Node, by: Node) -> None:
         most = len(str(wanted.value))
         if len(str(by.value)) > most:
             required = f"at most {most} characters, as many as are replaced"
-            raise wrong(said(syntax), required, "texts must not grow", position(syntax))
+            mend = "put in no more than is taken out: texts must not grow"
+            raise wrong(said(syntax), required, mend, position(syntax))
 
 
 def _choosing(syntax: Any, name: str, operands: list[Any], builders: Builders, want: Kind) -> Node:
-    if not operands:
-        _unlike(syntax, f"{name}(data.a, data.b)")
+    least = 1 if name == COALESCE else 2
+    if len(operands) < least:
+        _unlike(syntax, f"{name}(data.a, data.b)", least, None)
     kind = builders.first_kind(operands) or want
-    if name != COALESCE and len(operands) < 2:
-        _unlike(syntax, f"{name}(data.a, data.b)")
     if name != COALESCE and kind is Kind.BOOL:
-        mend = "true and false have no order"
+        mend = "true and false have no order; write and or or between them"
         raise wrong(said(syntax), "numbers or text", mend, position(syntax))
     return Call(name, tuple(builders.build(operand, kind) for operand in operands), kind)
 
@@ -184,6 +200,22 @@ def _nullif(operands: list[Any], builders: Builders, want: Kind) -> Node:
     return Case(((Compare("=", value, other), Constant(None, kind)),), value, kind)
 
 
+def _to_text(syntax: Any, operands: list[Any], builders: Builders) -> Node:
+    """Build the text of what is no number by itself: a path is read as one, a truth is said.
+
+    A truth has two texts, so other nodes say it, and a null has none.
+    """
+    if len(operands) == 1 and builders.first_kind(operands) is Kind.BOOL:
+        return truth_text(builders.build(operands[0], Kind.BOOL))
+    return _plain(syntax, TO_TEXT, operands, builders)
+
+
+def truth_text(truth: Node) -> Node:
+    """Return the node that says `true` or `false`, null of null."""
+    yes, no, nothing = (Constant(value, Kind.TEXT) for value in ("true", "false", None))
+    return Case(((truth, yes), (Not(truth), no)), nothing, Kind.TEXT)
+
+
 def _has(operands: list[Any]) -> Node:
     path, item = _array(operands[0], HAS), literal_of(operands[1].unnest())
     if item is None:
@@ -201,8 +233,14 @@ def _array(syntax: Any, name: str) -> Path:
     return path
 
 
-def _unlike(syntax: Any, example: str) -> NoReturn:
-    raise wrong(said(syntax), f"like {example}", "change the operands", position(syntax))
+def _unlike(syntax: Any, example: str, least: int, most: int | None) -> NoReturn:
+    """Refuse a call for the number of its operands; `most` is None if there is no most."""
+    called = call_of(syntax)
+    came = len(called[1]) if called else 0
+    takes = f"{least}" if least == most else f"{least} or more" if most is None else ""
+    mend = f"write {takes or f'{least} to {most}'} operands, not {came}"
+    mend = mend.replace("write 1 operands", "write 1 operand")
+    raise wrong(said(syntax), f"like {example}", mend, position(syntax))
 
 
 def refuse(syntax: Any, _want: Kind) -> NoReturn:
@@ -213,8 +251,13 @@ def refuse(syntax: Any, _want: Kind) -> NoReturn:
     """
     called = call_of(syntax)
     name = called[0] if called else str(syntax.key).lower()
+    text = text_of(syntax)
+    slip = slip_of(text) if called is None and text is not None else None
+    if slip is not None:
+        raise slip
     if called is None and not isinstance(syntax, exp.Func):
-        raise not_allowed(said(syntax), "see docs/definitions.md", position(syntax))
+        mend = _OTHERS.get(type(syntax), f"leave it out; {ELSEWHERE}")
+        raise not_allowed(said(syntax), mend, position(syntax))
     near = difflib.get_close_matches(name, (*NAMES, *ALIASES), n=1)
     hint = f'did you mean "{near[0]}"? ' if near else ""
     if name in _HINTS:

@@ -170,7 +170,7 @@ def _fault_of_extension(parts: tuple[str, ...]) -> tuple[str, str] | None:
     elif name in TEXT_ATTRIBUTES or name == TIME:
         mend = f"{name} is no extension; write {name}"
     elif name.startswith(_OWN):
-        mend = "names that begin with weir are not taken from clients"
+        mend = "names that begin with weir are not taken from clients; read a member of data"
     elif len(parts) > 2 and is_extension(name):
         mend = f"{Path(parts[:2])} has no members; the client's own data is below data"
     elif lowered != name and is_extension(lowered):

@@ -9,7 +9,7 @@ from weir.expressions.errors import wrong
 MAX_SEGMENTS: Final = 8
 
 
-def segments_of(pattern: str, at: int | None = None) -> tuple[str, ...]:
+def segments_of(pattern: str, at: int | None = None, typed: str | None = None) -> tuple[str, ...]:
     r"""Return the texts between the `%` of a pattern; `\%`, `\_` and `\\` stand for the sign.
 
     The first and the last are anchored, and empty where the pattern begins or
@@ -18,6 +18,7 @@ def segments_of(pattern: str, at: int | None = None) -> tuple[str, ...]:
     Args:
         pattern: The pattern.
         at: Where it stands in the expression, for the error.
+        typed: How it is written there, if not as it is.
 
     Raises:
         ExpressionError: If it has `_`, a backslash before nothing, or too many `%`.
@@ -33,11 +34,15 @@ def segments_of(pattern: str, at: int | None = None) -> tuple[str, ...]:
             segments.append("")
         else:
             mend = "write \\_ for the sign itself, or use substr to test one place"
-            raise wrong(pattern, 'a pattern whose only wildcard is "%"', mend, at)
+            raise wrong(typed or pattern, 'a pattern whose only wildcard is "%"', mend, at)
     if escaped:
-        raise wrong(pattern, "a sign after the backslash", "write \\\\ for a backslash", at)
+        raise wrong(
+            typed or pattern, "a sign after the backslash", "write \\\\ for a backslash", at
+        )
     if len(segments) > MAX_SEGMENTS:
-        raise wrong(pattern, f'at most {MAX_SEGMENTS - 1} "%"', "use contains, joined with and", at)
+        raise wrong(
+            typed or pattern, f'at most {MAX_SEGMENTS - 1} "%"', "use contains, joined with and", at
+        )
     if len(segments) == 1:
         return (segments[0],)
     inner = [segment for segment in segments[1:-1] if segment]

@@ -17,12 +17,14 @@ from sqlglot.parser import Parser
 
 from weir.expressions.errors import ExpressionError, not_allowed, too_large, wrong
 from weir.expressions.paths import MAX_PARTS, TOO_MANY_PARTS
+from weir.expressions.slips import slip_of, without_texts
 
 MAX_BYTES: Final = 4096
 MAX_DEPTH: Final = 20
 MAX_NODES: Final = 200
-_QUOTED: Final = re.compile("'[^']*'" + '|"[^"]*"')
 _STATEMENT: Final = re.compile(r"[;`]|(?<![.\w])select\b", re.IGNORECASE)
+# Where a node's meta has the text that it was read from, its start and its end.
+_SPAN: Final = "weir_span"
 # The one chain in which the parser recurses and not only what walks its tree.
 _ELEMENTS: Final = re.compile(rf"(\[\s*\d+\s*\]\s*){{{MAX_PARTS}}}")
 # Words before an operand, and brackets, are what makes a parser recurse.
@@ -44,12 +46,34 @@ class _Functions(Parser):  # type: ignore[misc]  # sqlglot is followed as Any
     # Else the element of a member that is called so would be an array made of one literal.
     ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
 
-    def _parse_function_call(self, *args: Any, **kwargs: Any) -> Any:
+    # These tell where everything stands: what is not made by them has operands that are, at its
+    # start and at its end. Each takes a frame at every level, so they are no more.
+    def _parse_unary(self) -> Any:
         token = self._curr
-        found = super()._parse_function_call(*args, **kwargs)
-        if isinstance(found, exp.Expression) and "start" not in found.meta:
-            found.update_positions(token)
+        return self._placed(super()._parse_unary(), token)
+
+    def _parse_atom(self) -> Any:
+        token = self._curr
+        return self._placed(super()._parse_atom(), token)
+
+    def _parse_range(self, this: Any = None, parse_is: bool = False) -> Any:
+        token = self._curr
+        found = super()._parse_range(this, parse_is)
+        if token and isinstance(found, exp.Expr) and found is not this:
+            begun = None if this is None else position(this)
+            self._place(found, token.start if begun is None else begun)
+            if type(found) is exp.Not:  # `a not in (1)` is one around `a in (1)`
+                self._place(found.this, position(found))
         return found
+
+    def _placed(self, node: Any, token: Any) -> Any:
+        if token and isinstance(node, exp.Expr):
+            self._place(node, token.start)
+        return node
+
+    def _place(self, node: Any, start: int | None) -> None:
+        """Note in a node which part of the text it is read from, unless that is known."""
+        node.meta.setdefault(_SPAN, (self.sql, start, self._prev.end + 1))
 
 
 def syntax_of(text: str) -> Any:
@@ -77,6 +101,9 @@ def syntax_of(text: str) -> Any:
     except SqlglotError as error:
         raise _no_sql(text, error) from None
     if len(trees) != 1 or trees[0] is None:
+        slip = slip_of(text)
+        if slip is not None:
+            raise slip
         raise wrong(text, "one expression", "write one condition on members of the event")
     return trees[0]
 
@@ -107,21 +134,45 @@ def _given(node: Any, *members: str) -> list[Any]:
 
 
 def position(node: Any) -> int | None:
-    """Return the character at which a node begins, if sqlglot kept it."""
-    places = (found.meta.get("start") for found in node.walk())
-    return min((at for at in places if isinstance(at, int)), default=None)
+    """Return the character at which a node begins, None if nothing of it is known."""
+    span = _span(node)
+    return None if span is None else span[1]
 
 
 def said(node: Any) -> str:
-    """Return a node as SQL, to say it back."""
-    return str(node.sql())
+    """Return a node as it was typed, to say it back."""
+    span = _span(node)
+    return str(node.sql()) if span is None else span[0][span[1] : span[2]]
+
+
+def text_of(node: Any) -> str | None:
+    """Return the whole text that a node is a part of, None if nothing of it is known."""
+    while node is not None:
+        span = _span(node)
+        if span is not None:
+            return span[0]
+        node = node.parent
+    return None
+
+
+def _span(node: Any) -> tuple[str, int, int] | None:
+    """Return the text and which part of it a node is: its own, or from its first operand on."""
+    if _SPAN in node.meta:
+        own: tuple[str, int, int] = node.meta[_SPAN]
+        return own
+    spans = [found.meta[_SPAN] for found in node.walk() if _SPAN in found.meta]
+    if not spans:
+        return None
+    return spans[0][0], min(span[1] for span in spans), max(span[2] for span in spans)
 
 
 def _check_statement(text: str) -> None:
     """Refuse statements, subqueries and file relations, also where they are no right SQL."""
-    found = _STATEMENT.search(_QUOTED.sub(lambda quoted: " " * len(quoted[0]), text))
+    found = _STATEMENT.search(without_texts(text))
     if found:
         mend = "write one condition on members of the event"
+        if found[0] == "`":
+            mend += "; a name stands in double quotes, a text in single ones"
         raise not_allowed(text[found.start() :], mend, found.start())
 
 
@@ -142,11 +193,9 @@ def _too_deep(text: str, at: int | None) -> ExpressionError:
 
 
 def _no_sql(text: str, error: SqlglotError) -> ExpressionError:
-    left_open = re.search("['\"]", _QUOTED.sub(lambda quoted: " " * len(quoted[0]), text))
-    if left_open:
-        start, sign = left_open.start(), left_open[0]
-        required, mend = f"a text that ends in {sign}", f"close the text with {sign}"
-        return wrong(text[start:], required, mend, start)
+    slip = slip_of(text)
+    if slip is not None:
+        return slip
     places = getattr(error, "errors", None) or [{}]
     found = places[0]
     word = found.get("highlight") or text
@@ -156,6 +205,6 @@ def _no_sql(text: str, error: SqlglotError) -> ExpressionError:
     mend = (
         f'put a name that is also a word of SQL in double quotes: data."{word}"'
         if word.isidentifier() and at not in (None, -1) and text[at - 1 : at] == "."
-        else "see docs/definitions.md for what can be said"
+        else "write a value, an operator and a value there, like data.total > 10"
     )
     return wrong(word, "an expression in SQL's spelling", mend, at if at != -1 else None)

@@ -3,8 +3,8 @@
 Operands that must be literals come as plain values, the others as arrays, or as scalars
 where no event is read; one of them at least is an array. What is asked of nearly every
 event is Arrow's or numpy's; the rest is the language's own function, called once for each
-distinct text of a batch. None can raise, whatever an event holds, as long as the texts of
-a batch fit in one array of Arrow, joined too: 2 GiB.
+distinct text, or number, of a batch. None can raise, whatever an event holds, as long as the
+texts of a batch fit in one array of Arrow, joined too: 2 GiB.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from weir.expressions import Kind, calculations
 from weir.expressions import functions as language
-from weir.expressions.functions import COALESCE, GREATEST, LEAST
+from weir.expressions.functions import COALESCE, GREATEST, LEAST, TO_TEXT
 from weir.expressions.texts import REST
 from weir.expressions.times import DAY_MS, FIXED_MS, HOUR_MS, MAX_DIGITS, MINUTE_MS
 
@@ -48,9 +48,9 @@ def finite(number: Column) -> Column:
 # ── the language's own functions ────────────────────────────────────────────
 
 
-def by_distinct(text: Column, apply: Callable[[str], Any], kind: Kind) -> Column:
-    """Return what a function makes of each text, called once for each that a batch has."""
-    coded = text.dictionary_encode()
+def by_distinct(values: Column, apply: Callable[[Any], Any], kind: Kind) -> Column:
+    """Return what a function makes of texts or numbers, called once for each that a batch has."""
+    coded = values.dictionary_encode()
     made = pa.array(map(apply, coded.dictionary.to_pylist()), TYPES[kind])
     return made.take(coded.indices)
 
@@ -58,8 +58,8 @@ def by_distinct(text: Column, apply: Callable[[str], Any], kind: Kind) -> Column
 def _of_distinct(name: str) -> Callable[..., Column]:
     function = language.FUNCTIONS[name]
 
-    def of(text: Column, *literals: Any) -> Column:
-        return by_distinct(text, lambda one: function.apply(one, *literals), function.gives)
+    def of(values: Column, *literals: Any) -> Column:
+        return by_distinct(values, lambda one: function.apply(one, *literals), function.gives)
 
     return of
 
@@ -227,6 +227,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Column]]] = {
     "starts_with": _of_two_texts("starts_with", pc.starts_with),
     "ends_with": _of_two_texts("ends_with", pc.ends_with),
     "contains": _of_two_texts("contains", pc.match_substring),
+    TO_TEXT: _of_distinct(TO_TEXT),
     "abs": pc.abs,
     "sign": pc.sign,
     "round": _rounded,

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Final
 
 from weir.expressions import Kind, Node, Path
-from weir.expressions.functions import CHOOSING
+from weir.expressions.functions import CHOOSING, TO_TEXT
 from weir.expressions.tree import Call, Case, Constant, Read, children, walk
 
 # Of a number, and at least of anything else that a column holds of an event.
@@ -26,6 +26,8 @@ _UTF8: Final = 4
 _CHANGING: Final = ("lower", "upper", "replace")
 _JOINING: Final = ("concat", *CHOOSING)
 _PADDING: Final = ("lpad", "rpad")
+# The text of the longest number: `-1.7976931348623157e308`.
+_NUMBER: Final = 23
 # To weigh a condition takes ten times as long as to find that it was weighed.
 _KEPT: Final = 2_000
 
@@ -80,6 +82,8 @@ def _text(node: Node) -> _Text:
             return _joined(one for one in children(node) if one.kind is Kind.TEXT)
         case Call() if node.name in _JOINING:
             return _joined(children(node))
+        case Call(name=name) if name == TO_TEXT:
+            return _Text(Counter({None: _NUMBER}))
         case Call():
             found = _text(children(node)[0])
             if node.name in _PADDING:

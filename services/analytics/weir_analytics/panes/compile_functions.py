@@ -17,7 +17,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import StringType
-from weir.expressions.functions import COALESCE, GREATEST, LEAST
+from weir.expressions.functions import COALESCE, GREATEST, LEAST, TO_TEXT
 from weir.expressions.texts import NUMBER, REST
 from weir.expressions.times import DAY_MS, FIXED_MS, HOUR_MS, ISO, MAX_DIGITS, MINUTE_MS
 from weir.expressions.urls import SCHEME
@@ -108,10 +108,10 @@ def _url_query(text: Column, name: str) -> Column:
 
 
 def _by_worker(name: str) -> Callable[[Column], Column]:
-    """Return the form of a function of a text that only the language itself can do."""
+    """Return the form of a function to text that only the language itself can do."""
 
-    def of(text: pa.Array) -> pa.Array:
-        return arrow_functions.FUNCTIONS[name](text)
+    def of(values: pa.Array) -> pa.Array:
+        return arrow_functions.FUNCTIONS[name](values)
 
     of.__name__ = name  # as a plan shows it
     make_udf: Any = arrow_udf  # its stubs know type hints only by a third argument
@@ -193,7 +193,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Column]]] = {
     "url_host": lambda text: _lower(_first_match(text, _HOST)),
     "url_path": lambda text: F.regexp_extract(text, _PATH, 1),
     "url_query": _url_query,
-    **{name: _by_worker(name) for name in ("ua_browser", "ua_os", "ua_device")},
+    **{name: _by_worker(name) for name in ("ua_browser", "ua_os", "ua_device", TO_TEXT)},
     "length": lambda text: F.char_length(text).cast("double"),
     "position": lambda text, wanted: F.position(wanted, text).cast("double"),
     "to_number": _to_number,

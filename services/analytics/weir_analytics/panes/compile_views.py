@@ -3,20 +3,29 @@
 A member of `data`, or an extension, is parsed as a VARIANT, which remembers its JSON type; a view
 then asks for one type and is null for every other. Numbers are read back from the
 variant's JSON, because Spark's own way from its DECIMAL to a double divides, and is
-off by the last bit. What this costs is in docs/decisions/0010-typed-reads.md.
+off by the last bit. The text of a number that is no 64-bit integer is made by a worker of
+Python. What this costs is in docs/decisions/0010-typed-reads.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
+from typing import Final
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from weir.expressions import Kind, Path
-from weir.expressions.numbers import LEAST_NORMAL
+from weir.expressions.functions import TO_TEXT
 from weir.expressions.paths import DATA, TIME, TIME_MEMBER, element_at
 
+from weir_analytics.panes.compile_functions import FUNCTIONS
+
+text_by_worker: Final = FUNCTIONS[TO_TEXT]
+"""The shortest text that reads back to a double, as `number_text` writes it.
+
+Java 17 writes some doubles otherwise, with a digit more or another last one.
+"""
 _MAX_UINT64 = 2**64 - 1
 
 
@@ -124,54 +133,27 @@ def _variant_view(variant: Column, view: View) -> Column:
     if view in (View.SIZE, View.ITEMS):
         items = F.try_variant_get(variant, "$", "array<variant>")
         return items if view is View.ITEMS else F.array_size(items).cast("double")
+    is_said = json_type.isin("STRING", "BIGINT", "BOOLEAN")
     return (
-        F.when(
-            json_type.isin("STRING", "BIGINT", "BOOLEAN"),
-            F.concat(F.lit("="), F.try_variant_get(variant, "$", "string")),
-        )
+        F.when(is_said, F.concat(F.lit("="), F.try_variant_get(variant, "$", "string")))
         .when(json_type.isNull() | (json_type == "VOID"), F.lit("~"))
-        # As a lambda, which Spark calls and does not inline: 38 KB of bytecode for four
-        # dimensions become 3, which HotSpot compiles, and they cost 0.6 µs each and not 1.5.
-        .otherwise(F.get(F.transform(F.array(variant), _marked_number), 0))
+        .otherwise(F.concat(F.lit("="), _number_text(variant, json_type, is_said)))
     )
 
 
-def _marked_number(variant: Column) -> Column:
-    """Return the marked text of a number that is no BIGINT, null of anything else."""
+def _number_text(variant: Column, json_type: Column, is_said: Column) -> Column:
+    """Return the text of a number that is no BIGINT, null of anything else.
+
+    A worker is given what needs it and null in place of the rest: it sees every event, whatever
+    condition stands around it.
+    """
     text = F.to_json(variant)
-    digits = _is_beyond_int64(F.schema_of_variant(variant), text)
-    number = F.when(digits, text).otherwise(double_text(text.try_cast("double")))
-    return F.concat(F.lit("="), number)
+    digits = _is_beyond_int64(json_type, text)
+    double = F.when(~is_said & ~digits, text.try_cast("double"))
+    return F.when(digits, text).otherwise(text_by_worker(double))
 
 
 def _is_beyond_int64(json_type: Column, text: Column) -> Column:
     """Tell whether a number is a whole one of 64 bits that a BIGINT does not hold."""
     whole = json_type.isin("DECIMAL(19,0)", "DECIMAL(20,0)") & text.try_cast("bigint").isNull()
     return whole & (text.try_cast("decimal(20,0)") <= F.lit(str(_MAX_UINT64)).cast("decimal(20,0)"))
-
-
-def double_text(number: Column) -> Column:
-    """Return the shortest text that reads back to a double, as `number_text` writes it.
-
-    Java 17 writes some doubles with a digit more than needed, so 15, 16 and 17
-    digits are tried first. Of 2.8 million doubles over all magnitudes the result
-    differed from Python's for none below 1e25 and, in the last of 17 digits, for 4
-    in 100,000 between 1e25 and 1e26, which Java 19 mends.
-    """
-    shortest = number.cast("string")
-    for digits in (17, 16, 15):
-        fewer = F.format_string(f"%.{digits - 1}e", number)
-        shortest = F.when(fewer.try_cast("double") == number, fewer).otherwise(shortest)
-    plain = shortest.try_cast("decimal(38,21)").cast("string")
-    whole = number.try_cast("bigint")
-    size = F.abs(number)
-    return (
-        F.when((whole.cast("double") == number) & (size < 2.0**63), whole.cast("string"))
-        .when(size < LEAST_NORMAL, F.lit("0"))
-        .when((size >= 1e-4) & (size < 1e16), F.regexp_replace(plain, r"\.?0+$", ""))
-        .otherwise(
-            F.regexp_replace(
-                F.regexp_replace(F.lower(shortest), r"\.?0*e\+?", "e"), r"e(-?)0+", "e$1"
-            )
-        )
-    )
