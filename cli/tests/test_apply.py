@@ -77,9 +77,10 @@ class TestApply:
         """By its file; nothing is stored of the others, which says a line of each."""
         bad = weir.write("bad.yaml", metric("bad").replace("[count]", "[counts]"))
         weir.write("good.yaml", metric("good"))
-        refused, skipped = weir.run(code=1).splitlines()
+        refused, line, caret, skipped = weir.run(code=1).splitlines()
         assert refused.startswith(f"refused   metric/bad ({bad}): /aggregates/0 must be ")
-        assert 'got "counts"' in refused
+        assert 'got "counts (character 1)"' in refused
+        assert (line.strip(), line.index("counts")) == ("counts", caret.index("^"))
         assert skipped == "skipped   metric/good"
         listed = installation.api("GET", "/definitions?kind=metric").body["items"]
         assert "good" not in {one["name"] for one in listed}

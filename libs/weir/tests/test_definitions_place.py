@@ -29,6 +29,16 @@ class TestPlace:
             ({"value": "data.a + lowr(data.b)"}, 9, "data.a + lowr(data.b)"),
             ({"by": ["data.a", "region"]}, 0, "region"),
             ({"aggregates": ["count", "distinct(user)"]}, 9, "distinct(user)"),
+            ({"aggregates": ["distinct(distinct)"]}, 9, "distinct(distinct)"),
+            ({"aggregates": ["top(user, 5)"]}, 4, "top(user, 5)"),
+            ({"aggregates": ["top(data.x, 500)"]}, 12, "top(data.x, 500)"),
+            ({"aggregates": ["top(data.x,0)"]}, 11, "top(data.x,0)"),
+            ({"aggregates": ["theta(data.a +)"]}, 14, "theta(data.a +)"),
+            ({"aggregates": ["avg(data.x)"]}, 3, "avg(data.x)"),
+            ({"aggregates": ["averge"]}, 0, "averge"),
+            ({"value": "data.a", "aggregates": ["p99.95"]}, 0, "p99.95"),
+            ({"value": "data.a", "aggregates": ["p101"]}, 0, "p101"),
+            ({"where": "data.a > 1 and"}, 14, "data.a > 1 and"),
         ],
     )
     def test_each_member_with_an_expression_is_pointed_at(
@@ -39,7 +49,17 @@ class TestPlace:
         line, caret = error["excerpt"].splitlines()
         assert (error["at"], line) == (at, excerpt)
         assert caret == " " * (at - (members.get("where", "").rfind("\n", 0, at) + 1)) + "^"
-        assert f"(character {at + 1})" in error["got"]
+        told = error["got"] or error["required"]
+        assert f" (character {at + 1})" in told
+
+    def test_where_something_is_missing_nothing_came(self) -> None:
+        """The text around it is not told as what came."""
+        with pytest.raises(ProblemError) as caught:
+            check(None, None, METRIC | {"where": "data.a > 1 and"})
+        (error,) = caught.value.errors
+        required = "a value behind and (character 15)"
+        assert (error["required"], error["got"], error["at"]) == (required, "", 14)
+        assert f"/where must be {required}, got nothing; write a value" in caught.value.message
 
     def test_filter_of_a_rule(self) -> None:
         """The filter of a rule, which has a grammar of its own, is pointed into as well."""

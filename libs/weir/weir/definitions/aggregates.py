@@ -6,13 +6,15 @@ packed row (`weir/rows.py`).
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass
 from typing import Final
 
 from weir.definitions.sketch_sizes import MAX_KLL_K
 from weir.expressions import Path, parse_path
-from weir.expressions.errors import ExpressionError, wrong
+from weir.expressions.errors import ExpressionError, moved, wrong
+from weir.expressions.parse import located
 from weir.sketches import GREATEST_KLL_K, least_kll_k
 
 PLAIN: Final = {
@@ -74,8 +76,12 @@ def parse_aggregate(text: str) -> Aggregate:
     """Return an aggregate.
 
     Raises:
-        ExpressionError: If there is none of that name.
+        ExpressionError: If there is none of that name, with the place.
     """
+    return located(text, lambda: _parse(text))
+
+
+def _parse(text: str) -> Aggregate:
     if text in PLAIN:
         return Aggregate(text)
     percentile = _PERCENTILE.fullmatch(text)
@@ -86,9 +92,17 @@ def parse_aggregate(text: str) -> Aggregate:
         raise _unknown(text)
     word, inside = of_texts.groups()
     if word == "top":
-        return _top(text, inside)
-    path = parse_path(inside)
+        return _top(of_texts)
+    path = _path(inside, of_texts.start(2))
     return Aggregate(f"{word}({path})", path=path)
+
+
+def _path(text: str, start: int) -> Path:
+    """Return the path that begins at a character of an aggregate."""
+    try:
+        return parse_path(text)
+    except ExpressionError as error:
+        raise moved(error, start) from None
 
 
 def _percentile(text: str, digits: str) -> Aggregate:
@@ -97,37 +111,43 @@ def _percentile(text: str, digits: str) -> Aggregate:
         return Aggregate(f"p{of:g}", percentile=of)
     required = f"a percentile from p{LEAST_PERCENTILE} to p{GREATEST_PERCENTILE}, such as p95"
     if of in (0, 100):
-        raise wrong(text, required, f"write {'max' if of else 'min'}, which is exact")
+        raise wrong(text, required, f"write {'max' if of else 'min'}, which is exact", 0)
     if of > 100:
         near = f"{digits[:2]}.{digits[2:3]}"
         mend = f"write p{near} if that is meant" if digits.isdecimal() else "ask for a smaller one"
-        raise wrong(text, required, mend)
+        raise wrong(text, required, mend, 0)
     least = least_kll_k(min(of, 100 - of) / 100)
     if least is not None and least <= MAX_KLL_K:
-        raise wrong(text, f"{required}, with one digit behind the point", f"write p{of:.1f}")
+        raise wrong(text, f"{required}, with one digit behind the point", f"write p{of:.1f}", 0)
     takes = f"of {least}" if least is not None else f"beyond the {GREATEST_KLL_K} that there are"
     mend = (
         f"{text} takes a kll_k {takes}, and {MAX_KLL_K} is the largest that is allowed; "
         f"the most extreme are p{LEAST_PERCENTILE} and p{GREATEST_PERCENTILE}"
     )
-    raise wrong(text, "a percentile that a sketch carries", mend)
+    raise wrong(text, "a percentile that a sketch carries", mend, 0)
 
 
-def _top(text: str, inside: str) -> Aggregate:
-    written = _TOP.fullmatch(inside)
+def _top(found: re.Match[str]) -> Aggregate:
+    written, start = _TOP.fullmatch(found[2]), found.start(2)
     if written is None:
-        raise _unknown(text)
-    path, items = parse_path(written[1]), int(written[2] or USUAL_TOP)
+        raise _unknown(found[0])
+    path, items = _path(written[1], start), int(written[2] or USUAL_TOP)
     if not 1 <= items <= MAX_TOP:
-        mend = f"ask for fewer: top({path}, {USUAL_TOP})"
-        raise wrong(text, f"a top of 1 to {MAX_TOP} texts", mend)
+        mend = f"{'ask for fewer' if items else 'ask for some'}: top({path}, {USUAL_TOP})"
+        raise wrong(written[2], f"a top of 1 to {MAX_TOP} texts", mend, start + written.start(2))
     return Aggregate(f"top({path}, {items})", path=path, items=items)
 
 
 def _unknown(text: str) -> ExpressionError:
+    word, bracket, inside = text.partition("(")
+    if bracket and word.strip() in PLAIN:
+        measured = inside.rstrip(") ") or "data.amount"
+        mend = f"write {word.strip()}; what is measured says the metric: value: {measured}"
+        return wrong(f"({inside}", f"{word.strip()} alone", mend, len(word))
     percentiles = f"p{LEAST_PERCENTILE} to p{GREATEST_PERCENTILE}"
     names = f"{', '.join(PLAIN)}, {percentiles}, distinct(path), theta(path), top(path, n)"
-    mend = f"the aggregates are {names}"
+    near = difflib.get_close_matches(word.strip().lower(), (*PLAIN, *OF_TEXTS), n=1)
+    hint = f'did you mean "{near[0]}"? ' if near and near[0] != text else ""
     if text in OF_TEXTS:
-        mend = f"say of what: {text}(subject)"
-    return wrong(text, "an aggregate", mend)
+        return wrong(text, "an aggregate", f"say of what: {text}(subject)", 0)
+    return wrong(text, "an aggregate", f"{hint}the aggregates are {names}", 0)

@@ -131,11 +131,14 @@ def _described(
     pointer = "".join(f"/{_escaped(part)}" for part in one["loc"] if part != _OF_NAME)
     context = one.get("ctx") or {}
     if one["type"] == FAULT:
-        got = context["got"] or _shown(one["input"])
         place = place_in(one["input"], context)
+        required, got = context["required"], context["got"]
         if place:
-            got += f" (character {place['at'] + 1})"
-        told = {"required": context["required"], "got": got, "mend": context["mend"], **place}
+            at = f" (character {place['at'] + 1})"
+            # Where something is missing nothing came.
+            required, got = (required, got + at) if got else (required + at, "")
+        got = got or ("" if place else _shown(one["input"]))
+        told = {"required": required, "got": got, "mend": context["mend"], **place}
         reason = Reason(context["reason"])
         own = None if reason is Reason.DEFINITION_INVALID else reason
         return {"pointer": pointer, **told}, own
