@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { Problem, ProblemPlace } from "../live/wire";
 import { words } from "../messages.en";
 import { copyText } from "./copy";
+import { Excerpt } from "./excerpt";
 import { Icon, type IconName } from "./icon";
 
 interface RefusedProps {
@@ -19,6 +20,7 @@ export function Refused({ problem, retry }: RefusedProps) {
       </span>
       <div class="grow">
         <b class="said">{problem.message}</b>
+        <Excerpt place={saidIn(problem.message, problem.errors ?? [])} />
         <Places problem={problem} />
         <div class="row note-acts">
           {retry && (
@@ -44,10 +46,16 @@ export function unsaidOf(
   message: string,
   places: readonly ProblemPlace[],
 ): readonly ProblemPlace[] {
-  const start = ({ pointer, required }: ProblemPlace) =>
-    `${pointer || "definition"} must be ${required}`;
-  return places.filter((place) => !message.startsWith(start(place)));
+  return places.filter((place) => !tells(message, place));
 }
+
+/** Returns the place that a refusal's message tells. */
+export function saidIn(message: string, places: readonly ProblemPlace[]): ProblemPlace | undefined {
+  return places.find((place) => tells(message, place));
+}
+
+const tells = (message: string, { pointer, required }: ProblemPlace): boolean =>
+  message.startsWith(`${pointer || "definition"} must be ${required}`);
 
 function Places({ problem }: { problem: Problem }) {
   const places = unsaidOf(problem.message, problem.errors ?? []);
@@ -57,6 +65,7 @@ function Places({ problem }: { problem: Problem }) {
       {places.map((place) => (
         <li key={place.pointer} class="t2">
           {place.pointer && <code>{place.pointer}</code>} {words.errors.required(place)}
+          <Excerpt place={place} />
         </li>
       ))}
     </ul>

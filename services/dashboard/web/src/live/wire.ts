@@ -129,6 +129,8 @@ export interface ProblemPlace {
   readonly required: string;
   readonly got: string;
   readonly mend: string;
+  /** In an expression: two lines, its text and a caret below the place. */
+  readonly excerpt?: string | null;
 }
 
 /** One sampled event as ingest copied it. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { unsaidOf } from "../../src/components/notes";
+import { saidIn, unsaidOf } from "../../src/components/notes";
 import { EMPTY_DRAFT, faultsOf } from "../../src/lib/draft";
 import { words } from "../../src/messages.en";
 import { inField, isTold, refusalOf, unnamed, waitOf } from "../../src/pages/make/told";
@@ -45,6 +45,14 @@ describe("unsaidOf", () => {
       where,
     ]);
     expect(unsaidOf("metric requests is at version 1", [where])).toEqual([where]);
+  });
+});
+
+describe("saidIn", () => {
+  it("is the place of the message, whose excerpt stands below it", () => {
+    const message = 'definition must be YAML or JSON, got "something else in line 2, column 9"';
+    expect(saidIn(message, [where, broken])).toBe(broken);
+    expect(saidIn("metric requests is at version 1", [where])).toBeUndefined();
   });
 });
 

@@ -2,8 +2,9 @@
 import { useEffect, useState } from "preact/hooks";
 import { post } from "../../api/client";
 import type { Validation } from "../../api/shapes";
+import { Excerpt } from "../../components/excerpt";
 import { Icon } from "../../components/icon";
-import { unsaidOf } from "../../components/notes";
+import { saidIn, unsaidOf } from "../../components/notes";
 import type { Checked } from "../../lib/draft";
 import { words } from "../../messages.en";
 
@@ -54,11 +55,13 @@ export function Verdict({ validation }: { validation: Validation | null }) {
         <Icon name="alert" small />
         {validation.message}
       </p>
+      <Excerpt place={saidIn(validation.message ?? "", validation.errors)} />
       <ul>
         {unsaidOf(validation.message ?? "", validation.errors).map((place) => (
           <li key={place.pointer}>
             {place.pointer && <code>{place.pointer}</code>}{" "}
             <span class="t2">{words.errors.required(place)}</span>
+            <Excerpt place={place} />
           </li>
         ))}
       </ul>

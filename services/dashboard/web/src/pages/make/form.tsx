@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call, problemOf } from "../../api/client";
 import type { Definition } from "../../api/shapes";
+import { Excerpt } from "../../components/excerpt";
 import { Refused } from "../../components/notes";
 import { Seg, Toggles } from "../../components/seg";
 import { useOpen } from "../../components/use-open";
@@ -240,6 +241,7 @@ function Fault({ place, id }: { place: ProblemPlace | undefined; id?: string }) 
   return (
     <span class="bad s said fault" id={id} data-testid="field-fault">
       {words.errors.required(inField(place))}
+      <Excerpt place={place} />
     </span>
   );
 }
@@ -268,6 +270,7 @@ function YamlField({ text, errors, onChange }: YamlFieldProps) {
         {errors.map((place) => (
           <p key={place.pointer} class="bad s said" data-testid="field-fault">
             {place.pointer && <code>{place.pointer}</code>} {words.errors.required(place)}
+            <Excerpt place={place} />
           </p>
         ))}
       </div>

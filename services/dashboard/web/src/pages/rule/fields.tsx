@@ -1,5 +1,6 @@
 /** The words and fields of a rule's sentence. */
 import type { ComponentChildren } from "preact";
+import { Excerpt } from "../../components/excerpt";
 import type { ProblemPlace } from "../../live/wire";
 import { words as allWords } from "../../messages.en";
 
@@ -25,6 +26,7 @@ export function Say({ id, text, quiet, fault, children }: SayProps) {
       {fault && (
         <span class="bad s said fault" id={`rule-${id}-fault`} data-testid="field-fault">
           {allWords.errors.required(fault)}
+          <Excerpt place={fault} />
         </span>
       )}
     </span>

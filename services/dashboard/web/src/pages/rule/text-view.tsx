@@ -1,4 +1,5 @@
 /** The rule as the text that is stored. */
+import { Excerpt } from "../../components/excerpt";
 import type { ProblemPlace } from "../../live/wire";
 import { words as allWords } from "../../messages.en";
 import { ruleWords as words } from "../../messages.rules.en";
@@ -32,6 +33,7 @@ export function TextView({ rule, plain, errors, locked }: TextViewProps) {
         {errors.map((place) => (
           <p key={place.pointer} class="bad s said" data-testid="field-fault">
             {place.pointer && <code>{place.pointer}</code>} {allWords.errors.required(place)}
+            <Excerpt place={place} />
           </p>
         ))}
       </div>
