@@ -35,7 +35,7 @@ class TestPlace:
             ({"aggregates": ["top(data.x,0)"]}, 11, "top(data.x,0)"),
             ({"aggregates": ["theta(data.a +)"]}, 14, "theta(data.a +)"),
             ({"aggregates": ["avg(data.x)"]}, 3, "avg(data.x)"),
-            ({"aggregates": ["averge"]}, 0, "averge"),
+            ({"aggregates": ["avgs"]}, 0, "avgs"),
             ({"value": "data.a", "aggregates": ["p99.95"]}, 0, "p99.95"),
             ({"value": "data.a", "aggregates": ["p101"]}, 0, "p101"),
             ({"where": "data.a > 1 and"}, 14, "data.a > 1 and"),

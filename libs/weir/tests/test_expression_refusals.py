@@ -183,7 +183,7 @@ CASES: Final = [
     ("data.a ⟦startswith⟧ 'x'", Reason.EXPRESSION_INVALID, "starts_with is a function:"),
     ("data.a ⟦equals⟧ 1", Reason.FUNCTION_NOT_ALLOWED, "write ="),
     ("data.a ⟦xor⟧ data.b", Reason.FUNCTION_NOT_ALLOWED, "write (data.a = 1) != (data.b = 2)"),
-    ("data.a ⟦adn⟧ data.b", Reason.EXPRESSION_INVALID, 'did you mean "and"?'),
+    ("data.a ⟦andor⟧ data.b", Reason.EXPRESSION_INVALID, 'did you mean "and"?'),
     ("data.a = 1⟦_000⟧", Reason.EXPRESSION_INVALID, "write a number with digits, a point and an"),
     ("data.a = 5⟦k⟧", Reason.EXPRESSION_INVALID, "write a number with digits, a point and an"),
     ("data.a = 1⟦,⟧ data.b", Reason.EXPRESSION_INVALID, "write and between two conditions; a list"),
