@@ -210,9 +210,9 @@ def test_before_and_now_are_what_the_answers_say(
     counted_before = {place: plainly.of(place, early) for place in now}
     assert set(told) == {p for p in now if now[p][0] not in (None, len(counted_before[p]))}
     for place, one in told.items():
-        n, value, *_ends = now[place]
+        n, *value_and_ends = now[place]
         assert one["events"] == n - len(counted_before[place])
-        assert one["is"] == value
+        assert [one["is"], one["is_low"], one["is_high"]] == value_and_ends
         check_was(one, place, plainly, early, before)
 
 

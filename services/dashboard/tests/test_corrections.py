@@ -375,6 +375,8 @@ class TestInAnswers:
             "was_low": 2.0,
             "was_high": 2.0,
             "is": 5.0,
+            "is_low": 5.0,
+            "is_high": 5.0,
             "events": 3,
             "late_ms": 180_000,
         }

@@ -91,15 +91,18 @@ def corrected(
                 {
                     "t_ms": plan.windows.ends_ms[at],
                     "k": k_of(group),
-                    "was": None if was is None else was.value,
-                    "was_low": None if was is None else was.low,
-                    "was_high": None if was is None else was.high,
-                    "is": None if cell.value is None else cell.value.value,
+                    **_with_ends("was", was),
+                    **_with_ends("is", cell.value),
                     "events": change.events,
                     "late_ms": change.late_ms,
                 }
             )
     return sorted(found, key=lambda one: (-one["t_ms"], one["k"]))[:MOST]
+
+
+def _with_ends(name: str, told: Bounded | None) -> dict[str, float | None]:
+    value, low, high = told or (None, None, None)
+    return {name: value, f"{name}_low": low, f"{name}_high": high}
 
 
 def _take_changes(

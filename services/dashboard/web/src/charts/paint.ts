@@ -235,7 +235,7 @@ function paintCorrections(pen: Pen, area: Area, plot: Plot, line: Line): void {
     diamond(pen, x, y);
     if (labelled - x < CORRECTION_PX) continue;
     labelled = x;
-    halo(pen, correctionWords(plot, line, one), x - 9, y - 8);
+    halo(pen, correctionWords(one), x - 9, y - 8);
   }
 }
 

@@ -63,7 +63,7 @@ export interface WireNote {
   readonly message: string;
 }
 
-/** What late events changed in one window of one series; `was` with its ends, where known. */
+/** What late events changed in one window of one series; both with their ends, where known. */
 export interface Correction {
   readonly t_ms: number;
   readonly k: number;
@@ -71,6 +71,8 @@ export interface Correction {
   readonly was_low: Cell;
   readonly was_high: Cell;
   readonly is: Cell;
+  readonly is_low: Cell;
+  readonly is_high: Cell;
   readonly events: number;
   readonly late_ms: number;
 }

@@ -18,6 +18,8 @@ const LATE: Correction = {
   was_low: 480,
   was_high: 480,
   is: 512,
+  is_low: 512,
+  is_high: 512,
   events: 3,
   late_ms: 1_200_000,
 };
@@ -25,7 +27,8 @@ const AREA: Area = { left: 0, top: 0, width: 600, height: 600, x: (t) => t / 100
 
 /** Paints a line with one correction and returns what was written, and where lines went. */
 function painted(one: Partial<Correction>, [low, high]: readonly [number, number]) {
-  const series = { k: 0, by: {}, slot: 0, value: [512, 500], low: [low, 500], high: [high, 500] };
+  const values = [512, 500];
+  const series = { k: 0, by: {}, slot: 0, value: values, low: values, high: values };
   const model = modelOf({
     metric: { name: "m", version: 1, unit: "ms", resolution_ms: 60_000, lateness_ms: 0 },
     epoch: 1,
@@ -34,7 +37,7 @@ function painted(one: Partial<Correction>, [low, high]: readonly [number, number
     of: 1,
     t_ms: [60_000, 120_000],
     series: [{ ...series, count: [9, 9], state: "ff" }],
-    corrections: [{ ...LATE, ...one }],
+    corrections: [{ ...LATE, is_low: low, is_high: high, ...one }],
   });
   const texts: string[] = [];
   const places: string[] = [];

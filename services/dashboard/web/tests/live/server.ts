@@ -120,7 +120,10 @@ export class TestServer {
   private correct(t_ms: number): void {
     const others = this.late.filter((c) => c.t_ms !== t_ms);
     this.late = [
-      { t_ms, k: 0, was: 1, was_low: 1, was_high: 1, is: 2, events: this.rev, late_ms: 5 },
+      {
+        ...{ t_ms, k: 0, was: 1, was_low: 1, was_high: 1, is: 2, is_low: 2, is_high: 2 },
+        ...{ events: this.rev, late_ms: 5 },
+      },
       ...others,
     ];
     this.lateRev = this.rev;
