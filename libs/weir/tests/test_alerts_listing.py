@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from timelines import START_MS, Timeline, play, timelines
 from weir.alerts.channels import Standing
 from weir.alerts.listing import MAX_ENDED, Alert, Happened, Listing
+from weir.alerts.machine import Point
 from weir.alerts.records import Acknowledgement, Attempt, Delivery, Look, decode, encode
 from weir.alerts.step import Kind, Transition
 
@@ -69,6 +70,34 @@ def test_an_amendment_changes_the_value() -> None:
     assert alert.point.value == 15
     assert [one.value for one in alert.happened if one.kind in ("firing", "amended")] == [12, 15]
     assert alert.confirmed
+
+
+def test_what_was_told_has_its_bounds() -> None:
+    """As the window had them, in what happened and where the series stands; silence has none."""
+    point = Point(120_000, "p", 40, 617.2, 592.0, 648.1)
+    fired = Transition(Kind.FIRING, 120_000, 120_000, 60_000, point=point)
+    silent = Transition(Kind.NO_DATA, 180_000, 180_000, 60_000)
+    listing = Listing()
+    (alert,) = listing.apply(0, look(transitions=[fired], messages=[]))
+    (told,) = alert.happened
+    assert (told.value, told.low, told.high) == (617.2, 592.0, 648.1)
+    (group,) = listing.groups[TENANT, RULE_VID].values()
+    assert group.point == point
+
+    (alert,) = listing.apply(1, look(transitions=[silent], messages=[]))
+    told = alert.happened[-1]
+    assert (told.kind, told.value, told.low, told.high) == ("no_data", None, None, None)
+
+
+def test_a_record_without_bounds_is_told_without() -> None:
+    """Ends are members that a window may lack; its value stands all the same."""
+    fired = Transition(Kind.FIRING, 120_000, 120_000, 60_000, point=Point(120_000, "p", 40, 617.2))
+    record = look(transitions=[fired], messages=[])
+    without = record.replace(b"617.2,null,null]", b"617.2]")
+    assert without != record
+    (alert,) = Listing().apply(0, without)
+    (told,) = alert.happened
+    assert (told.value, told.low, told.high) == (617.2, None, None)
 
 
 def test_where_series_stand() -> None:

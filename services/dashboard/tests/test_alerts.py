@@ -133,6 +133,8 @@ def test_an_alert_from_its_firing_to_its_end(
                 "since_ms": None,
                 "silent_ms": None,
                 "value": 617.2,
+                "low": 592.0,
+                "high": 648.1,
             }
         ]
 
@@ -202,8 +204,12 @@ def test_health_stands_beside_the_state(running: Running, metric: tuple[str, int
             return client.get(f"/rules/{name}").json()  # type: ignore[no-any-return]
 
         wait_until(lambda: rule("own_channel")["health"] == "ok", timeout_s=5, what="the job")
-        groups = [(one["by"], one["value"]) for one in rule("own_channel")["groups"]]
-        assert groups == [({"channel": "hook"}, 61.5), ({"channel": "other"}, 0.0)]
+        groups = [
+            (one["by"]["channel"], one["value"], one["low"], one["high"])
+            for one in rule("own_channel")["groups"]
+        ]
+        # What is read of Weir itself is exact.
+        assert groups == [("hook", 61.5, 61.5, 61.5), ("other", 0.0, 0.0, 0.0)]
         assert (rule("own_channel")["unit"], rule("own_channel")["aggregate"]) == ("s", "last")
         # Nobody counts in this test, which is told before what a rule lacks.
         assert rule("refused_rule")["health"] in ("stale", "error")

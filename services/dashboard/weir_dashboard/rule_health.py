@@ -14,9 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from weir.alerts.machine import Point
 from weir.definitions.durations import format_duration
 from weir.definitions.rule import Rule
 from weir.definitions.signals import EVERY_MS
+from weir.query.grouping import Group
+from weir.query.states import FINAL
 from weir_reading.parts import OF_TENANTS, Part
 
 from weir_dashboard.freshness import Fresh
@@ -49,6 +52,11 @@ class Evaluation:
     errors: Mapping[int, str] = field(default_factory=dict)
     readings: Mapping[int, Mapping[Values, float | None]] = field(default_factory=dict)
     looked_ms: int | None = None
+
+    def points(self, vid: int) -> dict[Group, Point]:
+        """Return the newest readings of one rule on Weir itself as windows: exact and final."""
+        readings = self.readings.get(vid, {})
+        return {group: Point(0, FINAL, 1, value, value, value) for group, value in readings.items()}
 
 
 def read_evaluation(jobs: Sequence[Part], now_ms: int) -> Evaluation:

@@ -42,7 +42,8 @@ class Happened:
         kind: A kind of transition; of a message `delivered refused given_up failed` or
             `silenced`; `acknowledged` and `given_back`.
         at_ms: End of the window that made it; of what is no transition, when.
-        value: What it was told with; None for silence and for what is no transition.
+        value, low, high: What it was told with, and its bounds; None for silence and for what
+            is no transition.
         channel, status, tries: Of a message that was sent.
         why: What went wrong with it.
         by: Who acknowledged it, or gave it back.
@@ -52,6 +53,8 @@ class Happened:
     kind: str
     at_ms: int
     value: float | None = None
+    low: float | None = None
+    high: float | None = None
     channel: str = ""
     status: int | None = None
     tries: int = 0
@@ -203,9 +206,11 @@ class Listing:
                 since_ms=told.key_ms or told.at_ms,
                 at_ms=told.at_ms,
             )
-        value = told.point.value if told.point is not None else None
-        happened = (*alert.happened, Happened(told.kind.value, told.at_ms, value))
-        alert = replace(alert, seq=offset, at_ms=told.at_ms, happened=happened)
+        done = Happened(told.kind.value, told.at_ms)
+        if told.point is not None:
+            point = told.point
+            done = replace(done, value=point.value, low=point.low, high=point.high)
+        alert = replace(alert, seq=offset, at_ms=told.at_ms, happened=(*alert.happened, done))
         return self._put(_changed(alert, told))
 
     def _sent(self, offset: int, record: Delivery | Attempt) -> list[Alert]:

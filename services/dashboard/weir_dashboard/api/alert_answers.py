@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from weir.alerts import listing
+from weir.alerts.machine import Point
 from weir.alerts.silences import hiding
 from weir.definitions.history import Definition
 from weir.definitions.rule import Rule
@@ -63,7 +64,8 @@ class Answers:
         definition = self._here.catalog.folded.by_vid(one.vid)
         rule = rule_of(definition)
         return {
-            **_measured(one),
+            **measured(one.point),
+            "count": one.point.events if one.point is not None else None,
             "id": one.id,
             "seq": one.seq,
             "rule": one.rule,
@@ -117,14 +119,11 @@ def unit_of(here: Context, tenant: str, rule: Rule) -> str:
     return Metrics(here.catalog, tenant).unit(rule.metric, rule.aggregate)
 
 
-def _measured(one: listing.Alert) -> dict[str, Any]:
-    point = one.point
-    return {
-        "value": point.value if point is not None else None,
-        "low": point.low if point is not None else None,
-        "high": point.high if point is not None else None,
-        "count": point.events if point is not None else None,
-    }
+def measured(point: Point | None) -> dict[str, float | None]:
+    """Return the value of a window and its ends; None of each where there is none."""
+    if point is None:
+        return {"value": None, "low": None, "high": None}
+    return {"value": point.value, "low": point.low, "high": point.high}
 
 
 def _happened(one: listing.Happened) -> told.Happened:
@@ -132,6 +131,8 @@ def _happened(one: listing.Happened) -> told.Happened:
         kind=one.kind,
         at_ms=one.at_ms,
         value=one.value,
+        low=one.low,
+        high=one.high,
         channel=one.channel or None,
         status=one.status,
         tries=one.tries or None,

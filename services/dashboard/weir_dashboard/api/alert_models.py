@@ -8,11 +8,16 @@ from weir_dashboard.api.models import Told
 
 
 class Happened(Told):
-    """One thing that happened to an alert: a transition, a message, or what people did."""
+    """One thing that happened to an alert: a transition, a message, or what people did.
+
+    `value` lies between `low` and `high`.
+    """
 
     kind: str
     at_ms: int
     value: float | None = None
+    low: float | None = None
+    high: float | None = None
     channel: str | None = None
     status: int | None = None
     tries: int | None = None
@@ -65,8 +70,8 @@ class AlertDetail(Alert):
 class RuleGroup(Told):
     """Where one series of a rule stands, as far as anything was told of it.
 
-    `value` is what was told last; of a rule on Weir itself, the newest reading. `silent_ms` is
-    the end of the first window of a silence that lasts.
+    `value` is what was told last, and lies between `low` and `high`; of a rule on Weir itself,
+    the newest reading. `silent_ms` is the end of the first window of a silence that lasts.
     """
 
     by: dict[str, str | None]
@@ -75,6 +80,8 @@ class RuleGroup(Told):
     since_ms: int | None
     silent_ms: int | None
     value: float | None
+    low: float | None
+    high: float | None
 
 
 class Rule(Told):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -22,7 +22,7 @@ from weir_reading.served import Metrics
 from weir_reading.threads import in_thread
 
 from weir_dashboard.api import alert_models as told
-from weir_dashboard.api.alert_answers import Answers, by_of, limit_of, rule_of, unit_of
+from weir_dashboard.api.alert_answers import Answers, by_of, limit_of, measured, rule_of, unit_of
 from weir_dashboard.api.models import Page, Sent
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
@@ -213,15 +213,13 @@ def _rule(here: Context, version: Definition, model: RuleModel, seen: _Seen) -> 
 
 def _whole(here: Context, version: Definition, model: RuleModel, seen: _Seen) -> told.Rule:
     known = dict(here.alerts.listing.groups.get((version.tenant, version.vid), {}))
-    readings = seen.evaluation.readings.get(version.vid, {}) if model.signal is not None else {}
+    readings = seen.evaluation.points(version.vid) if model.signal is not None else {}
     for group in readings:
         # Of a signal every group is known, also one of which nothing had to be told.
         known.setdefault(group or (), listing.Group(Phase.OK, None, None, None))
-    groups = [_group(model, group, one) for group, one in _listed(known.items())]
     if readings:
-        groups = [
-            one.model_copy(update={"value": readings.get(tuple(one.by.values()))}) for one in groups
-        ]
+        known = {group: replace(one, point=readings.get(group)) for group, one in known.items()}
+    groups = [_group(model, group, one) for group, one in _listed(known.items())]
     return _rule(here, version, model, seen).model_copy(update={"groups": groups})
 
 
@@ -239,5 +237,5 @@ def _group(rule: RuleModel, group: Group, one: listing.Group) -> told.RuleGroup:
         health="ok" if one.silent_ms is None else "no_data",
         since_ms=one.since_ms,
         silent_ms=one.silent_ms,
-        value=one.point.value if one.point is not None else None,
+        **measured(one.point),
     )

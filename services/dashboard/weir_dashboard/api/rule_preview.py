@@ -19,7 +19,7 @@ from weir.query.states import FINAL
 from weir_reading.served import Metrics
 from weir_reading.threads import in_thread
 
-from weir_dashboard.api.alert_answers import by_of
+from weir_dashboard.api.alert_answers import by_of, measured
 from weir_dashboard.api.models import Sent, Told
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
@@ -38,14 +38,16 @@ class RuleSent(Sent):
 class RulePreview(Told):
     """A message: its title and text, and of which group and value it speaks.
 
-    `value` is null where there is none now; `beyond` tells whether the rule would be beyond its
-    limit with it.
+    `value` lies between `low` and `high`, all null where there is none now; `beyond` tells
+    whether the rule would be beyond its limit with it.
     """
 
     title: str
     text: str
     by: dict[str, str | None]
     value: float | None
+    low: float | None
+    high: float | None
     beyond: bool
 
 
@@ -80,8 +82,7 @@ def _read(here: Context, caller: Caller, rule: Rule) -> dict[Group, Point]:
     """Return the newest readings of a rule on Weir itself; none if it is not stored."""
     version = here.catalog.folded.get(caller.tenant, "rule", rule.name)
     evaluation = read_evaluation(here.parts.named("alerts"), here.clock.now_ms())
-    readings = evaluation.readings.get(version.vid, {}) if version is not None else {}
-    return {group: Point(0, FINAL, 1, value) for group, value in readings.items()}
+    return evaluation.points(version.vid) if version is not None else {}
 
 
 def _message(rule: Rule, worst: tuple[Group, Point] | None, unit: str) -> RulePreview:
@@ -94,6 +95,6 @@ def _message(rule: Rule, worst: tuple[Group, Point] | None, unit: str) -> RulePr
         title=words.title(subject, told),
         text=words.text(subject, told),
         by=by_of(rule, group),
-        value=value,
+        **measured(point),
         beyond=value is not None and not low <= value <= high,
     )

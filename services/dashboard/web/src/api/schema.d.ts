@@ -1872,6 +1872,8 @@ export interface components {
         /**
          * Happened
          * @description One thing that happened to an alert: a transition, a message, or what people did.
+         *
+         *     `value` lies between `low` and `high`.
          */
         Happened: {
             /** At Ms */
@@ -1880,8 +1882,12 @@ export interface components {
             by?: string | null;
             /** Channel */
             channel?: string | null;
+            /** High */
+            high?: number | null;
             /** Kind */
             kind: string;
+            /** Low */
+            low?: number | null;
             /** Note */
             note?: string | null;
             /** Status */
@@ -2865,8 +2871,8 @@ export interface components {
          * RuleGroup
          * @description Where one series of a rule stands, as far as anything was told of it.
          *
-         *     `value` is what was told last; of a rule on Weir itself, the newest reading. `silent_ms` is
-         *     the end of the first window of a silence that lasts.
+         *     `value` is what was told last, and lies between `low` and `high`; of a rule on Weir itself,
+         *     the newest reading. `silent_ms` is the end of the first window of a silence that lasts.
          */
         RuleGroup: {
             /** By */
@@ -2878,6 +2884,10 @@ export interface components {
              * @enum {string}
              */
             health: "ok" | "no_data";
+            /** High */
+            high: number | null;
+            /** Low */
+            low: number | null;
             /** Silent Ms */
             silent_ms: number | null;
             /** Since Ms */
@@ -2894,8 +2904,8 @@ export interface components {
          * RulePreview
          * @description A message: its title and text, and of which group and value it speaks.
          *
-         *     `value` is null where there is none now; `beyond` tells whether the rule would be beyond its
-         *     limit with it.
+         *     `value` lies between `low` and `high`, all null where there is none now; `beyond` tells
+         *     whether the rule would be beyond its limit with it.
          */
         RulePreview: {
             /** Beyond */
@@ -2904,6 +2914,10 @@ export interface components {
             by: {
                 [key: string]: string | null;
             };
+            /** High */
+            high: number | null;
+            /** Low */
+            low: number | null;
             /** Text */
             text: string;
             /** Title */

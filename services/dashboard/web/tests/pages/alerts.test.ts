@@ -40,6 +40,8 @@ const group = (given: Partial<RuleGroup>): RuleGroup => ({
   since_ms: null,
   silent_ms: null,
   value: null,
+  low: null,
+  high: null,
   ...given,
 });
 
