@@ -76,15 +76,26 @@ def compare_top(
     result, seen = Comparison(), set[int]()
     for end_ms, items in zip(answer["t_ms"], series["items"], strict=True):
         counts = exact.get(end_ms - pane_ms, Counter())
-        named = [item for item in items or () if item[0] is not None]
-        wrong = [item for item in named if not item[2] <= counts[item[0]] <= item[3]]
         result.note(
-            not wrong and bool(named) == bool(counts),
+            _is_top(items or (), counts),
             f"{spec.name} top {end_ms - pane_ms}: {items}, is {counts.most_common(5)}",
         )
         seen.add(end_ms - pane_ms)
     result.note(seen >= exact.keys(), f"{spec.name} top: panes {exact.keys() - seen} are missing")
     return result
+
+
+def _is_top(items: Sequence[Sequence[Any]], counts: Counter[str]) -> bool:
+    """Return whether each text came as often as its ends say, and no other more than is told."""
+    named = [item for item in items if item[0] is not None]
+    most_of_others = sum(item[3] for item in items if item[0] is None)
+    listed = {item[0] for item in named}
+    others = (count for text, count in counts.items() if text not in listed)
+    return (
+        bool(named) == bool(counts)
+        and all(low <= counts[text] <= high for text, _count, low, high in named)
+        and max(others, default=0) <= most_of_others
+    )
 
 
 Texts = set[str]

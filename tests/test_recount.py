@@ -12,7 +12,7 @@ import pytest
 import weblog
 from account import Account, account_for, epoch_ms, read_log
 from recount import Api, MetricSpec, compare, compare_ledger, panes_of
-from recount_sketches import compare_sets
+from recount_sketches import compare_sets, compare_top
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
 
@@ -46,6 +46,8 @@ DEFINITIONS = {
     "recount_missed": (
         "where: data.status_class != '2xx'\naggregates: [count, theta(data.client)]"
     ),
+    # Counters for fewer paths than most panes have: what is listed has to be estimated.
+    "recount_paths": 'aggregates: [count, "top(data.path, 5)"]\nsketches: {top_lg_k: 6}',
 }
 
 
@@ -151,6 +153,10 @@ def test_ten_thousand_requests_equal_the_recount(stack: TestStack) -> None:
     result = compare_sets(api, *sets, (visitors, missed), PANE_MS)
     assert result.mismatches == []
     assert result.points >= 600
+    paths = MetricSpec("recount_paths", TYPE)
+    result = compare_top(api, of_type, paths, lambda event: str(event["data"]["path"]), PANE_MS)
+    assert result.mismatches == []
+    assert result.points >= 80
 
 
 def figures(stack: TestStack) -> dict[str, float]:
