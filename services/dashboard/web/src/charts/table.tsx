@@ -1,7 +1,8 @@
 /** A chart as a table: value, bounds, count and state of every window, newest first. */
 import { useMemo } from "preact/hooks";
 import { VirtualTable } from "../components/virtual-table";
-import { bounds, exact, integer, NONE, withUnit } from "../lib/numbers";
+import { withinText } from "../lib/ends";
+import { exact, integer, NONE, withUnit } from "../lib/numbers";
 import { clock, type Zone } from "../lib/time";
 import { words } from "../messages.en";
 import { LineKey } from "./legend";
@@ -70,7 +71,7 @@ function valueText(line: Line, at: number, unit: string): string {
 function within(line: Line, at: number, unit: string): string {
   const { low, high, value } = { low: line.low[at], high: line.high[at], value: line.value[at] };
   if (value === undefined || Number.isNaN(value)) return NONE;
-  return low === high ? words.tile.exact : bounds(low ?? value, high ?? value, unit);
+  return withinText(low ?? value, high ?? value, unit);
 }
 
 function rowsOf(plot: Plot): readonly Row[] {

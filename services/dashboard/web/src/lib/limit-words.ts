@@ -1,6 +1,7 @@
 /** Rules and alerts in words: limits, comparisons, labels. Pure. */
 import type { Alert, Rule } from "../api/shapes";
 import { alertWords as said } from "../messages.alerts.en";
+import { estimateText } from "./ends";
 import { short } from "./numbers";
 import { amountOf, nounOf } from "./signals";
 
@@ -27,7 +28,8 @@ export function sideOf(alert: Pick<Alert, "limit" | "value">): SideName | null {
 }
 
 /**
- * Returns what crossed what: `p95 617 ms > 400 ms`; of silence, that there was no data.
+ * Returns what crossed what: `p95 617 ms (592 – 648 ms) > 400 ms`; of silence, that there was no
+ * data.
  *
  * Lists of alerts do not say of which metric they are; their rules do.
  */
@@ -35,7 +37,7 @@ export function crossing(alert: Alert, metric = ""): string {
   const side = sideOf(alert);
   if (alert.value === null || side === null) return said.silent;
   const of = { metric, aggregate: alert.aggregate, unit: alert.unit };
-  const value = `${nounOf(of)} ${amountOf(alert.value, of)}`;
+  const value = `${nounOf(of)} ${estimateText(alert, of)}`;
   return `${value} ${said.signs[side]} ${limitText(alert.limit, alert.unit, metric)}`;
 }
 

@@ -112,6 +112,11 @@ export function isList(aggregate: string): boolean {
   return /^top\b/.test(aggregate);
 }
 
+/** Tells whether an aggregate is read from a sketch: a percentile or a distinct count. */
+export function isSketched(aggregate: string): boolean {
+  return /^(p\d|distinct\b|theta\b)/.test(aggregate);
+}
+
 /** Tells whether an axis of this aggregate starts at zero. */
 export function startsAtZero(aggregate: string, unit = ""): boolean {
   if (unit === "%") return true;

@@ -13,9 +13,11 @@ describe("crossing", () => {
     [{ value: 3, limit: 5 }, "p95 3 ms < 5 ms"],
     [{ value: 3, limit: [5, 400] }, "p95 3 ms outside 5 to 400 ms"],
     [{ value: 0, limit: -1, unit: "" }, "p95 0 > -1"],
+    [{ low: 617, high: 617 }, "p95 617 ms > 400 ms"],
+    [{ low: 592, high: 648 }, "p95 617 ms (592 – 648 ms) > 400 ms"],
     [{ value: null }, "no data"],
   ])("says of %j what crossed what", (given, text) => {
-    // The same sentence as in the message that was sent.
+    // As in the message that was sent, and of an estimate its ends.
     expect(crossing(alert(given as Partial<Alert>))).toBe(text);
   });
 

@@ -254,6 +254,20 @@ describe("what happened", () => {
     expect(entries[2]?.text).toBe("Amended by late events: p95 512 ms → 519 ms");
   });
 
+  it("says between what an estimate lay, each time it was told", () => {
+    // A correction may move the ends beyond a limit, or take them off it.
+    const entries = of([
+      { kind: "firing", at_ms: 1, value: 617, low: 592, high: 648 },
+      { kind: "amended", at_ms: 2, value: 519, low: 498, high: 530 },
+      { kind: "resolved", at_ms: 3, value: 40, low: 40, high: 40 },
+    ]);
+    expect(entries.map(({ text }) => text)).toEqual([
+      "Firing: p95 617 ms (592 – 648 ms) > 400 ms",
+      "Amended by late events: p95 617 ms (592 – 648 ms) → 519 ms (498 – 530 ms)",
+      "Resolved: p95 40 ms",
+    ]);
+  });
+
   it("says to whom it was sent, what they answered, and how often it was tried", () => {
     const sent = { kind: "delivered", at_ms: 2, channel: "hooks", status: 200, tries: 2 };
     expect(of([sent])[0]).toMatchObject({

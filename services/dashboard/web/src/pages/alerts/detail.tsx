@@ -4,8 +4,9 @@ import type { Alert, AlertDetail, Rule } from "../../api/shapes";
 import { Icon } from "../../components/icon";
 import { Empty, Refused } from "../../components/notes";
 import { HealthTag, StateTag, Verdict } from "../../components/state-tag";
+import { endsText } from "../../lib/ends";
 import { crossing, labelPairs, limitText } from "../../lib/limit-words";
-import { bounds, exact, integer } from "../../lib/numbers";
+import { exact, integer } from "../../lib/numbers";
 import { titleOf } from "../../lib/rule-title";
 import { amountOf, isSignal } from "../../lib/signals";
 import { isSick, silenceOf } from "../../lib/standing";
@@ -163,8 +164,8 @@ function Sentence({ alert }: { alert: AlertDetail }) {
 
 /** What the alert rests on, as far as it is told. */
 function Numbers({ alert, rule }: { alert: AlertDetail; rule: Rule | null }) {
-  const { value, low, high, unit } = alert;
-  const known = value !== null && low !== null && high !== null && low !== high;
+  const { value, unit } = alert;
+  const ends = endsText(alert, unit);
   return (
     <section class="panel">
       <header>
@@ -184,8 +185,7 @@ function Numbers({ alert, rule }: { alert: AlertDetail; rule: Rule | null }) {
           )}
           <dt>{said.value}</dt>
           <dd title={exact(value)}>
-            {amountOf(value, alert)}{" "}
-            {known && <span class="t3">{said.within(bounds(low, high, unit))}</span>}
+            {amountOf(value, alert)} {ends && <span class="t3">{said.within(ends)}</span>}
           </dd>
           <dt>{said.limit}</dt>
           <dd>{limitText(alert.limit, unit, alert.metric)}</dd>

@@ -3,9 +3,10 @@ import { useEffect, useRef } from "preact/hooks";
 import type { Alert, Rule } from "../../api/shapes";
 import { Icon } from "../../components/icon";
 import { StateTag } from "../../components/state-tag";
+import { estimateText } from "../../lib/ends";
 import { crossing, seriesText } from "../../lib/limit-words";
 import { titleOf } from "../../lib/rule-title";
-import { amountOf, isSignal } from "../../lib/signals";
+import { isSignal } from "../../lib/signals";
 import { type Health, LOOKS, silenceOf } from "../../lib/standing";
 import { clockOn, span } from "../../lib/time";
 import { to, zone } from "../../lib/view";
@@ -190,7 +191,7 @@ function SeriesRow({ row }: { row: Extract<Row, { kind: "series" }> }) {
   const { rule, group } = row;
   const series = seriesText(group.by, rule.by);
   const silent = group.health === "no_data" && group.state !== "pending";
-  const value = amountOf(group.value, rule);
+  const value = estimateText(group, rule);
   return (
     <li>
       <a href={to(`/rules/${encodeURIComponent(rule.name)}`)} data-testid="series-state-row">

@@ -1,9 +1,10 @@
 /** What happened to an alert, as a list of sentences. Pure. */
 import type { AlertDetail, Happened } from "../../api/shapes";
 import type { IconName } from "../../components/icon";
+import { estimateText } from "../../lib/ends";
 import { limitText, type SideName, sideOf } from "../../lib/limit-words";
 import { NONE } from "../../lib/numbers";
-import { amountOf, nounOf } from "../../lib/signals";
+import { nounOf } from "../../lib/signals";
 import { alertWords } from "../../messages.alerts.en";
 import { actWords } from "../../messages.channels.en";
 
@@ -51,7 +52,7 @@ type Told = Pick<
 
 /** Returns what happened, oldest first. */
 export function timelineOf(alert: Told): readonly Entry[] {
-  let before: number | null = null;
+  let before: Happened | null = null;
   const confirmedAt = alert.happened.findIndex((one) => one.kind === "confirmed");
   const wasProvisional = confirmedAt >= 0 || alert.verdict === "provisional";
   return alert.happened.map((one, at): Entry => {
@@ -59,7 +60,7 @@ export function timelineOf(alert: Told): readonly Entry[] {
     const open = confirmedAt < 0 || at < confirmedAt;
     const provisional = one.kind === "firing" && wasProvisional && open;
     const text = textOf(alert, one, before);
-    if (one.value !== null && one.value !== undefined) before = one.value;
+    if (one.value !== null && one.value !== undefined) before = one;
     return {
       atMs: one.at_ms,
       icon,
@@ -72,8 +73,8 @@ export function timelineOf(alert: Told): readonly Entry[] {
   });
 }
 
-function textOf(alert: Told, one: Happened, before: number | null): string {
-  const value = amountOf(one.value, alert);
+function textOf(alert: Told, one: Happened, before: Happened | null): string {
+  const value = estimateText(one, alert);
   const told = value === NONE ? said.silent : `${nounOf(alert)} ${value}`;
   switch (one.kind) {
     case "firing":
@@ -112,7 +113,7 @@ function textOf(alert: Told, one: Happened, before: number | null): string {
   }
 }
 
-const was = (alert: Told, before: number) => `${nounOf(alert)} ${amountOf(before, alert)}`;
+const was = (alert: Told, before: Happened) => `${nounOf(alert)} ${estimateText(before, alert)}`;
 
 function crossed(alert: Told, one: Happened, told: string): string {
   const side: SideName | null = sideOf({ limit: alert.limit, value: one.value ?? null });

@@ -1,26 +1,17 @@
 /** The largest series of a metric in one window, as a table with bars. */
 import type { Metric, Tile } from "../../api/shapes";
-import { nameOf } from "../../charts/plot";
 import { Empty, Refused } from "../../components/notes";
-import { exact, short, unitOf, withUnit } from "../../lib/numbers";
+import { unitOf } from "../../lib/numbers";
 import { aggregatesOf, askingOf, queryOf, windowLength } from "../../lib/query";
 import { lostMs } from "../../lib/shown";
 import { lengthOf, lengthText } from "../../lib/time";
 import { range, to } from "../../lib/view";
-import type { Model } from "../../live/model";
 import { useQueries, useVisible } from "../../live/use";
 import { words } from "../../messages.en";
+import { type TopTable, topTableOf } from "./top-rows";
 
 const ROWS = 8;
 const MINUTE_MS = 60_000;
-
-interface TopRow {
-  readonly id: string;
-  readonly name: string;
-  readonly other: boolean;
-  readonly value: number;
-  readonly count: number;
-}
 
 /** One table. */
 export function TopTile({ tile, metric }: { tile: Tile; metric: Metric | undefined }) {
@@ -34,14 +25,12 @@ export function TopTile({ tile, metric }: { tile: Tile; metric: Metric | undefin
   const { feeds, old } = useQueries([query], visible && metric !== undefined);
   const model = feeds[0]?.model ?? null;
   const problem = feeds[0]?.problem;
-  const rows = model ? rowsOf(model, aggregate) : [];
-  const most = Math.max(...rows.filter((row) => !row.other).map((row) => row.value), 0);
-  const unit = unitOf(aggregate, model?.metric.unit ?? null);
+  const table = model && topTableOf(model, aggregate, unitOf(aggregate, model.metric.unit));
   const dimmed = old || lostMs.value !== null;
   return (
     <section
       ref={element}
-      class={`panel size-${tile.size ?? "M"}${dimmed ? " dimmed" : ""}`}
+      class={`panel listing size-${tile.size ?? "M"}${dimmed ? " dimmed" : ""}`}
       data-testid="top-tile"
       data-metric={tile.metric}
     >
@@ -61,59 +50,55 @@ export function TopTile({ tile, metric }: { tile: Tile; metric: Metric | undefin
           <Refused problem={problem} />
         </div>
       )}
-      {model && rows.length === 0 && (
+      {table?.rows.length === 0 && (
         <Empty title={words.chart.empty(length)}>
           <span class="s">{words.chart.emptyHint}</span>
         </Empty>
       )}
-      {rows.length > 0 && (
-        <div class="body flush scroll">
-          <table class="t">
-            <thead>
-              <tr>
-                <th>{(tile.by ?? []).join(" · ")}</th>
-                <th class="num">{aggregate}</th>
-                {aggregate !== "count" && <th class="num">{words.board.events}</th>}
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((row) => (
-                <tr key={row.id}>
-                  <td class="barcell">
-                    {!row.other && most > 0 && (
-                      <i style={{ width: `${(row.value / most) * 96}%` }} />
-                    )}
-                    <span class="mono" title={row.name}>
-                      {row.name}
-                    </span>
-                  </td>
-                  <td class="num b" title={exact(row.value)}>
-                    {withUnit(row.value, unit)}
-                  </td>
-                  {aggregate !== "count" && <td class="num t2">{short(row.count)}</td>}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+      {table && table.rows.length > 0 && (
+        <TopRows table={table} aggregate={aggregate} by={tile.by ?? []} />
       )}
     </section>
   );
 }
 
-function rowsOf(model: Model, aggregate: string): readonly TopRow[] {
-  const rows = [...model.series.values()].map((series) => {
-    let at = model.tMs.length - 1;
-    while (at > 0 && Number.isNaN(series.value[at])) at -= 1;
-    return {
-      id: String(series.k),
-      name: nameOf(series, aggregate),
-      other: series.other,
-      value: series.value[at] ?? Number.NaN,
-      count: series.count[at] ?? Number.NaN,
-    };
-  });
-  return rows
-    .filter((row) => !Number.isNaN(row.value))
-    .sort((a, b) => Number(a.other) - Number(b.other) || b.value - a.value);
+interface TopRowsProps {
+  readonly table: TopTable;
+  readonly aggregate: string;
+  readonly by: readonly string[];
+}
+
+function TopRows({ table, aggregate, by }: TopRowsProps) {
+  const counts = aggregate === "count";
+  return (
+    <div class="body flush scroll">
+      <table class="t">
+        <thead>
+          <tr>
+            <th>{by.join(" · ")}</th>
+            <th class="num">{aggregate}</th>
+            {table.estimated && <th class="num">{words.chart.table.within}</th>}
+            {!counts && <th class="num">{words.board.events}</th>}
+          </tr>
+        </thead>
+        <tbody>
+          {table.rows.map((row) => (
+            <tr key={row.id} data-testid="top-row">
+              <td class="barcell">
+                {row.share > 0 && <i style={{ width: `${row.share * 96}%` }} />}
+                <span class="mono" title={row.name}>
+                  {row.name}
+                </span>
+              </td>
+              <td class="num b" title={row.exact}>
+                {row.value}
+              </td>
+              {table.estimated && <td class="num t3">{row.within}</td>}
+              {!counts && <td class="num t2">{row.events}</td>}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
 }

@@ -6,6 +6,7 @@ import { Empty } from "../../components/notes";
 import { HealthTag, StateTag } from "../../components/state-tag";
 import { VirtualTable } from "../../components/virtual-table";
 import { endedAlerts, openAlerts, useReader } from "../../lib/alerts";
+import { endsText } from "../../lib/ends";
 import { crossing, seriesText } from "../../lib/limit-words";
 import { amountOf, isSignal } from "../../lib/signals";
 import { healthOf, silenceOf } from "../../lib/standing";
@@ -57,12 +58,15 @@ function Groups({ rule }: { rule: Rule }) {
 }
 
 function GroupRow({ rule, group }: { rule: Rule; group: RuleGroup }) {
-  const value = amountOf(group.value, rule);
+  const ends = endsText(group, rule.unit);
   const silence = silenceOf(group, listNowMs.value);
   return (
     <li data-testid="rule-group" data-state={group.state}>
       <span class="grow">{seriesText(group.by, rule.by) || ruleWords.test.all}</span>
-      <b title={said.lastTold}>{value}</b>
+      <span title={said.lastTold}>
+        <b>{amountOf(group.value, rule)}</b>{" "}
+        {ends && <span class="t3">{alertWords.detail.within(ends)}</span>}
+      </span>
       <StateTag state={group.state} />
       <HealthTag health={healthOf(rule, group)} why={rule.why} />
       {silence !== null && <span class="t2 s">{alertWords.now.silentFor(span(silence))}</span>}

@@ -1,0 +1,52 @@
+/** The series of a metric in the newest window that is known, as a table shows them. Pure. */
+import { nameOf } from "../../charts/plot";
+import { withinText } from "../../lib/ends";
+import { exact, isSketched, short, withUnit } from "../../lib/numbers";
+import type { Model } from "../../live/model";
+
+export interface TopRow {
+  readonly id: string;
+  readonly name: string;
+  readonly value: string;
+  /** All digits of the value. */
+  readonly exact: string;
+  readonly within: string;
+  readonly events: string;
+  /** Length of its bar, as a share of the largest; 0 for what is in no series of its own. */
+  readonly share: number;
+}
+
+export interface TopTable {
+  /** The largest first, what is in no series of its own last. */
+  readonly rows: readonly TopRow[];
+  /** Whether the ends have a column: not where every number is exact, and always will be. */
+  readonly estimated: boolean;
+}
+
+/** Returns the table of an aggregate; empty where no series has a value. */
+export function topTableOf(model: Model, aggregate: string, unit: string): TopTable {
+  const found = [...model.series.values()]
+    .map((series) => {
+      let at = model.tMs.length - 1;
+      while (at > 0 && Number.isNaN(series.value[at])) at -= 1;
+      const value = series.value[at] ?? Number.NaN;
+      const [low = value, high = value] = [series.low[at], series.high[at]];
+      return { series, value, low, high, count: series.count[at] };
+    })
+    .filter(({ value }) => !Number.isNaN(value))
+    .sort((a, b) => Number(a.series.other) - Number(b.series.other) || b.value - a.value);
+  const most = Math.max(...found.map(({ series, value }) => (series.other ? 0 : value)), 0);
+  return {
+    rows: found.map(({ series, value, low, high, count }) => ({
+      id: String(series.k),
+      name: nameOf(series, aggregate),
+      value: withUnit(value, unit),
+      exact: exact(value),
+      within: withinText(low, high, unit),
+      events: short(count),
+      share: series.other || most === 0 ? 0 : value / most,
+    })),
+    // Of few values a percentile is exact, and the next window has more of them.
+    estimated: isSketched(aggregate) || found.some(({ low, high }) => low !== high),
+  };
+}

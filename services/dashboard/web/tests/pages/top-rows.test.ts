@@ -1,0 +1,72 @@
+import { describe, expect, it } from "vitest";
+import { modelOf } from "../../src/live/model";
+import type { WireAnswer } from "../../src/live/wire";
+import { topTableOf } from "../../src/pages/board/top-rows";
+
+type Columns = Partial<WireAnswer["series"][number]>;
+
+/** Returns the model of some series over two windows, with these columns. */
+const modelWith = (...series: Columns[]) =>
+  modelOf({
+    metric: { name: "latency", version: 1, unit: "ms", resolution_ms: 10_000, lateness_ms: 0 },
+    epoch: 1,
+    rev: 1,
+    final_to_ms: null,
+    t_ms: [10_000, 20_000],
+    of: series.length,
+    series: series.map((columns, k) => ({ k, by: {}, slot: k, state: "ff", ...columns })),
+  });
+
+const eu = {
+  by: { region: "eu" },
+  value: [500, 617.2],
+  low: [500, 592],
+  high: [500, 648],
+  count: [9, 11_402],
+};
+const us = {
+  by: { region: "us" },
+  value: [300, null],
+  low: [300, null],
+  high: [300, null],
+  count: [7, 0],
+};
+const others = { other: true, value: [900, 900], low: [900, 900], high: [900, 900], count: [1, 1] };
+
+describe("topTableOf", () => {
+  it("shows the newest value that is known, each with its ends", () => {
+    // Of few values a percentile is one of them, and says that it is exact.
+    const { rows, estimated } = topTableOf(modelWith(us, eu), "p95", "ms");
+    expect(estimated).toBe(true);
+    expect(rows.map(({ name, value, within, events }) => [name, value, within, events])).toEqual([
+      ["eu", "617 ms", "592 – 648 ms", "11.4 k"],
+      ["us", "300 ms", "exact", "7"],
+    ]);
+  });
+
+  it("puts what has no series of its own last, without a bar", () => {
+    // However large: it would make all others look small.
+    const { rows } = topTableOf(modelWith(others, us, eu), "p95", "ms");
+    expect(rows.map(({ share }) => share)).toEqual([1, 300 / 617.2, 0]);
+  });
+
+  it("keeps the column of ends where all is exact for now, of sketches alone", () => {
+    // A column that comes and goes would move the others.
+    const one = modelWith(us);
+    expect(
+      ["p95", "distinct(user)", "theta(user)"].map((a) => topTableOf(one, a, "").estimated),
+    ).toEqual([true, true, true]);
+    expect(["count", "max", "avg"].map((a) => topTableOf(one, a, "").estimated)).toEqual([
+      false,
+      false,
+      false,
+    ]);
+  });
+
+  it("tells the ends of a count beyond the most series", () => {
+    // What is counted as other may belong to it.
+    const capped = { ...us, value: [3, 7], low: [3, 7], high: [3, 9], count: [3, 7] };
+    const { rows, estimated } = topTableOf(modelWith(capped), "count", "");
+    expect([estimated, rows[0]?.within]).toEqual([true, "7 – 9"]);
+  });
+});
