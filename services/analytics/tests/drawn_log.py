@@ -219,6 +219,10 @@ class Counting:
         """Return the panes after one batch of all."""
         ends = {p: len(records) for p, records in enumerate(self.log)}
         assert self.count(self.batch(0, dict.fromkeys(ends, 0), ends)) == {"ok"}
+        return self.panes()
+
+    def panes(self) -> Panes:
+        """Return all panes that there are now."""
         return panes_in(self.url, SHARDS)
 
     def in_parts(self, rng: random.Random) -> Panes:
@@ -234,7 +238,7 @@ class Counting:
                 assert self.count(batch) == {"ok", "done"}
             else:
                 assert self.count(batch) == {"done"}
-        return panes_in(self.url, SHARDS)
+        return self.panes()
 
     def dump(self, shard: int) -> dict[bytes, bytes]:
         """Return all that a shard holds."""
