@@ -39,6 +39,7 @@ RED = {
     "format_version_ignored": r"the driver must stop and name what is gone",
     "lost_log_ignored": r"the driver must stop and name what is gone",
     "missing_mark_starts_here": _COUNTS,
+    "new_partitions_not_ticked": r"could not see a new result",
     "new_partitions_start_late": rf"could not see a new result|{_COUNTS}",
     "newest_time_serves": r"no alert may change with the clock of a broker|old numbers",
     "no_bound_of_a_batch": r"a batch must be bounded",
@@ -50,6 +51,7 @@ RED = {
     # The record of a batch asks the marks as well: alone it would begin anew for ever.
     SKIPPING: _COUNTS,
     "tail_without_timeout": r"a new heartbeat and live tail of ingest",
+    "term_ignored": r"panes must end by itself",
     "unconfirmed_is_taken": rf"nothing may be taken while Kafka has no room|{_COUNTS}",
 }
 

@@ -222,9 +222,10 @@ def test_partitions_are_added(tmp_path: Path, seed: int, mutant: str) -> None:
         await_new_result(rig, RECOVERY_S)
 
 
-def test_partitions_are_added_beside_a_driver(tmp_path: Path, seed: int) -> None:
+@with_mutant("new_partitions_not_ticked")
+def test_partitions_are_added_beside_a_driver(tmp_path: Path, seed: int, mutant: str) -> None:
     """D13: they are counted from their start, time goes on meanwhile, the dedup gap is told."""
-    with broken(tmp_path, seed, "") as here:
+    with broken(tmp_path, seed, mutant) as here:
         rig = here.rig
         here.more(200)
         grow_under_load(here)

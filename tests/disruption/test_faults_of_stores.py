@@ -239,14 +239,19 @@ def test_the_disk_of_redis_is_full(tmp_path: Path, seed: int, mutant: str) -> No
 # ── D18: restarts ────────────────────────────────────────────────────────────
 
 
-def test_every_part_is_restarted_with_grace(tmp_path: Path, seed: int) -> None:
+@with_mutant("term_ignored")
+def test_every_part_is_restarted_with_grace(tmp_path: Path, seed: int, mutant: str) -> None:
     """D18: told to end, each ends by itself in time; nothing is lost, nothing counts twice."""
-    with broken(tmp_path, seed, "") as here:
+    with broken(tmp_path, seed, mutant) as here:
         for name in SERVICES:
             here.more(100)
             part = here.rig.part(name)
+            bites(part.pid(), f"{name}, at work when it is told to end")
             part.stop(timeout_s=60 * PACE)
-            assert "SIGKILL" not in part.ending()
+            bites(part.pid() is None, f"the end of {name}")
+            assert "SIGKILL" not in part.ending(), f"{name} must end by itself, {part.ending()}"
+            if name == "panes":
+                here.more(500)  # what waits for the next driver
             healed = here.now()
             here.rig.restart(name)
             await_new_result(here.rig, RECOVERY_S, since=healed)
