@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -56,13 +58,16 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
 
 
 class Beating:
-    """Commits a batch and beats for `panes` and `ingest` twice a second, as the services do."""
+    """Commits a batch and beats for `panes` and `ingest` twice a second, as the services do.
 
-    def __init__(self, running: Running, engine: Engine) -> None:
-        self._running, self._engine = running, engine
+    Each batch adds to the pane of a metric that ended last, so that queries are due.
+    """
+
+    def __init__(self, running: Running, engine: Engine, vid: int) -> None:
+        self.running, self._engine, self._vid = running, engine, vid
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        self.driver = True
+        self.driver = self.ingest = True
 
     def __enter__(self) -> Beating:
         self._thread.start()
@@ -75,16 +80,17 @@ class Beating:
     def _run(self) -> None:
         while not self._stop.wait(0.5):
             try:
-                self._beat("ingest", {"received_ms": now_ms()})
+                if self.ingest:
+                    self._beat("ingest", {"received_ms": now_ms()})
                 if self.driver:
                     self._beat("panes", {"doing": "counting", "lag_records": 0})
-                    self._engine.commit()
+                    self._engine.commit({(self._vid, 10, ten_seconds_ago(1)): {"=eu": Row(1)}})
             except Exception:  # noqa: BLE001, S112  what is stopped does not answer: that is meant
                 continue
 
     def _beat(self, name: str, detail: dict[str, Any]) -> None:
         beat = {"at_ms": now_ms(), "status": "ok", "version": "1", "detail": detail}
-        self._running.redis.set(names.part_key(name, "test"), json.dumps(beat), ex=15)
+        self.running.redis.set(names.part_key(name, "test"), json.dumps(beat), ex=15)
 
 
 def now_ms() -> int:
@@ -114,6 +120,8 @@ def status(http: httpx.Client) -> dict[str, Any]:
         ("driver", "panes", {"driver_away", "batch_stuck"}),
         ("redis", "redis", {"redis_away"}),
         ("kafka", "kafka", {"kafka_away"}),
+        ("ingest", "ingest", {"ingest_away"}),
+        ("hub", "hub", {"hub_away"}),
     ],
 )
 def test_a_stall_is_told_within_ten_seconds(
@@ -128,10 +136,17 @@ def test_a_stall_is_told_within_ten_seconds(
 ) -> None:
     """On the live socket, in the status and in answers; and no longer once it goes on."""
     engine.commit({(metric[1], 10, ten_seconds_ago(2)): {"=eu": Row(7)}})
-    with Beating(running, engine) as beating, running.client() as http:
+    servers = {"kafka": kafka_broker, "redis": redis_server}
+    with (
+        Beating(running, engine, metric[1]) as beating,
+        running.client() as http,
+        greeted(running) as client,
+    ):
+        client.say("subscribe", id=1, to="query", query=asked(metric[0]))
+        client.hear("snapshot")
         wait_until(lambda: status(http)["fresh"]["status"] == "live", timeout_s=20, what="live")
         at_ms = now_ms()
-        with stall(what, beating, kafka_broker, redis_server), greeted(running) as client:
+        with stall(what, beating, servers):
             fresh = client.hear("heartbeat")["fresh"]
             while fresh["status"] != "stale":
                 assert now_ms() - at_ms < LIMIT_S * 1_000
@@ -147,12 +162,34 @@ def test_a_stall_is_told_within_ten_seconds(
 
 
 @contextmanager
-def stall(what: str, beating: Beating, broker: Broker, redis_server: RedisServer) -> Iterator[None]:
+def stall(what: str, beating: Beating, servers: dict[str, Server]) -> Iterator[None]:
     """Let one part stand still."""
-    if what == "driver":
-        beating.driver = False
-        yield
-        beating.driver = True
-    else:
-        with stopped(broker if what == "kafka" else redis_server):
+    if what in servers:
+        with stopped(servers[what]):
             yield
+    elif what == "hub":
+        with unanswered(beating.running):
+            yield
+    else:
+        setattr(beating, what, False)
+        yield
+        setattr(beating, what, True)
+
+
+@contextmanager
+def unanswered(running: Running) -> Iterator[None]:
+    """Let the hub wait for an answer that does not come, to whatever is subscribed to.
+
+    All else of the dashboard goes on: its own loop, and what is asked over HTTP.
+    """
+    go_on = asyncio.Event()
+
+    async def wait(answer: Callable[[], Awaitable[Any]]) -> Any:
+        await go_on.wait()
+        return await answer()
+
+    with pytest.MonkeyPatch.context() as patched:
+        for feed in running.dashboard.hub._feeds.all():
+            patched.setattr(feed.question, "answer", partial(wait, feed.question.answer))
+        yield
+        running.loop.call_soon_threadsafe(go_on.set)
