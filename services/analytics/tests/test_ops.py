@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -20,12 +21,29 @@ from weir.log_left import LogLeft
 from weir_analytics.panes.checkpoint import last_planned, set_aside, starting_offsets
 from weir_analytics.panes.heartbeat import Heartbeat
 from weir_analytics.panes.ops import Figures, OpsServer, answer
-from weir_analytics.panes.own import measure
+from weir_analytics.panes.own import Own, Process, measure
 from weir_analytics.panes.runs import NEVER, Identities, Run, write_run
 from weir_analytics.panes.ticks import LogEnds
 from weir_analytics.panes.vitals import BEHIND_MS, LARGE, Vitals
 
 from .conftest import settings_for
+
+# A process with children, and what it measures of them and itself.
+MEASURED = """
+import json, subprocess, sys
+from pathlib import Path
+from types import SimpleNamespace
+from weir_analytics.panes.own import measure
+folder, *programs = sys.argv[1:]
+folders = SimpleNamespace(dedup_dir=Path(folder), checkpoint_dir=Path(folder))
+started = [subprocess.Popen([program, "60"]) for program in programs]
+try:
+    print(json.dumps(dict(measure(folders).resident)))
+finally:
+    for child in started:
+        child.kill()
+        child.wait()
+"""
 
 
 class TestVitals:
@@ -120,16 +138,19 @@ class TestOps:
         assert told(vitals, figures)["weir_panes_dedup_bytes"] == "764.0"
 
     def test_memory_is_told_by_process(self, tmp_path: Path) -> None:
-        """The driver's, its JVM's and its workers' are told apart, of all that it has started."""
+        """The driver's, its JVM's and its workers' are told apart, of all that it has started.
+
+        In a process of its own: the one of the tests may have started servers.
+        """
         sleep = str(shutil.which("sleep"))
         java = shutil.copy(sleep, tmp_path / "java")
-        started = [subprocess.Popen([one, "60"]) for one in (java, sleep, sleep)]  # noqa: S603
-        try:
-            own = measure(settings_for(tmp_path))
-        finally:
-            for child in started:
-                child.kill()
-                child.wait()
+        done = subprocess.run(  # noqa: S603  our own interpreter
+            [sys.executable, "-c", MEASURED, str(tmp_path / "state"), java, sleep, sleep],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        own = Own(resident={Process(kind): n for kind, n in json.loads(done.stdout).items()})
         figures = Figures()
         figures.watch(Vitals(own=own))
         name = "weir_panes_resident_memory_bytes"
