@@ -7,9 +7,11 @@ import uuid
 from typing import Any
 
 import pytest
+import redis
 import weblog
 from browser import opened, signed_in
 from playwright.sync_api import expect
+from weir import names
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
 
@@ -59,6 +61,48 @@ def test_that_a_metric_is_verified_is_told_on_its_page(stack: TestStack, name: s
         assert complaints.texts == []
 
 
+def test_what_was_verified_before_an_edit_or_a_rebuild_is_withdrawn(
+    stack: TestStack, name: str
+) -> None:
+    """Another version serves, or a shard was lost: what an audit said was of other numbers."""
+    with signed_in(stack) as (page, complaints):
+        opened(page, f"/m/{name}")
+        badge = page.get_by_test_id("verified")
+        stack.wait_until(lambda: audited(stack, name), "panes of it to be audited", 60)
+        page.reload()
+        expect(badge).to_have_class(re.compile(r"\bgood\b"))
+
+        edit(stack, name)
+        page.reload()
+        expect(badge).to_have_text(re.compile(r"^verified \d.+, before version 2 served$"))
+        expect(badge).not_to_have_class(re.compile(r"\bgood\b"))
+
+        stack.wait_until(lambda: audited(stack, name), "panes of version 2 to be audited", 60)
+        assert withdrawn(stack, name) is None
+        redis.Redis.from_url(stack.redis_url).delete(names.mark_key(0))
+        stack.wait_until(lambda: withdrawn(stack, name) == "epoch", "a new epoch", 60)
+        page.reload()
+        expect(badge).to_have_text(re.compile(r"^verified \d.+, before it was counted anew$"))
+        expect(badge).not_to_have_class(re.compile(r"\bgood\b"))
+        assert complaints.texts == []
+    # What comes after this on the same stack finds a shard that is whole.
+    stack.await_whole(name, "10s")
+
+
+def edit(stack: TestStack, name: str) -> None:
+    """Give a metric another text, and wait until that version serves."""
+    text = METRIC.format(name=name) + "unit: ms\n"
+    stack.api("PUT", f"/definitions/metric/{name}", {"text": text}, {"If-Match": '"1"'})
+    stack.wait_until(
+        lambda: stack.api("GET", f"/metrics/{name}").body["version"] == 2, "version 2 to serve", 60
+    )
+
+
+def withdrawn(stack: TestStack, name: str) -> Any:
+    """Return by what the newest audit's word is withdrawn."""
+    return stack.api("GET", f"/metrics/{name}").body["verified"]["withdrawn_by"]
+
+
 def audited(stack: TestStack, name: str) -> dict[str, Any] | None:
     """Have a metric audited, and return what is told of it, once panes of it were compared."""
     asked = {"job": "audit", "metrics": [name], "last": "5m"}
@@ -67,4 +111,4 @@ def audited(stack: TestStack, name: str) -> dict[str, Any] | None:
         lambda: stack.api("GET", f"/jobs/{job}").body["state"] == "done", "the audit", 60
     )
     told: dict[str, Any] | None = stack.api("GET", f"/metrics/{name}").body["verified"]
-    return told if told and told["panes"] else None
+    return told if told and told["panes"] and not told["withdrawn_by"] else None

@@ -56,6 +56,16 @@ def driver(running: Any) -> Driver:
     return Driver(running)
 
 
+def audited(running: Any, driver: Driver, **found: Any) -> None:
+    """Have an audit end, which says something of a metric."""
+    epoch = running.dashboard.context.batches.epoch
+    told = {"version": 1, "verified": True, "panes": 40, "series": 9, "events": 500}
+    told |= {"epoch": epoch, "rev": 3}
+    with running.client() as http:
+        made = http.post("/jobs", json={"job": "audit"}).json()
+    driver.say(made["id"], JobState.DONE, metrics=[told | found], from_ms=1, to_ms=2)
+
+
 class TestJobs:
     def test_a_job_is_followed_to_its_end(self, running: Any, driver: Driver) -> None:
         """Waiting, running with its progress, done with its outcome; whole while Redis has it."""
@@ -85,18 +95,29 @@ class TestJobs:
         self, running: Any, driver: Driver, metric: tuple[str, int]
     ) -> None:
         """By the newest audit that compared it; one that looked at nothing says nothing."""
-        name, _vid = metric
+        name, vid = metric
         with running.client() as http:
             assert http.get(f"/metrics/{name}").json()["verified"] is None
             for ok, panes in ((True, 40), (None, 0)):
-                made = http.post("/jobs", json={"job": "audit"}).json()
-                found = {"metric": name, "version": 1, "verified": ok, "panes": panes}
-                found |= {"series": 9, "events": 500, "rev": 3}
-                driver.say(made["id"], JobState.DONE, metrics=[found], from_ms=1, to_ms=2)
+                audited(running, driver, metric=name, vid=vid, verified=ok, panes=panes)
             told = http.get(f"/metrics/{name}").json()["verified"]
         assert (told["ok"], told["at_ms"], told["panes"], told["rev"]) == (True, 7, 40, 3)
         assert (told["from_ms"], told["to_ms"], told["version"]) == (1, 2, 1)
         assert told["events"] == 500
+        assert told["withdrawn_by"] is None
+
+    def test_what_was_verified_of_other_numbers_is_withdrawn(
+        self, running: Any, driver: Driver, metric: tuple[str, int]
+    ) -> None:
+        """After an audit another version serves, or a new epoch has counted all anew."""
+        name, vid = metric
+        here = running.dashboard.context
+        told: list[str | None] = []
+        for at_vid, epoch in ((vid, here.batches.epoch), (vid - 1, here.batches.epoch), (vid, -1)):
+            audited(running, driver, metric=name, vid=at_vid, epoch=epoch)
+            with running.client() as http:
+                told.append(http.get(f"/metrics/{name}").json()["verified"]["withdrawn_by"])
+        assert told == [None, "version", "epoch"]
 
     def test_a_request_that_is_repeated_is_one_job(self, running: Any) -> None:
         """The same Idempotency-Key is the same job; with another body it is refused."""

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from weir.definitions.history import Definition
 from weir.definitions.job import Erase, Job
@@ -19,6 +19,9 @@ from weir.definitions.records import DRIVER_PREFIX, FORMAT, NewRecord
 
 RECORD: Final = "job"
 KIND: Final = "job"
+
+Withdrawal = Literal["version", "epoch"]
+"""What an audit's word no longer holds for: another version serves, or all was counted anew."""
 
 
 class JobState(StrEnum):
@@ -194,6 +197,19 @@ def last_audit(fold: Folded, tenant: str, metric: str) -> tuple[JobAsked, dict[s
             if found["metric"] == metric and found["verified"] is not None:
                 return one, found
     return None
+
+
+def withdrawn_by(told: Mapping[str, Any], vid: int, epoch: int) -> Withdrawal | None:
+    """Return what has changed since an audit, so that it says nothing of what is served now.
+
+    Args:
+        told: What it says of the metric.
+        vid: The version that serves the metric now: an edit, or a mend, makes another one.
+        epoch: The epoch now: what was lost, or led back, was counted anew since that began.
+    """
+    if told.get("vid") != vid:
+        return "version"
+    return "epoch" if told.get("epoch") != epoch else None
 
 
 def _asked(fold: Folded, definition: Definition, *, cancelled: bool) -> JobAsked | None:

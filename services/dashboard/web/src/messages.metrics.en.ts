@@ -37,6 +37,10 @@ export const metricWords = {
     capped: "capped",
     verified: (at: string) => `verified ${at}`,
     differs: (at: string) => `differed from the log ${at}`,
+    withdrawn: {
+      version: (audited: string, version: number) => `${audited}, before version ${version} served`,
+      epoch: (audited: string) => `${audited}, before it was counted anew`,
+    },
     audited: (panes: number, events: string, version: number, from: string, to: string) =>
       `${panes} panes of version ${version} between ${from} and ${to}, with ${events} events in them, were counted again from the log`,
     from: "from",

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from weir.definitions.history import Definition
 from weir.definitions.in_force import refusal
-from weir.definitions.jobs import last_audit
+from weir.definitions.jobs import last_audit, withdrawn_by
 from weir.definitions.metric import Metric as MetricModel
 from weir.problems import ProblemError, Reason, echo
 from weir.series import OTHER, decode_series, fit
@@ -52,7 +52,7 @@ async def get_metric(name: str, here: Here, caller: Who) -> MetricDetail:
             "lateness_ms": model.lateness_ms,
             "keep_ms": {str(res): kept for res, kept in model.keep_ms.items()},
             "versions": [change_of(edit) for edit in history],
-            "verified": _verified(here, caller, name),
+            "verified": _verified(here, version),
             "filling": _filling(here, caller, name, version),
             "waiting": _waiting(here, caller, name, version),
         }
@@ -90,8 +90,8 @@ async def list_boards(here: Here, caller: Who) -> Page[Board]:
     return Page(items=items)
 
 
-def _verified(here: Context, caller: Caller, name: str) -> Verified | None:
-    found = last_audit(here.catalog.folded, caller.tenant, name)
+def _verified(here: Context, shown: Definition) -> Verified | None:
+    found = last_audit(here.catalog.folded, shown.tenant, shown.name)
     report = found[0].report if found is not None else None
     if found is None or report is None:
         return None
@@ -108,6 +108,7 @@ def _verified(here: Context, caller: Caller, name: str) -> Verified | None:
         series=told["series"],
         events=told.get("events", 0),
         rev=told["rev"],
+        withdrawn_by=withdrawn_by(told, shown.vid, here.batches.epoch),
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from weir.definitions.jobs import Withdrawal
+
 from weir_dashboard.api.definition_models import Change
 from weir_dashboard.api.models import Fresh, Told
 
@@ -86,7 +88,8 @@ class Verified(Told):
 
     `ok` is whether everything was as the log says; `at_ms` is when it ended, `from_ms` and
     `to_ms` the span of the sample, `events` how many the log has in it, `rev` the revision that
-    was compared.
+    was compared. It says nothing of what is served now if `withdrawn_by` is told: `version` where
+    another version serves since, `epoch` where the numbers were counted anew since.
     """
 
     job: str
@@ -99,6 +102,7 @@ class Verified(Told):
     series: int
     events: int
     rev: int
+    withdrawn_by: Withdrawal | None
 
 
 class Filling(Told):

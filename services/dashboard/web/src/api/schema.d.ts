@@ -3273,7 +3273,8 @@ export interface components {
          *
          *     `ok` is whether everything was as the log says; `at_ms` is when it ended, `from_ms` and
          *     `to_ms` the span of the sample, `events` how many the log has in it, `rev` the revision that
-         *     was compared.
+         *     was compared. It says nothing of what is served now if `withdrawn_by` is told: `version` where
+         *     another version serves since, `epoch` where the numbers were counted anew since.
          */
         Verified: {
             /** At Ms */
@@ -3296,6 +3297,8 @@ export interface components {
             to_ms: number;
             /** Version */
             version: number;
+            /** Withdrawn By */
+            withdrawn_by: ("version" | "epoch") | null;
         };
         /**
          * Waiting
