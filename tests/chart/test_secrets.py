@@ -131,7 +131,13 @@ SHARD_KEYS = (
 )
 WRITES: dict[str, tuple[str, ...]] = {
     "ingest": (names.tail_key("default"), names.part_key("ingest", "pod-1")),
-    "analytics": (*SHARD_KEYS, names.BATCHES, names.part_key("panes", "pod-1")),
+    # Of erased subjects the engine deletes the colors that the dashboard gave.
+    "analytics": (
+        *SHARD_KEYS,
+        names.BATCHES,
+        names.part_key("panes", "pod-1"),
+        names.slots_key("default", "orders"),
+    ),
     "alerts": (names.part_key("alerts", "pod-1"),),
     "dashboard": (
         names.part_key("dashboard", "pod-1"),

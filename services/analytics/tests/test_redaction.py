@@ -228,6 +228,24 @@ class Shard:
         return set(map(int, self.redis.smembers(names.redacted_key(0))))
 
 
+def dumped(store: Any, text: bytes) -> dict[bytes, bytes]:
+    """Return the keys of a Redis that hold a text, in their names or in what they keep."""
+    found = {key: all_of(store, key) for key in store.scan_iter()}
+    return {key: held for key, held in found.items() if text in key + held}
+
+
+def all_of(store: Any, key: bytes) -> bytes:
+    """Return everything that a key keeps, one after the other."""
+    kind = store.type(key)
+    if kind == b"hash":
+        return b"\n".join(each for pair in store.hgetall(key).items() for each in pair)
+    if kind == b"set":
+        return b"\n".join(store.smembers(key))
+    assert kind == b"string", f"{key!r} is a {kind!r}"
+    held: bytes = store.get(key)
+    return held
+
+
 PANES = [Pane(1, 60, START_S + 60 * n) for n in range(3)]
 # What was counted anew, and may name who was erased: somebody else did.
 FRESH = Pane(5, 60, START_S)
@@ -258,6 +276,22 @@ class TestAWalk:
         assert shard.done() == {3}
         for pane, end in zip(PANES, ends, strict=True):
             assert end - 5 <= shard.redis.ttl(names.pane_key(0, *pane)) <= end
+
+    def test_no_color_slot_keeps_the_text(self, shard: Shard) -> None:
+        """No key of Redis has it then; the slots of others and their number stay."""
+        shard.commit((PANES[0], "=jane"), (PANES[0], "=joe"))
+        slots = {"#data.k": 4, "data.k:=jane": 0, "data.k:=joe": 1, "data.k,a:b:=x|=jane": 2}
+        slots |= {"data.k:=janet": 3}
+        shard.redis.hset(names.slots_key("acme", "m"), mapping=slots)
+        shard.redis.hset(names.slots_key("other", "m"), mapping={"data.k:=joe": 0})
+        assert dumped(shard.redis, b"=jane") != {}
+        shard.redact()
+
+        left = shard.redis.hgetall(names.slots_key("acme", "m"))
+        assert left == {b"#data.k": b"4", b"data.k:=joe": b"1", b"data.k:=janet": b"3"}
+        shard.redis.hdel(names.slots_key("acme", "m"), "data.k:=janet")
+        assert dumped(shard.redis, b"jane") == {}
+        assert shard.done() == {3}
 
     def test_lists_of_every_row_are_read(self, shard: Shard) -> None:
         """Also where no series names anybody, and of the row of all others."""

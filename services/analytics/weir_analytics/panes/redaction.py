@@ -35,6 +35,7 @@ from weir.rows import Row
 from weir.series import OTHER_ID, series_digest
 
 from weir_analytics.panes.between import Step
+from weir_analytics.panes.colors import forget_colors
 from weir_analytics.panes.commit_job import OutboxEntry, Pane, decode_entry
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.pane_reader import parse_state
@@ -236,6 +237,7 @@ class Walk:
         self.shard = shard
         self._cycle, self._shards, self._wanted = cycle, cycle.stores.shards, wanted
         self._versions = versions_before(cycle.stores.definitions.fold, wanted, hash_key)
+        self._subjects = _by_tenant(wanted, hash_key)
         # By version: fields of series that name somebody, and their digests.
         self._named: dict[int, dict[bytes, bytes]] = {}
         self._changed: set[Pane] = set()
@@ -250,7 +252,7 @@ class Walk:
                 self._changed.update(pane for pane in entry.changed if pane.vid in self._versions)
 
     def steps(self) -> Iterator[bool]:
-        """Look at all panes, then delete the names; a step takes some milliseconds.
+        """Look at all panes, then delete names and colors; a step takes some milliseconds.
 
         Yields:
             Whether there is more to do at once; else the next batch has to come first.
@@ -340,10 +342,14 @@ class Walk:
             if not self._stands_at_end():
                 yield False
                 continue
-            some, left = left[:NAMES_AT_ONCE], left[NAMES_AT_ONCE:]
-            self._forget(some, last=not left)
             if not left:
+                # Only now no page draws a named series of this shard, and gives it a slot again.
+                fold = self._cycle.stores.definitions.fold
+                yield from forget_colors(self._shards.ask, fold, self._subjects)
+                self._say_done()
                 return
+            some, left = left[:NAMES_AT_ONCE], left[NAMES_AT_ONCE:]
+            self._forget(some)
             yield True
 
     def _look_again(self) -> Iterator[bool]:
@@ -363,8 +369,8 @@ class Walk:
         live = parse_state(None, mark, None, None).live
         return live is not None and same_offsets(live.end, self._cycle.end)
 
-    def _forget(self, some: Sequence[tuple[int, bytes]], *, last: bool) -> None:
-        """Delete names and ids; with the last ones it is said that all is done."""
+    def _forget(self, some: Sequence[tuple[int, bytes]]) -> None:
+        """Delete names and ids."""
         asked: list[Command] = [("GET", names.token_key(self.shard))]
         asked += [
             ("HGET", names.ids_key(self.shard, vid), self._named[vid][number])
@@ -378,9 +384,21 @@ class Walk:
             if known == number:
                 digest = self._named[vid][number]
                 writes.append(("HDEL", names.ids_key(self.shard, vid), digest))
-        if last:
-            writes.append(("SADD", names.redacted_key(self.shard), *(e.vid for e in self._wanted)))
         self._shards.change(self.shard, self._cycle.footing.fence, _text(token), writes)
+
+    def _say_done(self) -> None:
+        (token,) = self._shards.ask([("GET", names.token_key(self.shard))])
+        done: Command = ("SADD", names.redacted_key(self.shard), *(e.vid for e in self._wanted))
+        self._shards.change(self.shard, self._cycle.footing.fence, _text(token), [done])
+
+
+def _by_tenant(wanted: Sequence[Erasure], hash_key: bytes) -> list[Subjects]:
+    """Return who was erased, together by tenant."""
+    tenants = sorted({one.tenant for one in wanted})
+    return [
+        Subjects(of, frozenset(one.hash for one in wanted if one.tenant == of), hash_key)
+        for of in tenants
+    ]
 
 
 def _pane_of(key: bytes) -> Pane:
