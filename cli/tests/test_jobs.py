@@ -25,7 +25,7 @@ def test_asked_listed_cancelled(weir: Command) -> None:
     made = json.loads(weir.do(*asked)[0])
     assert (made["job"], made["state"]) == ("audit", "waiting")
     wanted = {"job": "audit", "metrics": ["orders"], "last": "2h", "sample": 5, "seed": 0}
-    assert made["asked"] == wanted | {"mend": False}
+    assert made["asked"] == wanted | {"ledger": False, "mend": False}
     (line,) = (one for one in weir.do("jobs")[0].splitlines() if made["id"] in one)
     assert line.split()[1:3] == ["audit", "waiting"]
     assert weir.do("jobs", made["id"], "--cancel")[0] == f"audit {made['id']} cancelled\n"

@@ -38,7 +38,9 @@ all its series. A difference ends with exit code 4, and is named."""
     command = _add_job(commands, "audit", "compare what is served with a recount of the log", about)
     command.add_argument("metrics", nargs="*", metavar="METRIC", help="by default every metric")
     command.add_argument("--last", metavar="LENGTH", help="how far back; by default 1h")
+    command.add_argument("--recent", metavar="LENGTH", help="draw half of the instants of so much")
     command.add_argument("--sample", type=int, metavar="N", help="how many instants; by default 20")
+    command.add_argument("--ledger", action="store_true", help="compare the ledger, too")
     command.add_argument("--seed", type=int, metavar="N", help="of the draw, to repeat one")
     command.add_argument("--mend", action="store_true", help="count a metric that differs again")
 
@@ -87,7 +89,7 @@ AUDIT, REPLAY, ADOPT, ERASE, JOBS = (
     SimpleNamespace(add=add) for add in (_add_audit, _add_replay, _add_adopt, _add_erase, _add_jobs)
 )
 ARGUMENTS = {
-    "audit": ("metrics", "last", "sample", "seed", "mend"),
+    "audit": ("metrics", "last", "recent", "sample", "ledger", "seed", "mend"),
     "replay": ("reason", "source", "since", "until", "dry_run"),
     "adopt": ("reason",),
     "erase": ("subject",),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from weir.definitions.check import check
 from weir.definitions.job import Adopt, Audit, Job, Replay
-from weir.definitions.jobs import JobReport, JobState, job_record, read_report
+from weir.definitions.jobs import JobReport, JobState, job_record, read_report, withdrawn_by
 from weir.problems import ProblemError
 
 
@@ -54,6 +54,23 @@ class TestAsked:
         with pytest.raises(ProblemError) as refused:
             job(**do)
         assert told in refused.value.message.replace("String", "string")
+
+
+@pytest.mark.parametrize(
+    ("told", "withdrawn"),
+    [
+        ({"vid": 5, "epoch": 3}, None),
+        ({"vid": 4, "epoch": 3}, "version"),
+        ({"vid": 5, "epoch": 2}, "epoch"),
+        ({"vid": 4, "epoch": 2}, "version"),
+        ({}, "version"),
+    ],
+)
+def test_what_an_audit_says_holds_for_what_it_saw(
+    told: dict[str, int], withdrawn: str | None
+) -> None:
+    """Of another version, or another life of the numbers, or of nobody knows which, it is none."""
+    assert withdrawn_by(told, vid=5, epoch=3) == withdrawn
 
 
 class TestReport:

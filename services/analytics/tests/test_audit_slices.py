@@ -36,6 +36,7 @@ from .conftest import settings_for
 
 LOG = "log"
 NOW_MS = 2_000_000_000_000
+DAY_MS = 86_400_000
 TEXT = "kind: metric\nname: {}\nevents: {{type: t}}\nkeep: {{10s: 1h}}\n"
 
 
@@ -203,16 +204,20 @@ class World:
 
     Attributes:
         reads: The places of the log that were read, and how much of it from there on.
+        whole_ms: From when on the log has all of a pane.
+        hours_of_log: How long ago the first of its hundred records was received; the second half
+            of them came within the last day.
     """
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fold, self.reads = Definitions(), list[tuple[int, int]]()
+        self.whole_ms, self.hours_of_log = 0, 1_000
         self.fence = self.add(start_record(DriverStart("a", 1, "start", events_id=LOG), at_ms=0))
         self.settings = settings_for(folder)
         log = SimpleNamespace(
             ends=lambda: ({0: 0}, {0: 100}),
-            at=lambda _at_ms, end: dict.fromkeys(end, 0),
-            complete_from_ms=lambda *_: 0,
+            at=self._at,
+            complete_from_ms=lambda *_: self.whole_ms,
         )
         monkeypatch.setattr(audit, "Reader", Glances)
         monkeypatch.setattr(audit, "LogOffsets", lambda *_: log)
@@ -241,22 +246,27 @@ class World:
         self.add(activation_record(begun, op="start", fence=self.fence, at_ms=0))
         return vid
 
-    def task(self, *metrics: str, sample: int = 20) -> tuple[AuditTask, Glances]:
+    def task(self, *metrics: str, **also: Any) -> tuple[AuditTask, Glances]:
         """Return an audit, and its reader."""
         asked = Definition(7, "acme", "job", "j", 1, None, "put", "", "test", 0)
-        task = AuditTask(self.settings, asked, Audit(metrics=metrics, sample=sample))
+        task = AuditTask(self.settings, asked, Audit(metrics=metrics, **also))
         reader = task._reader
         assert isinstance(reader, Glances)
         return task, reader
 
-    def begun(self, *metrics: str) -> tuple[AuditTask, Glances]:
+    def begun(self, *metrics: str, **also: Any) -> tuple[AuditTask, Glances]:
         """Return one that has begun, and has read all its places."""
-        task, reader = self.task(*metrics)
+        task, reader = self.task(*metrics, **also)
         facts = task.facts(self.cycle)
         task.begin(self.cycle, facts)
         for _ in facts["places"]:
             assert task.step(self.cycle, over) is None
         return task, reader
+
+    def _at(self, at_ms: int, end: Offsets) -> Offsets:
+        first_ms = NOW_MS - self.hours_of_log * 3_600_000
+        recent = 50 if at_ms > first_ms else 0
+        return dict.fromkeys(end, recent if at_ms >= NOW_MS - DAY_MS else recent and 1)
 
     def _event_time(self, log: Any, offset: int, most: int, tenant: str) -> int | None:
         assert (log.partition, tenant) == (0, "acme")
@@ -315,6 +325,56 @@ class TestPlaces:
         task.step(world.cycle, over)
         assert world.reads == []
         assert NOW_MS // 1000 - 500 in {pane.start_s for pane in reader.looks[0]}
+
+
+class TestWhatIsDrawn:
+    def test_half_is_of_the_last_day_and_half_of_all_that_the_log_holds(self, world: World) -> None:
+        """However long it is; of a span of its own everything is drawn evenly."""
+        span = {"last": "400d", "recent": "1d", "sample": 400}
+        task, _reader = world.task("m", **span)
+        facts = task.facts(world.cycle)
+        recent_ms, oldest_ms = facts["starts_ms"]
+        assert recent_ms == NOW_MS - DAY_MS
+        assert 1_000 <= (NOW_MS - oldest_ms) / 3_600_000 <= 2_000
+        places = [offset for _, offset in facts["places"]]
+        assert len(places) == 16
+        assert sum(offset >= 50 for offset in places) >= 8
+        assert any(offset < 50 for offset in places)
+
+        task.begin(world.cycle, facts)
+        task._places = []
+        ages_h = [(NOW_MS - at_ms) / 3_600_000 for at_ms in task._drawn()]
+        assert len(ages_h) == 400
+        assert sum(age <= 24 for age in ages_h) >= 200
+        for older in range(24, 1_000, 122):
+            assert any(older <= age < older + 122 for age in ages_h), f"none {older} h old"
+
+    def test_nothing_is_drawn_that_the_log_does_not_hold_whole(self, world: World) -> None:
+        """Nor what retention may take meanwhile; a log that has lost everything gives none."""
+        span = {"last": "400d", "recent": "1d", "sample": 40}
+        world.whole_ms = NOW_MS - 2 * DAY_MS
+        facts = world.task("m", **span)[0].facts(world.cycle)
+        oldest_ms = world.whole_ms + DAY_MS // 4
+        assert facts["starts_ms"] == [NOW_MS - DAY_MS, oldest_ms]
+        assert facts["from_ms"] == oldest_ms
+        world.whole_ms = NOW_MS - 4 * 3_600_000
+        facts = world.task("m", **span)[0].facts(world.cycle)
+        assert facts["starts_ms"] == [NOW_MS - 3 * 3_600_000] * 2, "a quarter of what is left"
+        world.whole_ms = NOW_MS + DAY_MS
+        facts = world.task("m", **span)[0].facts(world.cycle)
+        assert facts["starts_ms"] == [NOW_MS, NOW_MS]
+
+    def test_the_ledger_is_looked_at_before_the_metrics(self, world: World) -> None:
+        """In the minutes of the same instants, some a slice; then the metrics have their turn."""
+        task, reader = world.begun("m", ledger=True)
+        while task._left:
+            assert task.step(world.cycle, over) is None
+        assert reader.begun == ["/4", "m/1"]
+        minutes = [look for look in reader.looks if look[0].vid == -1]
+        assert len(minutes) > 1
+        assert {pane.start_s % 60 for look in minutes for pane in look} == {0}
+        instants = {at_ms // 60_000 * 60 for at_ms in task._drawn()}
+        assert {pane.start_s for pane in minutes[0]} <= instants
 
 
 class TestPanes:

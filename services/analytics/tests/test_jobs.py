@@ -232,6 +232,7 @@ class TestAudit:
         assert told.keys() == set(METRICS)
         assert all(one["verified"] and one["events"] > 0 for one in told.values())
         assert outcome["to_ms"] - outcome["from_ms"] == 24 * 3_600_000
+        assert outcome["ledger_differences"] == []
         assert before_ms <= outcome["to_ms"] <= through_ms(world)
         assert scheduled(world) == [name], "the next one is due in an hour"
 
@@ -285,6 +286,27 @@ class TestAudit:
         assert outcome["metrics"][0]["events"] > 0
         assert outcome["mended"] == ["further"]
         world.wait_serving("further")
+
+    def test_a_row_of_the_ledger_that_is_wrong_is_named(self, world: World, jobs: Jobs) -> None:
+        """Beside metrics that are right; before that the same minutes are as the log says."""
+        send(world, "listed")
+        asked = {"job": "audit", "metrics": ["amount"], "last": "10m", "sample": 60, "ledger": True}
+        # Of a minute that is not over more may come.
+        over_ms = through_ms(world) + 60_000
+        wait_for(lambda: through_ms(world) > over_ms, "the minute to be over", 90)
+        outcome = jobs.run(**asked)
+        assert (outcome["verified"], outcome["ledger_differences"]) == (True, [])
+        assert outcome["ledger"]["verified"] is True
+        assert outcome["ledger"]["records"] >= SENT // 2
+        assert (outcome["ledger"]["minutes"] > 0, outcome["ledger"]["left_out"]) == (True, 0)
+
+        start_s, was = spoilt(world, -1, 60)
+        outcome = jobs.run(**asked)
+        (row,) = outcome["ledger_differences"]
+        assert (row["minute_ms"], row["disposition"]) == (1000 * start_s, "counted")
+        assert (row["served"], row["recounted"]) == (was.n + 1, was.n)
+        assert (outcome["verified"], outcome["ledger"]["verified"]) == (False, False)
+        assert (outcome["differences"], outcome["mended"]) == ([], [])
 
     def version(self, world: World, name: str) -> int:
         """Return the number of a metric's newest version."""

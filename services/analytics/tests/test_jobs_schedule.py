@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import pytest
+from weir.definitions.check import check
 from weir.definitions.fold import Definitions
-from weir.definitions.records import Edit, NewRecord, put_record
-from weir_analytics.jobs.schedule import due_tenants
+from weir.definitions.job import Audit, Job
+from weir.definitions.jobs import JobReport, JobState, job_record
+from weir.definitions.records import DriverStart, Edit, NewRecord, put_record, start_record
+from weir_analytics.jobs.schedule import asked_for, due_tenants
+
+from .conftest import settings_for
 
 DAY_MS = 86_400_000
 METRIC = "kind: metric\nname: amount\nevents: {type: t}\nkeep: {10s: 1h}\n"
@@ -21,14 +30,23 @@ def audit(tenant: str, name: str, by: str, at_ms: int) -> NewRecord:
     return put_record(Edit(tenant, "job", name, None, by, at_ms), AUDIT)
 
 
-def folded(*records: NewRecord) -> Definitions:
-    """Return the fold of some records."""
+def folded(*records: NewRecord, state: JobState | None = JobState.DONE) -> Definitions:
+    """Return the fold of some records, in which each job is in some state; None: not begun."""
     fold = Definitions()
-    for offset, record in enumerate(records):
-        change = fold.apply(offset, record.key, record.value)
-        assert change is not None
-        assert change.applied, change.note
+    start = start_record(DriverStart("a", 1, "start"), at_ms=0)
+    for record in (start, *records):
+        put(fold, record)
+    if state is not None:
+        for job in fold.current(kind="job"):
+            put(fold, job_record(JobReport(job.vid, state), fence=0))
     return fold
+
+
+def put(fold: Definitions, record: NewRecord) -> None:
+    """Append a record that must apply."""
+    change = fold.apply(fold.next_offset, record.key, record.value)
+    assert change is not None
+    assert change.applied, change.note
 
 
 def test_each_tenant_is_audited_once_a_day() -> None:
@@ -51,3 +69,24 @@ def test_a_clock_that_was_ahead_puts_no_audit_off() -> None:
     fold = folded(metric("a"), ahead, audit("a", "j2", "schedule", now_ms))
     assert due_tenants(fold, now_ms + DAY_MS - 1, DAY_MS) == []
     assert due_tenants(fold, now_ms + DAY_MS, DAY_MS) == ["a"]
+
+
+@pytest.mark.parametrize("state", [None, JobState.RUNNING, JobState.FAILED])
+def test_no_second_one_is_asked_for_while_one_is_under_way(state: JobState | None) -> None:
+    """However long it takes; what somebody asked for by hand puts nothing off."""
+    jobs = (audit("a", "j1", "schedule", 0), audit("b", "j2", "somebody", 0))
+    fold = folded(metric("a"), metric("b"), *jobs, state=state)
+    assert due_tenants(fold, 9 * DAY_MS, DAY_MS) == (["a", "b"] if state and state.final else ["b"])
+
+
+def test_it_looks_at_all_that_the_log_holds(tmp_path: Path) -> None:
+    """Half of it of the last day, with the ledger; how far back, and how many, are settings."""
+    settings = settings_for(tmp_path)
+    for days, sample in ((400, 40), (7, 100)):
+        one = settings.model_copy(update={"audit_days": days, "audit_sample": sample})
+        model = check("job", "j1", json.dumps({"do": asked_for(one)})).model
+        assert isinstance(model, Job)
+        assert isinstance(model.do, Audit)
+        assert (model.do.last, model.do.recent) == (days * DAY_MS, DAY_MS)
+        assert (model.do.sample, model.do.ledger, model.do.mend) == (sample, True, True)
+    assert (settings.audit_days, settings.audit_sample) == (400, 40)

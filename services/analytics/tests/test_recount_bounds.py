@@ -27,6 +27,7 @@ from weir.sets import Theta
 from weir_analytics.jobs import was_served
 from weir_analytics.jobs.compare import compare
 from weir_analytics.jobs.identities import Identities, Room
+from weir_analytics.jobs.log_records import Passage
 from weir_analytics.jobs.recount import Part, Recount, Terms
 from weir_analytics.jobs.sample import Audited, PaneAt
 from weir_analytics.jobs.was_served import Reader
@@ -108,10 +109,10 @@ def recounted(
 ) -> Recount:
     """Go through a log twice, as an audit does."""
     again = Recount(parts, terms, most)
-    for message in log:
-        again.look_for([message])
+    for record in Passage().records(log):
+        again.look_for([record])
         assert again.held <= most
-    again.count(log)
+    again.count(Passage().records(log))
     return again
 
 

@@ -138,7 +138,22 @@ class Settings(ServiceSettings):
         default=24,
         ge=0,
         le=720,
-        description="Sampled panes are recounted from the log every so many hours; 0: never.",
+        description="Sampled panes, and minutes of the ledger, are recounted from the log every so "
+        "many hours; 0: never.",
+    )
+    audit_days: int = Field(
+        default=400,
+        ge=1,
+        le=400,
+        description="How far back that goes, in days, as far as the log holds all of a pane. Half "
+        "of the sample is of the last day. The log is read twice from the oldest pane on.",
+    )
+    audit_sample: int = Field(
+        default=40,
+        ge=2,
+        le=1_000,
+        description="How many instants that draws; the pane of each resolution that holds one is "
+        "recounted, and the minute of the ledger.",
     )
     erase_hours: int = Field(
         default=24,

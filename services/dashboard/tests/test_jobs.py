@@ -75,7 +75,7 @@ class TestJobs:
             assert answer.status_code == 202
             made = answer.json()
             assert (made["job"], made["state"]) == ("audit", "waiting")
-            assert made["asked"] == asked | {"mend": False}
+            assert made["asked"] == asked | {"ledger": False, "mend": False}
             driver.say(made["id"], JobState.RUNNING)
             driver.tell(made["id"], state="running", at=3, of=9, outcome={})
             found = http.get(f"/jobs/{made['id']}").json()

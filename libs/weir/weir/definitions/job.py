@@ -25,9 +25,13 @@ class Audit(Model):
 
     Attributes:
         metrics: Which; empty: every one of the tenant.
-        last: How far back from processed-through the instants are drawn.
+        last: How far back from processed-through the instants are drawn, as far as the log
+            holds all of a pane.
+        recent: Of how much of its end half of the instants are drawn, whatever `last` is; None:
+            all instants are drawn evenly.
         sample: How many instants are drawn, up to half of them those of events of the log; the
             pane of each resolution that holds one is recounted, with all its series.
+        ledger: Recount the ledger, too, in received minutes of the same span.
         seed: What the draw is made with; None: the number of the job's own record.
         mend: Count a metric that differs again, as a new version over the log.
     """
@@ -37,7 +41,9 @@ class Audit(Model):
         tuple[Name, ...], BeforeValidator(as_tuple), Field(max_length=MAX_AUDITED)
     ] = ()
     last: Annotated[DurationMs, Field(ge=60_000, le=400 * DAY_MS)] = 3_600_000
+    recent: Annotated[DurationMs, Field(ge=60_000, le=400 * DAY_MS)] | None = None
     sample: Annotated[int, Field(ge=1, le=MAX_SAMPLE)] = 20
+    ledger: bool = False
     seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     mend: bool = False
 

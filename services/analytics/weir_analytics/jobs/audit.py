@@ -9,10 +9,11 @@ seed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import structlog
+from confluent_kafka import Message
 from weir import names
 from weir.commit import furthest
 from weir.definitions.history import Definition, Horizons
@@ -23,8 +24,10 @@ from weir.horizons import horizons_of, longest_ms
 from weir_analytics.jobs.compare import Difference, compare
 from weir_analytics.jobs.count_again import count_again, mending
 from weir_analytics.jobs.event_times import event_time
+from weir_analytics.jobs.ledger_audit import LEDGER_PARTS, LedgerAudit
+from weir_analytics.jobs.log_records import Passage
 from weir_analytics.jobs.recount import MOST_HELD, Part, Recount, Terms
-from weir_analytics.jobs.sample import Audited, chain_of, draw, draw_places, panes_of
+from weir_analytics.jobs.sample import Audited, chain_of, draw, draw_places, panes_of, shares
 from weir_analytics.jobs.task import NotNowError, Outcome, Progress, RefusedError
 from weir_analytics.jobs.walk import Walk
 from weir_analytics.jobs.was_served import Reader, Seen
@@ -41,6 +44,10 @@ MARGIN_MS: Final = 1_000
 TOLD_DIFFERENCES: Final = 1_000
 # Records between two looks at the clock: each is evaluated for every metric of the audit.
 CHUNK: Final = 100
+# The first look for where the log begins; each further one goes twice as far.
+FIRST_BACK_MS: Final = 3_600_000
+# What retention may take away while an audit that nobody watches reads all of the log.
+RETAINED_MS: Final = 6 * 3_600_000
 # Instants of events, each a read of the log in a slice of its own.
 MOST_OF_EVENTS: Final = 16
 
@@ -55,11 +62,13 @@ class AuditTask:
         self.stopping = False
         self._settings, self._asked, self._wanted = settings, asked, wanted
         self._most_held = int(MOST_HELD * share)
+        self._ledger = LedgerAudit(asked.tenant) if wanted.ledger else None
         self._left: list[str] = []
         self._looking: Seen | None = None
         self._seen: list[Seen] = []
         self._recount: Recount | None = None
         self._walks: list[Walk] = []
+        self._passages = Passage(), Passage()
         self._reader = Reader(settings, share)
         self._log = LogOffsets(settings.kafka, names.EVENTS)
         self._facts: Mapping[str, Any] = {}
@@ -95,16 +104,26 @@ class AuditTask:
             msg = "something must have been counted, got nothing; ask again when it has"
             raise RefusedError(msg)
         seed = self._asked.vid if self._wanted.seed is None else self._wanted.seed
-        from_ms = cycle.through_ms - self._wanted.last
         low, high = self._log.ends()
-        begin = {p: max(n, low[p]) for p, n in self._log.at(from_ms, high).items()}
-        wanted = min(self._wanted.sample // 2, MOST_OF_EVENTS)
+        to_ms, whole_ms = cycle.through_ms, self._whole_from_ms(cycle, low, high)
+        if self._wanted.recent is not None and whole_ms:
+            # Retention goes on while the log is read. What is left out here was not left out
+            # while it was younger.
+            whole_ms += min(RETAINED_MS, max(0, to_ms - whole_ms) // 4)
+        from_ms = min(max(to_ms - self._wanted.last, whole_ms), to_ms)
+        starts_ms = self._starts(from_ms, to_ms, low, high)
+        places: list[tuple[int, int]] = []
+        wanted = shares(min(self._wanted.sample // 2, MOST_OF_EVENTS), len(starts_ms))
+        for way, (start_ms, count) in enumerate(zip(starts_ms, wanted, strict=True)):
+            begin = {p: max(n, low[p]) for p, n in self._log.at(start_ms, high).items()}
+            places += draw_places(seed + way, begin, high, count)
         return {
             "metrics": list(self._wanted.metrics) or known,
             "from_ms": from_ms,
-            "to_ms": cycle.through_ms,
+            "to_ms": to_ms,
+            "starts_ms": starts_ms,
             "seed": seed,
-            "places": [list(place) for place in draw_places(seed, begin, high, wanted)],
+            "places": [list(place) for place in places],
         }
 
     def begin(self, cycle: Cycle, facts: Mapping[str, Any]) -> None:
@@ -113,13 +132,8 @@ class AuditTask:
         self._left = list(dict.fromkeys(facts["metrics"]))
         self._times = [int(at_ms) for at_ms in facts.get("event_times", ())]
         self._places = [(int(p), int(offset)) for p, offset in facts.get("places", ())]
-        start = cycle.stores.definitions.fold.start()
-        said_ms = start.incomplete_before_ms if start else 0
-        low, high = self._log.ends()
-        self._log_end = high
-        horizon_ms = longest_ms(_horizons(cycle), low)
-        left_ms = self._log.complete_from_ms(low, high, horizon_ms, cycle.clock.now_ms())
-        self._since_ms = max(said_ms, left_ms)
+        low, self._log_end = self._log.ends()
+        self._since_ms = self._whole_from_ms(cycle, low, self._log_end)
 
     def step(self, cycle: Cycle, is_over: Callable[[], bool]) -> Outcome | None:
         """Look at more panes, or read on in the log; compare at the end of it.
@@ -133,16 +147,15 @@ class AuditTask:
         if self._places:
             self._draw_at(*self._places.pop())
             return None
+        if self._ledger is not None and not self._ledger.is_seen:
+            self._ledger.look(cycle, self._reader, self._drawn(), self._since_ms, is_over)
+            return None
         if self._left:
             self._look(cycle, self._left[0], is_over)
             return None
         if self._recount is None:
             self._open(cycle)
-        if self._recount is None:
-            return self._outcome(cycle)
-        for walk, take in zip(
-            self._walks, (self._recount.look_for, self._recount.count), strict=True
-        ):
+        for walk, take in zip(self._walks, (self._look_for, self._count), strict=False):
             if not walk.each(take, is_over):
                 return None
         return self._outcome(cycle)
@@ -153,7 +166,31 @@ class AuditTask:
             walk.close()
         self._reader.close()
 
-    # ── what is served ──────────────────────────────────────────────────────
+    # ── what is drawn ───────────────────────────────────────────────────────
+
+    def _whole_from_ms(self, cycle: Cycle, low: Mapping[int, int], high: Mapping[int, int]) -> int:
+        """Return the event time from which the log, and what is served, has all of a pane."""
+        start = cycle.stores.definitions.fold.start()
+        said_ms = start.incomplete_before_ms if start else 0
+        horizon_ms = longest_ms(_horizons(cycle), low)
+        left_ms = self._log.complete_from_ms(low, high, horizon_ms, cycle.clock.now_ms())
+        return max(said_ms, left_ms)
+
+    def _starts(
+        self, from_ms: int, to_ms: int, low: Mapping[int, int], high: Mapping[int, int]
+    ) -> list[int]:
+        """Return from when on instants are drawn, equally many from each.
+
+        The second half is drawn of what the log holds: by the clock few of 400 days would lie
+        where anything happened. Events that are older than the log are met by their places.
+        """
+        recent = self._wanted.recent
+        if recent is None:
+            return [from_ms]
+        back_ms = FIRST_BACK_MS
+        while from_ms < to_ms - back_ms and not _is_behind(self._log, to_ms - back_ms, low, high):
+            back_ms *= 2
+        return [max(from_ms, to_ms - recent), max(from_ms, to_ms - back_ms)]
 
     def _draw_at(self, partition: int, offset: int) -> None:
         """Take the instant of the event at a place of the log, if it lies in the span."""
@@ -167,8 +204,11 @@ class AuditTask:
         """Return the sample: instants of events, and others that are drawn by the clock."""
         if not self._instants:
             seed, from_ms, to_ms = (int(self._facts[n]) for n in ("seed", "from_ms", "to_ms"))
-            others = draw(seed, from_ms, to_ms, self._wanted.sample - len(self._times))
-            self._instants = self._times + others
+            starts_ms = self._facts.get("starts_ms") or [from_ms]
+            wanted = shares(self._wanted.sample - len(self._times), len(starts_ms))
+            self._instants = list(self._times)
+            for way, (start_ms, count) in enumerate(zip(starts_ms, wanted, strict=True)):
+                self._instants += draw(seed + way, start_ms, to_ms, count)
         return self._instants
 
     def _look(self, cycle: Cycle, name: str, is_over: Callable[[], bool]) -> None:
@@ -196,17 +236,18 @@ class AuditTask:
 
     def _open(self, cycle: Cycle) -> None:
         """Begin to read, from the first record that may lie in a pane, a horizon earlier."""
-        panes = [pane for seen in self._seen for pane in seen.panes]
-        if not panes:
+        firsts_ms = [1000 * pane.start_s - LEAD_MS for seen in self._seen for pane in seen.panes]
+        found_ends = [end for seen in self._seen for end in seen.ends.values()]
+        if self._ledger is not None and self._ledger.begin_ms is not None:
+            firsts_ms.append(self._ledger.begin_ms)
+            found_ends += self._ledger.ends
+        if not firsts_ms:
             return
         settings = self._settings
         # Panes that were looked at in one slice share their place.
-        ends = {id(end): end for seen in self._seen for end in seen.ends.values()}
-        end = furthest(list(ends.values()))
-        first_ms = 1000 * min(pane.start_s for pane in panes)
+        end = furthest(list({id(end): end for end in found_ends}.values()))
         horizons = _horizons(cycle)
-        begin_ms = first_ms - LEAD_MS - longest_ms(horizons) - MARGIN_MS
-        begin = self._log.at(begin_ms, end)
+        begin = self._log.at(min(firsts_ms) - longest_ms(horizons) - MARGIN_MS, end)
         # Where nothing is read, nothing can be missing.
         self._begin = {p: n for p, n in begin.items() if n < end[p]}
         self._walks = [Walk(settings.kafka, names.EVENTS, begin, end, CHUNK) for _ in range(2)]
@@ -219,7 +260,26 @@ class AuditTask:
         erased = tuple(one.within(topic_id) for one in found)
         terms = Terms(horizons, erased, settings.hash_key)
         sampled = [part for part in parts if part.panes]
-        self._recount = Recount(sampled, terms, self._most_held)
+        for_ledger = self._most_held // LEDGER_PARTS if self._ledger is not None else 0
+        self._recount = Recount(sampled, terms, self._most_held - for_ledger)
+        if self._ledger is not None:
+            self._ledger.open(terms, for_ledger)
+
+    def _look_for(self, messages: Sequence[Message]) -> None:
+        """Take records of the first time through the log."""
+        records = list(self._passages[0].records(messages))
+        if self._recount is not None:
+            self._recount.look_for(records)
+        if self._ledger is not None:
+            self._ledger.look_for(records)
+
+    def _count(self, messages: Sequence[Message]) -> None:
+        """Take records of the second time through."""
+        records = list(self._passages[1].records(messages))
+        if self._recount is not None:
+            self._recount.count(records)
+        if self._ledger is not None:
+            self._ledger.count(records)
 
     # ── what came of it ─────────────────────────────────────────────────────
 
@@ -249,16 +309,25 @@ class AuditTask:
         mended = found.again if self._wanted.mend else ()
         for metric in mended:
             count_again(cycle, metric, self._asked)
+        ledger, rows = self._ledger.outcome() if self._ledger is not None else ({}, [])
+        if rows:
+            LOG.error("ledger_differs", tenant=self._asked.tenant, differences=len(rows))
+        compared = [
+            one["verified"] for one in (*metrics, ledger) if one.get("verified") is not None
+        ]
+        starts_ms = self._facts.get("starts_ms") or [self._facts["from_ms"]]
+        about_ledger = {"ledger": ledger, "ledger_differences": rows[:TOLD_DIFFERENCES]}
         return {
-            "verified": not different if any(m["verified"] is not None for m in metrics) else None,
+            "verified": all(compared) if compared else None,
             "seed": self._facts["seed"],
-            "from_ms": self._facts["from_ms"],
+            "from_ms": min((*starts_ms, *self._times)),
             "to_ms": self._facts["to_ms"],
             "metrics": metrics,
             "differences": [d.told() for d in different[:TOLD_DIFFERENCES]],
             "differences_in_all": len(different),
             "mended": [metric.name for metric in mended],
             "still_different": list(found.still),
+            **(about_ledger if self._ledger is not None else {}),
         }
 
     def _compared(self, seen: Seen) -> tuple[dict[str, Any], list[Difference]]:
@@ -292,6 +361,13 @@ class AuditTask:
             "rev": seen.rev,
         }
         return metric, found
+
+
+def _is_behind(
+    log: LogOffsets, at_ms: int, low: Mapping[int, int], high: Mapping[int, int]
+) -> bool:
+    """Tell whether all of the log was received after an instant."""
+    return all(offset <= low[p] for p, offset in log.at(at_ms, high).items())
 
 
 def _horizons(cycle: Cycle) -> tuple[Horizons, ...]:

@@ -16,12 +16,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import msgspec
-from confluent_kafka import Message
-from weir.admission import Refused, admit_foreign
 from weir.definitions.history import Horizons
 from weir.definitions.metric import Metric
 from weir.erasure import Erasure, subject_hash
-from weir.event import UNREADABLE, owner, placed
+from weir.event import UNREADABLE, owner
 from weir.expressions.numbers import scalar_text
 from weir.horizons import horizons_at
 from weir.members import MemberReader, is_too_deep
@@ -29,11 +27,9 @@ from weir.series import cut_text
 
 from weir_analytics.jobs.digits import Near, near
 from weir_analytics.jobs.identities import Identities, Room
+from weir_analytics.jobs.log_records import LogEvent, LogRecord
 from weir_analytics.jobs.sample import Audited, PaneAt
 from weir_analytics.panes.compile_views import members_of
-from weir_analytics.panes.history import headers_of
-from weir_analytics.panes.kinds import Kind
-from weir_analytics.panes.states import kind_of
 
 USUAL_TEXTS: Final = 256
 """How many characters of texts an event is held with, for which it counts as one."""
@@ -155,27 +151,26 @@ class Recount:
         self._room = Room(most)
         self._near = _starts(self.panes)
         self._by_member = _by_member(part.version.metric for part in parts)
-        self._received: tuple[dict[int, int], dict[int, int]] = ({}, {})
 
     @property
     def held(self) -> int:
         """How many identities are remembered."""
         return len(self._known)
 
-    def look_for(self, messages: Iterable[Message]) -> None:
+    def look_for(self, records: Iterable[LogRecord]) -> None:
         """First time through: remember the identities of what would be counted."""
-        for message in messages:
-            found = self._event(message, self._received[0])
+        for record in records:
+            found = record.event
             if found is None:
                 continue
             panes = frozenset(pane for use in self._uses(found) for pane in use.panes)
             if panes and self._known.want(found.partition, found.identity, panes):
                 self._leave_out(self._known.left_out)
 
-    def count(self, messages: Iterable[Message]) -> None:
+    def count(self, records: Iterable[LogRecord]) -> None:
         """Second time through, over the same records in the same order: count."""
-        for message in messages:
-            found = self._event(message, self._received[1])
+        for record in records:
+            found = record.event
             if found is None:
                 continue
             again = self._known.repeats(
@@ -189,24 +184,9 @@ class Recount:
             self.panes.pop(pane, None)
         self._near = _starts(self.panes)
 
-    def _event(self, message: Message, received: dict[int, int]) -> _Event | None:
-        """Return a record as an event, with R; None if it is none."""
-        partition, offset, value = message.partition() or 0, message.offset() or 0, message.value()
-        received_ms = max(received.get(partition, 0), message.timestamp()[1])
-        received[partition] = received_ms
-        kind = kind_of(headers_of(message), value)
-        if kind == Kind.FOREIGN:
-            origin = f"{message.topic()}/{partition}/{offset}"
-            found = admit_foreign(value, received_ms=received_ms, recheck=True, origin=origin)
-            value = None if isinstance(found, Refused) else found.value
-        if value is None or kind in (Kind.TICK, Kind.REFUSED):
-            return None
-        place = placed(value)
-        return _Event(place.digest, place.time_ms, received_ms, partition, offset, value)
-
     # ── what an event is to the sample, whether or not it repeats another one ───
 
-    def _uses(self, found: _Event) -> Iterator[_Use]:
+    def _uses(self, found: LogEvent) -> Iterator[_Use]:
         """Yield where an event would be counted."""
         event = self._read(found)
         if event is None:
@@ -225,7 +205,7 @@ class Recount:
                 # A version from before an erasure has them, but for what was counted again since.
                 yield _Use(version.metric, event, replace(it, sure=False) if gone else it, panes)
 
-    def _read(self, found: _Event) -> dict[str, Any] | None:
+    def _read(self, found: LogEvent) -> dict[str, Any] | None:
         """Return an event that may be counted; most are none, and told so with little effort."""
         time_ms = found.time_ms
         if not any(time_ms // res_ms in starts for res_ms, starts in self._near):
@@ -248,7 +228,7 @@ class Recount:
         told = _Told(event["weirtenant"], event["type"])
         return event if self._is_asked_for(told) else None
 
-    def _horizons(self, found: _Event) -> Horizons:
+    def _horizons(self, found: LogEvent) -> Horizons:
         return horizons_at(self._terms.horizons, found.partition, found.offset)
 
     def _is_asked_for(self, told: _Told) -> bool:
@@ -259,7 +239,9 @@ class Recount:
             return False
         return any(part.version.metric.events.matches_type(kind) for part in self._parts)
 
-    def _panes_of(self, part: Part, event: Mapping[str, Any], found: _Event) -> tuple[PaneAt, ...]:
+    def _panes_of(
+        self, part: Part, event: Mapping[str, Any], found: LogEvent
+    ) -> tuple[PaneAt, ...]:
         """Return the panes of a part in which an event lies that it is to count."""
         version, partition, offset = part.version, found.partition, found.offset
         ended = version.finish is not None and offset >= version.finish.get(partition, 0)
@@ -281,7 +263,7 @@ class Recount:
         known = subject_hash(self._terms.hash_key, tenant, subject)
         return [one for one in mine if one.hash == known]
 
-    def _add(self, use: _Use, found: _Event) -> None:
+    def _add(self, use: _Use, found: LogEvent) -> None:
         it, at = use.near, (found.time_ms, found.identity)
         one = exact_of(use.metric, it, use.event, at) if it.sure else Exact(unsure=1)
         for pane in use.panes:
@@ -289,16 +271,6 @@ class Recount:
         # One identity may be counted again and again, a horizon apart each time.
         if self._room.take(use.panes, one.size):
             self._leave_out(self._room.left_out)
-
-
-@dataclass(frozen=True, slots=True)
-class _Event:
-    identity: bytes
-    time_ms: int
-    received_ms: int
-    partition: int
-    offset: int
-    value: bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Activation, Definition
 from weir.definitions.metric import Metric
 from weir.definitions.serving import serving
+
+from weir_analytics.panes.accounts import LEDGER, SYSTEM_RES_S
+from weir_analytics.panes.versions import LEDGER_KEPT_S
+
+MINUTE_MS: Final = SYSTEM_RES_S * 1000
+# Before a minute may expire by its end.
+LEDGER_MS: Final = LEDGER_KEPT_S * 1000
 
 
 @dataclass(frozen=True)
@@ -110,6 +118,11 @@ def draw(seed: int, from_ms: int, to_ms: int, count: int) -> list[int]:
     return [chance.randrange(from_ms, max(to_ms, from_ms + 1)) for _ in range(count)]
 
 
+def shares(count: int, ways: int) -> list[int]:
+    """Return a number in so many nearly equal parts, the larger ones first."""
+    return [count // ways + (way < count % ways) for way in range(ways)]
+
+
 def draw_places(
     seed: int, start: Mapping[int, int], end: Mapping[int, int], count: int
 ) -> list[tuple[int, int]]:
@@ -150,6 +163,25 @@ def panes_of(
             if owner is not None:
                 found.add(PaneAt(owner.vid, res_ms // 1000, start_ms // 1000))
     return sorted(found)
+
+
+def minutes_of(instants_ms: Iterable[int], *, since_ms: int, through_ms: int) -> list[PaneAt]:
+    """Return the received minutes that hold some instants, as panes of the ledger, each once.
+
+    In the order of the instants: for what comes last there may be no room.
+
+    Args:
+        instants_ms: The sample; most events are received in the minute in which they happen.
+        since_ms: Minutes that begin earlier are left out: the log no longer has all of them.
+        through_ms: Received time counted so far; what is not over, or not kept, is left out.
+    """
+    found: dict[PaneAt, None] = {}
+    for at_ms in instants_ms:
+        start_ms = at_ms - at_ms % MINUTE_MS
+        is_kept = start_ms + MINUTE_MS <= through_ms < start_ms + LEDGER_MS
+        if start_ms >= since_ms and is_kept:
+            found[PaneAt(LEDGER, SYSTEM_RES_S, start_ms // 1000)] = None
+    return list(found)
 
 
 def _owner(chain: Sequence[Audited], res_s: int, start_s: int) -> Audited | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from weir.clock import Clock
@@ -18,7 +18,7 @@ LOG = structlog.get_logger()
 
 BY: Final = "schedule"
 HOUR_MS: Final = 3_600_000
-DO: Final = {"job": "audit", "last": "24h", "mend": True}
+RECENT: Final = "24h"
 # A driver that has just come up has other things to do.
 FIRST_AFTER_S: Final = 600.0
 LOOK_EVERY_S: Final = 30.0
@@ -29,6 +29,7 @@ class Schedule:
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._every_ms = settings.audit_hours * HOUR_MS
+        self._do = asked_for(settings)
         self._clock = clock
         self._look_at_s = clock.monotonic_s() + FIRST_AFTER_S
 
@@ -48,13 +49,28 @@ class Schedule:
         for tenant in due[:1]:
             name = f"audit_{now_ms}"
             edit = Edit(tenant, KIND, name, None, BY, now_ms)
-            definitions.append(put_record(edit, json.dumps({"kind": KIND, "name": name, "do": DO})))
+            definitions.append(
+                put_record(edit, json.dumps({"kind": KIND, "name": name, "do": self._do}))
+            )
             LOG.info("audit_due", tenant=tenant)
         return bool(due)
 
 
+def asked_for(settings: Settings) -> dict[str, Any]:
+    """Return what is asked for: half of the last day, half of all that the log holds whole.
+
+    So what is new is looked at often, and whatever is old, or came late, or was counted again
+    has its turn.
+    """
+    span = {"last": f"{settings.audit_days}d", "recent": RECENT, "sample": settings.audit_sample}
+    return {"job": "audit", **span, "ledger": True, "mend": True}
+
+
 def due_tenants(fold: Definitions, now_ms: int, every_ms: int) -> list[str]:
     """Return the tenants with metrics whose last audit by schedule is too long ago, by name.
+
+    None of which one is still under way: reading a long log may take longer than `every_ms`,
+    and audits that pile up would verify nothing sooner.
 
     Args:
         fold: What is known.
@@ -62,8 +78,14 @@ def due_tenants(fold: Definitions, now_ms: int, every_ms: int) -> list[str]:
         every_ms: The time between two audits, from one's being asked for to the next.
     """
     asked: dict[str, int] = {}
+    under_way: set[str] = set()
     for job in fold.current(kind=KIND):
-        if job.by == BY and job.at_ms <= now_ms:
+        if job.by != BY:
+            continue
+        if job.at_ms <= now_ms:
             asked[job.tenant] = max(job.at_ms, asked.get(job.tenant, 0))
-    tenants = {metric.tenant for metric in fold.current(kind="metric")}
+        report = fold.jobs.get(job.vid)
+        if report is None or not report.state.final:
+            under_way.add(job.tenant)
+    tenants = {metric.tenant for metric in fold.current(kind="metric")} - under_way
     return sorted(t for t in tenants if now_ms - asked.get(t, 0) >= every_ms)

@@ -124,7 +124,8 @@ class Figures:
         """Count what an audit has compared; of another job's outcome nothing."""
         if "differences_in_all" in outcome:
             self._audited.inc(sum(metric["panes"] for metric in outcome["metrics"]))
-            self._mismatches.inc(outcome["differences_in_all"])
+            rows = len(outcome.get("ledger_differences", ()))
+            self._mismatches.inc(outcome["differences_in_all"] + rows)
 
     def tell(self, done: Done, vitals: Vitals) -> None:
         """Take in a batch that is committed and recorded."""

@@ -123,8 +123,9 @@ class Version:
         return True if within else None
 
 
+LEDGER_KEPT_S = 8 * DAY_S
 SYSTEM = (
-    Version(LEDGER, "", "ledger", ((SYSTEM_RES_S, 8 * DAY_S),), max_series=UNCAPPED),
+    Version(LEDGER, "", "ledger", ((SYSTEM_RES_S, LEDGER_KEPT_S),), max_series=UNCAPPED),
     Version(TYPES, "", "types", ((SYSTEM_RES_S, DAY_S),), max_series=MAX_TYPES, by_owner=True),
     Version(USE, "", "use", ((SYSTEM_RES_S, 8 * DAY_S),), max_series=UNCAPPED),
     # By the hour: who chooses an allowed lateness looks at days.

@@ -1360,12 +1360,19 @@ export interface components {
              */
             last: string;
             /**
+             * Ledger
+             * @default false
+             */
+            ledger: boolean;
+            /**
              * Mend
              * @default false
              */
             mend: boolean;
             /** Metrics */
             metrics?: string[];
+            /** Recent */
+            recent?: string | null;
             /**
              * Sample
              * @default 20
@@ -1386,12 +1393,19 @@ export interface components {
              */
             last: string;
             /**
+             * Ledger
+             * @default false
+             */
+            ledger: boolean;
+            /**
              * Mend
              * @default false
              */
             mend: boolean;
             /** Metrics */
             metrics?: string[];
+            /** Recent */
+            recent?: string | null;
             /**
              * Sample
              * @default 20

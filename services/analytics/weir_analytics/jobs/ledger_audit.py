@@ -1,0 +1,103 @@
+"""The ledger's part of an audit: some of its minutes are looked at, counted again and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+from weir_analytics.jobs.ledger_recount import LedgerRecount, RowDifference, compare_rows
+from weir_analytics.jobs.log_records import LogRecord
+from weir_analytics.jobs.recount import Terms
+from weir_analytics.jobs.sample import minutes_of
+from weir_analytics.jobs.task import NotNowError
+from weir_analytics.jobs.was_served import Reader, Seen
+from weir_analytics.panes.cycle import Cycle
+
+LEDGER_PARTS: Final = 4
+"""Of what an audit may hold one part in so many is for the ledger, the rest for metrics."""
+
+
+class LedgerAudit:
+    """The minutes of one audit.
+
+    Attributes:
+        is_seen: Whether all of the sample was looked at.
+    """
+
+    def __init__(self, tenant: str) -> None:
+        """Begin with nothing looked at."""
+        self.is_seen = False
+        self._tenant = tenant
+        self._seen: Seen | None = None
+        self._recount: LedgerRecount | None = None
+
+    def look(
+        self,
+        cycle: Cycle,
+        reader: Reader,
+        instants_ms: Collection[int],
+        since_ms: int,
+        is_over: Callable[[], bool],
+    ) -> None:
+        """Take more of the minutes in which some instants lie, until `is_over`.
+
+        Raises:
+            NotNowError: While what was lost is being counted again.
+            RedisError: If Redis does not answer.
+        """
+        if self._seen is None:
+            self._seen = reader.begin("", (), LEDGER_PARTS)
+        seen = self._seen
+        wanted = minutes_of(instants_ms, since_ms=since_ms, through_ms=cycle.through_ms)
+        left = [pane for pane in wanted if pane not in seen.panes and pane not in seen.left_out]
+        is_done = reader.look(cycle, seen, left, is_over)
+        if is_done is None:
+            msg = "the ledger is being counted again"
+            raise NotNowError(msg)
+        self.is_seen = is_done
+
+    @property
+    def begin_ms(self) -> int | None:
+        """When the first minute that was looked at began; None if there is none."""
+        panes = self._seen.panes if self._seen is not None else ()
+        return min((1000 * pane.start_s for pane in panes), default=None)
+
+    @property
+    def ends(self) -> Iterable[Mapping[int, int]]:
+        """Up to where the log had been counted when the minutes were looked at."""
+        return self._seen.ends.values() if self._seen is not None else ()
+
+    def open(self, terms: Terms, most: int) -> None:
+        """Begin to count again, holding at most so many events."""
+        panes = self._seen.panes if self._seen is not None else ()
+        self._recount = LedgerRecount(self._tenant, panes, terms, most)
+
+    def look_for(self, records: Iterable[LogRecord]) -> None:
+        """Take records of the first time through the log."""
+        if self._recount is not None:
+            self._recount.look_for(records)
+
+    def count(self, records: Iterable[LogRecord]) -> None:
+        """Take records of the second time through."""
+        if self._recount is not None:
+            self._recount.count(records)
+
+    def outcome(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Return what is told of the ledger, and each row that differs."""
+        found: list[RowDifference] = []
+        seen = self._seen.panes if self._seen is not None else {}
+        counted = self._recount.minutes if self._recount is not None else {}
+        for pane, rows in counted.items():
+            found += compare_rows(self._tenant, pane, seen[pane], rows)
+        records = sum(rows.total() for rows in counted.values())
+        left_out = len(self._seen.left_out) if self._seen is not None else 0
+        told = {
+            # Where nothing came, and nothing is served, nothing is verified.
+            "verified": not found if found or records else None,
+            "minutes": len(counted),
+            "records": records,
+            # For which there was no room, or which hold what no recount knows.
+            "left_out": left_out + len(seen) - len(counted),
+        }
+        return told, [asdict(one) for one in found]
