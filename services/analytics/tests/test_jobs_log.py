@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from weir.definitions.records import DriverStart, Edit, put_record, start_record
 from weir.erasure import subject_hash
 from weir_analytics.jobs import replay, schedule
 from weir_analytics.jobs.event_times import event_time
+from weir_analytics.jobs.log_records import LogRecord, Passage
 from weir_analytics.jobs.mended import Whole, mended
 from weir_analytics.jobs.recount import Part, Recount, Terms
 from weir_analytics.jobs.replay import PutBack, ReplayTask
@@ -473,6 +474,12 @@ def test_when_an_event_at_a_place_happened(log: Log) -> None:
     assert event_time(at, 9, -6, "acme") is None
 
 
+def _read(
+    take: Callable[[Iterator[LogRecord]], None], passage: Passage, messages: Sequence[Any]
+) -> None:
+    take(passage.records(messages))
+
+
 def recounted(log: Log, now_ms: int, begin: Mapping[int, int]) -> dict[tuple[int, str], Any]:
     """Return the minutes around now, by start and series, as an audit recounts them."""
     fold = Definitions()
@@ -490,9 +497,10 @@ def recounted(log: Log, now_ms: int, begin: Mapping[int, int]) -> dict[tuple[int
         Terms((Horizons({}, HORIZON_MS, 400 * 86_400_000),)),
     )
     for take in (again.look_for, again.count):
-        walk = Walk(log.settings.kafka, names.EVENTS, low, high)
+        walk, passage = Walk(log.settings.kafka, names.EVENTS, low, high), Passage()
+        read = partial(_read, take, passage)
         deadline = time.monotonic() + 60
-        while not walk.each(take, lambda: False):
+        while not walk.each(read, lambda: False):
             assert time.monotonic() < deadline
         assert walk.progress.at == walk.progress.of == sum(high.values())
         walk.close()
