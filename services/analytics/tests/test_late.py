@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from weir.lateness import DAY, EDGES_MS, HOUR, MINUTE
-from weir_analytics.panes.accounts import LATENESS
+from weir.series import encode_series
+from weir_analytics.panes.accounts import LATENESS, TYPE_LATENESS
 from weir_analytics.panes.arrow_plan import make_plan
 from weir_analytics.panes.outcome import outcome_of
 from weir_analytics.panes.plan import Counted
@@ -60,6 +61,27 @@ class TestLateness:
             expected[next(f"=acme|=web|={edge}" for edge in EDGES_MS if age <= edge)] += 1
         assert {k: {s: r.n for s, r in v.items()} for k, v in panes.items()} == {
             (LATENESS, 3600, hour): expected
+        }
+
+    def test_so_it_is_of_each_type(
+        self, spark: SparkSession, redis_url: str, tmp_path: Path, columns: bool
+    ) -> None:
+        """Whatever a type is called, and how many received minutes its events came in."""
+        told = {("t", HOUR): 2, ("t", 0): 1, ("a|b\\c", MINUTE): 3, ("ä" * 90, MINUTE): 1}
+        log: list[Record] = [
+            (event(f"{kind}{age}{n}", NOW_MS - age + n * MINUTE, kind), EVENT, NOW_MS + n * MINUTE)
+            for (kind, age), count in told.items()
+            for n in range(count)
+        ]
+        log = sorted([*log, late("t00", 0), (b"{", EVENT, NOW_MS)], key=lambda record: record[2])
+        batch = batch_of(tmp_path, len(log), redis_url=redis_url, copies="none")
+        open_shards(redis_url, batch)
+        run_batch(spark, log_of(spark, log), plan_of(columns=columns), batch)
+
+        hour = NOW_MS // HOUR * 3_600
+        rows = panes_in(redis_url)[TYPE_LATENESS, 3600, hour]
+        assert {series: row.n for series, row in rows.items()} == {
+            encode_series(("acme", "web", str(age), kind)): n for (kind, age), n in told.items()
         }
 
 

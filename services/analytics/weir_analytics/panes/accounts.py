@@ -3,7 +3,8 @@
 Each record of the log leaves one account row, so that received = counted +
 duplicate + quarantined + beyond-horizon + erased holds by construction. After the
 groups are made, the account is spread into the panes of the system metrics
-(docs/interfaces.md, section 5): ledger, types, use of a version, lateness. What only
+(docs/interfaces.md, section 5): ledger, types, use of a version, lateness of each source and of
+each of its types. What only
 the driver or the writer wants to know (how far a partition came, what became of a
 sampled event, which record to quarantine and why others were, who sent late events) travels as
 rows of reserved ids, too: one pass over the log, one action a batch.
@@ -23,7 +24,7 @@ from weir_analytics.panes.compile import series_of
 from weir_analytics.panes.kinds import Fate, Kind, Use
 from weir_analytics.panes.measures import output_type
 
-LEDGER, TYPES, USE, LATENESS = -1, -2, -3, -4
+LEDGER, TYPES, USE, LATENESS, TYPE_LATENESS = -1, -2, -3, -4, -5
 # Not panes: read by the writer and handed on or acted on, never committed.
 PROGRESS, FATE, UNREADABLE, LATE, REASONS = -10, -11, -12, -13, -14
 SYSTEM_RES_S = 60
@@ -169,6 +170,7 @@ def _derived(outputs: tuple[str, ...]) -> Column:
     disposition, bucket, (tenant, source) = parts[0], parts[1], _owner(parts[2], parts[3])
     counted = ledger & (disposition == Fate.COUNTED.disposition)
     quarantined = ledger & (disposition == Fate.QUARANTINED.disposition)
+    of_type = series_text(tenant, source, bucket, parts[4])
     late = counted & F.col("start_s").isNotNull()
     own = (F.col("vid") < USE) | ((F.col("vid") >= 0) & (F.col("use") != int(Use.PANE_NOT_KEPT)))
     derived = F.array(
@@ -176,6 +178,7 @@ def _derived(outputs: tuple[str, ...]) -> Column:
         F.when(ledger, _pane(LEDGER, series_text(tenant, source, disposition), None, bare)),
         F.when(counted, _pane(TYPES, series_text(tenant, source, parts[4]), None, bare)),
         F.when(counted, _pane(LATENESS, series_text(tenant, source, bucket), None, bare)),
+        F.when(counted, _pane(TYPE_LATENESS, of_type, None, bare)),
         F.when(quarantined, _pane(REASONS, parts[4], None, bare)),
         F.when(late, _pane(LATE, _joined(tenant, source, parts[4]), F.col("start_s"), bare)),
         F.when(F.col("vid") >= 0, _pane(USE, series_text(F.col("vid"), _use()), None, bare)),

@@ -6,6 +6,7 @@ each system metric, and what the driver and the writer alone want to know.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +28,7 @@ from weir_analytics.panes.accounts import (
     PROGRESS,
     REASONS,
     SYSTEM_RES_S,
+    TYPE_LATENESS,
     TYPES,
     UNREADABLE,
 )
@@ -153,22 +155,24 @@ def _ledger(judged: Judged) -> Iterator[PaneRow]:
         may_be_late.astype(np.int64),
         minute_s,
     )
+    added: dict[tuple[int, tuple[str, ...], int], int] = defaultdict(int)
     for first, n in zip(groups.first.tolist(), groups.sizes.tolist(), strict=True):
         at, minute = int(records[first]), int(minute_s[first])
-        tenant, source = owner(judged.tenant.of(at) or "", judged.source.of(at) or "")
-        disposition = Fate(int(fate[first])).disposition
-        yield PaneRow(LEDGER, encode_series((tenant, source, disposition)), minute, minute, n)
+        owned = owner(judged.tenant.of(at) or "", judged.source.of(at) or "")
+        added[LEDGER, (*owned, Fate(int(fate[first])).disposition), minute] += n
         if counted[first]:
             bucket = _BUCKETS[int(buckets[first])]
             event_type = judged.type.of(at) or ""
-            series = encode_series((tenant, source, event_type))
-            yield PaneRow(TYPES, series, minute, minute, n)
-            yield PaneRow(LATENESS, encode_series((tenant, source, bucket)), minute, minute, n)
+            added[TYPES, (*owned, event_type), minute] += n
+            added[LATENESS, (*owned, bucket), minute] += n
+            added[TYPE_LATENESS, (*owned, bucket, event_type), minute] += n
             if may_be_late[first]:
-                late = GAP.join((tenant, source, event_type))
+                late = GAP.join((*owned, event_type))
                 yield PaneRow(LATE, late, int(judged.late[at]), minute, n)
         elif fate[first] == Fate.QUARANTINED:
             yield PaneRow(REASONS, judged.reason.of(at) or "", minute, minute, n)
+    for (vid, values, minute), n in added.items():
+        yield PaneRow(vid, encode_series(values), minute, minute, n)
 
 
 def table_of(rows: list[PaneRow], use: list[int]) -> dict[str, list[Any]]:

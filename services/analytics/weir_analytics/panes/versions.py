@@ -17,13 +17,23 @@ from typing import Any
 from pyspark import TaskContext
 from weir.commit import not_after
 
-from weir_analytics.panes.accounts import LATENESS, LEDGER, SYSTEM_RES_S, TYPES, USE
+from weir_analytics.panes.accounts import (
+    LATENESS,
+    LEDGER,
+    SYSTEM_RES_S,
+    TYPE_LATENESS,
+    TYPES,
+    USE,
+)
 from weir_analytics.panes.batch import Offsets
 
 PROPERTY = "weir.versions"
 HOUR_S, DAY_S = 3_600, 86_400
 # Of each tenant: a flood of types is its sender's alone.
 MAX_TYPES = 5_000
+# Rows of (source, type, edge) that a tenant has in an hour. A type has one for each edge at which
+# its events came: most have two or three, and none more than 24.
+MAX_TYPE_LATENESS = 5_000
 # The ledger must show every tenant's every source: `other` would hide a difference.
 UNCAPPED = 1 << 40
 
@@ -130,6 +140,14 @@ SYSTEM = (
     Version(USE, "", "use", ((SYSTEM_RES_S, 8 * DAY_S),), max_series=UNCAPPED),
     # By the hour: who chooses an allowed lateness looks at days.
     Version(LATENESS, "", "lateness", ((HOUR_S, 8 * DAY_S),), max_series=UNCAPPED),
+    Version(
+        TYPE_LATENESS,
+        "",
+        "lateness by type",
+        ((HOUR_S, 8 * DAY_S),),
+        max_series=MAX_TYPE_LATENESS,
+        by_owner=True,
+    ),
 )
 
 
