@@ -8,7 +8,13 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from weir.lateness import BEYOND, DAY, EDGES_MS, Lateness
+from weir.definitions.check import check
+from weir.definitions.durations import format_duration
+from weir.definitions.metric import Metric
+from weir.lateness import BEYOND, DAY, EDGES_MS, OFFERED_MS, Lateness
+from weir.problems import ProblemError
+
+METRIC = {"events": {"type": "t"}, "aggregates": ["count"], "keep": {"10s": "300d"}}
 
 LATE_MS = st.lists(
     st.one_of(st.integers(-DAY, 200 * DAY), st.sampled_from(EDGES_MS), st.integers(0, 90_000)),
@@ -57,6 +63,34 @@ def test_a_percentile_is_the_next_edge(late_ms: list[int], share: float) -> None
     fitting = [e for e in EDGES_MS if sum(ms <= e for ms in late_ms) >= share * len(late_ms)]
 
     assert told == (min(fitting) if fitting else None)
+
+
+@given(LATE_MS, st.integers(0, 3_000), st.integers(0, 3))
+def test_what_is_suggested_would_have_lost_less_than_one_of_a_thousand(
+    late_ms: list[int], prompt: int, rare: int
+) -> None:
+    """It is the shortest length offered for which that is so, by the events one by one."""
+    events = [*late_ms, *[-1] * prompt, *[40_000] * rare]
+    told = Lateness(Counter(map(bucket_of, events))).suggested_ms()
+    fitting = [e for e in OFFERED_MS if 1_000 * sum(ms > e for ms in events) < len(events)]
+
+    assert told == min(fitting, default=None)
+
+
+@pytest.mark.parametrize("edge_ms", OFFERED_MS)
+def test_what_is_offered_can_be_written(edge_ms: int) -> None:
+    """Each length is taken as an allowed lateness."""
+    checked = check("metric", "m", {**METRIC, "allowed_lateness": format_duration(edge_ms)})
+    assert isinstance(checked.model, Metric)
+    assert checked.model.lateness_ms == edge_ms
+
+
+def test_all_that_can_be_written_is_offered() -> None:
+    """The next edge is longer than any metric may allow."""
+    longer = format_duration(EDGES_MS[len(OFFERED_MS)])
+    with pytest.raises(ProblemError) as refused:
+        check("metric", "m", {**METRIC, "allowed_lateness": longer})
+    assert [place["pointer"] for place in refused.value.errors] == ["/allowed_lateness"]
 
 
 def test_without_events_nothing_is_said() -> None:

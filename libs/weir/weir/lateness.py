@@ -27,6 +27,12 @@ EDGES_MS: Final = (
 )
 """Upper edges of the buckets, in milliseconds; what came later than the last has none."""
 
+OFFERED_MS: Final = tuple(edge for edge in EDGES_MS if edge <= DAY)
+"""The edges that can be written as an allowed lateness, of which a day is the longest."""
+
+ONE_OF: Final = 1_000
+"""What less than one of so many events is later than, loses few enough to be suggested."""
+
 BEYOND: Final = "beyond"
 """The bucket above all edges."""
 
@@ -60,6 +66,14 @@ class Lateness:
     def later_than(self, late_ms: int) -> int:
         """Return how many came later than that; exact where it is one of the edges."""
         return sum(n for edge, n in self._counts if edge is None or edge > late_ms)
+
+    def suggested_ms(self) -> int | None:
+        """Return the shortest length offered that less than 0.1 % came later than.
+
+        None: of those offered there is none, or there is no event.
+        """
+        fitting = (e for e in OFFERED_MS if self.later_than(e) * ONE_OF < self.events)
+        return next(fitting, None)
 
     def at_most_ms(self, share: float) -> int | None:
         """Return the edge within which at least a share of the events came.

@@ -77,6 +77,11 @@ def fit(values: tuple[str | None, ...], dimensions: int) -> tuple[str | None, ..
     return (*values[:dimensions], *[last] * (dimensions - len(values)))
 
 
+def may_be_cut(value: str) -> bool:
+    """Return whether a value may be what is left of a longer one; false where it is whole."""
+    return _CUT in value
+
+
 def series_digest(text: str) -> bytes:
     """Return the 16 bytes that a series is found by in Redis."""
     return hashlib.md5(text.encode(), usedforsecurity=False).digest()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from weir.definitions.records import Counting, DriverStart, activation_record, start_record
+from weir.lateness import EDGES_MS
 from weir.rows import Row
 from weir.series import encode_series
 
@@ -50,9 +51,64 @@ class TestLateness:
         assert late[0] == 100
         assert late[1_000] == late[10_000] == 10
         assert late[60_000] == late[86_400_000] == 1
+        assert tuple(late) == EDGES_MS
+        assert (web["suggested_ms"], app["suggested_ms"]) == (None, 0)
         assert [one["share"] for one in web["late"] if one["than_ms"] == 60_000] == [0.01]
         assert (web["p50_ms"], web["p99_ms"], web["max_ms"]) == (1_000, 60_000, None)
         assert (app["p50_ms"], app["max_ms"]) == (0, 0)
+
+    def test_of_a_metric_it_is_that_of_its_types_and_sources(
+        self, running: Running, engine: Engine
+    ) -> None:
+        """Stored or a draft; what is not known by type is told, and is in no figure."""
+        hour_s = int(time.time()) // 3600 * 3600
+
+        def rows(*of: tuple[str, ...], n: int) -> dict[str, Row]:
+            return {encode_series(["typed", *values]): Row(n) for values in of}
+
+        long_type = "com.long." + "x" * 230
+        engine.commit(
+            {
+                (-4, 3600, hour_s): rows(("web", "1000"), ("app", "1000"), n=2_200)
+                | rows(("web", "60000"), ("other", "0"), n=100),
+                (-5, 3600, hour_s): rows(
+                    ("web", "1000", "com.a"),
+                    ("web", "1000", "org"),
+                    ("app", "1000", "com.b"),
+                    n=1_000,
+                )
+                | rows(("web", "60000", "com.a"), n=1)
+                | rows(("web", "60000", long_type), n=9)
+                | rows(("other", "0", "com.a"), n=100),
+            }
+        )
+        text = (
+            "kind: metric\nname: typed\nevents: {type: [com.a, com.b], source: [web, app]}\n"
+            "aggregates: [count]\nkeep: {10s: 1h}\nallowed_lateness: 30s\n"
+        )
+        running.put("typed", "metric", "typed", text)
+        every = text.replace("[com.a, com.b]", "'*'").replace("typed", "every")
+        with running.client(running.key_for("typed", ["read"])) as http:
+            stored = http.get("/lateness", params={"metric": "typed"}).json()
+            draft = http.post("/lateness", json={"text": text}).json()
+            long = http.post("/lateness", json={"text": text.replace("com.b", long_type)}).json()
+            prefix = http.post("/lateness", json={"text": text.replace("com.b", "com.*")}).json()
+            whole = http.post("/lateness", json={"text": every}).json()
+            unknown = http.get("/lateness", params={"metric": "nobody"})
+            rule = http.post("/lateness", json={"text": "kind: board\nname: b\ntiles: []\n"})
+
+        app, web = stored["sources"]
+        assert (stored["allowed_ms"], app["source"], app["events"]) == (30_000, "app", 1_000)
+        late = {one["than_ms"]: one["events"] for one in web["late"]}
+        assert (web["events"], late[10_000], late[30_000], late[60_000]) == (1_001, 1, 1, 0)
+        assert (web["suggested_ms"], stored["all"]["suggested_ms"]) == (1_000, 1_000)
+        # A type that is too long was cut: by its beginning alone can it be found.
+        assert (stored["untyped"], prefix["untyped"]) == (4_500 - 3_001, 4_500 - 3_010)
+        assert draft == stored
+        assert (long["all"]["events"], long["untyped"]) == (1_001, stored["untyped"])
+        assert prefix["all"]["events"] == 2_010
+        assert (whole["all"]["events"], whole["untyped"]) == (4_500, 0)
+        assert (unknown.status_code, rule.status_code) == (404, 422)
 
     def test_without_events_nothing_is_said(self, running: Running, engine: Engine) -> None:
         """A tenant that sent nothing has no median."""

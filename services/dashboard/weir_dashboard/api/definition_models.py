@@ -207,6 +207,12 @@ class PreviewQuery(DefinitionText):
     last: Annotated[int, Field(ge=1, le=200)] = 200
 
 
+class LatenessQuery(DefinitionText):
+    """A metric draft of whose events it is asked how late they are."""
+
+    hours: Annotated[int, Field(ge=1, le=192)] = 24
+
+
 class PreviewEvent(Told):
     """What the draft makes of one event."""
 

@@ -7,45 +7,75 @@ from operator import add
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from weir.lateness import Lateness
-from weir_reading.accounts import HOUR_S, read_lateness
+from weir.definitions.check import check
+from weir.definitions.metric import Metric
+from weir.lateness import EDGES_MS, Lateness
+from weir.problems import ProblemError, Reason
+from weir_reading.accounts import HOUR_S, LatenessFound, read_lateness, read_lateness_of
 
+from weir_dashboard.api.definition_models import LatenessQuery
+from weir_dashboard.api.metrics import metric_shown
 from weir_dashboard.api.read_models import LatenessTold, LateShare, SourceLateness
-from weir_dashboard.context import Here, Who
-
-SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
-ASKED_MS = (0, SECOND, 10 * SECOND, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY)
-"""All of them edges of buckets, where counts are exact."""
+from weir_dashboard.auth.callers import Caller
+from weir_dashboard.context import Context, Here, Who
 
 router = APIRouter(tags=["flow"])
 
 
 @router.get("/lateness")
 async def lateness(
-    here: Here, caller: Who, hours: Annotated[int, Query(ge=1, le=192)] = 24
+    here: Here,
+    caller: Who,
+    hours: Annotated[int, Query(ge=1, le=192)] = 24,
+    metric: Annotated[str | None, Query(max_length=64)] = None,
 ) -> LatenessTold:
     """Return how late counted events were, by source: R minus event time.
 
-    `late` says how many came later than each length: the most that would have been late with
-    that `allowed_lateness`, whatever the panes. `p50_ms`, `p99_ms` and `max_ms` are
-    edges of buckets, at or above the true value; null: more than 100 days.
+    `late` says exactly how many came later than each length: the most that would have been late
+    with that `allowed_lateness`, whatever the panes. Between two lengths it is at most what
+    came later than the shorter. `p50_ms`, `p99_ms` and `max_ms` are the lengths at or above
+    the true value; null: more than 100 days. With `metric` only events of its types and
+    sources; `where` is not asked.
     """
+    counted = None if metric is None else metric_shown(here, caller, metric)
+    return await _lateness(here, caller, hours, counted)
+
+
+@router.post("/lateness")
+async def lateness_of_draft(body: LatenessQuery, here: Here, caller: Who) -> LatenessTold:
+    """Return the same of the events that a metric would look at, before it is stored."""
+    metric = check(None, None, body.text).model
+    if not isinstance(metric, Metric):
+        msg = f"only a metric allows lateness, got a {metric.kind}"
+        raise ProblemError(422, Reason.DEFINITION_INVALID, msg)
+    return await _lateness(here, caller, body.hours, metric)
+
+
+async def _lateness(
+    here: Context, caller: Caller, hours: int, metric: Metric | None
+) -> LatenessTold:
     through_ms = here.batches.processed_through_ms or here.clock.now_ms()
     last_s = through_ms // 1000 // HOUR_S * HOUR_S
     starts = range(last_s - (hours - 1) * HOUR_S, last_s + 1, HOUR_S)
-    found = await read_lateness(here.queries.panes, starts, here.catalog.shards, caller.tenant)
-    whole = reduce(add, found.values(), Lateness({}))
+    place = (here.queries.panes, starts, here.catalog.shards, caller.tenant)
+    if metric is None:
+        found = LatenessFound(await read_lateness(*place))
+    else:
+        found = await read_lateness_of(*place, metric.events)
+    whole = reduce(add, found.sources.values(), Lateness({}))
     return LatenessTold(
         from_ms=starts[0] * 1000,
         to_ms=through_ms,
+        allowed_ms=None if metric is None else metric.lateness_ms,
+        untyped=found.untyped,
         all=_told(None, whole),
-        sources=[_told(source, one) for source, one in found.items()],
+        sources=[_told(source, one) for source, one in found.sources.items()],
     )
 
 
 def _told(source: str | None, late: Lateness) -> SourceLateness:
     shares = []
-    for than_ms in ASKED_MS:
+    for than_ms in EDGES_MS:
         n = late.later_than(than_ms)
         shares.append(LateShare(than_ms=than_ms, events=n, share=n / max(1, late.events)))
     return SourceLateness(
@@ -55,4 +85,5 @@ def _told(source: str | None, late: Lateness) -> SourceLateness:
         p50_ms=late.at_most_ms(0.5),
         p99_ms=late.at_most_ms(0.99),
         max_ms=late.at_most_ms(1.0),
+        suggested_ms=late.suggested_ms(),
     )

@@ -164,6 +164,15 @@ def _shown(here: Context, caller: Caller, name: str) -> Definition:
     return version
 
 
+def metric_shown(here: Context, caller: Caller, name: str) -> MetricModel:
+    """Return a metric as the version that answers queries means it.
+
+    Raises:
+        ProblemError: 404 if there is none, 501 if a later release wrote it.
+    """
+    return _model(_shown(here, caller, name))
+
+
 async def _told(here: Context, version: Definition) -> dict[str, Any]:
     model = _model(version)
     texts = await _series_texts(here, version)

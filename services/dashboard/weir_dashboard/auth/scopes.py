@@ -68,6 +68,7 @@ TABLE: dict[tuple[str, str], Scope | None] = {
     ("GET", "/ledger"): Scope.READ,
     ("GET", "/corrections"): Scope.READ,
     ("GET", "/lateness"): Scope.READ,
+    ("POST", "/lateness"): Scope.READ,
     ("GET", "/metrics/{name}/ledger"): Scope.READ,
     ("GET", "/quarantine"): Scope.READ,
     ("GET", "/quarantine/summary"): Scope.READ,

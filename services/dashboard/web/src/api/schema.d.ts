@@ -576,13 +576,19 @@ export interface paths {
          * Lateness
          * @description Return how late counted events were, by source: R minus event time.
          *
-         *     `late` says how many came later than each length: the most that would have been late with
-         *     that `allowed_lateness`, whatever the panes. `p50_ms`, `p99_ms` and `max_ms` are
-         *     edges of buckets, at or above the true value; null: more than 100 days.
+         *     `late` says exactly how many came later than each length: the most that would have been late
+         *     with that `allowed_lateness`, whatever the panes. Between two lengths it is at most what
+         *     came later than the shorter. `p50_ms`, `p99_ms` and `max_ms` are the lengths at or above
+         *     the true value; null: more than 100 days. With `metric` only events of its types and
+         *     sources; `where` is not asked.
          */
         get: operations["lateness_api_v1_lateness_get"];
         put?: never;
-        post?: never;
+        /**
+         * Lateness Of Draft
+         * @description Return the same of the events that a metric would look at, before it is stored.
+         */
+        post: operations["lateness_of_draft_api_v1_lateness_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2030,17 +2036,38 @@ export interface components {
             than_ms: number;
         };
         /**
+         * LatenessQuery
+         * @description A metric draft of whose events it is asked how late they are.
+         */
+        LatenessQuery: {
+            /**
+             * Hours
+             * @default 24
+             */
+            hours: number;
+            /** Text */
+            text: string;
+        };
+        /**
          * LatenessTold
          * @description How late counted events of some hours of received time were.
+         *
+         *     `allowed_ms` is the `allowed_lateness` of the metric whose events they are; null: they are
+         *     all of the tenant's. `untyped` events of its sources are in no figure, since their type
+         *     is not known.
          */
         LatenessTold: {
             all: components["schemas"]["SourceLateness"];
+            /** Allowed Ms */
+            allowed_ms: number | null;
             /** From Ms */
             from_ms: number;
             /** Sources */
             sources: components["schemas"]["SourceLateness"][];
             /** To Ms */
             to_ms: number;
+            /** Untyped */
+            untyped: number;
         };
         /**
          * Ledger
@@ -3158,6 +3185,9 @@ export interface components {
         /**
          * SourceLateness
          * @description How late the events of one source were; of all sources where `source` is null.
+         *
+         *     `suggested_ms`: the shortest length of those in `late`, a day at most, that less than 0.1 %
+         *     of the events came later than; null: none.
          */
         SourceLateness: {
             /** Events */
@@ -3172,6 +3202,8 @@ export interface components {
             p99_ms: number | null;
             /** Source */
             source: string | null;
+            /** Suggested Ms */
+            suggested_ms: number | null;
         };
         /**
          * Status
@@ -3396,6 +3428,7 @@ export type JobTold = components['schemas']['JobTold'];
 export type Key = components['schemas']['Key'];
 export type Lag = components['schemas']['Lag'];
 export type LateShare = components['schemas']['LateShare'];
+export type LatenessQuery = components['schemas']['LatenessQuery'];
 export type LatenessTold = components['schemas']['LatenessTold'];
 export type Ledger = components['schemas']['Ledger'];
 export type LedgerMinute = components['schemas']['LedgerMinute'];
@@ -4542,12 +4575,46 @@ export interface operations {
         parameters: {
             query?: {
                 hours?: number;
+                metric?: string | null;
             };
             header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LatenessTold"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    lateness_of_draft_api_v1_lateness_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LatenessQuery"];
+            };
+        };
         responses: {
             /** @description Successful Response */
             200: {
