@@ -51,11 +51,42 @@ def test_late_events_are_told_with_their_source(stack: TestStack) -> None:
     assert LATE_MS <= told["max_ms"] < 3_600_000
 
 
-def send(phones: ApiClient, seed: str, count: int, at_ms: int = 0) -> int:
+def test_who_sent_nothing_that_counts_is_no_source(stack: TestStack) -> None:
+    """Two sources send late events of one pane; of one `where` is not true."""
+    name = "tardy_large"
+    where = METRIC.replace(f"name: {NAME}", f"name: {name}\nwhere: data.x > 1")
+    stack.define("metric", name, where)
+    stack.await_whole(name, "1s")
+    senders = []
+    for source in ("tardy_large", "tardy_small"):
+        body = {"label": "", "scopes": ["ingest"], "source": source}
+        senders.append(ApiClient(stack.ingest_url, stack.api("POST", "/keys", body).body["key"]))
+    large, small = senders
+    at_ms = stack.wait_until(lambda: send(large, "on-time", 5), "ingest to know the key")
+    stack.wait_until(lambda: send(small, "small", 1, x=0), "ingest to know the other key")
+    stack.wait_until(lambda: counted_ms(stack) > at_ms + LATE_MS, "the pane to be final", 60)
+    assert send(small, "late-small", 3, at_ms, x=0)
+    assert send(large, "late-large", 2, at_ms)
+    for phones in senders:
+        phones.close()
+
+    def found(further: str = "") -> list[dict[str, Any]]:
+        items = stack.api("GET", f"/corrections?metric={name}{further}").body["items"]
+        return items if sum(one["events"] for one in items) == 2 else []
+
+    told = stack.wait_until(found, "the late events", 60)
+    sources = [(one["sources_exact"], s["source"]) for one in told for s in one["sources"]]
+    assert set(sources) == {(True, "tardy_large")}
+    assert sum(s["events"] for one in told for s in one["sources"]) == 2
+    of_small = stack.api("GET", f"/corrections?metric={name}&source=tardy_small").body["items"]
+    assert of_small == []
+
+
+def send(phones: ApiClient, seed: str, count: int, at_ms: int = 0, x: int = 2) -> int:
     """Send events of one instant, of now by default; return it, or 0 if the key is not known."""
     at_ms = at_ms or time.time_ns() // 1_000_000
     moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at_ms // 1_000))
-    fixed = {"specversion": "1.0", "source": "t", "type": TYPE, "data": {"shop": "a", "x": 2}}
+    fixed = {"specversion": "1.0", "source": "t", "type": TYPE, "data": {"shop": "a", "x": x}}
     told = {"time": f"{moment}.{at_ms % 1_000:03}Z"}
     try:
         phones.post_events([fixed | told | {"id": f"{NAME}-{seed}-{n}"} for n in range(count)])

@@ -106,11 +106,15 @@ class CorrectionRecord(msgspec.Struct, frozen=True, kw_only=True):
         received_ms: When the last of the late events had come: the newest R of the batch, or
             the end of the last received minute that has one of them, if that is earlier.
         final_ms: When the pane was final: its end plus the allowed lateness.
-        sources: (source, events): possible sources. Who sent late events of the metric's types
+        sources: (source, events): who sent the late events that the row gained in this batch,
+            if `sources_exact`. Else possible sources: who sent late events of the metric's types
             that belong into this span of time, in this batch. Not which of them matched its
             `where` or belong to this series: where there is one source, it is the one.
         sources_known: Whether `sources` is complete. False for what an earlier batch
             left unsent, and where a batch brought too many groups of late events.
+        sources_exact: Whether `sources` are of this row; of `*`, of the rows of all shards. False
+            in a record of a release before it was told, of a row that became part of `*`, and
+            where a batch brought too many groups of late events of the tenant.
         shard: Whose row it is; 0 in a record of a release before it was told.
     """
 
@@ -130,6 +134,7 @@ class CorrectionRecord(msgspec.Struct, frozen=True, kw_only=True):
     final_ms: int
     sources: list[tuple[str, int]] = msgspec.field(default_factory=list)
     sources_known: bool = True
+    sources_exact: bool = False
     shard: int = 0
 
     @property

@@ -46,6 +46,7 @@ def event(
     tenant: str = "acme",
     *,
     subject: str | None = None,
+    source: str = "web",
     **data: Any,
 ) -> bytes:
     """Return the value of an event as ingest writes it."""
@@ -58,7 +59,7 @@ def event(
         "data": data,
     }
     item |= {} if subject is None else {"subject": subject}
-    found = admit(json.dumps(item).encode(), 0, Terms(tenant, "web", max(at_ms, 0), "test"))
+    found = admit(json.dumps(item).encode(), 0, Terms(tenant, source, max(at_ms, 0), "test"))
     assert isinstance(found, Admitted)
     return found.value
 

@@ -207,10 +207,11 @@ def bounds(rng: random.Random, log: Log) -> tuple[Bound, ...]:
 
 
 def told(counting: drawn_log.Counting) -> list[dict[str, Any]]:
-    """Return what the tasks of each batch told, without what they cost."""
+    """Return what the tasks of each batch told, without what they cost, or columns cannot tell."""
     found = []
     for one in counting.outcomes:
         of = {**vars(one), "work": None, "late": sorted(one.late), "bounds": sorted(one.bounds)}
+        del of["late_rows"], of["late_rows_cut"]
         of["fates"] = [(*fate[:4], sorted(fate[4])) for fate in one.fates]
         found.append(of)
     return found

@@ -19,10 +19,10 @@ from weir_analytics.panes.commit_job import Correction, OutboxEntry
 from weir_analytics.panes.corrections import (
     Arrival,
     CorrectionWriter,
-    LateGroup,
     publish,
     records_of,
 )
+from weir_analytics.panes.inbox import LateGroup, LateRow
 
 METRIC = {
     "kind": "metric",
@@ -130,6 +130,43 @@ class TestRecords:
 
         assert found.sources == sources
         assert found.sources_known
+
+    @pytest.mark.parametrize(
+        ("one", "sources", "exact"),
+        [
+            ({"series": "=a"}, [("app", 2)], True),
+            ({"series": "=b"}, [("web", 4), ("app", 1)], True),
+            ({"series": "=a", "res_s": 60}, [("app", 2)], True),
+            # Beyond `max_series`: what has no row of its own.
+            ({"series": OTHER}, [("web", 15)], True),
+            # It became part of `*`, or nothing of it came late: whoever it may have been.
+            ({"series": "=d"}, [("app", 3), ("web", 2)], False),
+        ],
+    )
+    def test_of_what_was_counted_its_sources_are_its_own(
+        self, one: dict[str, Any], sources: list[tuple[str, int]], exact: bool
+    ) -> None:
+        """By version, pane and series: not who sent what does not match, or another series."""
+        rows: list[LateRow] = [
+            ("acme", 0, "app", "=a", START_S, START_S + 60, 2),
+            ("acme", 0, "web", "=b", START_S, START_S + 60, 4),
+            ("acme", 0, "app", "=b", START_S, START_S + 60, 1),
+            ("acme", 0, "web", "=c", START_S, START_S + 60, 8),
+            ("acme", 0, "web", f"{OTHER}0", START_S, START_S + 60, 7),
+            ("acme", 7, "web", "=a", START_S, START_S + 60, 100),
+            ("acme", 0, "web", "=a", START_S + 60, START_S + 60, 100),
+        ]
+        place = {"res_s": 10} | one
+        own = [correction(series=s, res_s=place["res_s"]) for s in ("=a", "=b", OTHER)]
+        gone = [Correction(0, 10, START_S, "=d", Figures(1), None)]
+        found = records_of(definitions(), outbox(*own, *gone), arrival(rows=rows))
+        (told,) = [record for record in found if record.series == place["series"]]
+
+        assert (told.sources, told.sources_exact, told.sources_known) == (sources, exact, True)
+        cut = arrival(rows=rows, rows_cut={"acme"})
+        for record in records_of(definitions(), outbox(*own, *gone), cut):
+            assert not record.sources_exact
+            assert ("app", 3) in record.sources
 
     def test_what_an_earlier_batch_left_has_no_known_source(self) -> None:
         """Its events are not among those of the batch at hand; its key is its own."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import tracemalloc
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from weir.series import cut_text
-from weir_analytics.panes.inbox import MAX_COPIES, Copies, Inbox, Late, Unusable
+from weir_analytics.panes.accounts import GAP, LATE_ROWS
+from weir_analytics.panes.inbox import LEFT_OUT, MAX_COPIES, Copies, Inbox, Late, Unusable
+from weir_analytics.panes.kinds import Use
+from weir_analytics.panes.versions import Version
 
 
 class TestCopies:
@@ -52,6 +56,31 @@ class TestCopies:
 
         assert peak < 1_000_000
         assert len(copies.chosen()) == MAX_COPIES
+
+
+def test_what_was_left_out_of_a_version_is_its_tenants() -> None:
+    """Groups that a task did not tell one by one are left out of what is told, as is one more."""
+    versions = {vid: Version(vid, owner, "m", ((10, 60),)) for vid, owner in ((1, "a"), (2, "b"))}
+    found = Inbox(versions)
+    rows = [("1", LEFT_OUT, "", 20_000), ("2", "web", "=x|=y", 3), ("2", "app", "", 1)]
+    found.take(
+        pa.RecordBatch.from_pydict(
+            {
+                "vid": [LATE_ROWS] * 3,
+                "series": [GAP.join(words) for *words, _n in rows],
+                "start_s": [10] * 3,
+                "minute_s": [60] * 3,
+                "use": [int(Use.USED)] * 3,
+                "n": [n for *_words, n in rows],
+            }
+        )
+    )
+
+    assert found.late_rows.left_out == {"a": 20_000}
+    assert found.late_rows.kept() == [
+        ("b", 2, "app", "", 10, 60, 1),
+        ("b", 2, "web", "=x|=y", 10, 60, 3),
+    ]
 
 
 def test_what_a_task_tells_is_bounded() -> None:

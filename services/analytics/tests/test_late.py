@@ -114,6 +114,39 @@ class TestSenders:
             ("acme", "web", "t", day_s, NOW_MS // 60_000 * 60, 2),
         }
 
+    def test_who_sent_what_a_version_counted_is_told_by_series(
+        self, spark: SparkSession, redis_url: str, tmp_path: Path
+    ) -> None:
+        """Not of whom `where` leaves out, nor of another series, though all are of one pane."""
+        at_ms = NOW_MS - HOUR
+
+        def sent(event_id: str, source: str, k: str, x: int = 5, y: object = 1) -> Record:
+            return event(event_id, at_ms, source=source, k=k, x=x, y=y), EVENT, NOW_MS
+
+        log = [
+            *(sent(f"w{n}", "web", "a") for n in range(3)),
+            sent("w0", "web", "a"),
+            sent("w-b", "web", "b"),
+            sent("app", "app", "b"),
+            sent("low", "low", "a", x=1),
+            sent("bad", "bad", "a", y="no number"),
+            (event("prompt", source="on_time", k="a", x=5, y=1), EVENT, NOW_MS),
+        ]
+        batch = batch_of(tmp_path, len(log), redis_url=redis_url, copies="none")
+        open_shards(redis_url, batch)
+        chosen = metric(by=["data.k"], where="data.x > 3", value="data.y")
+        version = Version(1, "acme", "m", ((10, 90 * 86_400),), lateness_s=30)
+        plan = make_plan([Counted(version, chosen)], (HORIZONS,))
+        outcome = outcome_of(run_batch(spark, log_of(spark, log), plan, batch), {})
+
+        place = (at_ms // 10_000 * 10, NOW_MS // 60_000 * 60)
+        assert set(outcome.late_rows) == {
+            ("acme", 1, "web", "=a", *place, 3),
+            ("acme", 1, "web", "=b", *place, 1),
+            ("acme", 1, "app", "=b", *place, 1),
+        }
+        assert {row[1] for row in outcome.late} == {"web", "app", "low", "bad"}
+
     def test_without_late_events_nothing_is_told(
         self, spark: SparkSession, redis_url: str, tmp_path: Path, columns: bool
     ) -> None:
@@ -125,4 +158,5 @@ class TestSenders:
             batch = batch_of(tmp_path / place, 2, redis_url=redis_url)
             open_shards(redis_url, batch)
             (report,) = run_batch(spark, log_of(spark, [counted("1"), counted("2")]), plan, batch)
-            assert (report.late, "late_left_out" in report.work) == ([], False)
+            assert (report.late, report.late_rows) == ([], [])
+            assert "late_left_out" not in report.work

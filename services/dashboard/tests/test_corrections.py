@@ -276,6 +276,7 @@ class TestOverHttp:
             "final_ms": (START_S + 70) * 1000,
             "sources": [{"source": "http", "events": 3}],
             "sources_known": True,
+            "sources_exact": False,
         }
 
     def test_they_are_chosen_by_source_lateness_and_resolution(

@@ -26,7 +26,7 @@ from weir_analytics.panes.measures import output_type
 
 LEDGER, TYPES, USE, LATENESS, TYPE_LATENESS = -1, -2, -3, -4, -5
 # Not panes: read by the writer and handed on or acted on, never committed.
-PROGRESS, FATE, UNREADABLE, LATE, REASONS = -10, -11, -12, -13, -14
+PROGRESS, FATE, UNREADABLE, LATE, REASONS, LATE_ROWS = -10, -11, -12, -13, -14, -15
 SYSTEM_RES_S = 60
 
 # The key of a group. A version's use of an event is part of it, and so is the received

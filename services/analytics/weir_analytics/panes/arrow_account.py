@@ -111,6 +111,11 @@ class Judged:
         """The received minute, in epoch seconds."""
         return self.received_ms // 1000 // SYSTEM_RES_S * SYSTEM_RES_S
 
+    @cached_property
+    def has_late(self) -> bool:
+        """Whether any of them may be late; of an ordinary batch none is."""
+        return bool(self.may_be_late.any())
+
 
 def account_rows(judged: Judged) -> Iterator[PaneRow]:
     """Yield the rows that records leave besides those of the metrics."""

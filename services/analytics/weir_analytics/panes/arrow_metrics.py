@@ -12,13 +12,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from weir.definitions.metric import Metric
+from weir.event import owner
 from weir.expressions.tree import paths_of
 from weir.expressions.use import MAX_VALUE
 from weir.problems import Reason
 from weir.series import OTHER, cut_text, encode_series, encode_value, series_digest, shard_of
 
 from weir_analytics.panes import arrow_groups
-from weir_analytics.panes.accounts import USE
+from weir_analytics.panes.accounts import GAP, LATE_ROWS, USE
 from weir_analytics.panes.arrow_account import Judged, PaneRow, copy_series
 from weir_analytics.panes.arrow_choice import MOST_BYTES, Choice, Chosen
 from weir_analytics.panes.arrow_events import Events
@@ -28,7 +29,7 @@ from weir_analytics.panes.arrow_plan import Told
 from weir_analytics.panes.batch import Offsets
 from weir_analytics.panes.commit_job import Bound
 from weir_analytics.panes.compile_views import View
-from weir_analytics.panes.inbox import MAX_COPIES, NO_COPY
+from weir_analytics.panes.inbox import LEFT_OUT, MAX_COPIES, MAX_LATE, NO_COPY
 from weir_analytics.panes.kinds import Kind, Use
 from weir_analytics.panes.measures import IDENTITY, TIME, Measures
 from weir_analytics.panes.plan import Counted
@@ -221,6 +222,25 @@ class MetricCount:
         }
         columns |= self._outputs(metric, used, groups)
         panes.blocks.append((len(groups), columns))
+        if self.judged.has_late:
+            panes.rows += self._late(used, groups, columns)
+
+    def _late(self, used: Chosen, groups: Groups, columns: dict[str, Any]) -> Iterator[PaneRow]:
+        """Yield who sent the events that may be late, by group and source; all or a number."""
+        late = np.flatnonzero(self.judged.may_be_late[used.records])
+        source = self.judged.source
+        alike = groups_by(groups.codes[late], source.codes[used.records[late]])
+        vid = int(columns["vid"][0])
+        if len(alike) > MAX_LATE:
+            series = GAP.join((str(vid), LEFT_OUT, ""))
+            yield PaneRow(LATE_ROWS, series, 0, 0, len(alike))
+            return
+        for first, n in zip(late[alike.first].tolist(), alike.sizes.tolist(), strict=True):
+            group = int(groups.codes[first])
+            sender = owner("", source.of(int(used.records[first])) or "")[1]
+            series = GAP.join((str(vid), sender, columns["series"][group]))
+            start_s, minute_s = int(columns["start_s"][group]), int(columns["minute_s"][group])
+            yield PaneRow(LATE_ROWS, series, start_s, minute_s, n)
 
     def _is_bounded(self, vid: int, start_s: Longs) -> bool:
         return any(

@@ -5,8 +5,9 @@ between finds them in the outboxes again and sends them under the same keys, of 
 readers keep the first. What is not acknowledged ends the batch: it comes again.
 
 Who sent the late events is told by the tasks beside the parts, not by the shards: parts
-are grouped by series, and the source is no part of a series. A batch that comes again
-after a crash reads the same range, so it tells the same.
+are grouped by series, and the source is no part of a series. Tasks that count in Arrow tell it
+of each series; of what they do not tell, it is known who sent late events of the metric's types.
+A batch that comes again after a crash reads the same range, so it tells the same.
 """
 
 from __future__ import annotations
@@ -21,16 +22,15 @@ from weir.corrections import CorrectionRecord, encode
 from weir.definitions.fold import Definitions
 from weir.definitions.metric import Metric
 from weir.kafka import Kafka
+from weir.series import OTHER
 
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.commit_job import Correction, OutboxEntry
+from weir_analytics.panes.inbox import LateGroup, LateRow
 from weir_analytics.panes.outcome import Outcome
 from weir_analytics.panes.stored import StoredWriter
 
 FLUSH_S = 15.0
-
-LateGroup = tuple[str, str, str, int, int, int]
-"""Tenant, source, type, start of the finest pane, received minute, events; see `Outcome.late`."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,8 @@ class Arrival:
         received_ms: The newest R at its end.
         late: Its groups of late events.
         late_cut: Tenants of whose groups `late` does not hold all.
+        rows: The groups of late events that versions counted, by series.
+        rows_cut: Tenants of whose groups `rows` does not hold all.
     """
 
     epoch: int
@@ -50,12 +52,22 @@ class Arrival:
     received_ms: int
     late: Sequence[LateGroup]
     late_cut: Collection[str] = ()
+    rows: Sequence[LateRow] = ()
+    rows_cut: Collection[str] = ()
 
     @classmethod
     def of(cls, batch: Batch, outcome: Outcome) -> Arrival:
         """Return what the tasks of a batch told."""
         newest_ms = max(outcome.received_ms.values(), default=0)
-        return cls(batch.epoch, batch.number, newest_ms, outcome.late, outcome.late_cut)
+        return cls(
+            batch.epoch,
+            batch.number,
+            newest_ms,
+            outcome.late,
+            outcome.late_cut,
+            outcome.late_rows,
+            outcome.late_rows_cut,
+        )
 
 
 def publish(
@@ -82,6 +94,7 @@ def records_of(
 ) -> list[CorrectionRecord]:
     """Return the corrections of the outboxes as records. Pure."""
     senders = Senders(arrival.late)
+    counted = CountedSenders(arrival, _rows(outboxes))
     found: list[CorrectionRecord] = []
     for shard, entry, one in _rows(outboxes):
         definition = definitions.by_vid(one.vid)
@@ -89,8 +102,10 @@ def records_of(
         if definition is None or metric is None:
             continue
         own = (entry.epoch, entry.batch) == (arrival.epoch, arrival.batch)
-        known = own and definition.tenant not in arrival.late_cut
-        sent = senders.of(definition.tenant, metric, one) if own else Sent()
+        exact = counted.of(definition.tenant, one) if own else None
+        known = exact is not None or (own and definition.tenant not in arrival.late_cut)
+        possible = senders.of(definition.tenant, metric, one) if own else Sent()
+        sent = exact or possible
         record = CorrectionRecord(
             epoch=entry.epoch,
             batch=entry.batch,
@@ -107,6 +122,7 @@ def records_of(
             final_ms=(one.start_s + one.res_s) * 1000 + metric.lateness_ms,
             sources=sent.sources(),
             sources_known=known,
+            sources_exact=exact is not None,
             shard=shard,
         )
         found.append(record)
@@ -177,6 +193,42 @@ class Senders:
             ):
                 panes[start_s - start_s % res_s].take(source, minute_s, n)
         return panes
+
+
+class CountedSenders:
+    """Who sent the late events that versions counted, by pane and series."""
+
+    def __init__(
+        self, arrival: Arrival, rows: Iterable[tuple[int, OutboxEntry, Correction]]
+    ) -> None:
+        """Take what a batch told, and what it corrected: what is no row's own is of `other`."""
+        self._cut = arrival.rows_cut
+        self._late: dict[int, list[LateRow]] = defaultdict(list)
+        for row in arrival.rows:
+            self._late[row[1]].append(row)
+        self._own = {
+            (one.vid, one.res_s, one.start_s, one.series)
+            for _shard, entry, one in rows
+            if one.now is not None and (entry.epoch, entry.batch) == (arrival.epoch, arrival.batch)
+        }
+        self._found: dict[tuple[int, int], dict[tuple[int, str], Sent]] = {}
+
+    def of(self, tenant: str, one: Correction) -> Sent | None:
+        """Return what came into a row; None: it is not known, or none of it came late."""
+        if tenant in self._cut:
+            return None
+        key = (one.vid, one.res_s)
+        if key not in self._found:
+            self._found[key] = self._by_row(*key)
+        return self._found[key].get((one.start_s, one.series))
+
+    def _by_row(self, vid: int, res_s: int) -> dict[tuple[int, str], Sent]:
+        found: dict[tuple[int, str], Sent] = defaultdict(Sent)
+        for _tenant, _vid, source, series, at_s, minute_s, n in self._late[vid]:
+            start_s = at_s - at_s % res_s
+            row = series if (vid, res_s, start_s, series) in self._own else OTHER
+            found[start_s, row].take(source, minute_s, n)
+        return dict(found)
 
 
 class CorrectionWriter:

@@ -10,13 +10,22 @@ import heapq
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
 
 import pyarrow as pa
 from weir import rows
 from weir.rows import Row
 from weir.series import cut_text
 
-from weir_analytics.panes.accounts import FATE, GAP, LATE, PROGRESS, REASONS, UNREADABLE
+from weir_analytics.panes.accounts import (
+    FATE,
+    GAP,
+    LATE,
+    LATE_ROWS,
+    PROGRESS,
+    REASONS,
+    UNREADABLE,
+)
 from weir_analytics.panes.commit_job import Part
 from weir_analytics.panes.kinds import Use
 from weir_analytics.panes.measures import RowReader
@@ -26,6 +35,11 @@ from weir_analytics.panes.versions import Version
 Series = tuple[int, int, int, str]  # version, length, start, series text
 LateGroup = tuple[str, str, str, int, int, int]
 """Tenant, source, type, start of the finest pane, received minute (s), events."""
+LateRow = tuple[str, int, str, str, int, int, int]
+"""Tenant, version, source, series, start of its finest pane, received minute (s), events."""
+AnyLate = TypeVar("AnyLate", LateGroup, LateRow)
+# In place of a source: there are as many groups of a version's late events, of which none is told.
+LEFT_OUT: Final = ""
 # Most groups of one tenant's late events that a task tells of; a load of old events has any
 # number.
 MAX_LATE = 10_000
@@ -90,8 +104,8 @@ class Copies:
 
 
 @dataclass
-class Late:
-    """Groups of events that may be late.
+class Late(Generic[AnyLate]):
+    """Groups of events that may be late; the first member of each is whose they are.
 
     Of each tenant the first in order, and not the first to come: a batch that runs again tells
     the same, and what one tenant sends takes no other's place.
@@ -102,16 +116,16 @@ class Late:
 
     most: int = MAX_LATE
     left_out: Counter[str] = field(default_factory=Counter)
-    _groups: dict[str, list[LateGroup]] = field(default_factory=dict)
+    _groups: dict[str, list[AnyLate]] = field(default_factory=dict)
 
-    def add(self, group: LateGroup) -> None:
+    def add(self, group: AnyLate) -> None:
         """Take one group; it may push out one behind it."""
         groups = self._groups.setdefault(group[0], [])
         groups.append(group)
         if len(groups) >= 2 * self.most:
             self._cut(group[0])
 
-    def kept(self) -> list[LateGroup]:
+    def kept(self) -> list[AnyLate]:
         """Return what is not left out."""
         for tenant in self._groups:
             self._cut(tenant)
@@ -136,6 +150,7 @@ class Inbox:
         codes: (partition, offset, version, code) of sampled events.
         copies: Events to be copied to quarantine.
         late: Groups of events that may be late.
+        late_rows: The same of what each version counted, by series.
         reasons: By reason, how many records nobody could use.
         unused: By reason, how often a version could not use an event.
     """
@@ -147,7 +162,8 @@ class Inbox:
     fates: list[tuple[int, int, str, str | None]] = field(default_factory=list)
     codes: list[tuple[int, int, int, str]] = field(default_factory=list)
     copies: Copies = field(default_factory=Copies)
-    late: Late = field(default_factory=Late)
+    late: Late[LateGroup] = field(default_factory=Late)
+    late_rows: Late[LateRow] = field(default_factory=Late)
     _groups: dict[Series, list[Row]] = field(default_factory=dict)
 
     def take(self, batch: pa.RecordBatch) -> None:
@@ -165,6 +181,9 @@ class Inbox:
         for at, (vid, series, start_s, minute_s, use) in enumerate(keys):
             if vid == LATE:
                 self._note_late(series, start_s, minute_s, columns["n"][at])
+                continue
+            if vid == LATE_ROWS:
+                self._note_late_row(series, start_s, minute_s, columns["n"][at])
                 continue
             if vid == REASONS:
                 self.reasons[series] += columns["n"][at]
@@ -193,6 +212,14 @@ class Inbox:
         tenant, source, event_type = series.split(GAP, 2)
         # All of a task are one line of text, and a type is as long as its client likes.
         self.late.add((tenant, source, cut_text(event_type), start_s, minute_s, n))
+
+    def _note_late_row(self, text: str, start_s: int, minute_s: int, n: int) -> None:
+        vid, source, series = text.split(GAP, 2)
+        tenant = self.versions[int(vid)].tenant
+        if source == LEFT_OUT:
+            self.late_rows.left_out[tenant] += n
+        else:
+            self.late_rows.add((tenant, int(vid), source, series, start_s, minute_s, n))
 
     def _note_more(self, vid: int, series: str, n: int) -> None:
         code, partition, _sampled = series.split(GAP)

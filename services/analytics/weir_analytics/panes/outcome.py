@@ -12,6 +12,7 @@ from weir.series import decode_series
 
 from weir_analytics.panes.batch import Offsets
 from weir_analytics.panes.commit_job import Bound
+from weir_analytics.panes.inbox import LateRow
 from weir_analytics.panes.kinds import DISPOSITIONS
 from weir_analytics.panes.writer import Report
 
@@ -43,6 +44,8 @@ class Outcome:
         late: (tenant, source, type, start of the finest pane, received minute in epoch
             seconds, events) of events that may be late.
         late_cut: Tenants of whose groups some are left out.
+        late_rows: The same of what each version counted, by series; see `inbox.LateRow`.
+        late_rows_cut: Tenants of whose groups of these some are left out.
         bounds: (shard, bound) of panes that are full.
         reasons: By reason, how many records nobody could use.
         unused: By reason, how often a version could not use an event.
@@ -57,6 +60,8 @@ class Outcome:
     work: Mapping[str, float] = field(default_factory=dict)
     late: tuple[tuple[str, str, str, int, int, int], ...] = ()
     late_cut: frozenset[str] = frozenset()
+    late_rows: tuple[LateRow, ...] = ()
+    late_rows_cut: frozenset[str] = frozenset()
     bounds: tuple[tuple[int, Bound], ...] = ()
     reasons: Mapping[str, int] = field(default_factory=dict)
     unused: Mapping[str, int] = field(default_factory=dict)
@@ -99,6 +104,8 @@ def outcome_of(reports: Sequence[Report], metric_names: Mapping[int, str]) -> Ou
         work=dict(work),
         late=tuple(row for report in reports for row in report.late),
         late_cut=frozenset(tenant for report in reports for tenant in report.late_cut),
+        late_rows=tuple(row for report in reports for row in report.late_rows),
+        late_rows_cut=frozenset(tenant for r in reports for tenant in r.late_rows_cut),
         bounds=tuple((s, Bound(vid, at, end)) for r in reports for s, vid, at, end in r.bounds),
         reasons=_summed(report.reasons for report in reports),
         unused=_summed(report.unused for report in reports),

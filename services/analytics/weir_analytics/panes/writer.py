@@ -32,7 +32,7 @@ from weir_analytics.panes.batch import Batch, current_batch
 from weir_analytics.panes.commit_job import CommitJob, Committed, Limits, Part
 from weir_analytics.panes.crowded import placed
 from weir_analytics.panes.history import read_records
-from weir_analytics.panes.inbox import Inbox, Unusable
+from weir_analytics.panes.inbox import Inbox, LateRow, Unusable
 from weir_analytics.panes.passing import is_outside
 from weir_analytics.panes.quarantine import Copy, Origin, event_owner, quarantine_writer
 from weir_analytics.panes.store import ShardStore
@@ -61,6 +61,9 @@ class Report:
         late: (tenant, source, type, start of the finest pane, received minute in epoch
             seconds, events) of events that may be late.
         late_cut: Tenants of whose groups some are left out.
+        late_rows: (tenant, version, source, series, start of its finest pane, received minute,
+            events) of those that a version counted.
+        late_rows_cut: Tenants of whose groups of these some are left out.
         bounds: (shard, version, start of the finest pane, digest) of panes that are full.
         reasons: By reason, how many records nobody could use.
         unused: By reason, how often a version could not use an event.
@@ -79,6 +82,8 @@ class Report:
     codes: list[tuple[int, int, int, str]] = field(default_factory=list)
     late: list[tuple[str, str, str, int, int, int]] = field(default_factory=list)
     late_cut: list[str] = field(default_factory=list)
+    late_rows: list[LateRow] = field(default_factory=list)
+    late_rows_cut: list[str] = field(default_factory=list)
     bounds: list[tuple[int, int, int, str]] = field(default_factory=list)
     reasons: dict[str, int] = field(default_factory=dict)
     unused: dict[str, int] = field(default_factory=dict)
@@ -97,7 +102,7 @@ class Report:
         """Read what `to_json` wrote."""
         fields: dict[str, Any] = json.loads(text)
         fields["verdicts"] = {int(s): v for s, v in fields["verdicts"].items()}
-        for name in ("ledger", "progress", "fates", "codes", "late", "bounds"):
+        for name in ("ledger", "progress", "fates", "codes", "late", "late_rows", "bounds"):
             fields[name] = [tuple(row) for row in fields[name]]
         return cls(**fields)
 
@@ -129,6 +134,8 @@ def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         codes=inbox.codes,
         late=inbox.late.kept(),
         late_cut=sorted(inbox.late.left_out),
+        late_rows=inbox.late_rows.kept(),
+        late_rows_cut=sorted(inbox.late_rows.left_out),
         reasons=dict(inbox.reasons),
         unused=dict(inbox.unused),
     )

@@ -81,6 +81,7 @@ def _told(one: Kept, model: Metric | None) -> Correction:
         final_ms=record.final_ms,
         sources=[CorrectionSource(source=name, events=n) for name, n in record.sources],
         sources_known=record.sources_known,
+        sources_exact=record.sources_exact,
     )
 
 

@@ -198,9 +198,10 @@ class Correction(Told):
     merged into the series of all beyond `max_series`, which is told with `other`.
     `received_ms`: when the last of these events had come, to the minute where the batch was
     longer than that; `late_ms`: how long that was after the pane's end; `final_ms`: when the
-    pane was final. `sources` are possible sources: who sent how many late events of the metric's
-    types into the pane's time in that batch, whatever its `where` and this series, so each number
-    is an upper bound. `sources_known`: none is missing, so a single one is the one.
+    pane was final. `sources`: who sent how many of these events, if `sources_exact`. Else possible
+    sources: who sent how many late events of the metric's types into the pane's time in that
+    batch, whatever its `where` and this series, so each number is an upper bound.
+    `sources_known`: none is missing, so a single one is the one.
     """
 
     seq: int
@@ -218,6 +219,7 @@ class Correction(Told):
     final_ms: int
     sources: list[CorrectionSource]
     sources_known: bool
+    sources_exact: bool
 
 
 class LateShare(Told):

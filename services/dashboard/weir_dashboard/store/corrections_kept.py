@@ -165,7 +165,7 @@ def added_up(kept: Iterable[Kept]) -> list[Kept]:
 
 def _both(one: CorrectionRecord, other: CorrectionRecord) -> CorrectionRecord:
     """Return a change of two rows; who sent late events is told by the pane, so by either."""
-    told = one if one.sources_known else other
+    told = max(one, other, key=lambda record: (record.sources_exact, record.sources_known))
     return replace(told, was=added(one.was, other.was), now=added(one.now, other.now))
 
 

@@ -1688,9 +1688,10 @@ export interface components {
          *     merged into the series of all beyond `max_series`, which is told with `other`.
          *     `received_ms`: when the last of these events had come, to the minute where the batch was
          *     longer than that; `late_ms`: how long that was after the pane's end; `final_ms`: when the
-         *     pane was final. `sources` are possible sources: who sent how many late events of the metric's
-         *     types into the pane's time in that batch, whatever its `where` and this series, so each number
-         *     is an upper bound. `sources_known`: none is missing, so a single one is the one.
+         *     pane was final. `sources`: who sent how many of these events, if `sources_exact`. Else possible
+         *     sources: who sent how many late events of the metric's types into the pane's time in that
+         *     batch, whatever its `where` and this series, so each number is an upper bound.
+         *     `sources_known`: none is missing, so a single one is the one.
          */
         Correction: {
             /** By */
@@ -1716,6 +1717,8 @@ export interface components {
             seq: number;
             /** Sources */
             sources: components["schemas"]["CorrectionSource"][];
+            /** Sources Exact */
+            sources_exact: boolean;
             /** Sources Known */
             sources_known: boolean;
             /** T Ms */
