@@ -130,6 +130,8 @@ export const metricWords = {
     byHint: "data.country, url_host(data.url) as host",
     aggregates: "Aggregates",
     resolution: "Panes of",
+    allowed_lateness: "Allowed lateness",
+    latenessHint: "1m unless said, such as 30s",
     suggestions: "Fields seen",
     yaml: "YAML",
     form: "Form",

@@ -11,6 +11,7 @@ export interface Draft {
   readonly by: string;
   readonly aggregates: readonly string[];
   readonly resolution: string;
+  readonly allowed_lateness: string;
 }
 
 export const EMPTY_DRAFT: Draft = {
@@ -22,6 +23,7 @@ export const EMPTY_DRAFT: Draft = {
   by: "",
   aggregates: ["count", "rate"],
   resolution: "10s",
+  allowed_lateness: "",
 };
 
 export const RESOLUTIONS = ["1s", "10s", "1m", "1h"] as const;
@@ -82,6 +84,7 @@ export function yamlOf(draft: Draft): string {
     by.length > 0 && `by: ${list(by)}`,
     `aggregates: ${list(draft.aggregates)}`,
     `resolution: ${draft.resolution}`,
+    draft.allowed_lateness.trim() && `allowed_lateness: ${scalar(draft.allowed_lateness.trim())}`,
   ];
   return `${lines.filter(Boolean).join("\n")}\n`;
 }

@@ -13,6 +13,14 @@ import {
 } from "../../src/lib/draft";
 
 describe("yamlOf", () => {
+  it("spells an allowed lateness where there is one", () => {
+    // Without one the server's own is meant.
+    expect(yamlOf({ ...EMPTY_DRAFT, allowed_lateness: " 30s " })).toContain(
+      'allowed_lateness: "30s"\n',
+    );
+    expect(yamlOf(EMPTY_DRAFT)).not.toContain("allowed_lateness");
+  });
+
   it("spells a definition as people write it", () => {
     // The form and the text are the same thing.
     const draft = {

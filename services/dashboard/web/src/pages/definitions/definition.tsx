@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { call, problemOf, type Versioned } from "../../api/client";
 import type { Definition } from "../../api/shapes";
+import { AllowedLateness } from "../../components/allowed-lateness";
 import { type PageProps, useTitle } from "../../components/lazy";
 import { Note, Refused } from "../../components/notes";
 import { may, session } from "../../lib/session";
@@ -107,5 +108,10 @@ export default function DefinitionPage({ names }: PageProps) {
 
 function Checked({ kind, name, text }: { kind: string; name: string; text: string }) {
   const validation = useValidation({ kind, name, text });
-  return <Verdict validation={validation} />;
+  return (
+    <>
+      <Verdict validation={validation} />
+      {kind === "metric" && <AllowedLateness text={validation?.ok ? text : null} />}
+    </>
+  );
 }

@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call, problemOf } from "../../api/client";
 import type { Definition } from "../../api/shapes";
+import { AllowedLateness } from "../../components/allowed-lateness";
 import { Excerpt } from "../../components/excerpt";
 import { Refused } from "../../components/notes";
 import { Seg, Toggles } from "../../components/seg";
@@ -117,6 +118,12 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
         ) : (
           <YamlField text={yaml} errors={errors} onChange={setYaml} />
         )}
+        <AllowedLateness
+          text={tried.valid ? tried.text : null}
+          {...(yaml === null && {
+            onPick: (allowed_lateness: string) => onChange({ ...draft, allowed_lateness }),
+          })}
+        />
         <Preview
           text={tried.text}
           valid={tried.valid}
@@ -199,12 +206,20 @@ function Fields({ draft, fields, faults, onChange }: FieldsProps) {
         />
         <Fault place={faults.get("resolution")} />
       </div>
+      <TextField
+        name="allowed_lateness"
+        hint={metricWords.make.latenessHint}
+        value={draft.allowed_lateness}
+        fault={faults.get("allowed_lateness")}
+        suggest={false}
+        onInput={(allowed_lateness) => set({ allowed_lateness })}
+      />
     </div>
   );
 }
 
 interface TextFieldProps {
-  readonly name: (typeof TEXTS)[number][0];
+  readonly name: (typeof TEXTS)[number][0] | "allowed_lateness";
   readonly hint: string;
   readonly value: string;
   readonly fault: ProblemPlace | undefined;

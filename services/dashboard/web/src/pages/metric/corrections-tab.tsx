@@ -1,14 +1,15 @@
 /** What late events changed in a metric's final panes, the newest first. */
 import { useLoad } from "../../api/load";
 import type { Correction, LatenessTold, MetricDetail, Page } from "../../api/shapes";
+import { LatenessSaid } from "../../components/allowed-lateness";
 import { Empty, Refused } from "../../components/notes";
 import { VirtualTable } from "../../components/virtual-table";
-import { exact, fine, integer, percent, short } from "../../lib/numbers";
+import { exact, fine, integer, short } from "../../lib/numbers";
 import { clockOn, lengthWords, span } from "../../lib/time";
 import { zone } from "../../lib/view";
 import { nowMs } from "../../live/live";
 import { lateWords } from "../../messages.late.en";
-import { type Figure, figureNames, figureOf, nameOf, shareBeyond } from "./late";
+import { type Figure, figureNames, figureOf, nameOf, sourcesOf } from "./late";
 
 const RELOAD_MS = 4_000;
 const LATENESS_MS = 60_000;
@@ -39,14 +40,9 @@ export default function CorrectionsTab({ metric }: { metric: MetricDetail }) {
 
 /** How much of what came would be late with what the metric allows. */
 function Allowed({ metric }: { metric: MetricDetail }) {
-  const { body } = useLoad<LatenessTold>("/lateness", LATENESS_MS);
-  const found = body && shareBeyond(body.all, metric.lateness_ms);
-  if (!found) return null;
-  return (
-    <p class="t3 s" data-testid="lateness-share">
-      {lateWords.would(percent(found.share), lengthWords(found.than_ms))}
-    </p>
-  );
+  const path = `/lateness?metric=${encodeURIComponent(metric.name)}`;
+  const { body } = useLoad<LatenessTold>(path, LATENESS_MS);
+  return body && <LatenessSaid told={body} />;
 }
 
 function Rows({ metric, items }: { metric: MetricDetail; items: readonly Correction[] }) {
@@ -99,10 +95,8 @@ function Row({ one, names }: { one: Correction; names: readonly string[] }) {
           gone={one.now === null}
         />
       ))}
-      <td class="s" title={lateWords.upTo}>
-        {one.sources.length === 0
-          ? lateWords.unknown
-          : one.sources.map(({ source }) => source).join(", ")}
+      <td class="s" title={one.sources_exact ? lateWords.exactly : lateWords.upTo}>
+        {sourcesOf(one)}
       </td>
     </tr>
   );

@@ -1,5 +1,5 @@
 /** What a metric's page says of late events. Pure. */
-import type { Correction, LateShare, SourceLateness } from "../../api/shapes";
+import type { Correction } from "../../api/shapes";
 import { lateWords } from "../../messages.late.en";
 
 /** Returns what a corrected series is called: its dimensions' values. */
@@ -9,22 +9,15 @@ export function nameOf({ by, other }: Pick<Correction, "by" | "other">): string 
   return values.length > 0 ? values.join(" · ") : lateWords.all;
 }
 
-/**
- * Returns the share of events that came later than a length; null if there was none.
- *
- * Counts are exact at some lengths only: of these the longest that is not above what was asked
- * for is taken, so that the share is never too small.
- */
-export function shareBeyond(
-  { events, late }: Pick<SourceLateness, "events" | "late">,
-  lengthMs: number,
-): LateShare | null {
-  if (events === 0) return null;
-  const below = late.filter(({ than_ms }) => than_ms <= lengthMs);
-  return below.reduce<LateShare | null>(
-    (best, one) => (best === null || one.than_ms > best.than_ms ? one : best),
-    null,
-  );
+/** Returns who sent late events into a pane, or may have. */
+export function sourcesOf(
+  one: Pick<Correction, "sources" | "sources_exact" | "sources_known">,
+): string {
+  const { sources, sources_exact, sources_known } = one;
+  if (sources.length === 0) return lateWords.unknown;
+  const names = sources.map(({ source }) => source).join(", ");
+  const isCertain = sources_exact || (sources_known && sources.length === 1);
+  return isCertain ? names : lateWords.possibly(names);
 }
 
 type RowFigures = NonNullable<Correction["now"]>;

@@ -3,6 +3,7 @@ import { useLoad } from "../../api/load";
 import type { LatenessTold, SourceLateness, Status } from "../../api/shapes";
 import { Note } from "../../components/notes";
 import { VirtualTable } from "../../components/virtual-table";
+import { lengthsSeen, shareBeyond } from "../../lib/lateness";
 import { integer, NONE, percent } from "../../lib/numbers";
 import { lengthWords, span } from "../../lib/time";
 import { lateWords } from "../../messages.late.en";
@@ -62,6 +63,7 @@ export function Sources() {
   const { body } = useLoad<LatenessTold>("/lateness", RELOAD_MS);
   if (body === null) return null;
   const said = lateWords.sources;
+  const lengths = lengthsSeen(body.all);
   return (
     <section class="panel" data-testid="lateness">
       <header>
@@ -83,21 +85,27 @@ export function Sources() {
               <th class="num">{said.head.p50}</th>
               <th class="num">{said.head.p99}</th>
               <th class="num">{said.head.max}</th>
-              {body.all.late.map(({ than_ms }) => (
-                <th key={than_ms} class="num" title={said.why}>
-                  {said.later(lengthWords(than_ms))}
+              {lengths.map((ms) => (
+                <th key={ms} class="num" title={said.why}>
+                  {said.later(lengthWords(ms))}
                 </th>
               ))}
             </tr>
           }
-          row={(one) => <Source key={one.source ?? ""} one={one} />}
+          row={(one) => <Source key={one.source ?? ""} one={one} lengths={lengths} />}
         />
       )}
     </section>
   );
 }
 
-function Source({ one }: { one: SourceLateness }) {
+interface SourceProps {
+  readonly one: SourceLateness;
+  /** The lengths of which it is told how many came later. */
+  readonly lengths: readonly number[];
+}
+
+function Source({ one, lengths }: SourceProps) {
   const within = (ms: number | null) => {
     if (one.events === 0) return NONE;
     return ms === null ? lateWords.sources.over : lengthWords(ms);
@@ -109,9 +117,9 @@ function Source({ one }: { one: SourceLateness }) {
       <td class="num">{within(one.p50_ms)}</td>
       <td class="num">{within(one.p99_ms)}</td>
       <td class="num">{within(one.max_ms)}</td>
-      {one.late.map(({ than_ms, share }) => (
-        <td key={than_ms} class="num">
-          {percent(share)}
+      {lengths.map((ms) => (
+        <td key={ms} class="num">
+          {percent(shareBeyond(one, ms)?.share ?? 0)}
         </td>
       ))}
     </tr>

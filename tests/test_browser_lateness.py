@@ -1,0 +1,90 @@
+"""What would be late is seen where an allowed lateness is written, in a real browser."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+from browser import SIZES, accessibility_faults, opened, signed_in
+from playwright.sync_api import Page, expect
+from weir_local.testing import TestStack
+
+TYPE = "browser.tardy"
+PROMPT, LATE = 400, 4
+# Both far from the lengths on which their shares are told.
+LATE_MS = 150_000
+WIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+
+pytestmark = [pytest.mark.stack, pytest.mark.browser]
+
+
+@pytest.fixture(scope="module")
+def tardy(stack: TestStack) -> TestStack:
+    """Return the shared stack with events of a type of this module's own, one of 101 late."""
+    for seed, count, late_ms in (("prompt", PROMPT, 0), ("late", LATE, LATE_MS)):
+        moment = datetime.fromtimestamp(time.time() - late_ms / 1000, UTC)
+        fixed = {"specversion": "1.0", "source": "t", "type": TYPE, "data": {}}
+        fixed["time"] = moment.isoformat(timespec="milliseconds")
+        stack.post([{**fixed, "id": f"browser-tardy-{seed}-{n}"} for n in range(count)])
+    text = f"events: {{type: {TYPE}}}\naggregates: [count]\nallowed_lateness: 1m\n"
+    stack.define("metric", "browser_tardy", f"kind: metric\nname: browser_tardy\n{text}")
+    path = "/lateness?metric=browser_tardy"
+    stack.wait_until(
+        lambda: stack.api("GET", path).body["all"]["events"] == PROMPT + LATE, "all events"
+    )
+    return stack
+
+
+def said(page: Page) -> str:
+    """Return what is said of the allowed lateness."""
+    words = page.get_by_test_id("lateness-said")
+    words.wait_for()
+    return words.inner_text().replace("\xa0", " ")
+
+
+def test_a_new_metric_takes_the_length_that_is_suggested(tardy: TestStack) -> None:
+    """The share is of the length as it is written, and the shortest that loses few is offered."""
+    with signed_in(tardy) as (page, complaints):
+        opened(page, f"/metrics/new?type={TYPE}")
+        assert "With 1 m at most 0.99 % of 404 events" in said(page)
+        row = page.get_by_test_id("lateness-of")
+        expect(row).to_have_count(1)
+        expect(row).to_contain_text("404")
+        page.get_by_test_id("metric-allowed_lateness").fill("90s")
+        told = page.get_by_test_id("lateness-said")
+        expect(told).to_contain_text("With 90 s at most 0.99 % of 404 events")
+        expect(told).to_contain_text("came more than 1 m after they happened")
+        page.get_by_test_id("lateness-use").click()
+        expect(page.get_by_test_id("metric-allowed_lateness")).to_have_value("5m")
+        expect(told).to_contain_text("With 5 m at most 0 % of 404 events")
+        expect(page.get_by_test_id("lateness-use")).to_have_count(0)
+        assert accessibility_faults(page) == []
+        assert complaints.texts == []
+
+
+def test_the_text_of_a_metric_is_told_as_it_is_changed(tardy: TestStack) -> None:
+    """In the editor of a stored definition, and on the metric's page as it is stored."""
+    with signed_in(tardy) as (page, complaints):
+        opened(page, "/m/browser_tardy?tab=corrections")
+        assert "With 1 m at most 0.99 % of 404 events" in said(page)
+        opened(page, "/d/metric/browser_tardy")
+        assert "With 1 m at most 0.99 % of 404 events" in said(page)
+        editor = page.locator("textarea.editor")
+        editor.fill(editor.input_value().replace("lateness: 1m", "lateness: 10m"))
+        told = page.get_by_test_id("lateness-said")
+        expect(told).to_contain_text("With 10 m at most 0 % of 404 events")
+        assert complaints.texts == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_it_fits_every_screen(tardy: TestStack, size: str, theme: str) -> None:
+    """Nothing is wider than the screen where it is told."""
+    with signed_in(tardy, size, theme) as (page, _complaints):
+        for path in (f"/metrics/new?type={TYPE}", "/d/metric/browser_tardy", "/status"):
+            opened(page, path)
+            shown = "lateness" if path == "/status" else "lateness-said"
+            page.get_by_test_id(shown).scroll_into_view_if_needed()
+            assert not page.evaluate(WIDE), path
+            assert accessibility_faults(page) == []
