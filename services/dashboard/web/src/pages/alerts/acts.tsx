@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { call } from "../../api/client";
 import type { AlertDetail, Rule } from "../../api/shapes";
 import { Icon } from "../../components/icon";
+import { lazy } from "../../components/lazy";
 import { Refused } from "../../components/notes";
 import { openAlerts } from "../../lib/alerts";
 import { onKey } from "../../lib/keys";
@@ -12,8 +13,9 @@ import { zone } from "../../lib/view";
 import { actWords as said } from "../../messages.channels.en";
 import { listNowMs } from "./choice";
 import { askedOf } from "./silence";
-import { SilenceForm } from "./silence-form";
 import { useSending } from "./use-sending";
+
+const SilenceForm = lazy(() => import("./silence-form"));
 
 interface ActsProps {
   readonly alert: AlertDetail;

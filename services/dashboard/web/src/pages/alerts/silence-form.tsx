@@ -22,7 +22,7 @@ interface FormProps {
 }
 
 /** Which alerts, for how long, why. */
-export function SilenceForm({ first, rules, done, close }: FormProps) {
+export default function SilenceForm({ first, rules, done, close }: FormProps) {
   const [asked, setAsked] = useState(first);
   const [length, setLength] = useState("1h");
   const [reason, setReason] = useState("");

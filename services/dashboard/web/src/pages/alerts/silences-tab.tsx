@@ -13,7 +13,7 @@ import type { Problem } from "../../live/wire";
 import { actWords } from "../../messages.channels.en";
 import { listNowMs } from "./choice";
 import { whatOf } from "./silence";
-import { SilenceForm } from "./silence-form";
+import SilenceForm from "./silence-form";
 
 const said = actWords.silences;
 const { head } = said;
