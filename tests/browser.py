@@ -184,6 +184,21 @@ def sign_in(stack: TestStack, page: Page) -> None:
     """
     page.goto(door(stack))
     page.get_by_test_id("live-pill").wait_for(timeout=30_000)
+    _await_in(page)
+
+
+def enter(page: Page, key: str) -> None:
+    """Sign in with a key, at the door; return once the page has left it.
+
+    Raises:
+        AssertionError: If it stays there; with what the page says.
+    """
+    page.get_by_test_id("login-key").fill(key)
+    page.get_by_test_id("login-enter").click()
+    _await_in(page)
+
+
+def _await_in(page: Page) -> None:
     try:
         page.wait_for_url(lambda url: "/login" not in url, timeout=30_000)
     except PlaywrightTimeoutError as error:

@@ -306,7 +306,7 @@ def test_each_field_of_a_metric_stands_below_its_name(hits: TestStack, size: str
                           top: one.getBoundingClientRect().top,
                           bottom: one.getBoundingClientRect().bottom })))"""
         )
-        assert len(rows) == 8
+        assert len(rows) == 9
         for name, control in rows:
             assert name["bottom"] <= control["top"]
             assert (name["left"], control["left"]) == (0, 0)

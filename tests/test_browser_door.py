@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import weblog
-from browser import SETTLED, Held, blank_page, door, opened, sign_in, sign_out, signed_in
+from browser import SETTLED, Held, blank_page, door, enter, opened, sign_in, sign_out, signed_in
 from playwright.sync_api import APIResponse, Page, Route, WebSocketRoute, expect
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
@@ -52,12 +52,6 @@ def post_first(stack: TestStack) -> None:
     event |= {"id": f"door-{now_ms}", "time": weblog.iso(now_ms)}
     weblog.post(stack.ingest_url, stack.key, [event])
     stack.wait_until(lambda: stack.api("GET", "/discovery/types").body["items"], "a type seen")
-
-
-def enter(page: Page, key: str) -> None:
-    """Sign in with a key, at the door."""
-    page.get_by_test_id("login-key").fill(key)
-    page.get_by_test_id("login-enter").click()
 
 
 def test_an_answer_of_before_signs_nobody_out(stack: TestStack) -> None:
@@ -118,6 +112,7 @@ def test_the_key_of_a_command_is_of_whoever_made_it(stack: TestStack) -> None:
         sign_out(page)
         enter(page, other)
 
+        assert page.url.endswith("/live")
         expect(page.get_by_test_id("make-key")).to_be_visible()
         expect(command).to_have_attribute("data-ready", "false")
         assert "wk_" not in (command.text_content() or "").replace("wk_…", "")

@@ -64,7 +64,9 @@ function useSignIn(path: string): void {
   const somebody = session.value?.signed_in === true && !denied;
   useEffect(() => {
     if (path === DOOR) {
-      if (sent.current && somebody) navigate(backTo(current.value.params));
+      // Whoever has signed in here may be on their way by now.
+      const { path: now, params } = current.peek();
+      if (now === DOOR && sent.current && somebody) navigate(backTo(params));
       return;
     }
     sent.current = denied || nobody;

@@ -20,7 +20,8 @@ export default function Login() {
     setProblem(null);
     const target = backTo(current.value.params);
     signIn(credential).then(
-      () => navigate(target),
+      // Whoever was sent here may have been fetched back already.
+      () => current.peek().path === "/login" && navigate(target),
       (error: unknown) => {
         setBusy(false);
         setProblem(problemOf(error));
