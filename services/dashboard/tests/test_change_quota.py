@@ -172,6 +172,7 @@ def test_each_route_that_writes_is_known_to_append_or_not() -> None:
         ("POST", "/definitions/diff"),
         ("POST", "/definitions/plan"),
         ("POST", "/preview"),
+        ("POST", "/lateness"),
         ("POST", "/session"),
         ("DELETE", "/session"),
         ("POST", "/session/once"),
