@@ -60,18 +60,24 @@ def empty_behind_retention(installation: Installation) -> None:
     installation.delete_before(4)
 
 
+def one_short(installation: Installation) -> OwnStart:
+    """Let both shards stand at the end of the log, the second with a commit applied in part."""
+    own = OwnStart()
+    installation.start(own=own)
+    for shard in (0, 1):
+        installation.stand(shard, RECORDS)
+    own.short.add(1)
+    return own
+
+
 class TestNotWhole:
     def test_a_shard_that_is_not_whole_is_counted_anew(self, installation: Installation) -> None:
         """A batch was applied in part, and nobody could take its mark away, which says it is there.
 
         Once it is counted anew, its mark counts again.
         """
-        own = OwnStart()
-        installation.start(own=own)
-        for shard in (0, 1):
-            installation.stand(shard, RECORDS)
+        own = one_short(installation)
         installation.client.hset(names.pane_key(1, 7, 1, 0), "1", "part of it")
-        own.short.add(1)
 
         footing = installation.start(own=own)
 
@@ -87,11 +93,7 @@ class TestNotWhole:
         self, installation: Installation, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Its mark goes before anything is asked of the log: a process may be killed meanwhile."""
-        own = OwnStart()
-        installation.start(own=own)
-        for shard in (0, 1):
-            installation.stand(shard, RECORDS)
-        own.short.add(1)
+        own = one_short(installation)
 
         def killed(*_: object) -> None:
             raise TimeoutError
@@ -109,11 +111,7 @@ class TestNotWhole:
         self, installation: Installation, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Its mark is right as soon as it is emptied, also where Redis is away just then."""
-        own = OwnStart()
-        installation.start(own=own)
-        for shard in (0, 1):
-            installation.stand(shard, RECORDS)
-        own.short.add(1)
+        own = one_short(installation)
 
         def away(*_: object) -> None:
             raise TimeoutError
