@@ -7,14 +7,12 @@ from operator import add
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from weir.definitions.check import check
 from weir.definitions.metric import Metric
 from weir.lateness import EDGES_MS, Lateness
-from weir.problems import ProblemError, Reason
 from weir_reading.accounts import HOUR_S, LatenessFound, read_lateness, read_lateness_of
 
 from weir_dashboard.api.definition_models import LatenessQuery
-from weir_dashboard.api.metrics import metric_shown
+from weir_dashboard.api.metrics import metric_drafted, metric_shown
 from weir_dashboard.api.read_models import LatenessTold, LateShare, SourceLateness
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
@@ -44,10 +42,7 @@ async def lateness(
 @router.post("/lateness")
 async def lateness_of_draft(body: LatenessQuery, here: Here, caller: Who) -> LatenessTold:
     """Return the same of the events that a metric would look at, before it is stored."""
-    metric = check(None, None, body.text).model
-    if not isinstance(metric, Metric):
-        msg = f"only a metric allows lateness, got a {metric.kind}"
-        raise ProblemError(422, Reason.DEFINITION_INVALID, msg)
+    metric = metric_drafted(body.text, "allows lateness")
     return await _lateness(here, caller, body.hours, metric)
 
 

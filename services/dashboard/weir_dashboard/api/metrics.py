@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from weir.definitions.check import check
 from weir.definitions.history import Definition
 from weir.definitions.in_force import refusal
 from weir.definitions.jobs import last_audit, withdrawn_by
@@ -171,6 +172,23 @@ def metric_shown(here: Context, caller: Caller, name: str) -> MetricModel:
         ProblemError: 404 if there is none, 501 if a later release wrote it.
     """
     return _model(_shown(here, caller, name))
+
+
+def metric_drafted(text: str, only: str) -> MetricModel:
+    """Return a metric that is not stored.
+
+    Args:
+        text: Its definition.
+        only: What it is wanted for, behind "only a metric".
+
+    Raises:
+        ProblemError: 422 if the definition is wrong, or of another kind.
+    """
+    model = check(None, None, text).model
+    if not isinstance(model, MetricModel):
+        msg = f"only a metric {only}, got a {model.kind}"
+        raise ProblemError(422, Reason.DEFINITION_INVALID, msg)
+    return model
 
 
 async def _told(here: Context, version: Definition) -> dict[str, Any]:

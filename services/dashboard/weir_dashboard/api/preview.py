@@ -11,15 +11,14 @@ from typing import Any
 
 from fastapi import APIRouter
 from weir import names
-from weir.definitions.check import check
 from weir.definitions.metric import Metric
 from weir.expressions import NotMatched, Quarantined, Used, use
 from weir.expressions.paths import TEXT_ATTRIBUTES, TIME_MEMBER, is_extension
-from weir.problems import ProblemError, Reason
 from weir.series import decode_series, fit
 from weir_reading.redis import newest_entries
 
 from weir_dashboard.api.definition_models import Preview, PreviewEvent, PreviewQuery
+from weir_dashboard.api.metrics import metric_drafted
 from weir_dashboard.context import Here, Who
 
 router = APIRouter(tags=["definitions"])
@@ -28,10 +27,7 @@ router = APIRouter(tags=["definitions"])
 @router.post("/preview")
 async def preview(body: PreviewQuery, here: Here, caller: Who) -> Preview:
     """Return what a metric makes of each of the newest events of the live tail."""
-    metric = check(None, None, body.text).model
-    if not isinstance(metric, Metric):
-        msg = f"only a metric can be tried on events, got a {metric.kind}"
-        raise ProblemError(422, Reason.DEFINITION_INVALID, msg)
+    metric = metric_drafted(body.text, "can be tried on events")
     # An entry has one event at least, and up to half a second of them.
     entries = await newest_entries(here.redis, names.tail_key(caller.tenant), body.last)
     sampled: list[dict[str, Any]] = []
