@@ -26,7 +26,6 @@ from weir.commit import Verdict
 from weir.commit_found import Level
 from weir.definitions.fold import Definitions
 from weir.definitions.fold_memo import FoldMemo
-from weir.definitions.history import Horizons
 from weir.erasure import Erasures, erasures
 from weir.formats import NewerFormatError
 
@@ -36,10 +35,11 @@ from weir_analytics.jobs.unreplayed import DoneReplay, done_replays
 from weir_analytics.panes import checkpoint
 from weir_analytics.panes.ahead import Ahead, Proven
 from weir_analytics.panes.arrow_plan import AnyPlan
-from weir_analytics.panes.batch import Batch, Offsets
+from weir_analytics.panes.batch import Offsets
 from weir_analytics.panes.between import Between, Pace, Work, pace_of
 from weir_analytics.panes.cycle import Cycle, Done
 from weir_analytics.panes.definitions_log import DefinitionsLog
+from weir_analytics.panes.dry_runs import DryRuns, set_to
 from weir_analytics.panes.fault import Repeats
 from weir_analytics.panes.holes import Met
 from weir_analytics.panes.lane_book import LaneBook
@@ -61,7 +61,7 @@ from weir_analytics.panes.slice_size import live_as_last
 from weir_analytics.panes.start import OwnStart, Stores, take_over
 from weir_analytics.panes.stream import BatchStream
 from weir_analytics.panes.ticks import Ticker
-from weir_analytics.panes.trial import end_trials, try_out
+from weir_analytics.panes.trial import end_trials
 from weir_analytics.panes.turns import Turns
 from weir_analytics.panes.vitals import Vitals
 from weir_analytics.panes.wall_clock import MOST_BACK_S, WallClock
@@ -225,7 +225,7 @@ class Driver:
         plans = self._plans_of(stores.definitions.fold, footing.events_id, self._plans)
         book = LaneBook(stores.shards, footing.events_id, self._waits)
         ending = threading.Event()
-        rehearse = partial(self._rehearse, ending)
+        rehearse = partial(DryRuns(self.settings, self.spark).rehearse, ending)
         ahead = Ahead(plans, rehearse, self.clock, self._proven)
         cycle = Cycle(
             self.spark,
@@ -316,8 +316,9 @@ class Driver:
     ) -> Plans:
         settings = self.settings
         key, shards = settings.hash_key, settings.shards
-        usual, columns = _set_to(settings), settings.columns
-        return Plans(fold, topic_id, usual, self._warm, shards, key, columns, made)
+        usual, columns = set_to(settings), settings.columns
+        warm = DryRuns(settings, self.spark).warm
+        return Plans(fold, topic_id, usual, warm, shards, key, columns, made)
 
     def _on_batch(self, life: Life, frame: DataFrame, number: int) -> None:
         with self._turns.live(lambda: self.stop.is_set() or life.ending.is_set()):
@@ -430,62 +431,6 @@ class Driver:
             **{name: round(amount, 1) for name, amount in outcome.work.items()},
         )
 
-    def _warm(self, plan: AnyPlan) -> None:
-        """Run a plan on nothing, the way small batches go: its code is generated."""
-        self._run_dry(plan, {}, {})
-
-    def _rehearse(self, ending: threading.Event, plan: AnyPlan, places: Sequence[Offsets]) -> None:
-        """Run a plan over the log's last records, for nothing: its code is compiled by that.
-
-        Args:
-            ending: Set when nobody waits for it any more.
-            plan: The plan.
-            places: Behind each of them as much as one batch may have had.
-
-        Raises:
-            TrialError: If it failed with them.
-            KafkaException: If the log does not say where it ends.
-            GivenUpError: If nobody waits for it any more.
-        """
-        start, end = LogOffsets(self.settings.kafka, names.EVENTS).ends()
-        each = self.settings.small_batch // max(1, len(end))
-        begin = {p: max(start[p], n - each) for p, n in end.items()}
-        self._run_dry(plan, begin, end, ending)
-        for place in places:
-            begin = {p: min(n, max(start[p], place.get(p, 0))) for p, n in end.items()}
-            upto = {p: min(n, begin[p] + self.settings.max_records) for p, n in end.items()}
-            self._run_dry(plan, begin, upto, ending)
-
-    def _run_dry(
-        self,
-        plan: AnyPlan,
-        start: Offsets,
-        end: Offsets,
-        ending: threading.Event | None = None,
-    ) -> None:
-        settings = self.settings
-        batch = Batch(
-            topic=names.EVENTS,
-            topic_id="",
-            definitions_id="",
-            epoch=0,
-            fence=0,
-            number=-1,
-            start=start,
-            end=end,
-            shards=settings.shards,
-            horizons=(_set_to(settings),),
-            kafka_bootstrap=settings.kafka_bootstrap,
-            kafka_security_protocol=settings.kafka_security_protocol,
-            kafka_sasl_mechanism=settings.kafka_sasl_mechanism,
-            redis_url=settings.redis_url,
-            dedup_dir=str(settings.dedup_dir),
-            secrets_dir=str(settings.secrets_dir) if settings.secrets_dir else None,
-            only=(),
-            recalls=False,
-        )
-        try_out(self.spark, plan, batch, ending)
-
     def _open(self) -> Stores:
         settings, password = self.settings, self.settings.redis_password
         return Stores(
@@ -499,11 +444,6 @@ class Driver:
             return bool(self.spark.sparkContext._jsc.sc().isStopped())
         except (Py4JError, OSError, AttributeError):
             return True
-
-
-def _set_to(settings: Settings) -> Horizons:
-    """Return by what a log would be counted of which nothing is counted yet."""
-    return Horizons({}, settings.horizon_ms, settings.beyond_ms)
 
 
 def _beyond(at: Offsets) -> dict[int, int]:
