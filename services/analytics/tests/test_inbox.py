@@ -44,6 +44,15 @@ class TestCopies:
             Unusable(None, 0, 9, "not_an_event"),
         ]
 
+    def test_what_nobody_can_use_is_copied_whole(self) -> None:
+        """No version to come counts it from the log: a replay puts back what has a copy."""
+        copies = Copies(2)
+        for offset in range(5):
+            copies.add(None, 0, offset, "not_an_event")
+
+        assert [one.offset for one in copies.chosen()] == [0, 1, 2, 3, 4]
+        assert copies.left_out() == 0
+
     @pytest.mark.thorough
     def test_memory_does_not_grow_with_a_metric_that_can_use_nothing(self) -> None:
         """Two hundred thousand unusable events cost no more than a thousand."""

@@ -15,8 +15,8 @@ that it always had, and is counted like any other event. It is put back once:
 The log is gone through for a bounded number of origins at a time (`origins.py`): for what is
 asked for, for what of that was put back, and for the rest.
 
-Of records that no one can use a batch copies a bounded number in a few cases (`inbox.py`); how many
-more there were is told (`not_copied`), since only their sender can bring them back.
+Earlier releases copied a bounded number of the records that look like events and are none; how
+many more there were is told (`not_copied`), since only their sender can bring them back.
 
 An event about somebody who was erased is not put back: nothing of it is to be kept anew.
 

@@ -43,7 +43,8 @@ LEFT_OUT: Final = ""
 # Most groups of one tenant's late events that a task tells of; a load of old events has any
 # number.
 MAX_LATE = 10_000
-# Most copies of one version, partition and task: a wrong path makes every event unusable.
+# Most copies of one version, partition and task: a wrong path makes every event unusable, and the
+# next version counts them from the log. What nobody can use comes back by its copy alone.
 MAX_COPIES = 1_000
 # In place of an offset: a row tells how many events there are besides those that have one each.
 NO_COPY = -1
@@ -66,9 +67,10 @@ class Unusable:
 
 @dataclass
 class Copies:
-    """The events to be copied: of each version and partition those with the lowest offsets.
+    """The events to be copied: all that nobody can use, and of what a version cannot use some.
 
-    The lowest, and not the first to come: a batch that runs again copies the same ones.
+    Of each version and partition those with the lowest offsets, and not the first to come: a batch
+    that runs again copies the same ones.
     """
 
     most: int = MAX_COPIES
@@ -78,7 +80,7 @@ class Copies:
     def add(self, vid: int | None, partition: int, offset: int, code: str) -> None:
         """Take one event; it may push out a later one."""
         heap = self._heaps.setdefault((vid, partition), [])
-        if len(heap) < self.most:
+        if vid is None or len(heap) < self.most:
             heapq.heappush(heap, (-offset, code))
         else:
             heapq.heappushpop(heap, (-offset, code))
