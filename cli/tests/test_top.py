@@ -111,6 +111,18 @@ class TestWhatIsShown:
             assert not any("warning" in line for line in lines_of(state, width=120, height=40))
             assert told(state)["log_warning"] is None
 
+    def test_what_quarantine_is_about_to_lose_stands_behind_it(self) -> None:
+        """Whoever can replay it has to know in time."""
+        said: dict[str, Any] = {"op": "pipeline", "key": "p1", "bottleneck": None, "parts": []}
+        both = said | {"log_warning": "of the log", "quarantine_warning": "of quarantine"}
+        warned = folded([*FRAMES, both])
+        assert lines_of(warned, width=120, height=40)[1:3] == [
+            "warning: of the log",
+            "warning: of quarantine",
+        ]
+        assert told(warned)["quarantine_warning"] == "of quarantine"
+        assert told(fold(warned, said))["quarantine_warning"] is None
+
     def test_what_ended_is_gone(self) -> None:
         """An alert that ended, or that the list of those that fire does not name."""
         for last in (

@@ -38,6 +38,7 @@ def told(state: Watched) -> dict[str, Any]:
         "fresh": dict(state.fresh),
         "bottleneck": state.bottleneck,
         "log_warning": state.log_warning,
+        "quarantine_warning": state.quarantine_warning,
         "parts": [dict(part) for part in state.parts] or None,
         "alerts": alerts if state.are_alerts_known else None,
         "metrics": [_told(state, number) for number in _shown(state)],
@@ -81,7 +82,8 @@ def _head(state: Watched, lost_s: float | None) -> list[str]:
     part = f" because of {state.fresh['part']}" if state.fresh.get("part") else ""
     slow = f"  bottleneck: {state.bottleneck}" if state.bottleneck else ""
     head = f"weir top  {instant(state.now_ms)}  {status}{age}{part}{slow}"
-    return [head] if state.log_warning is None else [head, f"warning: {state.log_warning}"]
+    warnings = filter(None, (state.log_warning, state.quarantine_warning))
+    return [head, *(f"warning: {one}" for one in warnings)]
 
 
 def _alerts(state: Watched, lost_s: float | None) -> list[str]:

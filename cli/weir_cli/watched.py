@@ -32,6 +32,7 @@ class Watched:
         fresh: How old the numbers are (`fresh` of a heartbeat).
         bottleneck: The part that holds up the flow, if one does.
         log_warning: What the log is about to lose; None: nothing, or not told.
+        quarantine_warning: What quarantine is about to lose; None: the same.
         parts: Each process, by name and instance.
         alerts: Alert id -> the alert as it is now; those that fire.
         are_alerts_known: Whether these are all. Before that nothing says that none fires.
@@ -46,6 +47,7 @@ class Watched:
     fresh: Mapping[str, Any] = field(default_factory=dict)
     bottleneck: str | None = None
     log_warning: str | None = None
+    quarantine_warning: str | None = None
     parts: tuple[Mapping[str, Any], ...] = ()
     alerts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     are_alerts_known: bool = False
@@ -109,6 +111,7 @@ def fold(state: Watched, frame: Mapping[str, Any]) -> Watched:
                 state,
                 bottleneck=frame["bottleneck"],
                 log_warning=frame.get("log_warning"),
+                quarantine_warning=frame.get("quarantine_warning"),
                 parts=tuple(frame["parts"]),
             )
         case "subscribed":
@@ -134,7 +137,7 @@ def _refused(state: Watched, number: int, problem: Mapping[str, Any]) -> Watched
     if number == ALERTS:
         return replace(state, alerts={}, are_alerts_known=False)
     if number == PIPELINE:
-        return replace(state, bottleneck=None, log_warning=None, parts=())
+        return replace(state, bottleneck=None, log_warning=None, quarantine_warning=None, parts=())
     answers = {key: one for key, one in state.answers.items() if key != state.keys.get(number)}
     return replace(state, answers=answers)
 

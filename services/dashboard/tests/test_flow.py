@@ -157,8 +157,11 @@ class TestFlow:
             assert http.get("/status").json()["quarantine"] == nothing
             try:
                 body = wait_until(held, timeout_s=20, what="the warning")
+                sent = running.dashboard.hub._pipelines._frame()
             finally:
                 running.redis.delete(key)
+        frame = json.loads(sent[sent.index(b'{"') :])
+        assert frame["quarantine_warning"] == body["warning"], "`weir top` says it, too"
         assert (body["left_ms"], body["kept_ms"]) == (hour_ms, 24 * hour_ms)
         assert "no replay has looked into are deleted in 60 min" in body["warning"]
 

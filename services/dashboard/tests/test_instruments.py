@@ -14,6 +14,7 @@ from weir_dashboard.live import hub as live_hub
 from weir_dashboard.live.client import Client, Subscription
 from weir_dashboard.live.feeds import Feeds
 from weir_dashboard.live.hub import HEARTBEAT_S, Hub
+from weir_dashboard.live.pipeline import Warnings
 
 NOW_MS = 1_000_000
 
@@ -88,7 +89,7 @@ def test_a_gap_is_from_heartbeat_to_heartbeat(monkeypatch: pytest.MonkeyPatch) -
         conversation=cast("Any", SimpleNamespace()),
         max_sockets=9,
         newer=lambda: (),
-        log_warning=lambda: None,
+        warnings=Warnings,
     )
     monkeypatch.setattr(hub, "_heartbeat", lambda: b"")
     monkeypatch.setattr(hub, "_ping_s", float("inf"))

@@ -27,6 +27,7 @@ from weir_dashboard.live.alerts import AlertFeeds
 from weir_dashboard.live.client import Client
 from weir_dashboard.live.corrections import CorrectionFeeds
 from weir_dashboard.live.hub import Hub
+from weir_dashboard.live.pipeline import Warnings
 from weir_dashboard.queries import Queries
 from weir_dashboard.store.alerts import Alerts
 from weir_dashboard.store.corrections import Corrections
@@ -180,7 +181,7 @@ class TestOpenSockets:
             conversation=cast("Any", SimpleNamespace()),
             max_sockets=9,
             newer=lambda: met,
-            log_warning=lambda: None,
+            warnings=Warnings,
         )
 
     def open(self, hub: Hub, *, greeted: bool = True) -> Socket:

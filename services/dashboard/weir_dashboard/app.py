@@ -64,11 +64,13 @@ from weir_dashboard.context import Context
 from weir_dashboard.definitions.catalog import Catalog
 from weir_dashboard.definitions.writer import TIMEOUT_S, Writer
 from weir_dashboard.erased import Erased
+from weir_dashboard.holding import quarantine_seen
 from weir_dashboard.live.alerts import AlertFeeds
 from weir_dashboard.live.conversation import Conversation
 from weir_dashboard.live.corrections import CorrectionFeeds
 from weir_dashboard.live.feeds import Feeds
 from weir_dashboard.live.hub import Hub
+from weir_dashboard.live.pipeline import Warnings
 from weir_dashboard.live.tail import Tails
 from weir_dashboard.log_kept import LogKept
 from weir_dashboard.observer import Observer
@@ -160,7 +162,10 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
         conversation=conversation,
         max_sockets=settings.max_sockets,
         newer=lambda: context.newer_met,
-        log_warning=lambda: context.log.held().warning,
+        warnings=lambda: Warnings(
+            context.log.held().warning,
+            quarantine_seen(parts.named("panes"), clock.now_ms()).warning,
+        ),
     )
     observer.watch(lambda: feeds)
     batches.listen(catalog.follow)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from weir.log_left import LogLeft
+from weir.log_left import LogLeft, read_quarantine_told
 from weir_reading.parts import Part
 
 from weir_dashboard.freshness import STALE_MS, Fresh
@@ -202,6 +202,12 @@ def quarantine_held(left: LogLeft | None) -> QuarantineHeld:
             "of weir.quarantine"
         )
     return QuarantineHeld(left.ms, left.kept_ms, warning)
+
+
+def quarantine_seen(panes: Sequence[Part], now_ms: int) -> QuarantineHeld:
+    """Return what the newest heartbeat of `panes` says of quarantine, if it speaks for it."""
+    newest = newest_of(panes, now_ms)
+    return quarantine_held(read_quarantine_told(newest.detail if newest is not None else None))
 
 
 def newest_of(panes: Sequence[Part], now_ms: int) -> Part | None:

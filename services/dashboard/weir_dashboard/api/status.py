@@ -7,7 +7,6 @@ from dataclasses import asdict
 
 from fastapi import APIRouter
 from weir.dedup_gap import dedup_gap
-from weir.log_left import read_quarantine_told
 from weir_reading import parts
 
 from weir_dashboard.api.flow_models import (
@@ -25,7 +24,7 @@ from weir_dashboard.context import Context, Here
 from weir_dashboard.freshness import STALE_MS
 from weir_dashboard.freshness import Fresh as Freshness
 from weir_dashboard.holding import Holding as Held
-from weir_dashboard.holding import Said, holding, newest_of, quarantine_held
+from weir_dashboard.holding import Said, holding, newest_of, quarantine_seen
 from weir_dashboard.live.pipeline import bottleneck_of
 
 router = APIRouter(tags=["flow"])
@@ -57,7 +56,7 @@ async def status(here: Here) -> Status:
         ),
         log=LogHeld.model_validate(asdict(here.log.held())),
         quarantine=QuarantineHeld.model_validate(
-            asdict(quarantine_held(read_quarantine_told(detail)))
+            asdict(quarantine_seen(here.parts.named("panes"), now_ms))
         ),
         dedup_gap=DedupGap.model_validate(asdict(gap)) if gap is not None else None,
         parts=_parts(here, here.observer.servers()),

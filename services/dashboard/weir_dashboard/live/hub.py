@@ -29,7 +29,7 @@ from weir_dashboard.live.client import MAX_HZ, MAX_SUBSCRIPTIONS, MESSAGES_PER_S
 from weir_dashboard.live.conversation import Conversation
 from weir_dashboard.live.corrections import CorrectionFeeds
 from weir_dashboard.live.feeds import EVERY_S, Feeds
-from weir_dashboard.live.pipeline import Pipelines
+from weir_dashboard.live.pipeline import Pipelines, Warnings
 from weir_dashboard.live.socket import MAX_FRAME_BYTES, LiveSocket
 from weir_dashboard.live.tail import Tails
 from weir_dashboard.observer import Observer
@@ -58,7 +58,7 @@ class Hub:
         conversation: Conversation,
         max_sockets: int,
         newer: Callable[[], Collection[str]],
-        log_warning: Callable[[], str | None],
+        warnings: Callable[[], Warnings],
     ) -> None:
         """Prepare.
 
@@ -71,7 +71,7 @@ class Hub:
             conversation: What messages come to.
             max_sockets: Most sockets of this process.
             newer: Returns why each of what a newer release wrote cannot be read.
-            log_warning: Returns what the log is about to lose; None: nothing.
+            warnings: Returns what is about to be deleted.
         """
         self._observer = observer
         self._feeds = feeds
@@ -79,7 +79,7 @@ class Hub:
         self._alerts = alerts
         self._corrections = corrections
         self._conversation = conversation
-        self._pipelines = Pipelines(observer, log_warning)
+        self._pipelines = Pipelines(observer, warnings)
         conversation.pipelines = self._pipelines
         self._max_sockets = max_sockets
         self._newer = newer

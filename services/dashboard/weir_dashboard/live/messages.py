@@ -136,15 +136,16 @@ PipelinePart = TypedDict(
 
 
 class Pipeline(TypedDict):
-    """The parts, which of them is the bottleneck, and what the log is about to lose.
+    """The parts, which of them is the bottleneck, and what is about to be deleted.
 
-    `log_warning` is that of `log` in `GET /status`: null while there is time.
+    The warnings are those of `log` and `quarantine` in `GET /status`: null while there is time.
     """
 
     op: Literal["pipeline"]
     key: str
     bottleneck: str | None
     log_warning: str | None
+    quarantine_warning: str | None
     parts: list[PipelinePart]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from weir_reading.parts import Part
 
@@ -13,6 +13,18 @@ from weir_dashboard.observer import Observer
 
 KEY = "p1"
 BUSY = 0.7
+
+
+class Warnings(NamedTuple):
+    """What is about to be deleted, and what to do; None: nothing.
+
+    Attributes:
+        log: Of what is not counted yet.
+        quarantine: Of what no replay has looked into.
+    """
+
+    log: str | None = None
+    quarantine: str | None = None
 
 
 def bottleneck_of(parts: list[Part]) -> str | None:
@@ -42,8 +54,8 @@ def _told(part: Part) -> dict[str, Any]:
 class Pipelines:
     """All pipeline subscriptions; the same frame goes to everybody."""
 
-    def __init__(self, observer: Observer, log_warning: Callable[[], str | None]) -> None:
-        self._observer, self._log_warning = observer, log_warning
+    def __init__(self, observer: Observer, warnings: Callable[[], Warnings]) -> None:
+        self._observer, self._warnings = observer, warnings
         self._subscriptions: set[Subscription] = set()
 
     def join(self, subscription: Subscription) -> None:
@@ -67,11 +79,12 @@ class Pipelines:
 
     def _frame(self) -> bytes:
         known = sorted(self._observer.parts.known.values(), key=lambda p: (p.name, p.instance))
-        told = [_told(part) for part in known]
+        told, warnings = [_told(part) for part in known], self._warnings()
         return frames.frame(
             "pipeline",
             key=KEY,
             bottleneck=bottleneck_of(known),
-            log_warning=self._log_warning(),
+            log_warning=warnings.log,
+            quarantine_warning=warnings.quarantine,
             parts=told,
         )

@@ -213,6 +213,7 @@ export type ServerFrame =
       readonly key: string;
       readonly bottleneck: string | null;
       readonly log_warning?: string | null;
+      readonly quarantine_warning?: string | null;
       readonly parts: readonly Part[];
     }
   | {
