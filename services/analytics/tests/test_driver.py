@@ -39,6 +39,7 @@ from weir_analytics.panes.driver import (
     STARTS_PAUSE_S,
     Driver,
 )
+from weir_analytics.panes.dry_runs import DryRuns
 from weir_analytics.panes.life import Life
 from weir_analytics.panes.ops import Figures, answer
 from weir_analytics.panes.outcome import Outcome
@@ -89,7 +90,7 @@ def test_a_plan_that_cannot_be_made_ahead_ends_no_start(
     monkeypatch.setattr(
         panes_driver, "LogOffsets", lambda *_: SimpleNamespace(ends=lambda: ({}, {0: 1}))
     )
-    monkeypatch.setattr(Driver, "_warm", lambda *_: None)
+    monkeypatch.setattr(DryRuns, "warm", lambda *_: None)
 
     def make(counted: Sequence[object], *_: object, **__: object) -> Any:
         if counted and fails:
