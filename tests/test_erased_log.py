@@ -108,6 +108,7 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestStack
 
 
 @pytest.mark.stack
+@pytest.mark.disruption  # two kills and a lost Redis, each held against the log: minutes
 def test_who_was_erased_is_counted_by_nobody(stack: TestStack, seed: int) -> None:
     """Before and after a kill of the engine in the middle of it, and an emptied Redis."""
     visits = Visits(stack, seed)
