@@ -135,6 +135,23 @@ def test_data_after_silence() -> None:
     assert kinds == [[], [], [], [Kind.NO_DATA], [], [Kind.DATA], []]
 
 
+def test_what_was_told_before_keeps_its_bounds() -> None:
+    """Of an amendment and of a withdrawal, while its windows may change and once they are final."""
+    rule = rule_of(aggregate="max", window="1m", above=10)
+    for final_to_ms in (-STEP_MS, 0):
+        seen = Observation(0, final_to_ms, (Point(0, "p", 1, 20.0, 18.0, 22.0),))
+        series, _ = step(rule, Series(), seen)
+        found = []
+        for at, value in enumerate((15.0, 5.0), start=1):
+            news = (Point(0, "p", 2, value, value - 2, value + 2),)
+            series, told = step(rule, series, Observation(at * STEP_MS, final_to_ms, news))
+            found += [one for one in told if one.kind in (Kind.AMENDED, Kind.WITHDRAWN)]
+        assert [(one.kind, one.before, one.before_low, one.before_high) for one in found] == [
+            (Kind.AMENDED, 20.0, 18.0, 22.0),
+            (Kind.WITHDRAWN, 15.0, 13.0, 17.0),
+        ]
+
+
 # ── any order of values and corrections ─────────────────────────────────────
 
 STEP_MS = 60_000

@@ -102,6 +102,20 @@ def test_text() -> None:
     assert text(subject(), certain).splitlines() == ["1 event, exact.", "Every event of it is in."]
 
 
+@pytest.mark.parametrize("kind", [Kind.AMENDED, Kind.WITHDRAWN])
+def test_what_was_told_before_has_its_error_band(kind: Kind) -> None:
+    """Whether a correction is more than the sketch's error can be seen; exact numbers have none."""
+    estimated = told(kind, before=520.0, before_low=498.0, before_high=545.0)
+    exact = told(kind, before=520.0, before_low=520.0, before_high=520.0)
+
+    assert text(subject(), estimated).splitlines()[:2] == [
+        "11,402 events; error band 592 to 648 ms.",
+        "Before: error band 498 to 545 ms.",
+    ]
+    assert "Before" not in text(subject(), exact)
+    assert "Before" not in text(subject(), told(kind, before=520.0))
+
+
 def test_what_events_say_is_only_text() -> None:
     """A value of an event that looks like a placeholder is not filled in."""
     hostile = Subject(rule_of(message="in {region}", above=1, **PLAIN), {"region": "{value}"})

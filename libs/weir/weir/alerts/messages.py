@@ -248,6 +248,8 @@ def _notification(
         since_ms=told.key_ms,
         at_ms=told.at_ms,
         before=told.before,
+        before_low=told.before_low,
+        before_high=told.before_high,
         reason=told.reason or None,
         links=links | ({"runbook": rule.runbook} if rule.runbook else {}),
     )

@@ -41,7 +41,7 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
         count: Events in the window.
         since_ms: End of the first window beyond.
         at_ms: End of the window that made the change.
-        before: The value that was told before.
+        before, before_low, before_high: The value that was told before, with its bounds.
         reason: Why, where the kind does not say it.
         links: `alert`, and `runbook` if the rule names one.
     """
@@ -66,6 +66,8 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
     since_ms: int | None = None
     at_ms: int = 0
     before: float | None = None
+    before_low: float | None = None
+    before_high: float | None = None
     reason: str | None = None
     links: dict[str, str] = msgspec.field(default_factory=dict)
 

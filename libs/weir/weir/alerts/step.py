@@ -133,6 +133,7 @@ class Transition:
         confirmed: Whether what the alert rests on is final.
         point: The window that says it; None for silence.
         before: The value that was told before; of an amendment and a withdrawal.
+        before_low, before_high: Its bounds.
         reason: Why, where the kind does not say it.
     """
 
@@ -144,6 +145,8 @@ class Transition:
     point: Point | None = None
     before: float | None = None
     reason: str = ""
+    before_low: float | None = None
+    before_high: float | None = None
 
 
 def step(rule: Rule, series: Series, seen: Observation) -> tuple[Series, list[Transition]]:
@@ -264,15 +267,13 @@ def _with(basis: tuple[Point, ...], news: Mapping[int, Point]) -> tuple[Point, .
 
 
 def _withdrawal(told: Told, point: Point | None, through_ms: int) -> Transition:
-    before = told.episode.point
-    return Transition(
-        Kind.WITHDRAWN,
-        told.episode.fired_ms,
-        through_ms,
-        told.key_ms,
-        point=point,
-        before=None if before is None else before.value,
-    )
+    fired_ms, before = told.episode.fired_ms, told.episode.point
+    withdrawn = Transition(Kind.WITHDRAWN, fired_ms, through_ms, told.key_ms, point=point)
+    return withdrawn if before is None else _told_before(withdrawn, before)
+
+
+def _told_before(transition: Transition, point: Point) -> Transition:
+    return replace(transition, before=point.value, before_low=point.low, before_high=point.high)
 
 
 def _amendment(told: Told, episode: Episode, through_ms: int) -> list[Transition]:
@@ -281,7 +282,8 @@ def _amendment(told: Told, episode: Episode, through_ms: int) -> list[Transition
     if before is None or after is None or before.value == after.value:
         return []
     amended = Transition(Kind.AMENDED, episode.fired_ms, through_ms, told.key_ms)
-    return [replace(amended, confirmed=told.confirmed, point=after, before=before.value)]
+    amended = replace(amended, confirmed=told.confirmed, point=after)
+    return [_told_before(amended, before)]
 
 
 class _Telling:

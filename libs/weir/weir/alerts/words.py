@@ -109,6 +109,8 @@ def text(subject: Subject, told: Transition) -> str:
     point = told.point
     if point is not None and point.value is not None:
         lines.append(_numbers(point, subject.unit))
+    if (band := _band(told.before_low, told.before_high, subject.unit)) is not None:
+        lines.append(f"Before: {band}.")
     if told.kind in (Kind.FIRING, Kind.AMENDED):
         lines.append(
             "Every event of it is in."
@@ -150,9 +152,15 @@ def _withdrawn(subject: Subject, told: Transition) -> str:
 
 def _numbers(point: Point, unit: str) -> str:
     events = "1 event" if point.events == 1 else f"{point.events or 0:,} events"
-    if point.low is None or point.high is None or point.low == point.high:
-        return f"{events}, exact."
-    return f"{events}; error band {short(point.low)} to {with_unit(point.high, unit)}."
+    band = _band(point.low, point.high, unit)
+    return f"{events}, exact." if band is None else f"{events}; {band}."
+
+
+def _band(low: float | None, high: float | None, unit: str) -> str | None:
+    """Return the bounds of an estimate; None of what is exact, or was not told."""
+    if low is None or high is None or low == high:
+        return None
+    return f"error band {short(low)} to {with_unit(high, unit)}"
 
 
 def _where(subject: Subject) -> str:
