@@ -23,6 +23,8 @@ export interface NumberView {
   /** May still change: drawn with the hatch. */
   readonly open: boolean;
   readonly detail: string;
+  /** Of an estimate how far off it may be, also while it is old; else empty. */
+  readonly band: string;
   /** Such as `▲ 12 %`, and what it is measured against. */
   readonly change: string;
   readonly versus: string;
@@ -43,7 +45,14 @@ export interface TileContext {
   readonly lostMs: number | null;
 }
 
-const BLANK = { value: NONE, open: false, change: "", versus: "", exact: null } as const;
+const BLANK = {
+  value: NONE,
+  open: false,
+  band: "",
+  change: "",
+  versus: "",
+  exact: null,
+} as const;
 
 /** Returns what a tile shows. */
 export function numberView(feed: Feed, context: TileContext): NumberView {
@@ -91,12 +100,14 @@ function shown(
   const few = Number.isNaN(value) && count > 0;
   const compared = changeOf(model, series, at, context.windowMs);
   const told = pieces(value, context.unit);
+  const band = bandOf(series, at, context);
   return {
     state: stateOf(letter, context),
     value: few ? words.tile.few : told.text,
     unit: told.unit,
     open: letter === "p" && context.staleMs === null,
-    detail: detailOf(model, series, at, context),
+    detail: detailOf(model, series, at, { ...context, band }),
+    band,
     change: compared.text,
     versus: compared.versus,
     exact: Number.isNaN(value) ? null : value,
@@ -114,21 +125,24 @@ function detailOf(
   model: Model,
   series: Series,
   at: number,
-  context: TileContext & { unit: string },
+  context: TileContext & { band: string },
 ): string {
   const said = words.tile;
-  const { zone, nowMs, staleMs, lostMs } = context;
-  if (lostMs !== null) return said.lastSeen(clock(lostMs, zone, "second"));
-  if (staleMs !== null) return said.asOf(clock(staleMs, zone, "second"), span(nowMs - staleMs));
+  const { band, zone, nowMs, staleMs, lostMs } = context;
+  const old = (when: string) => (band ? `${when}, ${band}` : when);
+  if (lostMs !== null) return old(said.lastSeen(clock(lostMs, zone, "second")));
+  if (staleMs !== null) {
+    return old(said.asOf(clock(staleMs, zone, "second"), span(nowMs - staleMs)));
+  }
   const count = series.count[at] ?? Number.NaN;
   if (Number.isNaN(series.value[at])) return said.fewWhy(integer(count));
-  const accuracy = accuracyOf(series, at, context);
+  const accuracy = band || said.exact;
   if (series.state[at] !== "p") return accuracy;
   const finalMs = (model.tMs[at] ?? 0) + model.metric.lateness_ms;
   return `${accuracy}, ${said.finalAt(clock(finalMs, zone, "second"))}`;
 }
 
-function accuracyOf(
+function bandOf(
   series: Series,
   at: number,
   { aggregate, unit }: TileContext & { unit: string },
@@ -136,7 +150,7 @@ function accuracyOf(
   const value = series.value[at] ?? Number.NaN;
   const low = series.low[at] ?? value;
   const high = series.high[at] ?? value;
-  if (!(low < value || high > value)) return words.tile.exact;
+  if (!(low < value || high > value)) return "";
   if (aggregate.startsWith("distinct") && value !== 0) {
     return words.tile.hll(percent(Math.max(high - value, value - low) / value));
   }

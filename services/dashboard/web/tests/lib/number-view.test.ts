@@ -100,6 +100,16 @@ describe("numberView", () => {
     expect(view).toMatchObject({ state: "disconnected", detail: "last seen 14:31:58" });
   });
 
+  it("keeps the error of an estimate while it is old", () => {
+    // Nobody takes a sketch's number for exact because its server is away.
+    const known = { value: [1, 2, 617], low: [1, 2, 592], high: [1, 2, 648], count: [9, 9, 9] };
+    const band = "592 – 648 ms by the sketch";
+    const stale = numberView(feed(known), { ...context, staleMs: T0 + 136_000 });
+    expect(stale).toMatchObject({ band, detail: `as of 14:32:16, 44 s ago, ${band}` });
+    const gone = numberView(feed(known), { ...context, lostMs: T0 + 118_000 });
+    expect(gone).toMatchObject({ band, detail: `last seen 14:31:58, ${band}` });
+  });
+
   it("tells a rate of the newest window that is over", () => {
     // Half a window would read as a drop.
     const known = { value: [20, 21, 4], low: [20, 21, 4], high: [20, 21, 4], count: [20, 21, 4] };

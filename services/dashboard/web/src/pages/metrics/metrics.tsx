@@ -148,7 +148,10 @@ function MetricRow({ metric }: { metric: Metric }) {
       </td>
       <td class="num" title={view ? `${exact(view.exact)}, ${view.detail}` : undefined}>
         <b>{view?.value || NONE}</b> <span class="t3">{view?.unit}</span>{" "}
-        <span class="t3 s">{aggregate}</span>
+        <span class="t3 s">
+          {aggregate}
+          {view?.band && `, ${view.band}`}
+        </span>
       </td>
       <td class="num">{integer(metric.series)}</td>
       <td class="mono s t2">{metric.by.join(", ") || NONE}</td>
