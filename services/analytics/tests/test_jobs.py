@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 from weir import names, rows
+from weir.admission import Admitted, Terms, admit
 from weir.batches import BatchRecord
 from weir.definitions.jobs import JobAsked, JobState, job_named
 from weir.definitions.records import Edit, put_record
 from weir.erasure import subject_hash
 from weir_analytics.jobs import schedule
+from weir_analytics.panes.inbox import MAX_COPIES
 
 from .live_job import METRIC, Job, Panes, World, assert_equal_to_the_log, running_world, wait_for
 
@@ -28,6 +30,7 @@ METRICS = ("amount", "further")
 # one find none, and most of these instants lie where nothing happened.
 AUDIT = {"job": "audit", "metrics": ["amount"], "last": "30m", "sample": 300}
 KEY = b"a key for the hashes of subjects"
+ITEM = b'{"specversion":"1.0","id":"forged","source":"s","type":"t","data":{}}'
 FURTHER = """
 kind: metric
 name: further
@@ -173,6 +176,29 @@ class TestReplay:
         assert world.ledger()["quarantined"] == quarantined
         panes = world.panes(world.vid("amount"), 60)
         assert sum(n for (_s, _z, series), (n, _x) in panes.items() if series == "=mended") == 30
+
+    def test_each_record_that_only_looks_like_an_event_can_be_replayed(
+        self, world: World, job: Job, jobs: Jobs
+    ) -> None:
+        """One batch has more of them than are copied of what a version cannot use.
+
+        They lack their type, of which this release makes one.
+        """
+        terms = Terms("default", "forger", time.time_ns() // 1_000_000, "test")
+        count = MAX_COPIES + 500
+        assert job.stop() == 0
+        for i in range(count):
+            found = admit(ITEM.replace(b"forged", b"forged-%d" % i), 0, terms)
+            assert isinstance(found, Admitted)
+            forged = found.value.replace(b'"type":"t",', b"")
+            world.raw(forged, [(names.HEADER_CONTENT_TYPE, names.CLOUDEVENT_JSON)])
+        before = world.ledger()["quarantined"]
+        job.start()
+        world.wait_counted()
+        outcome = jobs.run(job="replay", source="forger")
+
+        assert world.ledger()["quarantined"] - before == count
+        assert (outcome["replayed"], outcome["still"], outcome["not_copied"]) == (count, {}, 0)
 
     @pytest.mark.parametrize(
         ("how", "attempts"),
