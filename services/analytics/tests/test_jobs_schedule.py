@@ -58,7 +58,14 @@ def test_each_tenant_is_audited_once_a_day() -> None:
         audit("b", "j2", "somebody", DAY_MS),
     )
     assert due_tenants(fold, 2 * DAY_MS - 1, DAY_MS) == ["b"]
-    assert due_tenants(fold, 2 * DAY_MS, DAY_MS) == ["a", "b"]
+    assert due_tenants(fold, 2 * DAY_MS, DAY_MS) == ["b", "a"]
+
+
+def test_who_was_audited_the_longest_ago_is_next() -> None:
+    """Also where all of them together take longer than a day; who never was comes first."""
+    jobs = [audit(name, f"j{at}", "schedule", at) for at, name in enumerate("cab", 1)]
+    fold = folded(*(metric(tenant) for tenant in "abcd"), *jobs)
+    assert due_tenants(fold, 9 * DAY_MS, DAY_MS) == ["d", "c", "a", "b"]
 
 
 def test_a_clock_that_was_ahead_puts_no_audit_off() -> None:

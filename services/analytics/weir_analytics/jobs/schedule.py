@@ -67,8 +67,9 @@ def asked_for(settings: Settings) -> dict[str, Any]:
 
 
 def due_tenants(fold: Definitions, now_ms: int, every_ms: int) -> list[str]:
-    """Return the tenants with metrics whose last audit by schedule is too long ago, by name.
+    """Return the tenants with metrics whose last audit by schedule is too long ago.
 
+    The longest ago first, so that each has its turn where all of them take longer than `every_ms`.
     None of which one is still under way: reading a long log may take longer than `every_ms`,
     and audits that pile up would verify nothing sooner.
 
@@ -88,4 +89,5 @@ def due_tenants(fold: Definitions, now_ms: int, every_ms: int) -> list[str]:
         if report is None or not report.state.final:
             under_way.add(job.tenant)
     tenants = {metric.tenant for metric in fold.current(kind="metric")} - under_way
-    return sorted(t for t in tenants if now_ms - asked.get(t, 0) >= every_ms)
+    due = (t for t in tenants if now_ms - asked.get(t, 0) >= every_ms)
+    return sorted(due, key=lambda tenant: (asked.get(tenant, 0), tenant))
