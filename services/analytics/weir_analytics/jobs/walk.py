@@ -52,6 +52,8 @@ class Walk:
                 "check.crcs": True,
                 "queued.max.messages.kbytes": PREFETCH_KB,
                 "fetch.max.bytes": PREFETCH_KB * 1024,
+                # By default it looks once a second if there is room, and is read in less.
+                "fetch.queue.backoff.ms": 20,
                 "log_level": 0,
             }
         )
