@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,7 @@ class Stored:
     at_ms: int = MINUTE_MS
     kept_headers: Sequence[tuple[str, bytes]] = tuple(EVENT)
     place: int = 0
+    where: int = 0
 
     def value(self) -> bytes | None:
         """Return its value."""
@@ -53,7 +54,7 @@ class Stored:
 
     def partition(self) -> int:
         """Return its partition."""
-        return 0
+        return self.where
 
     def offset(self) -> int:
         """Return its offset."""
@@ -64,11 +65,15 @@ class Stored:
         return 1, self.at_ms
 
 
-def recounted(*log: Stored, terms: Terms = TERMS, most: int = 1_000) -> LedgerRecount:
-    """Go through a log of one partition twice, as an audit does."""
-    again = LedgerRecount("acme", [MINUTE], terms, most)
-    for place, record in enumerate(log):
-        record.place = place
+def recounted(
+    *log: Stored, terms: Terms = TERMS, most: int = 1_000, ends: Mapping[int, int] = {0: 1_000}
+) -> LedgerRecount:
+    """Go through a log twice, as an audit does: one partition, unless it is said."""
+    again = LedgerRecount("acme", {MINUTE: ends}, terms, most)
+    places = Counter[int]()
+    for record in log:
+        record.place = places[record.where]
+        places[record.where] += 1
     messages: list[Any] = list(log)
     again.look_for(Passage().records(messages))
     again.count(Passage().records(messages))
@@ -127,6 +132,24 @@ class TestTheRules:
     def test_what_does_not_fit_is_left_out(self) -> None:
         """It counts as not compared."""
         assert recounted(*(Stored(event(str(n))) for n in range(9)), most=8).minutes == {}
+
+    def test_only_what_was_counted_when_the_minute_was_looked_at(self) -> None:
+        """Others were looked at later, or are: nothing behind the place of one is its own."""
+        log = [
+            Stored(event("a")),
+            Stored(event("a")),
+            Stored(event("b")),
+            Stored(b"{", kept_headers=REFUSED),
+            Stored(event("c"), where=1),
+            Stored(event("d"), where=1),
+            Stored(event("e"), where=2),
+        ]
+        told = [counts(recounted(*log, ends=ends)) for ends in ({0: 2, 1: 1}, {0: 3}, {0: 4, 2: 1})]
+        assert told == [
+            {"web|=counted": 2, "web|=duplicate": 1},
+            {"web|=counted": 2, "web|=duplicate": 1},
+            {"web|=counted": 3, "web|=duplicate": 1, "web|=quarantined": 1},
+        ]
 
     def test_drawn_logs(self) -> None:
         """Any log of repetitions, against the obvious rule over all records."""

@@ -70,8 +70,8 @@ class LedgerAudit:
 
     def open(self, terms: Terms, most: int) -> None:
         """Begin to count again, holding at most so many events."""
-        panes = self._seen.panes if self._seen is not None else ()
-        self._recount = LedgerRecount(self._tenant, panes, terms, most)
+        ends = self._seen.ends if self._seen is not None else {}
+        self._recount = LedgerRecount(self._tenant, ends, terms, most)
 
     def look_for(self, records: Iterable[LogRecord]) -> None:
         """Take records of the first time through the log."""

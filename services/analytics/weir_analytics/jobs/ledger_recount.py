@@ -11,7 +11,7 @@ Nothing mends the ledger: it has no versions, and rows are neither overwritten n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,16 +51,19 @@ class LedgerRecount:
             that was asked for and is not there did not fit, or holds what no recount knows.
     """
 
-    def __init__(self, tenant: str, minutes: Collection[PaneAt], terms: Terms, most: int) -> None:
+    def __init__(
+        self, tenant: str, minutes: Mapping[PaneAt, Mapping[int, int]], terms: Terms, most: int
+    ) -> None:
         """Begin with nothing counted.
 
         Args:
             tenant: Whose rows.
-            minutes: Panes of the ledger.
+            minutes: By pane of the ledger, partition -> offset: it was looked at when all before
+                it was counted, and nothing of a partition that is missing.
             terms: By what the installation counts.
             most: How many events are held.
         """
-        self._tenant, self._terms = tenant, terms
+        self._tenant, self._terms, self._ends = tenant, terms, minutes
         self.minutes: dict[PaneAt, Counter[str]] = {pane: Counter() for pane in minutes}
         self._starts = {pane.start_s * 1000: pane for pane in minutes}
         self._known = Identities(most)
@@ -68,7 +71,7 @@ class LedgerRecount:
     def look_for(self, records: Iterable[LogRecord]) -> None:
         """First time through: remember the identities of what lies in the minutes."""
         for record in records:
-            pane, found = self._pane(record.received_ms), record.event
+            pane, found = self._pane(record), record.event
             row = self._row_of(found, pane) if pane is not None and found is not None else None
             if pane is None or found is None or row is None or row.tenant != self._tenant:
                 continue
@@ -81,7 +84,7 @@ class LedgerRecount:
         for record in records:
             found = record.event
             again = found is not None and self._repeats(found)
-            pane = self._pane(record.received_ms)
+            pane = self._pane(record)
             if pane is None:
                 continue
             row = _quarantined(record) if found is None else self._row_of(found, pane)
@@ -90,9 +93,12 @@ class LedgerRecount:
                 series = encode_series((row.tenant, row.source, fate.disposition))
                 self.minutes[pane][series] += 1
 
-    def _pane(self, received_ms: int) -> PaneAt | None:
-        pane = self._starts.get(received_ms - received_ms % MINUTE_MS)
-        return pane if pane in self.minutes else None
+    def _pane(self, record: LogRecord) -> PaneAt | None:
+        """Return the minute to which a record is to be counted."""
+        pane = self._starts.get(record.received_ms - record.received_ms % MINUTE_MS)
+        if pane is None or pane not in self.minutes:
+            return None
+        return pane if record.offset < self._ends[pane].get(record.partition, 0) else None
 
     def _repeats(self, found: LogEvent) -> bool | None:
         horizons = horizons_at(self._terms.horizons, found.partition, found.offset)

@@ -31,12 +31,16 @@ class LogRecord:
     """A record that is no tick.
 
     Attributes:
+        partition: Where it stands.
+        offset: Its place there.
         kind: What it is.
         headers: Its headers.
         received_ms: R.
         event: None of one that is quarantined whole.
     """
 
+    partition: int
+    offset: int
     kind: Kind
     headers: Headers
     received_ms: int
@@ -52,13 +56,14 @@ class Passage:
     def records(self, messages: Iterable[Message]) -> Iterator[LogRecord]:
         """Yield all records but ticks, with R."""
         for message in messages:
-            partition = message.partition() or 0
+            partition, offset = message.partition() or 0, message.offset() or 0
             received_ms = max(self._received.get(partition, 0), message.timestamp()[1])
             self._received[partition] = received_ms
             headers = headers_of(message)
             kind = kind_of(headers, message.value())
             if kind != Kind.TICK:
-                yield LogRecord(kind, headers, received_ms, _event_of(message, kind, received_ms))
+                event = _event_of(message, kind, received_ms)
+                yield LogRecord(partition, offset, kind, headers, received_ms, event)
 
 
 def _event_of(message: Message, kind: Kind, received_ms: int) -> LogEvent | None:
