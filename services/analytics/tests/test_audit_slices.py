@@ -28,9 +28,11 @@ from weir.definitions.records import (
 )
 from weir_analytics.jobs import audit
 from weir_analytics.jobs.audit import AuditTask
+from weir_analytics.jobs.ledger_audit import LedgerAudit
 from weir_analytics.jobs.sample import Audited, PaneAt
 from weir_analytics.jobs.task import NotNowError
 from weir_analytics.jobs.was_served import Reader, Seen
+from weir_analytics.panes.accounts import LEDGER
 
 from .conftest import settings_for
 
@@ -147,6 +149,38 @@ class TestReader:
         finally:
             reader.close()
 
+    def test_others_traffic_leaves_room_for_a_tenants_minutes(
+        self, store: Any, redis_url: str, tmp_path: Path
+    ) -> None:
+        """A minute of the ledger holds all tenants' rows; one's own are held, and cost room."""
+        minutes = [PaneAt(LEDGER, 60, 60 * i) for i in range(3)]
+        for minute in minutes:
+            row = rows.encode(rows.Row(10_000_000))
+            key = names.pane_key(0, LEDGER, 60, minute.start_s)
+            texts = {f"=big|=web{n}|=counted": b"%d" % n for n in range(3_000)}
+            texts["=acme|=web|=counted"] = b"mine"
+            store.hset(key, mapping=dict.fromkeys(texts.values(), row))
+            store.hset(names.names_key(0, LEDGER), mapping={i: t for t, i in texts.items()})
+        store.hset(key, b"nobody's", row)
+        record(store, 1, {0: 9})
+        cycle: Any = SimpleNamespace(
+            footing=SimpleNamespace(epoch=3),
+            stores=SimpleNamespace(shards=Shards()),
+            through_ms=600_000,
+        )
+        reader = Reader(settings_for(tmp_path, redis_url=redis_url))
+        ledger = LedgerAudit("acme")
+        try:
+            ledger.look(cycle, reader, [60_000 * i for i in range(3)], 0, lambda: False)
+        finally:
+            reader.close()
+        assert ledger.is_seen
+        seen = ledger._seen
+        assert seen is not None
+        assert (set(seen.panes), seen.left_out) == (set(minutes), set())
+        mine = [{"=acme|=web|=counted": rows.Row(10_000_000)}]
+        assert all(served == mine for served in seen.panes.values())
+
 
 def record(store: Any, rev: int, end: Offsets, lanes: Sequence[LaneProgress] = ()) -> None:
     """Append the record of a batch, unless it is there."""
@@ -177,10 +211,16 @@ class Glances(Reader):
     def close(self) -> None:
         """Hold nothing."""
 
-    def begin(self, name: str, chain: Sequence[Audited], left: int) -> Seen:
+    def begin(
+        self,
+        name: str,
+        chain: Sequence[Audited],
+        left: int,
+        keeps: Callable[[str], bool] | None = None,
+    ) -> Seen:
         """Note that a metric is begun."""
         self.begun.append(f"{name}/{left}")
-        return Seen(name, tuple(chain))
+        return Seen(name, tuple(chain), keeps)
 
     def drop(self, seen: Seen) -> None:
         """Note that one is let go."""

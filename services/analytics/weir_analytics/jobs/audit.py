@@ -315,6 +315,12 @@ class AuditTask:
         compared = [
             one["verified"] for one in (*metrics, ledger) if one.get("verified") is not None
         ]
+        not_compared = [one["metric"] for one in metrics if not one["panes"]]
+        if ledger and not ledger["minutes"]:
+            # No metric is called so.
+            not_compared.append("the ledger")
+        if not_compared:
+            LOG.warning("audit_compared_nothing", tenant=self._asked.tenant, of=not_compared)
         starts_ms = self._facts.get("starts_ms") or [self._facts["from_ms"]]
         about_ledger = {"ledger": ledger, "ledger_differences": rows[:TOLD_DIFFERENCES]}
         return {
@@ -322,6 +328,7 @@ class AuditTask:
             "seed": self._facts["seed"],
             "from_ms": min((*starts_ms, *self._times)),
             "to_ms": self._facts["to_ms"],
+            "not_compared": not_compared,
             "metrics": metrics,
             "differences": [d.told() for d in different[:TOLD_DIFFERENCES]],
             "differences_in_all": len(different),

@@ -184,7 +184,7 @@ def compare_rows(
         counted: The tenant's series, each with how many records it has by the log.
     """
     stored = {text: row.n for shard in served for text, row in shard.items()}
-    mine = {text: n for text, n in stored.items() if _owner_of(text) == tenant}
+    mine = {text: n for text, n in stored.items() if owner_of(text) == tenant}
     for text in sorted(mine.keys() | counted.keys()):
         is_, must = mine.get(text, 0), counted.get(text, 0)
         if is_ != must:
@@ -192,6 +192,9 @@ def compare_rows(
             yield RowDifference(minute.start_s * 1000, source or "", disposition or "", is_, must)
 
 
-def _owner_of(text: str) -> str | None:
-    # A row without a name may be anybody's: whose it was misses it, and is told so.
+def owner_of(text: str) -> str | None:
+    """Return whose a row of the ledger is; None of one without a name.
+
+    That may be anybody's: whose it was misses it, and is told so.
+    """
     return None if text == OTHER else fit(decode_series(text), 3)[0]

@@ -25,6 +25,8 @@ MAX_ROWS: Final = 2_000
 # as much of what is left to the audit as any other.
 MAX_EVENTS: Final = 500_000
 MAX_BYTES: Final = 64 * 1024 * 1024
+# Of a pane of which only some rows are held: it is read whole.
+MOST_READ: Final = 20_000
 # Each pane's size is asked for in each shard; a slice that ends may have asked for so many.
 SIZES_AT_ONCE: Final = 50
 
@@ -36,6 +38,7 @@ class Seen:
     Attributes:
         name: The metric.
         chain: The versions that serve it, the newest first.
+        keeps: Tells by its text whether a series is compared; None: all are.
         room: What more may be held of it.
         took: What is held of it.
         panes: By pane, its rows in each shard.
@@ -48,6 +51,7 @@ class Seen:
 
     name: str
     chain: tuple[Audited, ...]
+    keeps: Callable[[str], bool] | None = None
     room: Counter[str] = field(default_factory=Counter)
     took: Counter[str] = field(default_factory=Counter)
     panes: dict[PaneAt, Served] = field(default_factory=dict)
@@ -69,16 +73,23 @@ class Reader:
         """Close the connection."""
         self._redis.close()
 
-    def begin(self, name: str, chain: Sequence[Audited], left: int) -> Seen:
+    def begin(
+        self,
+        name: str,
+        chain: Sequence[Audited],
+        left: int,
+        keeps: Callable[[str], bool] | None = None,
+    ) -> Seen:
         """Return a metric of which nothing was looked at yet.
 
         Args:
             name: The metric.
             chain: The versions that serve it, the newest first.
             left: How many metrics are still to be looked at, this one among them.
+            keeps: Tells by its text whether a series is compared; None: all are.
         """
         room = Counter({what: much // left for what, much in self._room.items()})
-        return Seen(name, tuple(chain), room + Counter(rows=MAX_ROWS))
+        return Seen(name, tuple(chain), keeps, room + Counter(rows=MAX_ROWS))
 
     def drop(self, seen: Seen) -> None:
         """Let go of what was taken of a metric: others may take as much."""
@@ -122,14 +133,18 @@ class Reader:
 
     def _take(self, seen: Seen, pane: PaneAt, size: int, end: Mapping[int, int]) -> None:
         """Take a pane, if there is room for it."""
-        if size <= seen.room["rows"]:
+        if size <= (seen.room["rows"] if seen.keeps is None else MOST_READ):
             (stored,) = self._ask("hgetall", [pane])
-            texts = (self._names(pane.vid, shard, ids) for shard, ids in enumerate(stored))
-            served = [_rows(*both) for both in zip(stored, texts, strict=True)]
+            texts = [self._names(pane.vid, shard, ids) for shard, ids in enumerate(stored)]
+            kept = [_kept(*both, seen.keeps) for both in zip(stored, texts, strict=True)]
+            served = [_rows(*both) for both in zip(kept, texts, strict=True)]
             takes = Counter(
-                rows=size,
-                events=sum(row.n for shard in served for row in shard.values()),
-                bytes=sum(len(packed) for shard in stored for packed in shard.values()),
+                rows=sum(map(len, kept)),
+                # Of rows that are counts and nothing else a recount holds what it has room for.
+                events=0
+                if seen.keeps
+                else sum(row.n for shard in served for row in shard.values()),
+                bytes=sum(len(packed) for shard in kept for packed in shard.values()),
             )
             if takes <= seen.room:
                 seen.panes[pane], seen.ends[pane] = served, end
@@ -162,6 +177,16 @@ def _is_filling(record: BatchRecord, chain: Sequence[Audited]) -> bool:
     vids = {version.vid for version in chain}
     lanes = record.lanes
     return any(lane.kind == "rebuild" or not vids.isdisjoint(lane.filled()) for lane in lanes)
+
+
+def _kept(
+    stored: Mapping[bytes, bytes],
+    texts: Mapping[bytes, str],
+    keeps: Callable[[str], bool] | None,
+) -> Mapping[bytes, bytes]:
+    if keeps is None:
+        return stored
+    return {short: packed for short, packed in stored.items() if keeps(texts.get(short, OTHER))}
 
 
 def _rows(stored: Mapping[bytes, bytes], texts: Mapping[bytes, str]) -> dict[str, rows.Row]:
