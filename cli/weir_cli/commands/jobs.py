@@ -39,6 +39,9 @@ all its series. A difference ends with exit code 4, and is named."""
     command.add_argument("metrics", nargs="*", metavar="METRIC", help="by default every metric")
     command.add_argument("--last", metavar="LENGTH", help="how far back; by default 1h")
     command.add_argument("--recent", metavar="LENGTH", help="draw half of the instants of so much")
+    command.add_argument(
+        "--most-records", type=int, metavar="N", help="go no further back than so many records"
+    )
     command.add_argument("--sample", type=int, metavar="N", help="how many instants; by default 20")
     command.add_argument("--ledger", action="store_true", help="compare the ledger, too")
     command.add_argument("--seed", type=int, metavar="N", help="of the draw, to repeat one")
@@ -89,7 +92,7 @@ AUDIT, REPLAY, ADOPT, ERASE, JOBS = (
     SimpleNamespace(add=add) for add in (_add_audit, _add_replay, _add_adopt, _add_erase, _add_jobs)
 )
 ARGUMENTS = {
-    "audit": ("metrics", "last", "recent", "sample", "ledger", "seed", "mend"),
+    "audit": ("metrics", "last", "recent", "most_records", "sample", "ledger", "seed", "mend"),
     "replay": ("reason", "source", "since", "until", "dry_run"),
     "adopt": ("reason",),
     "erase": ("subject",),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pytest
 import redis
@@ -26,11 +26,12 @@ from weir.definitions.records import (
     put_record,
     start_record,
 )
-from weir_analytics.jobs import audit
+from weir_analytics.jobs import audit, reading
 from weir_analytics.jobs.audit import AuditTask
 from weir_analytics.jobs.ledger_audit import LedgerAudit
+from weir_analytics.jobs.log_records import Gap, LogRecord, Passage
 from weir_analytics.jobs.sample import Audited, PaneAt
-from weir_analytics.jobs.task import NotNowError
+from weir_analytics.jobs.task import NotNowError, Progress, RefusedError
 from weir_analytics.jobs.was_served import Reader, Seen
 from weir_analytics.panes.accounts import LEDGER
 
@@ -39,7 +40,7 @@ from .conftest import settings_for
 LOG = "log"
 NOW_MS = 2_000_000_000_000
 DAY_MS = 86_400_000
-TEXT = "kind: metric\nname: {}\nevents: {{type: t}}\nkeep: {{10s: 1h}}\n"
+TEXT = "kind: metric\nname: {}\nevents: {{type: t}}\nkeep: {{10s: {}}}\n"
 
 
 def over() -> bool:
@@ -239,12 +240,46 @@ class Glances(Reader):
         return len(panes) <= 2
 
 
+class Steps:
+    """A walk of one step."""
+
+    progress = Progress(1, 1)
+
+    def __init__(self) -> None:
+        self.is_closed = False
+
+    def each(self, take: Callable[[Sequence[Any]], None], _is_over: object) -> bool:
+        """Give out nothing that is of the sample."""
+        take(())
+        return True
+
+    def close(self) -> None:
+        """Close it."""
+        self.is_closed = True
+
+
+class Passed(Passage):
+    """A passage that finds gaps."""
+
+    def __init__(self, gaps: Sequence[Gap]) -> None:
+        super().__init__()
+        self._found = list(gaps)
+
+    def records(self, messages: Iterable[Any]) -> Iterator[LogRecord]:
+        """Find them with the first records."""
+        self.gaps += self._found
+        self._found.clear()
+        return super().records(messages)
+
+
 class World:
     """An audit of metrics of `acme`, without servers.
 
     Attributes:
         reads: The places of the log that were read, and how much of it from there on.
         whole_ms: From when on the log has all of a pane.
+        taken: Up to where retention has taken the log.
+        gaps: What each time through the log passes over.
         hours_of_log: How long ago the first of its hundred records was received; the second half
             of them came within the last day.
     """
@@ -252,15 +287,19 @@ class World:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fold, self.reads = Definitions(), list[tuple[int, int]]()
         self.whole_ms, self.hours_of_log = 0, 1_000
+        self.taken, self.gaps = 0, list[Gap]()
         self.fence = self.add(start_record(DriverStart("a", 1, "start", events_id=LOG), at_ms=0))
         self.settings = settings_for(folder)
         log = SimpleNamespace(
             ends=lambda: ({0: 0}, {0: 100}),
+            start=lambda: {0: self.taken},
             at=self._at,
             complete_from_ms=lambda *_: self.whole_ms,
         )
         monkeypatch.setattr(audit, "Reader", Glances)
         monkeypatch.setattr(audit, "LogOffsets", lambda *_: log)
+        monkeypatch.setattr(audit, "Walk", lambda *_: Steps())
+        monkeypatch.setattr(reading, "Passage", lambda _begin: Passed(self.gaps))
         monkeypatch.setattr(audit, "event_time", self._event_time)
         monkeypatch.setattr(audit, "longest_ms", lambda *_: 0)
         self.cycle: Any = SimpleNamespace(
@@ -277,11 +316,11 @@ class World:
         assert change.applied, change.note
         return change.offset
 
-    def metric(self, name: str) -> int:
+    def metric(self, name: str, keep: str = "1h") -> int:
         """Let a version of a metric serve; return its vid."""
         number = self.fold.version("acme", "metric", name)
         edit = Edit("acme", "metric", name, number, "x", 0)
-        vid = self.add(put_record(edit, TEXT.format(name)))
+        vid = self.add(put_record(edit, TEXT.format(name, keep)))
         begun = Counting(vid, "acme", name, (number or 0) + 1, {0: 0}, topic_id=LOG)
         self.add(activation_record(begun, op="start", fence=self.fence, at_ms=0))
         return vid
@@ -302,6 +341,20 @@ class World:
         for _ in facts["places"]:
             assert task.step(self.cycle, over) is None
         return task, reader
+
+    def run(self, task: AuditTask) -> Mapping[str, Any]:
+        """Run an audit from its beginning to its end."""
+        task.begin(self.cycle, task.facts(self.cycle))
+        return self.end(task)
+
+    def end(self, task: AuditTask) -> Mapping[str, Any]:
+        """Run one to its end."""
+        for _ in range(1_000):
+            outcome = task.step(self.cycle, over)
+            if outcome is not None:
+                task.close()
+                return outcome
+        pytest.fail("the audit did not end")
 
     def _at(self, at_ms: int, end: Offsets) -> Offsets:
         first_ms = NOW_MS - self.hours_of_log * 3_600_000
@@ -415,6 +468,105 @@ class TestWhatIsDrawn:
         assert {pane.start_s % 60 for look in minutes for pane in look} == {0}
         instants = {at_ms // 60_000 * 60 for at_ms in task._drawn()}
         assert {pane.start_s for pane in minutes[0]} <= instants
+
+
+class TestTheBudget:
+    """Of 100 records 50 came within the last day, and 49 within the hours of the log before."""
+
+    SPAN: ClassVar[Mapping[str, Any]] = {"last": "400d", "recent": "1d", "sample": 40}
+
+    def test_nothing_is_drawn_for_which_more_would_be_read(self, world: World) -> None:
+        """A pane needs 23 hours, and the horizon, of the log before it."""
+        world.metric("k", "9d")
+        task, _ = world.task("k", **self.SPAN, most_records=100)
+        assert task.facts(world.cycle)["bounded_by"] == "last"
+        task, reader = world.task("k", **self.SPAN, most_records=60)
+        facts = task.facts(world.cycle)
+        assert facts["bounded_by"] == "records"
+        assert NOW_MS - DAY_MS <= facts["begin_ms"] <= NOW_MS - DAY_MS + 60_000
+        assert facts["from_ms"] == facts["begin_ms"] + 23 * 3_600_000 + 1_000
+        assert facts["starts_ms"] == [facts["from_ms"]] * 2
+        task.begin(world.cycle, facts)
+        while task._places:
+            task.step(world.cycle, over)
+        assert len(task._drawn()) == 40
+        assert min(task._drawn()) >= facts["from_ms"]
+        task.step(world.cycle, over)
+        assert min(pane.start_s for pane in reader.looks[0]) * 1_000 >= facts["from_ms"]
+
+    def test_what_somebody_asks_for_is_not_bounded(self, world: World) -> None:
+        """However large the log is."""
+        facts = world.task("m", last="30d")[0].facts(world.cycle)
+        assert (facts["begin_ms"], facts["bounded_by"]) == (0, "last")
+        assert facts["from_ms"] == NOW_MS - 30 * DAY_MS
+
+    def test_the_ledger_reaches_as_far_as_the_log_is_read(self, world: World) -> None:
+        """A minute needs the horizon before it, and no clock's lead."""
+        task, reader = world.task("m", **self.SPAN, ledger=True, most_records=60)
+        facts = task.facts(world.cycle)
+        task.begin(world.cycle, facts)
+        while task._ledger is not None and not task._ledger.is_seen:
+            task.step(world.cycle, over)
+        starts_ms = [1_000 * pane.start_s for pane in reader.looks[0]]
+        assert min(starts_ms) >= facts["begin_ms"] + 1_000
+        assert sum(start_ms < facts["from_ms"] for start_ms in starts_ms) > 20
+
+    def test_it_is_told_what_bounded_it_and_what_was_not_compared(self, world: World) -> None:
+        """Where more came than may be read nothing is verified, and that is said."""
+        task, _ = world.task("m", **self.SPAN, ledger=True, most_records=10)
+        outcome = world.run(task)
+        assert (outcome["verified"], outcome["bounded_by"]) == (None, "records")
+        assert outcome["from_ms"] == outcome["to_ms"] == NOW_MS
+        assert outcome["not_compared"] == ["m", "the ledger"]
+        assert outcome["ledger"]["verified"] is None
+
+
+class TestRetention:
+    """What is gone by the time it is read."""
+
+    def test_only_what_lacks_it_is_left_out(self, world: World) -> None:
+        """The rest is compared, of metrics and of the ledger; and both numbers are told."""
+        gone_ms = NOW_MS - 3 * 3_600_000
+        world.gaps, world.taken = [Gap(0, 5, gone_ms - 23 * 3_600_000)], 6
+        world.metric("k", "9d")
+        task, _ = world.task("k", last="6h", sample=100, ledger=True)
+        outcome = world.run(task)
+        (metric,), ledger = outcome["metrics"], outcome["ledger"]
+        seen = [1_000 * pane.start_s for pane in task._seen[0].panes]
+        lost = [start_ms for start_ms in seen if start_ms <= gone_ms + 1_000]
+        assert 0 < len(lost) < len(seen)
+        assert (metric["panes"], metric["overtaken"]) == (len(seen) - len(lost), len(lost))
+        assert metric["left_out"] == 0
+        assert (ledger["overtaken"], ledger["minutes"] > 0) == (0, True)
+        assert outcome["not_compared"] == []
+
+    def test_a_hole_that_was_always_there_costs_nothing(self, world: World) -> None:
+        """As a transaction leaves one: the log begins before it."""
+        world.gaps, world.taken = [Gap(0, 5, NOW_MS)], 5
+        task, _ = world.task("m", last="6h")
+        (metric,) = world.run(task)["metrics"]
+        assert (metric["panes"] > 0, metric["overtaken"]) == (True, 0)
+
+    def test_what_was_gone_before_it_was_read_is_left_out(self, world: World) -> None:
+        """Between the look at what is served and the first record hours may lie."""
+        world.metric("k", "9d")
+        task, _ = world.begun("k", last="6h", sample=100)
+        while task._left:
+            task.step(world.cycle, over)
+        world.whole_ms = NOW_MS - 3 * 3_600_000
+        (metric,) = world.end(task)["metrics"]
+        starts_ms = [1_000 * pane.start_s for pane in task._seen[0].panes]
+        assert 0 < metric["overtaken"] == sum(at_ms < world.whole_ms for at_ms in starts_ms)
+        assert metric["panes"] + metric["overtaken"] == len(starts_ms)
+
+    def test_where_nothing_is_left_it_is_refused(self, world: World) -> None:
+        """And the error says what to do."""
+        world.gaps, world.taken = [Gap(0, 5, None)], 6
+        task, _ = world.task("m", last="6h", ledger=True)
+        with pytest.raises(
+            RefusedError, match=r"retention has taken something of all its \d+ panes"
+        ):
+            world.run(task)
 
 
 class TestPanes:

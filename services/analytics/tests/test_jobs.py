@@ -258,7 +258,7 @@ class TestAudit:
         assert told.keys() == set(METRICS)
         assert all(one["verified"] and one["events"] > 0 for one in told.values())
         assert outcome["to_ms"] - outcome["from_ms"] == 24 * 3_600_000
-        assert outcome["ledger_differences"] == []
+        assert (outcome["ledger_differences"], outcome["bounded_by"]) == ([], "last")
         assert before_ms <= outcome["to_ms"] <= through_ms(world)
         assert scheduled(world) == [name], "the next one is due in an hour"
 
@@ -278,6 +278,16 @@ class TestAudit:
             assert (metric["verified"], metric["left_out"]) == (True, 0)
             assert metric["panes"] > 20
             assert metric["series"] > 0
+
+    def test_where_more_would_be_read_than_may_be_nothing_is_verified(
+        self, world: World, jobs: Jobs
+    ) -> None:
+        """A pane needs a day of the log before it: a budget of one record allows none."""
+        send(world, "bounded")
+        outcome = jobs.run(job="audit", last="5m", sample=60, most_records=1)
+        assert (outcome["verified"], outcome["bounded_by"]) == (None, "records")
+        assert outcome["from_ms"] == outcome["to_ms"]
+        assert outcome["not_compared"] == list(METRICS)
 
     def test_a_difference_is_named_and_mended(self, world: World, jobs: Jobs) -> None:
         """A pane that somebody changed is found; its metric's next version is right again."""

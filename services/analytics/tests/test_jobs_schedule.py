@@ -87,13 +87,16 @@ def test_no_second_one_is_asked_for_while_one_is_under_way(state: JobState | Non
 
 
 def test_it_looks_at_all_that_the_log_holds(tmp_path: Path) -> None:
-    """Half of it of the last day, with the ledger; how far back, and how many, are settings."""
+    """Half of it of the last day, with the ledger; how far back, and how much, are settings."""
     settings = settings_for(tmp_path)
-    for days, sample in ((400, 40), (7, 100)):
-        one = settings.model_copy(update={"audit_days": days, "audit_sample": sample})
+    for days, sample, most in ((400, 40, 200_000_000), (7, 100, 5_000)):
+        changed = {"audit_days": days, "audit_sample": sample, "audit_records": most}
+        one = settings.model_copy(update=changed)
         model = check("job", "j1", json.dumps({"do": asked_for(one)})).model
         assert isinstance(model, Job)
         assert isinstance(model.do, Audit)
         assert (model.do.last, model.do.recent) == (days * DAY_MS, DAY_MS)
         assert (model.do.sample, model.do.ledger, model.do.mend) == (sample, True, True)
+        assert model.do.most_records == most
     assert (settings.audit_days, settings.audit_sample) == (400, 40)
+    assert settings.audit_records == 200_000_000

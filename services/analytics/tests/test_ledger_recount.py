@@ -151,6 +151,18 @@ class TestTheRules:
             {"web|=counted": 3, "web|=duplicate": 1, "web|=quarantined": 1},
         ]
 
+    def test_a_minute_that_is_overtaken_is_counted_no_further(self) -> None:
+        """What it held leaves room for others."""
+        other = PaneAt(-1, 60, MINUTE.start_s + 60)
+        again = LedgerRecount("acme", {MINUTE: {0: 99}, other: {0: 99}}, TERMS, 8)
+        messages: list[Any] = [Stored(event(str(n)), place=n) for n in range(4)]
+        again.look_for(Passage().records(messages))
+        again.leave_out([MINUTE])
+        later: list[Any] = [Stored(event(str(n)), MINUTE_MS + 60_000, place=n) for n in range(8)]
+        again.look_for(Passage().records(later))
+        again.count(Passage().records([*messages, *later]))
+        assert {pane: rows.total() for pane, rows in again.minutes.items()} == {other: 8}
+
     def test_drawn_logs(self) -> None:
         """Any log of repetitions, against the obvious rule over all records."""
         rng = random.Random(11)  # noqa: S311  not for secrets

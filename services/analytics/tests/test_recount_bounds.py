@@ -147,6 +147,16 @@ class TestWhatIsHeld:
             HOUR: 500,
         }
 
+    def test_a_pane_that_is_overtaken_leaves_room(self) -> None:
+        """For what is found of others in the rest of the log."""
+        log = log_of([(event(f"m{i}", HOUR_MS + i, x=1, k="k"), HOUR_MS) for i in range(250)])
+        again = Recount([part(FIRST, HOUR)], TERMS, most=300)
+        again.look_for(Passage().records(log[:100]))
+        again.leave_out([HOUR])
+        again.look_for(Passage().records(log))
+        again.count(Passage().records(log))
+        assert {pane: found["=k"].n for pane, found in again.panes.items()} == {FIRST: 250}
+
     def test_what_is_counted_again_and_again_takes_room_each_time(self) -> None:
         """One identity, more than a horizon apart each time, is one identity and many values."""
         log = log_of([(event("m", HOUR_MS, x=1, k="k"), HOUR_MS + i * 4_000_000) for i in range(9)])

@@ -145,8 +145,16 @@ class Settings(ServiceSettings):
         default=400,
         ge=1,
         le=400,
-        description="How far back that goes, in days, as far as the log holds all of a pane. Half "
-        "of the sample is of the last day. The log is read twice from the oldest pane on.",
+        description="How far back that goes, in days, as far as the log holds all of a pane, and "
+        "AUDIT_RECORDS allow. Half of the sample is of the last day.",
+    )
+    audit_records: int = Field(
+        default=200_000_000,
+        ge=1_000,
+        description="How many records of the log, of all tenants, such an audit reads at most, "
+        "twice each, from 23 hours and HORIZON_MS before the oldest pane on; the default is some "
+        "three hours' work beside live counting. Where more come in that time no pane is "
+        "compared, only the ledger.",
     )
     audit_sample: int = Field(
         default=40,

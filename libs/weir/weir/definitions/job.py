@@ -29,6 +29,8 @@ class Audit(Model):
             holds all of a pane.
         recent: Of how much of its end half of the instants are drawn, whatever `last` is; None:
             all instants are drawn evenly.
+        most_records: How many records of the log are gone through at most, which begin 23 hours
+            and the dedup horizon before the oldest pane; None: as many as that needs.
         sample: How many instants are drawn, up to half of them those of events of the log; the
             pane of each resolution that holds one is recounted, with all its series.
         ledger: Recount the ledger, too, in received minutes of the same span.
@@ -42,6 +44,7 @@ class Audit(Model):
     ] = ()
     last: Annotated[DurationMs, Field(ge=60_000, le=400 * DAY_MS)] = 3_600_000
     recent: Annotated[DurationMs, Field(ge=60_000, le=400 * DAY_MS)] | None = None
+    most_records: Annotated[int, Field(ge=1, lt=2**63)] | None = None
     sample: Annotated[int, Field(ge=1, le=MAX_SAMPLE)] = 20
     ledger: bool = False
     seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None

@@ -3,29 +3,38 @@
 What is served is read pane by pane, each at one revision, while nothing commits; the log is then
 read up to there. Both are done in slices, beside live counting. So a pane may change meanwhile,
 and still both sides are about the same events. After a crash the audit begins anew, with the same
-seed.
+seed. How far back it reaches may be bounded by how much of the log that would be (`reach.py`), and
+what retention takes while it reads costs what lacks it, and nothing else (`reading.py`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import structlog
-from confluent_kafka import Message
 from weir import names
 from weir.commit import furthest
 from weir.definitions.history import Definition, Horizons
 from weir.definitions.job import Audit
 from weir.erasure import erasures
+from weir.event_time import LEAD_LIMIT_MS
 from weir.horizons import horizons_of, longest_ms
 
 from weir_analytics.jobs.compare import Difference, compare
 from weir_analytics.jobs.count_again import count_again, mending
 from weir_analytics.jobs.event_times import event_time
 from weir_analytics.jobs.ledger_audit import LEDGER_PARTS, LedgerAudit
-from weir_analytics.jobs.log_records import Passage
+from weir_analytics.jobs.reach import (
+    FIRST_BACK_MS,
+    MARGIN_MS,
+    Reach,
+    begin_within,
+    margins,
+    reach_of,
+)
+from weir_analytics.jobs.reading import Reading, Recounted
 from weir_analytics.jobs.recount import MOST_HELD, Part, Recount, Terms
 from weir_analytics.jobs.sample import Audited, chain_of, draw, draw_places, panes_of, shares
 from weir_analytics.jobs.task import NotNowError, Outcome, Progress, RefusedError
@@ -38,14 +47,11 @@ from weir_analytics.settings import Settings
 
 LOG = structlog.get_logger()
 
-# The largest lead of a client's clock that ingest accepts, and a second for rounding.
-LEAD_MS: Final = 23 * 3_600_000
-MARGIN_MS: Final = 1_000
 TOLD_DIFFERENCES: Final = 1_000
 # Records between two looks at the clock: each is evaluated for every metric of the audit.
 CHUNK: Final = 100
-# The first look for where the log begins; each further one goes twice as far.
-FIRST_BACK_MS: Final = 3_600_000
+# A sample is drawn from two beginnings, each with a seed of its own.
+WAYS: Final = 2
 # What retention may take away while an audit that nobody watches reads all of the log.
 RETAINED_MS: Final = 6 * 3_600_000
 # Instants of events, each a read of the log in a slice of its own.
@@ -66,14 +72,12 @@ class AuditTask:
         self._left: list[str] = []
         self._looking: Seen | None = None
         self._seen: list[Seen] = []
-        self._recount: Recount | None = None
-        self._walks: list[Walk] = []
-        self._passages = Passage(), Passage()
+        self._panes: Recounted | None = None
+        self._reading: Reading | None = None
         self._reader = Reader(settings, share)
         self._log = LogOffsets(settings.kafka, names.EVENTS)
         self._facts: Mapping[str, Any] = {}
-        self._since_ms = 0
-        self._begin: Mapping[int, int] = {}
+        self._since_ms = self._minutes_since_ms = 0
         self._places: list[tuple[int, int]] = []
         self._log_end: Mapping[int, int] = {}
         self._times: list[int] = []
@@ -82,8 +86,7 @@ class AuditTask:
     @property
     def progress(self) -> Progress:
         """Return how many records of the log were read, of both times through."""
-        found = [walk.progress for walk in self._walks]
-        return Progress(sum(p.at for p in found), sum(p.of for p in found) or 1)
+        return self._reading.progress if self._reading is not None else Progress(0, 1)
 
     def facts(self, cycle: Cycle) -> Mapping[str, Any]:
         """Return the span, the seed and places in the log, which decide the sample.
@@ -105,13 +108,8 @@ class AuditTask:
             raise RefusedError(msg)
         seed = self._asked.vid if self._wanted.seed is None else self._wanted.seed
         low, high = self._log.ends()
-        to_ms, whole_ms = cycle.through_ms, self._whole_from_ms(cycle, low, high)
-        if self._wanted.recent is not None and whole_ms:
-            # Retention goes on while the log is read. What is left out here was not left out
-            # while it was younger.
-            whole_ms += min(RETAINED_MS, max(0, to_ms - whole_ms) // 4)
-        from_ms = min(max(to_ms - self._wanted.last, whole_ms), to_ms)
-        starts_ms = self._starts(from_ms, to_ms, low, high)
+        to_ms, reach = cycle.through_ms, self._reach(cycle, low, high)
+        starts_ms = self._starts(reach.from_ms, to_ms, low, high)
         places: list[tuple[int, int]] = []
         wanted = shares(min(self._wanted.sample // 2, MOST_OF_EVENTS), len(starts_ms))
         for way, (start_ms, count) in enumerate(zip(starts_ms, wanted, strict=True)):
@@ -119,7 +117,9 @@ class AuditTask:
             places += draw_places(seed + way, begin, high, count)
         return {
             "metrics": list(self._wanted.metrics) or known,
-            "from_ms": from_ms,
+            "from_ms": reach.from_ms,
+            "bounded_by": reach.bound.value,
+            "begin_ms": reach.begin_ms,
             "to_ms": to_ms,
             "starts_ms": starts_ms,
             "seed": seed,
@@ -133,14 +133,19 @@ class AuditTask:
         self._times = [int(at_ms) for at_ms in facts.get("event_times", ())]
         self._places = [(int(p), int(offset)) for p, offset in facts.get("places", ())]
         low, self._log_end = self._log.ends()
-        self._since_ms = self._whole_from_ms(cycle, low, self._log_end)
+        whole_ms = self._whole_from_ms(cycle, low, self._log_end)
+        self._since_ms = self._minutes_since_ms = whole_ms
+        if begin_ms := int(facts.get("begin_ms", 0)):
+            before = margins(longest_ms(_horizons(cycle)))
+            self._since_ms = max(whole_ms, begin_ms + before.pane_ms)
+            self._minutes_since_ms = max(whole_ms, begin_ms + before.minute_ms)
 
     def step(self, cycle: Cycle, is_over: Callable[[], bool]) -> Outcome | None:
         """Look at more panes, or read on in the log; compare at the end of it.
 
         Raises:
             NotNowError: While lanes count what is to be looked at.
-            RefusedError: If the log has lost some of it.
+            RefusedError: If the log has lost something of all of it.
         """
         if self.stopping:
             return {"metrics": [], "differences": []}
@@ -148,22 +153,22 @@ class AuditTask:
             self._draw_at(*self._places.pop())
             return None
         if self._ledger is not None and not self._ledger.is_seen:
-            self._ledger.look(cycle, self._reader, self._drawn(), self._since_ms, is_over)
+            since_ms = self._minutes_since_ms
+            self._ledger.look(cycle, self._reader, self._drawn_minutes(), since_ms, is_over)
             return None
         if self._left:
             self._look(cycle, self._left[0], is_over)
             return None
-        if self._recount is None:
+        if self._reading is None:
             self._open(cycle)
-        for walk, take in zip(self._walks, (self._look_for, self._count), strict=False):
-            if not walk.each(take, is_over):
-                return None
+        if self._reading is not None and not self._reading.step(cycle.clock, is_over):
+            return None
         return self._outcome(cycle)
 
     def close(self) -> None:
         """Close the connections."""
-        for walk in self._walks:
-            walk.close()
+        if self._reading is not None:
+            self._reading.close()
         self._reader.close()
 
     # ── what is drawn ───────────────────────────────────────────────────────
@@ -175,6 +180,24 @@ class AuditTask:
         horizon_ms = longest_ms(_horizons(cycle), low)
         left_ms = self._log.complete_from_ms(low, high, horizon_ms, cycle.clock.now_ms())
         return max(said_ms, left_ms)
+
+    def _reach(self, cycle: Cycle, low: Mapping[int, int], high: Mapping[int, int]) -> Reach:
+        """Return how far back the sample is drawn, and why no further."""
+        to_ms, whole_ms = cycle.through_ms, self._whole_from_ms(cycle, low, high)
+        if self._wanted.recent is not None and whole_ms:
+            # Retention goes on while the log is read. What is left out here was not left out
+            # while it was younger.
+            whole_ms += min(RETAINED_MS, max(0, to_ms - whole_ms) // 4)
+
+        def received_since(at_ms: int) -> int:
+            return sum(high[p] - max(n, low[p]) for p, n in self._log.at(at_ms, high).items())
+
+        begin_ms = 0
+        if self._wanted.most_records is not None:
+            in_all = sum(high[p] - low[p] for p in high)
+            begin_ms = begin_within(self._wanted.most_records, received_since, in_all, to_ms)
+        margin_ms = margins(longest_ms(_horizons(cycle))).pane_ms
+        return reach_of(to_ms - self._wanted.last, whole_ms, begin_ms, margin_ms, to_ms)
 
     def _starts(
         self, from_ms: int, to_ms: int, low: Mapping[int, int], high: Mapping[int, int]
@@ -211,6 +234,19 @@ class AuditTask:
                 self._instants += draw(seed + way, start_ms, to_ms, count)
         return self._instants
 
+    def _drawn_minutes(self) -> list[int]:
+        """Return the sample of the ledger: where panes are bounded by the budget, further back.
+
+        The log is read from the same place on; only panes need so much of it before them.
+        """
+        begin_ms, from_ms = self._minutes_since_ms, int(self._facts["from_ms"])
+        if not self._facts.get("begin_ms") or begin_ms >= from_ms:
+            return self._drawn()
+        asked_ms = int(self._facts["to_ms"]) - self._wanted.last
+        seed = int(self._facts["seed"]) + WAYS
+        further = draw(seed, max(begin_ms, asked_ms), from_ms, self._wanted.sample)
+        return [*self._drawn(), *further]
+
     def _look(self, cycle: Cycle, name: str, is_over: Callable[[], bool]) -> None:
         """Take more of what is served of a metric, unless its panes are being counted back.
 
@@ -236,21 +272,27 @@ class AuditTask:
 
     def _open(self, cycle: Cycle) -> None:
         """Begin to read, from the first record that may lie in a pane, a horizon earlier."""
-        firsts_ms = [1000 * pane.start_s - LEAD_MS for seen in self._seen for pane in seen.panes]
+        firsts_ms = [
+            1000 * pane.start_s - LEAD_LIMIT_MS for seen in self._seen for pane in seen.panes
+        ]
         found_ends = [end for seen in self._seen for end in seen.ends.values()]
         if self._ledger is not None and self._ledger.begin_ms is not None:
             firsts_ms.append(self._ledger.begin_ms)
             found_ends += self._ledger.ends
         if not firsts_ms:
             return
-        settings = self._settings
+        settings, horizon_ms = self._settings, longest_ms(_horizons(cycle))
         # Panes that were looked at in one slice share their place.
         end = furthest(list({id(end): end for end in found_ends}.values()))
-        horizons = _horizons(cycle)
-        begin = self._log.at(min(firsts_ms) - longest_ms(horizons) - MARGIN_MS, end)
-        # Where nothing is read, nothing can be missing.
-        self._begin = {p: n for p, n in begin.items() if n < end[p]}
-        self._walks = [Walk(settings.kafka, names.EVENTS, begin, end, CHUNK) for _ in range(2)]
+        begin = self._log.at(min(firsts_ms) - horizon_ms - MARGIN_MS, end)
+        walks = [Walk(settings.kafka, names.EVENTS, begin, end, CHUNK) for _ in range(2)]
+        recounted = self._recounts(cycle, horizon_ms)
+        self._reading = Reading(self._log, walks, (begin, end), recounted)
+        # What was looked at a while ago may be gone by now.
+        self._reading.lose_before(self._whole_from_ms(cycle, *self._log.ends()))
+
+    def _recounts(self, cycle: Cycle, horizon_ms: int) -> list[Recounted]:
+        """Return what counts the sample again: its panes, and minutes of the ledger."""
         parts = [
             Part(version, {p: n for p, n in seen.ends.items() if p.vid == version.vid})
             for seen in self._seen
@@ -258,44 +300,20 @@ class AuditTask:
         ]
         found, topic_id = erasures(cycle.stores.definitions.fold), cycle.footing.events_id
         erased = tuple(one.within(topic_id) for one in found)
-        terms = Terms(horizons, erased, settings.hash_key)
+        terms = Terms(_horizons(cycle), erased, self._settings.hash_key)
         sampled = [part for part in parts if part.panes]
         for_ledger = self._most_held // LEDGER_PARTS if self._ledger is not None else 0
-        self._recount = Recount(sampled, terms, self._most_held - for_ledger)
-        if self._ledger is not None:
-            self._ledger.open(terms, for_ledger)
-
-    def _look_for(self, messages: Sequence[Message]) -> None:
-        """Take records of the first time through the log."""
-        records = list(self._passages[0].records(messages))
-        if self._recount is not None:
-            self._recount.look_for(records)
-        if self._ledger is not None:
-            self._ledger.look_for(records)
-
-    def _count(self, messages: Sequence[Message]) -> None:
-        """Take records of the second time through."""
-        records = list(self._passages[1].records(messages))
-        if self._recount is not None:
-            self._recount.count(records)
-        if self._ledger is not None:
-            self._ledger.count(records)
+        again = Recount(sampled, terms, self._most_held - for_ledger)
+        before = margins(horizon_ms)
+        ends = {pane: end for part in sampled for pane, end in part.panes.items()}
+        self._panes = Recounted(again, again.panes, ends, before.pane_ms)
+        if self._ledger is None:
+            return [self._panes]
+        return [self._panes, self._ledger.open(terms, for_ledger, before.minute_ms)]
 
     # ── what came of it ─────────────────────────────────────────────────────
 
-    def _check_whole(self) -> None:
-        """Refuse to compare if retention has overtaken the reading."""
-        low = self._log.start()
-        lost = [p for p, first in self._begin.items() if low.get(p, 0) > first]
-        if lost:
-            msg = (
-                f"the log must hold all of the sample until it is read, but partition {lost[0]} "
-                "has lost its beginning meanwhile; ask again, with a shorter last"
-            )
-            raise RefusedError(msg)
-
     def _outcome(self, cycle: Cycle) -> Outcome:
-        self._check_whole()
         told = [self._compared(seen) for seen in self._seen]
         different = [difference for _metric, found in told for difference in found]
         metrics = [metric for metric, _found in told]
@@ -328,6 +346,7 @@ class AuditTask:
             "seed": self._facts["seed"],
             "from_ms": min((*starts_ms, *self._times)),
             "to_ms": self._facts["to_ms"],
+            "bounded_by": self._facts.get("bounded_by"),
             "not_compared": not_compared,
             "metrics": metrics,
             "differences": [d.told() for d in different[:TOLD_DIFFERENCES]],
@@ -340,8 +359,10 @@ class AuditTask:
     def _compared(self, seen: Seen) -> tuple[dict[str, Any], list[Difference]]:
         versions: dict[int, Audited] = {version.vid: version for version in seen.chain}
         found: list[Difference] = []
-        recounted = self._recount.panes if self._recount is not None else {}
+        recounted = self._panes.held if self._panes is not None else {}
+        overtaken = self._panes.overtaken if self._panes is not None else set()
         compared = [pane for pane in seen.panes if pane in recounted]
+        lost = sum(pane in overtaken for pane in seen.panes)
         series = events = unsure = 0
         for pane in compared:
             served, counted = seen.panes[pane], recounted[pane]
@@ -363,7 +384,9 @@ class AuditTask:
             # somebody was erased; of their series only n is compared.
             "unsure": unsure,
             # Panes for which there was no room, when they were looked at or when recounted.
-            "left_out": len(seen.left_out) + len(seen.panes) - len(compared),
+            "left_out": len(seen.left_out) + len(seen.panes) - len(compared) - lost,
+            # Of which retention took something before it was counted again.
+            "overtaken": lost,
             "epoch": seen.epoch,
             "rev": seen.rev,
         }

@@ -8,7 +8,7 @@ many as there is room for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from weir_analytics.jobs.sample import PaneAt
@@ -50,6 +50,12 @@ class Room:
             self._in_all -= many
             del self._held[pane]
         return True
+
+    def leave_out(self, panes: Iterable[PaneAt]) -> None:
+        """Hold nothing more for some panes, whatever room there is."""
+        for pane in panes:
+            self.left_out.add(pane)
+            self._in_all -= self._held.pop(pane, 0)
 
 
 class Identities:
@@ -99,6 +105,11 @@ class Identities:
             return False
         self._forget()
         return True
+
+    def leave_out(self, panes: Iterable[PaneAt]) -> None:
+        """Forget what is remembered for some panes only."""
+        self._room.leave_out(panes)
+        self._forget()
 
     def repeats(
         self, partition: int, identity: bytes, received_ms: int, horizon_ms: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Final
@@ -12,9 +13,9 @@ from weir_analytics.jobs.ledger_recount import (
     compare_rows,
     owner_of,
 )
-from weir_analytics.jobs.log_records import LogRecord
+from weir_analytics.jobs.reading import Recounted
 from weir_analytics.jobs.recount import Terms
-from weir_analytics.jobs.sample import minutes_of
+from weir_analytics.jobs.sample import PaneAt, minutes_of
 from weir_analytics.jobs.task import NotNowError
 from weir_analytics.jobs.was_served import Reader, Seen
 from weir_analytics.panes.cycle import Cycle
@@ -35,7 +36,8 @@ class LedgerAudit:
         self.is_seen = False
         self._tenant = tenant
         self._seen: Seen | None = None
-        self._recount: LedgerRecount | None = None
+        self._recounted: Recounted | None = None
+        self._minutes: Mapping[PaneAt, Counter[str]] = {}
 
     def look(
         self,
@@ -74,37 +76,40 @@ class LedgerAudit:
         """Up to where the log had been counted when the minutes were looked at."""
         return self._seen.ends.values() if self._seen is not None else ()
 
-    def open(self, terms: Terms, most: int) -> None:
-        """Begin to count again, holding at most so many events."""
+    def open(self, terms: Terms, most: int, margin_ms: int) -> Recounted:
+        """Begin to count again, and return what.
+
+        Args:
+            terms: By what the installation counts.
+            most: How many events are held.
+            margin_ms: How long before a minute the log is read.
+        """
         ends = self._seen.ends if self._seen is not None else {}
-        self._recount = LedgerRecount(self._tenant, ends, terms, most)
-
-    def look_for(self, records: Iterable[LogRecord]) -> None:
-        """Take records of the first time through the log."""
-        if self._recount is not None:
-            self._recount.look_for(records)
-
-    def count(self, records: Iterable[LogRecord]) -> None:
-        """Take records of the second time through."""
-        if self._recount is not None:
-            self._recount.count(records)
+        again = LedgerRecount(self._tenant, ends, terms, most)
+        self._minutes = again.minutes
+        self._recounted = Recounted(again, again.minutes, ends, margin_ms)
+        return self._recounted
 
     def outcome(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Return what is told of the ledger, and each row that differs."""
         found: list[RowDifference] = []
         seen = self._seen.panes if self._seen is not None else {}
-        counted = self._recount.minutes if self._recount is not None else {}
+        counted = self._minutes
         for pane, rows in counted.items():
             found += compare_rows(self._tenant, pane, seen[pane], rows)
         records = sum(rows.total() for rows in counted.values())
-        left_out = len(self._seen.left_out) if self._seen is not None else 0
+        too_large = len(self._seen.left_out) if self._seen is not None else 0
+        lost = len(self._recounted.overtaken) if self._recounted is not None else 0
         told = {
             # Where nothing came, and nothing is served, nothing is verified.
             "verified": not found if found or records else None,
+            "from_ms": self.begin_ms,
             "minutes": len(counted),
             "records": records,
             # For which there was no room, or which hold what no recount knows.
-            "left_out": left_out + len(seen) - len(counted),
+            "left_out": too_large + len(seen) - len(counted) - lost,
+            # Of which retention took something before it was counted again.
+            "overtaken": lost,
         }
         return told, [asdict(one) for one in found]
 

@@ -11,7 +11,7 @@ Nothing mends the ledger: it has no versions, and rows are neither overwritten n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,6 +92,12 @@ class LedgerRecount:
                 fate = Fate.DUPLICATE if again else row.fate
                 series = encode_series((row.tenant, row.source, fate.disposition))
                 self.minutes[pane][series] += 1
+
+    def leave_out(self, minutes: Collection[PaneAt]) -> None:
+        """Count some minutes no further: what they hold is gone from the log."""
+        self._known.leave_out(minutes)
+        for minute in minutes:
+            self.minutes.pop(minute, None)
 
     def _pane(self, record: LogRecord) -> PaneAt | None:
         """Return the minute to which a record is to be counted."""

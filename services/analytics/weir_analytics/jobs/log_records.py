@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from confluent_kafka import Message
 from weir.admission import Refused, admit_foreign
@@ -47,10 +48,32 @@ class LogRecord:
     event: LogEvent | None
 
 
-class Passage:
-    """One time through a range of the log, each partition in its order."""
+class Gap(NamedTuple):
+    """Offsets without a record, where reading went on behind them.
 
-    def __init__(self) -> None:
+    Attributes:
+        partition: Where.
+        start: The first offset.
+        received_ms: R of the record behind them; None: none is read there.
+    """
+
+    partition: int
+    start: int
+    received_ms: int | None
+
+
+class Passage:
+    """One time through a range of the log, each partition in its order.
+
+    Attributes:
+        gaps: What was passed over. Retention has taken it, or there never was a record that anybody
+            is given: the log's start tells which.
+    """
+
+    def __init__(self, begin: Mapping[int, int] | None = None) -> None:
+        """Begin with nothing read; from where on is known of the partitions in `begin`."""
+        self.gaps: list[Gap] = []
+        self._next = dict(begin or {})
         self._received: dict[int, int] = {}
 
     def records(self, messages: Iterable[Message]) -> Iterator[LogRecord]:
@@ -59,11 +82,23 @@ class Passage:
             partition, offset = message.partition() or 0, message.offset() or 0
             received_ms = max(self._received.get(partition, 0), message.timestamp()[1])
             self._received[partition] = received_ms
+            expected = self._next.get(partition, offset)
+            if offset > expected:
+                self.gaps.append(Gap(partition, expected, received_ms))
+            self._next[partition] = offset + 1
             headers = headers_of(message)
             kind = kind_of(headers, message.value())
             if kind != Kind.TICK:
                 event = _event_of(message, kind, received_ms)
                 yield LogRecord(partition, offset, kind, headers, received_ms, event)
+
+    def end(self, end: Mapping[int, int]) -> None:
+        """Note what is missing at the end of the range, when all of it is behind."""
+        for partition, offset in end.items():
+            expected = self._next.get(partition, offset)
+            if expected < offset:
+                self.gaps.append(Gap(partition, expected, None))
+                self._next[partition] = offset
 
 
 def _event_of(message: Message, kind: Kind, received_ms: int) -> LogEvent | None:

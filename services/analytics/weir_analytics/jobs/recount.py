@@ -179,6 +179,12 @@ class Recount:
             for use in self._uses(found) if again is False else ():
                 self._add(use, found)
 
+    def leave_out(self, panes: Collection[PaneAt]) -> None:
+        """Count some panes no further: what they hold is gone from the log."""
+        self._known.leave_out(panes)
+        self._room.leave_out(panes)
+        self._leave_out(panes)
+
     def _leave_out(self, panes: Collection[PaneAt]) -> None:
         for pane in panes:
             self.panes.pop(pane, None)

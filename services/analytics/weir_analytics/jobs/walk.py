@@ -22,7 +22,7 @@ class Walk:
     """Reads `[start, end)` of some partitions, without a group's offsets.
 
     Records that retention takes in the meantime are passed over: who must not miss one
-    compares the log's start before and after.
+    looks for missing offsets, and compares the log's start.
     """
 
     def __init__(

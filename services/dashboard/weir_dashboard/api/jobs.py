@@ -43,6 +43,7 @@ class AuditWanted(Sent):
     metrics: Annotated[list[Name], Field(default_factory=list, max_length=MAX_AUDITED)]
     last: Annotated[str, Field(max_length=32, examples=["1h"])] = "1h"
     recent: Annotated[str, Field(max_length=32, examples=["24h"])] | None = None
+    most_records: Annotated[int, Field(ge=1, lt=2**63)] | None = None
     sample: Annotated[int, Field(ge=1, le=MAX_SAMPLE)] = 20
     ledger: bool = False
     seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None

@@ -1377,6 +1377,8 @@ export interface components {
             mend: boolean;
             /** Metrics */
             metrics?: string[];
+            /** Most Records */
+            most_records?: number | null;
             /** Recent */
             recent?: string | null;
             /**
@@ -1410,6 +1412,8 @@ export interface components {
             mend: boolean;
             /** Metrics */
             metrics?: string[];
+            /** Most Records */
+            most_records?: number | null;
             /** Recent */
             recent?: string | null;
             /**
