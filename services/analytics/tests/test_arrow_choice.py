@@ -15,6 +15,7 @@ from weir.expressions import Node
 from weir.expressions.dimension import parse_dimension
 from weir.expressions.parse import parse_kind, parse_path
 from weir.expressions.tree import Kind as Type
+from weir.expressions.tree import walk
 from weir.series import MAX_BYTES
 from weir_analytics.panes import arrow_choice, arrow_members, arrow_metrics, arrow_nodes
 from weir_analytics.panes.arrow_choice import Chosen
@@ -48,8 +49,8 @@ from .test_plan import metric
         ("length(replace(lower(upper(data.x)), 'a', 'é'))", 7 * 8 + 1 + 2, 1 + 4 * 3),
         ("length(concat(upper(data.x), data.x))", 5 * 8, 1 + 4 + 1 + 5),
         ("length(case when data.y > 1 then data.x else 'abc' end)", 7 * 8 + 3 + 3, 2),
-        ("length(to_text(data.y / 3))", 5 * 8 + 23, 0),
-        ("length(concat(to_text(data.y), data.x))", 5 * 8 + 23 + 23, 2),
+        ("length(to_text(data.y / 3))", 5 * 8 + 24, 0),
+        ("length(concat(to_text(data.y), data.x))", 5 * 8 + 24 + 24, 2),
     ],
 )
 def test_what_an_expression_makes_is_weighed(text: str, own: int, times: int) -> None:
@@ -92,6 +93,25 @@ def test_no_event_takes_more_than_its_weight(text: str, monkeypatch: pytest.Monk
         run_node(tree, events.read, 1)
         lengths = dict(zip(paths, (len(text.encode()) for text in texts_of), strict=True))
         assert sum(made) <= weight.own + sum(n * lengths[path] for path, n in weight.times.items())
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "-2.2250738585072014e-308",
+        "-1.7976931348623157e308",
+        "-9223372036854774784",
+        "-0.00012345678901234567",
+    ],
+)
+def test_no_number_has_a_longer_text_than_is_weighed(number: str) -> None:
+    """The longest has all its digits, and an exponent of three besides its sign."""
+    tree = parse_kind(f"length(to_text({number} + length(data.x)))", Type.NUMBER)
+    events = events_of([event("1", x="")], [parse_path("data.x")])
+    (length,) = run_node(tree, events.read, 1).to_pylist()
+
+    assert length == len(number)
+    assert length <= Weight.of(tree).own - 8 * len(list(walk(tree)))
 
 
 def test_an_expression_is_made_for_some_events_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,8 +26,8 @@ _UTF8: Final = 4
 _CHANGING: Final = ("lower", "upper", "replace")
 _JOINING: Final = ("concat", *CHOOSING)
 _PADDING: Final = ("lpad", "rpad")
-# The text of the longest number: `-1.7976931348623157e308`.
-_NUMBER: Final = 23
+# The text of the longest number: `-2.2250738585072014e-308`.
+_NUMBER: Final = 24
 # To weigh a condition takes ten times as long as to find that it was weighed.
 _KEPT: Final = 2_000
 
