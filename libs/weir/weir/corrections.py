@@ -112,7 +112,7 @@ class CorrectionRecord(msgspec.Struct, frozen=True, kw_only=True):
             `where` or belong to this series: where there is one source, it is the one.
         sources_known: Whether `sources` is complete. False for what an earlier batch
             left unsent, and where a batch brought too many groups of late events.
-        sources_exact: Whether `sources` are of this row; of `*`, of the rows of all shards. False
+        sources_exact: Whether `sources` are of this row; of `*`, of all shards that tell one. False
             in a record of a release before it was told, of a row that became part of `*`, and
             where a batch brought too many groups of late events of the tenant.
         shard: Whose row it is; 0 in a record of a release before it was told.

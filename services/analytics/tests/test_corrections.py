@@ -14,7 +14,7 @@ from weir.corrections import CorrectionRecord, Figures, decode
 from weir.definitions.fold import Definitions
 from weir.definitions.records import Edit, put_record
 from weir.kafka import Kafka
-from weir.series import OTHER
+from weir.series import OTHER, series_digest, shard_of
 from weir_analytics.panes.commit_job import Correction, OutboxEntry
 from weir_analytics.panes.corrections import (
     Arrival,
@@ -167,6 +167,50 @@ class TestRecords:
         for record in records_of(definitions(), outbox(*own, *gone), cut):
             assert not record.sources_exact
             assert ("app", 3) in record.sources
+
+    def test_what_a_shard_does_not_tell_is_nobodys_source(self) -> None:
+        """One that is counted again tells no row of a pane: its senders sent nothing into `*`."""
+        texts = [f"=k{n}" for n in range(9)]
+        (here, there) = (
+            next(text for text in texts if shard_of(series_digest(text), 2) == shard)
+            for shard in (0, 1)
+        )
+        rows: list[LateRow] = [
+            ("acme", 0, "app", here, START_S, START_S + 60, 2),
+            ("acme", 0, "app", f"{OTHER}0", START_S, START_S + 60, 1),
+            ("acme", 0, "web", there, START_S, MINUTE_S, 4),
+            ("acme", 0, "web", f"{OTHER}1", START_S, MINUTE_S, 8),
+        ]
+        arrived, first = arrival(rows=rows, shards=2), outbox(others(1, 3))
+        (alone,) = records_of(definitions(), first, arrived)
+        assert (alone.sources, alone.sources_exact) == ([("app", 3)], True)
+        assert alone.received_ms == (START_S + 120) * 1000 - 1
+
+        second = outbox(correction(series=there), others(0, 8))
+        found = records_of(definitions(), {0: first[0], 1: second[0]}, arrived)
+        assert {(one.shard, one.series): one.sources for one in found} == {
+            (0, OTHER): [("web", 8), ("app", 3)],
+            (1, there): [("web", 4)],
+            (1, OTHER): [("web", 8), ("app", 3)],
+        }
+        assert all(one.sources_exact for one in found)
+
+    def test_who_came_too_late_for_a_pane_is_no_source_of_it(self) -> None:
+        """Ten seconds are kept for an hour, by the received minute: then minutes alone gain."""
+        rows: list[LateRow] = [
+            ("acme", 0, "app", "=a", START_S, START_S + 3_600, 2),
+            ("acme", 0, "app", "=b", START_S, START_S + 3_600, 1),
+            ("acme", 0, "web", "=a", START_S, START_S + 3_660, 4),
+            ("acme", 0, "web", "=b", START_S, START_S + 3_660, 8),
+        ]
+        told = [correction(res_s, series=s) for res_s in (10, 60) for s in ("=a", OTHER)]
+        found = records_of(definitions(), outbox(*told), arrival(rows=rows))
+        assert {(one.res_s, one.series): one.sources for one in found} == {
+            (10, "=a"): [("app", 2)],
+            (10, OTHER): [("app", 1)],
+            (60, "=a"): [("web", 4), ("app", 2)],
+            (60, OTHER): [("web", 8), ("app", 1)],
+        }
 
     def test_what_an_earlier_batch_left_has_no_known_source(self) -> None:
         """Its events are not among those of the batch at hand; its key is its own."""

@@ -26,9 +26,11 @@ from weir.series import OTHER
 
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.commit_job import Correction, OutboxEntry
+from weir_analytics.panes.crowded import placed
 from weir_analytics.panes.inbox import LateGroup, LateRow
 from weir_analytics.panes.outcome import Outcome
 from weir_analytics.panes.stored import StoredWriter
+from weir_analytics.panes.versions import is_kept
 
 FLUSH_S = 15.0
 
@@ -45,6 +47,7 @@ class Arrival:
         late_cut: Tenants of whose groups `late` does not hold all.
         rows: The groups of late events that versions counted, by series.
         rows_cut: Tenants of whose groups `rows` does not hold all.
+        shards: How many shards there are.
     """
 
     epoch: int
@@ -54,6 +57,7 @@ class Arrival:
     late_cut: Collection[str] = ()
     rows: Sequence[LateRow] = ()
     rows_cut: Collection[str] = ()
+    shards: int = 1
 
     @classmethod
     def of(cls, batch: Batch, outcome: Outcome) -> Arrival:
@@ -67,6 +71,7 @@ class Arrival:
             outcome.late_cut,
             outcome.late_rows,
             outcome.late_rows_cut,
+            batch.shards,
         )
 
 
@@ -102,7 +107,7 @@ def records_of(
         if definition is None or metric is None:
             continue
         own = (entry.epoch, entry.batch) == (arrival.epoch, arrival.batch)
-        exact = counted.of(definition.tenant, one) if own else None
+        exact = counted.of(definition.tenant, metric, one) if own else None
         known = exact is not None or (own and definition.tenant not in arrival.late_cut)
         possible = senders.of(definition.tenant, metric, one) if own else Sent()
         sent = exact or possible
@@ -202,32 +207,42 @@ class CountedSenders:
         self, arrival: Arrival, rows: Iterable[tuple[int, OutboxEntry, Correction]]
     ) -> None:
         """Take what a batch told, and what it corrected: what is no row's own is of `other`."""
-        self._cut = arrival.rows_cut
+        self._cut, self._shards = arrival.rows_cut, arrival.shards
         self._late: dict[int, list[LateRow]] = defaultdict(list)
         for row in arrival.rows:
             self._late[row[1]].append(row)
-        self._own = {
-            (one.vid, one.res_s, one.start_s, one.series)
-            for _shard, entry, one in rows
+        self._corrected = {
+            (shard, one.vid, one.res_s, one.start_s, one.series)
+            for shard, entry, one in rows
             if one.now is not None and (entry.epoch, entry.batch) == (arrival.epoch, arrival.batch)
         }
         self._found: dict[tuple[int, int], dict[tuple[int, str], Sent]] = {}
 
-    def of(self, tenant: str, one: Correction) -> Sent | None:
+    def of(self, tenant: str, metric: Metric, one: Correction) -> Sent | None:
         """Return what came into a row; None: it is not known, or none of it came late."""
         if tenant in self._cut:
             return None
         key = (one.vid, one.res_s)
         if key not in self._found:
-            self._found[key] = self._by_row(*key)
+            self._found[key] = self._by_row(*key, metric.keep_ms[one.res_s * 1000] // 1000)
         return self._found[key].get((one.start_s, one.series))
 
-    def _by_row(self, vid: int, res_s: int) -> dict[tuple[int, str], Sent]:
+    def _by_row(self, vid: int, res_s: int, keep_s: int) -> dict[tuple[int, str], Sent]:
+        """Return what came into the rows of one length.
+
+        A shard tells all rows of a pane that it changed, or none: of a pane that is counted again
+        there. What changed no row that is told is nobody's here.
+        """
         found: dict[tuple[int, str], Sent] = defaultdict(Sent)
-        for _tenant, _vid, source, series, at_s, minute_s, n in self._late[vid]:
+        for _tenant, _vid, source, text, at_s, minute_s, n in self._late[vid]:
             start_s = at_s - at_s % res_s
-            row = series if (vid, res_s, start_s, series) in self._own else OTHER
-            found[start_s, row].take(source, minute_s, n)
+            if not is_kept(start_s, res_s, keep_s, minute_s):
+                continue
+            shard, series = placed(text, self._shards)
+            for row in (series, OTHER):
+                if (shard, vid, res_s, start_s, row) in self._corrected:
+                    found[start_s, row].take(source, minute_s, n)
+                    break
         return dict(found)
 
 

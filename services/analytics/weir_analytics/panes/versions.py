@@ -90,7 +90,7 @@ class Version:
         found: list[tuple[int, int]] = []
         for res_s, keep_s in self.keeps:
             pane_s = start_s - start_s % res_s
-            if received_s <= pane_s + res_s + keep_s and self.owns(res_s, pane_s):
+            if is_kept(pane_s, res_s, keep_s, received_s) and self.owns(res_s, pane_s):
                 found.append((res_s, pane_s))
         return found
 
@@ -131,6 +131,11 @@ class Version:
         if before:
             return False
         return True if within else None
+
+
+def is_kept(pane_s: int, res_s: int, keep_s: int, received_s: int) -> bool:
+    """Tell whether a pane is still kept for events of a received minute."""
+    return received_s <= pane_s + res_s + keep_s
 
 
 LEDGER_KEPT_S = 8 * DAY_S
