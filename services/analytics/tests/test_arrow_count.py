@@ -14,19 +14,21 @@ import pyarrow as pa
 import pytest
 from weir import names
 from weir_analytics.panes import arrow_choice, arrow_count, arrow_metrics
+from weir_analytics.panes.accounts import GAP, LATE, LATE_ROWS
 from weir_analytics.panes.arrow_account import Words
 from weir_analytics.panes.arrow_count import CountTask
 from weir_analytics.panes.arrow_judge import or_else
 from weir_analytics.panes.arrow_members import decoded_bytes
-from weir_analytics.panes.arrow_plan import ArrowPlan, Told, read_told
+from weir_analytics.panes.arrow_plan import ArrowPlan, Told, make_plan, read_told
 from weir_analytics.panes.dispose import TAKES, DisposeTask
 from weir_analytics.panes.erased import Erased
 from weir_analytics.panes.inbox import Inbox
 from weir_analytics.panes.kinds import Kind
 from weir_analytics.panes.places import places_of
-from weir_analytics.panes.versions import versions_from_json, versions_to_json
+from weir_analytics.panes.plan import Counted
+from weir_analytics.panes.versions import Version, versions_from_json, versions_to_json
 
-from .log_frames import NOW_MS, batch_of, event
+from .log_frames import HORIZONS, NOW_MS, batch_of, event
 from .test_plan import metric, plan_of
 
 Parts = dict[tuple[Any, ...], tuple[Any, ...]]
@@ -169,6 +171,33 @@ def test_events_that_a_metric_cannot_use_are_few_rows(
     assert found.unused == wanted.unused == {"value_invalid": 30, "value_missing": 10}
     assert len(each) == 40
     assert len(few) - len(lowest) == sum(len(p) > most for p in (*missing, *invalid))
+
+
+@pytest.mark.parametrize(("final_through_ms", "late"), [(None, 0), (NOW_MS, 20)])
+def test_what_one_metric_is_strict_about_is_late_in_no_other(
+    final_through_ms: int | None, late: int, tmp_path: Path
+) -> None:
+    """Beside a metric of whose panes each is final as it ends, others' events leave no more rows.
+
+    Of the strict one a row for each pane, and where nothing is a correction none.
+    """
+    values = [event(f"e{i}", NOW_MS - i * 500, tenant=t) for i in range(40) for t in ("a", "z")]
+    counted = [Counted(Version(1, "a", "strict", ((1, 3_600),)), metric())]
+    counted += [
+        Counted(Version(vid, tenant, "m", ((10, 3_600),), lateness_s=60), metric(by=["data.k"]))
+        for vid, tenant in enumerate(("a", "z") * 10, 2)
+    ]
+    plan = make_plan(counted, (HORIZONS,))
+    assert isinstance(plan, ArrowPlan)
+    batch = batch_of(tmp_path, 80, copies="none", dry=True, final_through_ms=final_through_ms)
+    task = CountTask(plan.told, plan.outputs, batch)
+    taken(task, DisposeTask(batch), values, [])
+    rows = [row for found in task.rows() for row in found.to_pylist()]
+
+    told = {vid: [row for row in rows if row["vid"] == vid] for vid in (LATE, LATE_ROWS)}
+    assert {vid: len(found) for vid, found in told.items()} == {LATE: late, LATE_ROWS: late}
+    assert {row["series"].split(GAP)[0] for row in told[LATE]} <= {"a"}
+    assert {row["series"].split(GAP)[0] for row in told[LATE_ROWS]} <= {"1"}
 
 
 def test_a_task_leaves_nothing_for_the_collector_of_cycles(tmp_path: Path) -> None:

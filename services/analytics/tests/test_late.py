@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from weir.lateness import DAY, EDGES_MS, HOUR, MINUTE
 from weir.series import encode_series
 from weir_analytics.panes.accounts import LATENESS, TYPE_LATENESS
 from weir_analytics.panes.arrow_plan import make_plan
+from weir_analytics.panes.inbox import MAX_LATE
 from weir_analytics.panes.outcome import outcome_of
 from weir_analytics.panes.plan import Counted
 from weir_analytics.panes.versions import Version
@@ -86,32 +88,44 @@ class TestLateness:
 
 
 class TestSenders:
-    def test_only_what_may_be_late_is_told(
+    def test_only_what_is_late_is_told(
         self, spark: SparkSession, redis_url: str, tmp_path: Path, columns: bool
     ) -> None:
-        """From the end of the finest pane plus the least allowed lateness on; no duplicates."""
-        start_s = NOW_MS // 1000 - 60  # on the edge of a pane
+        """Of each tenant what fell into panes of its own that were final; no duplicates."""
+        start_s = NOW_MS // 1000 - 70  # where a pane of ten seconds ends that is final by now
         edge = [
-            (event("ahead", start_s * 1000), EVENT, (start_s + 10 + 30) * 1000 - 1),
-            (event("on", start_s * 1000, "other"), EVENT, (start_s + 10 + 30) * 1000),
-            (event("on", start_s * 1000, "other"), EVENT, (start_s + 10 + 30) * 1000),
-            late("day", DAY),
-            late("day-2", DAY),
-            counted("now"),
+            (event(name, at_ms, kind, tenant), EVENT, NOW_MS)
+            for name, at_ms, kind, tenant in (
+                ("ahead", start_s * 1000, "t", "acme"),
+                ("on", start_s * 1000 - 1, "other", "acme"),
+                ("on", start_s * 1000 - 1, "other", "acme"),
+                ("day", NOW_MS - DAY, "t", "acme"),
+                ("day-2", NOW_MS - DAY + 9_999, "t", "acme"),
+                ("ahead", NOW_MS, "t", "strict"),
+                ("on", NOW_MS - 1, "t", "strict"),
+                ("day", NOW_MS - DAY, "t", "nobody"),
+            )
         ]
-        batch = batch_of(tmp_path, len(edge), redis_url=redis_url, copies="none")
+        batch = batch_of(
+            tmp_path, len(edge), redis_url=redis_url, copies="none", final_through_ms=NOW_MS
+        )
         open_shards(redis_url, batch)
         versions = [
-            Version(vid, "acme", "m", ((res_s, 90 * 86_400),), lateness_s=lateness_s)
-            for vid, res_s, lateness_s in ((1, 10, 60), (2, 60, 30))
+            Version(vid, tenant, "m", ((res_s, 90 * 86_400),), lateness_s=lateness_s)
+            for vid, tenant, res_s, lateness_s in (
+                (1, "acme", 10, 70),
+                (2, "acme", 60, 61),
+                (3, "strict", 1, 0),
+            )
         ]
         plan = make_plan([Counted(v, metric()) for v in versions], (HORIZONS,), columns=columns)
         outcome = outcome_of(run_batch(spark, log_of(spark, edge), plan, batch), {})
 
-        day_s = (NOW_MS - DAY) // 1000
+        day_s, minute_s = (NOW_MS - DAY) // 1000, NOW_MS // 60_000 * 60
         assert set(outcome.late) == {
-            ("acme", "web", "other", start_s, start_s // 60 * 60, 1),
-            ("acme", "web", "t", day_s, NOW_MS // 60_000 * 60, 2),
+            ("acme", "web", "other", start_s - 10, minute_s, 1),
+            ("acme", "web", "t", day_s, minute_s, 2),
+            ("strict", "web", "t", NOW_MS // 1000 - 1, minute_s, 1),
         }
 
     def test_who_sent_what_a_version_counted_is_told_by_series(
@@ -132,11 +146,17 @@ class TestSenders:
             sent("bad", "bad", "a", y="no number"),
             (event("prompt", source="on_time", k="a", x=5, y=1), EVENT, NOW_MS),
         ]
-        batch = batch_of(tmp_path, len(log), redis_url=redis_url, copies="none")
+        batch = batch_of(
+            tmp_path, len(log), redis_url=redis_url, copies="none", final_through_ms=NOW_MS
+        )
         open_shards(redis_url, batch)
         chosen = metric(by=["data.k"], where="data.x > 3", value="data.y")
-        version = Version(1, "acme", "m", ((10, 90 * 86_400),), lateness_s=30)
-        plan = make_plan([Counted(version, chosen)], (HORIZONS,))
+        # In the second one's panes nothing is late.
+        versions = [
+            Version(vid, "acme", "m", ((10, 90 * 86_400),), lateness_s=lateness_s)
+            for vid, lateness_s in ((1, 30), (2, HOUR // 1000))
+        ]
+        plan = make_plan([Counted(version, chosen) for version in versions], (HORIZONS,))
         outcome = outcome_of(run_batch(spark, log_of(spark, log), plan, batch), {})
 
         place = (at_ms // 10_000 * 10, NOW_MS // 60_000 * 60)
@@ -147,16 +167,45 @@ class TestSenders:
         }
         assert {row[1] for row in outcome.late} == {"web", "app", "low", "bad"}
 
+    def test_of_a_tenant_with_too_many_no_row_is_told(
+        self, spark: SparkSession, redis_url: str, tmp_path: Path
+    ) -> None:
+        """Some are worth nothing without the others; another tenant's are told."""
+        log = [
+            (event(f"e{n}", NOW_MS - HOUR, k=f"k{n}"), EVENT, NOW_MS)
+            for n in range(MAX_LATE * 3 // 4)
+        ]
+        log.append((event("e", NOW_MS - HOUR, tenant="zeta", k="k"), EVENT, NOW_MS))
+        batch = batch_of(
+            tmp_path, len(log), redis_url=redis_url, copies="none", final_through_ms=NOW_MS
+        )
+        open_shards(redis_url, batch)
+        versions = [
+            Version(vid, tenant, "m", ((10, 90 * 86_400),), max_series=MAX_LATE)
+            for vid, tenant in ((1, "acme"), (2, "acme"), (3, "zeta"))
+        ]
+        by_k = metric(by=["data.k"])
+        plan = make_plan([Counted(version, by_k) for version in versions], (HORIZONS,))
+        (report,) = run_batch(spark, log_of(spark, log), plan, batch)
+
+        assert report.late_rows_cut == ["acme"]
+        place = ((NOW_MS - HOUR) // 10_000 * 10, NOW_MS // 60_000 * 60)
+        assert report.late_rows == [("zeta", 3, "web", "=k", *place, 1)]
+
     def test_without_late_events_nothing_is_told(
         self, spark: SparkSession, redis_url: str, tmp_path: Path, columns: bool
     ) -> None:
-        """An ordinary batch, with metrics and without, carries nothing of it."""
-        for place, plan in (
-            ("a", plan_of(metric(), columns=columns)),
-            ("b", plan_of(columns=columns)),
+        """An ordinary batch, with metrics and without, carries nothing of it; nor does a lane."""
+        prompt, old = ([one("1"), one("2")] for one in (counted, partial(late, late_ms=DAY)))
+        for place, plan, log, final_through_ms in (
+            ("a", plan_of(metric(), columns=columns), prompt, NOW_MS),
+            ("b", plan_of(columns=columns), old, NOW_MS),
+            ("c", plan_of(metric(), columns=columns), old, None),
         ):
-            batch = batch_of(tmp_path / place, 2, redis_url=redis_url)
+            batch = batch_of(
+                tmp_path / place, 2, redis_url=redis_url, final_through_ms=final_through_ms
+            )
             open_shards(redis_url, batch)
-            (report,) = run_batch(spark, log_of(spark, [counted("1"), counted("2")]), plan, batch)
+            (report,) = run_batch(spark, log_of(spark, log), plan, batch)
             assert (report.late, report.late_rows) == ([], [])
             assert "late_left_out" not in report.work

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from weir.commit import Fence
 from weir.definitions.fold import Definitions
 from weir.definitions.history import Horizons
 from weir.definitions.records import (
@@ -31,9 +32,16 @@ from weir_analytics.panes.activation import (
     to_stop,
 )
 from weir_analytics.panes.batch import Batch, Offsets
-from weir_analytics.panes.commit_job import Untold
+from weir_analytics.panes.commit_job import CommitJob, Limits, Pane, Untold, UntoldPanes
 from weir_analytics.panes.countable import Countable
-from weir_analytics.panes.versions import Version, versions_from_json, versions_to_json
+from weir_analytics.panes.pane_merge import is_corrected
+from weir_analytics.panes.versions import (
+    LatePanes,
+    Version,
+    late_panes,
+    versions_from_json,
+    versions_to_json,
+)
 from weir_reading.catalog import Catalog
 from weir_reading.served import served
 
@@ -41,6 +49,50 @@ from weir_reading.served import served
 def version(**members: object) -> Version:
     """Return a version with two resolutions."""
     return Version(7, "acme", "m", ((10, 3_600), (60, 86_400)), **members)  # type: ignore[arg-type]
+
+
+def final_at(final_through_ms: int, lateness_s: int) -> CommitJob:
+    """Return a commit of `version` whose batch begins when all before an instant was counted."""
+    limits = {7: Limits({10: 3_600, 60: 86_400}, lateness_s=lateness_s)}
+    fence = Fence(1, "d")
+    return CommitJob(0, 1, fence, 1, 1, "t", {}, {}, limits, final_through_ms=final_through_ms)
+
+
+class TestLate:
+    @given(
+        at_ms=st.integers(-200_000, 200_000),
+        lateness_s=st.integers(0, 90),
+        final_through_ms=st.integers(0, 200_000),
+    )
+    def test_an_event_is_late_if_its_finest_pane_was_final(
+        self, at_ms: int, lateness_s: int, final_through_ms: int
+    ) -> None:
+        """As the shard decides what is a correction; and a longer pane is final no earlier."""
+        job = final_at(final_through_ms, lateness_s)
+        fine, long = (
+            is_corrected(Pane(7, res_s, at_ms // 1000 // res_s * res_s), job, UntoldPanes(()))
+            for res_s in (10, 60)
+        )
+
+        before_ms = version(lateness_s=lateness_s).late_before_ms(final_through_ms)
+        assert (at_ms < before_ms, at_ms // 1000 // 10 * 10_000 < before_ms) == (fine, fine)
+        assert fine or not long
+
+    def test_a_tenant_is_late_by_its_own_versions(self) -> None:
+        """By the one that is final first, and the shortest panes; those of the system are no ones'.
+
+        Without an instant nothing is late.
+        """
+        versions = [
+            *versions_from_json("[]").values(),
+            Version(1, "a", "fine", ((1, 3_600),), lateness_s=300),
+            Version(2, "a", "strict", ((60, 3_600),)),
+            Version(3, "b", "m", ((10, 3_600),), lateness_s=15),
+        ]
+        found = late_panes(versions, 599_999)
+        assert found == {"a": LatePanes(1, 540_000), "b": LatePanes(10, 580_000)}
+        assert [found["b"].start_s(at_s) for at_s in (571, 579, 580)] == [570, 570, None]
+        assert late_panes(versions, None) == {}
 
 
 class TestPanes:

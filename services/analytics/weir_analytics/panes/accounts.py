@@ -126,6 +126,8 @@ def late_start(finest_s: int, lateness_s: int) -> Column:
 
     Every event that changes a pane which was final has one: a batch is told that a pane
     is final by processed-through of the batch before, and no R of its own is below that.
+    What was not final is left out by the writer (`versions.late_panes`): columns are made
+    once for many batches.
 
     Args:
         finest_s: Length of the shortest panes of all metrics, whose starts are a column.

@@ -40,6 +40,8 @@ Codes = npt.NDArray[np.int32]
 _EDGES: Final = np.array(EDGES_MS, np.int64)
 _BUCKETS: Final = (*map(str, EDGES_MS), BEYOND)
 _NONE: Final = -1
+# In place of a pane's start: 34,000 years ago nothing happened.
+NOT_LATE: Final = -(1 << 40)
 
 
 class PaneRow(NamedTuple):
@@ -86,9 +88,8 @@ class Judged:
         type: Of events.
         reason: Why a record is quarantined.
         forged: Whether that was found out by its content.
-        late: Start of the finest pane of an event that may be late, in seconds; -1 of others, too,
-            with `may_be_late`.
-        may_be_late: Whether it may.
+        late: Start of the pane of an event that is late, in seconds, see `versions.late_panes`;
+            `NOT_LATE` of others. None: none is, as in an ordinary batch.
     """
 
     partition: npt.NDArray[np.int32]
@@ -103,18 +104,12 @@ class Judged:
     type: Words
     reason: Words
     forged: npt.NDArray[np.bool_]
-    late: Longs
-    may_be_late: npt.NDArray[np.bool_]
+    late: Longs | None
 
     @cached_property
     def minute_s(self) -> Longs:
         """The received minute, in epoch seconds."""
         return self.received_ms // 1000 // SYSTEM_RES_S * SYSTEM_RES_S
-
-    @cached_property
-    def has_late(self) -> bool:
-        """Whether any of them may be late; of an ordinary batch none is."""
-        return bool(self.may_be_late.any())
 
 
 def account_rows(judged: Judged) -> Iterator[PaneRow]:
@@ -147,7 +142,7 @@ def _ledger(judged: Judged) -> Iterator[PaneRow]:
     counted = fate == Fate.COUNTED
     late_ms = judged.received_ms[records] - judged.time_ms[records]
     buckets = np.where(counted, np.searchsorted(_EDGES, late_ms), _NONE)
-    may_be_late = judged.may_be_late[records] & counted
+    late_s = None if judged.late is None else judged.late[records]
     minute_s = judged.minute_s[records]
     groups = groups_by(
         fate.astype(np.int64),
@@ -156,9 +151,8 @@ def _ledger(judged: Judged) -> Iterator[PaneRow]:
         np.where(counted, judged.type.codes[records], _NONE),
         np.where(counted, _NONE, judged.reason.codes[records]),
         buckets,
-        np.where(may_be_late, judged.late[records], 0),
-        may_be_late.astype(np.int64),
         minute_s,
+        *([] if late_s is None else [late_s]),
     )
     added: dict[tuple[int, tuple[str, ...], int], int] = defaultdict(int)
     for first, n in zip(groups.first.tolist(), groups.sizes.tolist(), strict=True):
@@ -171,9 +165,9 @@ def _ledger(judged: Judged) -> Iterator[PaneRow]:
             added[TYPES, (*owned, event_type), minute] += n
             added[LATENESS, (*owned, bucket), minute] += n
             added[TYPE_LATENESS, (*owned, bucket, event_type), minute] += n
-            if may_be_late[first]:
+            if late_s is not None and late_s[first] != NOT_LATE:
                 late = GAP.join((*owned, event_type))
-                yield PaneRow(LATE, late, int(judged.late[at]), minute, n)
+                yield PaneRow(LATE, late, int(late_s[first]), minute, n)
         elif fate[first] == Fate.QUARANTINED:
             yield PaneRow(REASONS, judged.reason.of(at) or "", minute, minute, n)
     for (vid, values, minute), n in added.items():

@@ -198,12 +198,13 @@ class CountTask:
         if self._members.size:
             events = Events(self._members, np.concatenate(self._times_ms))
             numbers = tuple(map(np.concatenate, zip(*self._numbers, strict=True)))
-            judged, hidden = judge(self._told, events, Records(numbers, self._words))
+            records, through_ms = Records(numbers, self._words), self._batch.final_through_ms
+            judged, hidden = judge(self._told, events, records, through_ms)
             panes.rows += account_rows(judged)
             note_step()
             nobody_asks = np.empty((len(events), 0), np.uint64)
             identities = np.concatenate([*self._identities] or [nobody_asks])
-            count = MetricCount.of(self._told, judged, identities, self._batch.bounds)
+            count = MetricCount.of(self._told, judged, identities, self._batch)
             self._clear()
             for found in count.count(events, hidden, panes):
                 yield from record_batches(found)

@@ -6,15 +6,15 @@ What `records.judge` says of columns; pure.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from weir.erasure import subject_hash
-from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE
+from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE, owner
 from weir.problems import Reason
 
-from weir_analytics.panes.arrow_account import Codes, Judged, Words
+from weir_analytics.panes.arrow_account import NOT_LATE, Codes, Judged, Words
 from weir_analytics.panes.arrow_decode import ENVELOPE
 from weir_analytics.panes.arrow_events import Events
 from weir_analytics.panes.arrow_groups import Longs
@@ -23,6 +23,9 @@ from weir_analytics.panes.arrow_metrics import Mask, offsets_of
 from weir_analytics.panes.arrow_plan import Told
 from weir_analytics.panes.erased import SUBJECT
 from weir_analytics.panes.kinds import Fate
+from weir_analytics.panes.versions import LatePanes, late_panes
+
+_NEVER_MS: Final = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,9 @@ class Records:
     )
 
 
-def judge(told: Told, events: Events, records: Records) -> tuple[Judged, Mask]:
+def judge(
+    told: Told, events: Events, records: Records, final_through_ms: int | None
+) -> tuple[Judged, Mask]:
     """Return what became of each record, and whether it is hidden from all metrics.
 
     A value that begins like an event but is none was forged by another producer: it is
@@ -50,6 +55,7 @@ def judge(told: Told, events: Events, records: Records) -> tuple[Judged, Mask]:
         told: What is counted.
         events: The content of all records.
         records: What is known of them.
+        final_through_ms: See `Batch`.
     """
     partition, offset, kind, fate, received_ms, seen = records.numbers
     types, own, source = map(events.members.words, ENVELOPE)
@@ -61,7 +67,7 @@ def judge(told: Told, events: Events, records: Records) -> tuple[Judged, Mask]:
     fate[forged] = Fate.QUARANTINED
     fate[(fate == Fate.COUNTED) & old] = Fate.BEYOND_HORIZON
     fate[gone] = Fate.ERASED
-    late, may_be_late = _late(told, events.times_ms, received_ms)
+    tenant = or_else(own, records.words["tenant"], DEFAULT_TENANT)
     judged = Judged(
         partition=partition,
         offset=offset,
@@ -70,13 +76,12 @@ def judge(told: Told, events: Events, records: Records) -> tuple[Judged, Mask]:
         received_ms=received_ms,
         seen=seen,
         time_ms=events.times_ms,
-        tenant=or_else(own, records.words["tenant"], DEFAULT_TENANT),
+        tenant=tenant,
         source=or_else(source, records.words["source"], FOREIGN_SOURCE),
         type=types,
         reason=_reasons(records.words["reason"], forged),
         forged=forged,
-        late=late,
-        may_be_late=may_be_late,
+        late=_late(told, final_through_ms, events.times_ms, fate == Fate.COUNTED, tenant),
     )
     return judged, (fate != Fate.COUNTED) | unseen
 
@@ -121,15 +126,28 @@ def _gone(told: Told, events: Events, is_first: Mask, tenant: Words) -> tuple[Ma
     return gone, unseen
 
 
-def _late(told: Told, times_ms: Longs, received_ms: Longs) -> tuple[Longs, Mask]:
-    """Return where the finest panes start, and which events may be late; see `late_start`."""
-    versions = [one.version for one in told.counted]
-    if not versions:
-        return np.zeros(len(times_ms), np.int64), np.zeros(len(times_ms), bool)
-    finest_s = min(version.finest_s for version in versions)
-    final_s = finest_s + min(version.lateness_s for version in versions)
-    start_s = times_ms // 1000 // finest_s * finest_s
-    return start_s, received_ms >= (start_s + final_s) * 1000
+def _late(
+    told: Told, final_through_ms: int | None, times_ms: Longs, counted: Mask, tenant: Words
+) -> Longs | None:
+    """Return where the panes of late events start, see `Judged.late`; None: there is no such event.
+
+    An ordinary batch costs one comparison an event.
+    """
+    late = late_panes((one.version for one in told.counted), final_through_ms)
+    if not late:
+        return None
+    newest_ms = max(one.before_ms for one in late.values())
+    at = np.flatnonzero(counted & (times_ms < newest_ms))
+    if not len(at):
+        return None
+    # Of a tenant without metrics nothing is late.
+    panes = [late.get(owner(text, "")[0], LatePanes(1, _NEVER_MS)) for text in tenant.texts]
+    finest_s, before_ms = np.array(panes, np.int64).T
+    at = at[times_ms[at] < before_ms[tenant.codes[at]]]
+    start_s, finest_s = times_ms[at] // 1000, finest_s[tenant.codes[at]]
+    found = np.full(len(times_ms), NOT_LATE, np.int64)
+    found[at] = start_s // finest_s * finest_s
+    return found
 
 
 def or_else(own: Words, told: dict[int, str], default: str) -> Words:

@@ -26,8 +26,7 @@ from weir_analytics.panes.arrow_events import Events
 from weir_analytics.panes.arrow_groups import Doubles, Groups, Longs, groups_by
 from weir_analytics.panes.arrow_members import Coded, Indices
 from weir_analytics.panes.arrow_plan import Told
-from weir_analytics.panes.batch import Offsets
-from weir_analytics.panes.commit_job import Bound
+from weir_analytics.panes.batch import Batch, Offsets
 from weir_analytics.panes.compile_views import View
 from weir_analytics.panes.inbox import LEFT_OUT, MAX_COPIES, MAX_LATE, NO_COPY
 from weir_analytics.panes.kinds import Kind, Use
@@ -76,12 +75,14 @@ class MetricCount:
         judged: What became of the records.
         identities: Of each record both halves of its identity; empty unless some metric asks.
         bounds: By (version, start of a finest pane): beyond which digest a series is `other`.
+        final_through_ms: See `Batch`.
     """
 
     told: Told
     judged: Judged
     identities: npt.NDArray[np.uint64]
     bounds: dict[tuple[int, int], str]
+    final_through_ms: int | None
 
     @classmethod
     def of(
@@ -89,10 +90,11 @@ class MetricCount:
         told: Told,
         judged: Judged,
         identities: npt.NDArray[np.uint64],
-        bounds: Sequence[Bound],
+        batch: Batch,
     ) -> MetricCount:
-        """Return it with the bounds of full panes."""
-        return cls(told, judged, identities, {(b.vid, b.start_s): b.digest for b in bounds})
+        """Return it with what the batch says of panes: which are full, and which were final."""
+        bounds = {(b.vid, b.start_s): b.digest for b in batch.bounds}
+        return cls(told, judged, identities, bounds, batch.final_through_ms)
 
     def count(self, events: Events, hidden: Mask, panes: Panes) -> Iterator[Panes]:
         """Yield the rows of all metrics, some thousands at a time.
@@ -222,12 +224,16 @@ class MetricCount:
         }
         columns |= self._outputs(metric, used, groups)
         panes.blocks.append((len(groups), columns))
-        if self.judged.has_late:
-            panes.rows += self._late(used, groups, columns)
+        if self.final_through_ms is not None:
+            is_late = start_s * 1000 < version.late_before_ms(self.final_through_ms)
+            if is_late.any():
+                panes.rows += self._late(used, groups, columns, is_late)
 
-    def _late(self, used: Chosen, groups: Groups, columns: dict[str, Any]) -> Iterator[PaneRow]:
-        """Yield who sent the events that may be late, by group and source; all or a number."""
-        late = np.flatnonzero(self.judged.may_be_late[used.records])
+    def _late(
+        self, used: Chosen, groups: Groups, columns: dict[str, Any], is_late: Mask
+    ) -> Iterator[PaneRow]:
+        """Yield who sent the events of late groups, by group and source; all or a number."""
+        late = np.flatnonzero(is_late[groups.codes])
         source = self.judged.source
         alike = groups_by(groups.codes[late], source.codes[used.records[late]])
         vid = int(columns["vid"][0])

@@ -10,7 +10,8 @@ import heapq
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Generic, TypeVar
+from functools import cached_property
+from typing import Any, Final, Generic, TypeVar
 
 import pyarrow as pa
 from weir import rows
@@ -30,14 +31,14 @@ from weir_analytics.panes.commit_job import Part
 from weir_analytics.panes.kinds import Use
 from weir_analytics.panes.measures import RowReader
 from weir_analytics.panes.task_watch import note_step
-from weir_analytics.panes.versions import Version
+from weir_analytics.panes.versions import LatePanes, Version, late_panes
 
 Series = tuple[int, int, int, str]  # version, length, start, series text
 LateGroup = tuple[str, str, str, int, int, int]
 """Tenant, source, type, start of the finest pane, received minute (s), events."""
 LateRow = tuple[str, int, str, str, int, int, int]
 """Tenant, version, source, series, start of its finest pane, received minute (s), events."""
-AnyLate = TypeVar("AnyLate", LateGroup, LateRow)
+AnyLate = TypeVar("AnyLate", bound=LateGroup | LateRow)
 # In place of a source: there are as many groups of a version's late events, of which none is told.
 LEFT_OUT: Final = ""
 # Most groups of one tenant's late events that a task tells of; a load of old events has any
@@ -107,7 +108,7 @@ class Copies:
 
 @dataclass
 class Late(Generic[AnyLate]):
-    """Groups of events that may be late; the first member of each is whose they are.
+    """Groups of late events; the first member of each is whose they are, the last how many.
 
     Of each tenant the first in order, and not the first to come: a batch that runs again tells
     the same, and what one tenant sends takes no other's place.
@@ -118,12 +119,12 @@ class Late(Generic[AnyLate]):
 
     most: int = MAX_LATE
     left_out: Counter[str] = field(default_factory=Counter)
-    _groups: dict[str, list[AnyLate]] = field(default_factory=dict)
+    _groups: dict[str, Counter[tuple[Any, ...]]] = field(default_factory=dict)
 
     def add(self, group: AnyLate) -> None:
-        """Take one group; it may push out one behind it."""
-        groups = self._groups.setdefault(group[0], [])
-        groups.append(group)
+        """Take one group, to those of its kind; it may push out one behind it."""
+        groups = self._groups.setdefault(group[0], Counter())
+        groups[group[:-1]] += group[-1]
         if len(groups) >= 2 * self.most:
             self._cut(group[0])
 
@@ -131,14 +132,22 @@ class Late(Generic[AnyLate]):
         """Return what is not left out."""
         for tenant in self._groups:
             self._cut(tenant)
-        return [group for groups in self._groups.values() for group in groups]
+        found: list[Any] = []
+        for groups in self._groups.values():
+            found += ((*kind, groups[kind]) for kind in sorted(groups))
+        return found
+
+    def whole(self) -> list[AnyLate]:
+        """Return the groups of those tenants of which none is left out."""
+        return [group for group in self.kept() if group[0] not in self.left_out]
 
     def _cut(self, tenant: str) -> None:
         groups = self._groups[tenant]
-        groups.sort()
-        if len(groups) > self.most:
-            self.left_out[tenant] += len(groups) - self.most
-            del groups[self.most :]
+        if len(groups) <= self.most:
+            return
+        for kind in sorted(groups)[self.most :]:
+            del groups[kind]
+            self.left_out[tenant] += 1
 
 
 @dataclass
@@ -147,17 +156,19 @@ class Inbox:
 
     Attributes:
         versions: The versions of the batch, by id; a row of another one is an error.
+        final_through_ms: See `Batch`.
         progress: By partition: R at the range's end, and records seen.
         fates: [partition, offset, disposition, reason] of sampled events.
         codes: (partition, offset, version, code) of sampled events.
         copies: Events to be copied to quarantine.
-        late: Groups of events that may be late.
+        late: Groups of late events, by source and type.
         late_rows: The same of what each version counted, by series.
         reasons: By reason, how many records nobody could use.
         unused: By reason, how often a version could not use an event.
     """
 
     versions: Mapping[int, Version]
+    final_through_ms: int | None = None
     reasons: Counter[str] = field(default_factory=Counter)
     unused: Counter[str] = field(default_factory=Counter)
     progress: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -167,6 +178,10 @@ class Inbox:
     late: Late[LateGroup] = field(default_factory=Late)
     late_rows: Late[LateRow] = field(default_factory=Late)
     _groups: dict[Series, list[Row]] = field(default_factory=dict)
+
+    @cached_property
+    def _late_panes(self) -> Mapping[str, LatePanes]:
+        return late_panes(self.versions.values(), self.final_through_ms)
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Take the next rows.
@@ -212,8 +227,12 @@ class Inbox:
 
     def _note_late(self, series: str, start_s: int, minute_s: int, n: int) -> None:
         tenant, source, event_type = series.split(GAP, 2)
-        # All of a task are one line of text, and a type is as long as its client likes.
-        self.late.add((tenant, source, cut_text(event_type), start_s, minute_s, n))
+        panes = self._late_panes.get(tenant)
+        # Columns of Spark do not know what was final: they tell more, and by shorter panes.
+        pane_s = None if panes is None else panes.start_s(start_s)
+        if pane_s is not None:
+            # All of a task are one line of text, and a type is as long as its client likes.
+            self.late.add((tenant, source, cut_text(event_type), pane_s, minute_s, n))
 
     def _note_late_row(self, text: str, start_s: int, minute_s: int, n: int) -> None:
         vid, source, series = text.split(GAP, 2)

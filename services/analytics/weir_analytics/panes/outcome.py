@@ -42,10 +42,10 @@ class Outcome:
         received_ms: By partition, R at the end of the range.
         events: Events by disposition.
         late: (tenant, source, type, start of the finest pane, received minute in epoch
-            seconds, events) of events that may be late.
+            seconds, events) of late events.
         late_cut: Tenants of whose groups some are left out.
         late_rows: The same of what each version counted, by series; see `inbox.LateRow`.
-        late_rows_cut: Tenants of whose groups of these some are left out.
+        late_rows_cut: Tenants of whose groups of these some task told none: they are too many.
         bounds: (shard, bound) of panes that are full.
         reasons: By reason, how many records nobody could use.
         unused: By reason, how often a version could not use an event.

@@ -9,10 +9,11 @@ decide the same. The system metrics are versions like any other, with ids below 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark import TaskContext
 from weir.commit import not_after
@@ -94,6 +95,18 @@ class Version:
                 found.append((res_s, pane_s))
         return found
 
+    def late_before_ms(self, final_through_ms: int) -> int:
+        """Return before which instant events are late: their finest pane was final.
+
+        A longer pane is final no earlier. The instant is an edge of finest panes, so the start of
+        an event's pane may stand for its time.
+
+        Args:
+            final_through_ms: Up to where all was counted; see `pane_merge.is_corrected`.
+        """
+        finest_ms = self.finest_s * 1000
+        return (final_through_ms - self.lateness_s * 1000) // finest_ms * finest_ms
+
     def owns(self, res_s: int, pane_s: int) -> bool:
         """Tell whether a pane lies between the cuts of this version."""
         first, end = self.cut_from.get(res_s), self.cut_until.get(res_s)
@@ -131,6 +144,46 @@ class Version:
         if before:
             return False
         return True if within else None
+
+
+class LatePanes(NamedTuple):
+    """Which events are late for some version of a tenant, and by what panes they are told.
+
+    Attributes:
+        finest_s: Length of the shortest panes that one of the versions has.
+        before_ms: Those that happened before this are.
+    """
+
+    finest_s: int
+    before_ms: int
+
+    def start_s(self, at_s: int) -> int | None:
+        """Return where the pane of an event starts if it is late; None: it is not."""
+        return at_s - at_s % self.finest_s if at_s * 1000 < self.before_ms else None
+
+
+def late_panes(
+    versions: Iterable[Version], final_through_ms: int | None
+) -> Mapping[str, LatePanes]:
+    """Return which events are late, by tenant: what one defines decides nothing of another's.
+
+    Args:
+        versions: The versions of a batch; those of the system are nobody's.
+        final_through_ms: Processed-through of the batch before. None: nothing is late.
+    """
+    if final_through_ms is None:
+        return {}
+    own: dict[str, list[Version]] = defaultdict(list)
+    for version in versions:
+        if version.vid >= 0:
+            own[version.tenant].append(version)
+    return {
+        tenant: LatePanes(
+            min(version.finest_s for version in found),
+            max(version.late_before_ms(final_through_ms) for version in found),
+        )
+        for tenant, found in own.items()
+    }
 
 
 def is_kept(pane_s: int, res_s: int, keep_s: int, received_s: int) -> bool:

@@ -59,11 +59,11 @@ class Report:
         codes: [partition, offset, version, code]: sampled events that a version could
             not use.
         late: (tenant, source, type, start of the finest pane, received minute in epoch
-            seconds, events) of events that may be late.
+            seconds, events) of late events.
         late_cut: Tenants of whose groups some are left out.
         late_rows: (tenant, version, source, series, start of its finest pane, received minute,
             events) of those that a version counted.
-        late_rows_cut: Tenants of whose groups of these some are left out.
+        late_rows_cut: Tenants of whose groups of these none is told: there are too many.
         bounds: (shard, version, start of the finest pane, digest) of panes that are full.
         reasons: By reason, how many records nobody could use.
         unused: By reason, how often a version could not use an event.
@@ -121,7 +121,7 @@ class Report:
 def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Commit the shards of this task; runs in a Python worker, one call a task."""
     batch, versions = current_batch(), current_versions()
-    inbox = Inbox(versions)
+    inbox = Inbox(versions, batch.final_through_ms)
     for rows in awaited(batches):
         inbox.take(rows)
     quarantine(inbox.copies.chosen(), batch, versions)
@@ -134,7 +134,7 @@ def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         codes=inbox.codes,
         late=inbox.late.kept(),
         late_cut=sorted(inbox.late.left_out),
-        late_rows=inbox.late_rows.kept(),
+        late_rows=inbox.late_rows.whole(),
         late_rows_cut=sorted(inbox.late_rows.left_out),
         reasons=dict(inbox.reasons),
         unused=dict(inbox.unused),
