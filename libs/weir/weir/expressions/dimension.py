@@ -22,7 +22,7 @@ from weir.expressions.numbers import scalar_text
 from weir.expressions.parse import kind_of, located, parse_kind
 from weir.expressions.parse_calls import truth_text
 from weir.expressions.paths import Path
-from weir.expressions.slips import without_texts
+from weir.expressions.quotes import without_texts
 from weir.expressions.syntax import syntax_of
 from weir.expressions.tree import Call, Kind, Node, paths_of, walk
 from weir.problems import echo

@@ -14,26 +14,23 @@ from typing import Final
 
 from weir.expressions.errors import ExpressionError, not_allowed, wrong
 from weir.expressions.functions import ALIASES, FUNCTIONS, IF, NAMES, SAID_OTHERWISE
+from weir.expressions.quotes import quote_within, slip_of_quotes, without_comments
 from weir.expressions.slip_words import (
     ABSENT,
     BEFORE,
     ELSEWHERE,
     OPERATORS,
-    QUOTES,
     SIGNS,
     UNSAID,
     WORDS,
 )
 from weir.problems import MAX_ECHO
 
-_QUOTED: Final = re.compile("'[^']*'" + '|"[^"]*"')
-# A quote that ends a text and is followed by a letter was meant to be a part of it.
-_APOSTROPHE: Final = re.compile(r"'([^']*)'(?=\w)")
 _SIGNS: Final = "|".join(map(re.escape, sorted((*SIGNS, *OPERATORS), key=len, reverse=True)))
 _TOKEN: Final = re.compile(
     rf"""\s*(?:
         (?P<text>'(?:[^']|'')*')
-      | (?P<name>"[^"]*")
+      | (?P<name>"(?:[^"]|"")*")
       | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
       | (?P<word>[^\W\d]\w*)
       | (?P<sign>{_SIGNS}|\S)
@@ -70,37 +67,15 @@ class _Opened:
     operands: int = 1
 
 
-def without_texts(text: str) -> str:
-    """Return a text with blanks in place of what stands in quotes."""
-    return _QUOTED.sub(lambda quoted: " " * len(quoted[0]), text)
-
-
 def slip_of(text: str) -> ExpressionError | None:
     """Return what is wrong with a text that is no expression, None if that is not seen here."""
-    return _left_open(text) or _Reading(text, list(map(_token, _TOKEN.finditer(text)))).slip()
+    tokens = map(_token, _TOKEN.finditer(without_comments(text)))
+    return slip_of_quotes(text) or _Reading(text, list(tokens)).slip()
 
 
 def _token(found: re.Match[str]) -> _Token:
     kind = str(found.lastgroup)
     return _Token(kind, found[kind], found.start(kind))
-
-
-def _left_open(text: str) -> ExpressionError | None:
-    outside = without_texts(text)
-    set_at = min((at for at in map(outside.find, QUOTES) if at >= 0), default=None)
-    if set_at is not None:
-        mend = f"write ' in place of {text[set_at]}"
-        return wrong(text[set_at:], "a text in single quotes", mend, set_at)
-    left_open = re.search("['\"]", outside)
-    if not left_open:
-        return None
-    start, sign = left_open.start(), left_open[0]
-    inside = _APOSTROPHE.search(text)
-    if inside:
-        start, mend = inside.end() - 1, f"double a quote within a text: '{inside[1]}''{{}}'"
-        rest = re.match(r"\w*", text[inside.end() :])
-        return wrong(text[start:], "the end of the text", mend.format(rest and rest[0]), start)
-    return wrong(text[start:], f"a text that ends in {sign}", f"close the text with {sign}", start)
 
 
 @dataclass(slots=True)
@@ -109,7 +84,7 @@ class _Reading:
 
     Attributes:
         text: The text.
-        tokens: What it is made of.
+        tokens: What it is made of, without comments.
         before: The token before the one that is read, None at the start.
         opened: Brackets and `case`s that are open, the inner ones last.
         between: How many `between` still want their `and`.
@@ -247,7 +222,7 @@ class _Reading:
         return False
 
     def _unclosed(self) -> ExpressionError | None:
-        at = len(self.text.rstrip())
+        at = self.before.end if self.before else 0
         if self.between:
             mend = "write both ends: between 1 and 5"
             return wrong("", "and, and the upper end", mend, at)
@@ -263,6 +238,9 @@ class _Reading:
     def _unlisted(self, token: _Token) -> bool | ExpressionError:
         if token.word == "as" and self.opened and self.opened[-1].call in ("cast", "try_cast"):
             return True
+        before = self.before
+        if before and before.kind == "text" and before.end == token.at and token.kind != "sign":
+            return quote_within(self.text, before.at, before.end)
         if token.kind != "sign" and token.kind != "word":
             return self._side_by_side(token)
         if token.word in SIGNS:

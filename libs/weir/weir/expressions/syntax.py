@@ -17,7 +17,8 @@ from sqlglot.parser import Parser
 
 from weir.expressions.errors import ExpressionError, not_allowed, too_large, wrong
 from weir.expressions.paths import MAX_PARTS, TOO_MANY_PARTS
-from weir.expressions.slips import slip_of, without_texts
+from weir.expressions.quotes import without_comments, without_texts
+from weir.expressions.slips import slip_of
 
 MAX_BYTES: Final = 4096
 MAX_DEPTH: Final = 20
@@ -82,11 +83,11 @@ def syntax_of(text: str) -> Any:
     Raises:
         ExpressionError: If it is empty, too long, too deep or no SQL.
     """
-    if not text.strip():
-        raise wrong(text, "an expression", "write one, or leave the member out")
     size = len(text.encode(errors="replace"))
     if size > MAX_BYTES:
         raise too_large(str(size), f"at most {MAX_BYTES} bytes", "split the metric")
+    if not without_comments(text).strip():
+        raise wrong(text, "an expression", "write one, or leave the member out")
     _check_statement(text)
     _check_nesting(text)
     dialect = Dialect.get_or_raise(None)
