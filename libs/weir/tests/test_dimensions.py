@@ -74,6 +74,8 @@ class TestParse:
                 "an expression without exp, ln, log10 and power",
                 10,
             ),
+            (" url_host(data.url)", "a path, or an expression with a name", 1),
+            (" ln(data.x) as e", "an expression without exp, ln, log10 and power", 1),
             ("ln(data.x) as e", "an expression without exp, ln, log10 and power", 0),
             ("lower(subject) as who", "an expression that does not read subject", 6),
             ("data" + ".a" * 9, "at most 8 names below data", 0),

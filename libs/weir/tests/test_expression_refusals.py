@@ -10,7 +10,9 @@ from weir.expressions import ExpressionError, Kind, parse_where
 from weir.expressions.parse import parse_kind
 from weir.expressions.slip_words import OPERATORS, SIGNS, UNSAID
 from weir.expressions.slips import slip_of
-from weir.problems import Reason
+from weir.problems import Reason, echo
+
+from .expression_mends import can_be_written, codes_of
 
 CASES: Final = [
     # What is told as the fault stands between the marks; where something is missing, nothing does.
@@ -34,8 +36,12 @@ CASES: Final = [
     ("⟦subject.x⟧ = 'a'", Reason.EXPRESSION_INVALID, "subject has no members"),
     ("id > ⟦5⟧", Reason.EXPRESSION_INVALID, "must be text"),
     ("⟦data.a = data.b⟧", Reason.EXPRESSION_INVALID, "add 0 to compare numbers"),
+    ("not ⟦data.a = data.b⟧", Reason.EXPRESSION_INVALID, "add 0 to compare numbers"),
     ("data.a = ⟦null⟧", Reason.EXPRESSION_INVALID, 'write "is null"'),
     ("⟦data.a > true⟧", Reason.EXPRESSION_INVALID, "use = or !="),
+    ("not ⟦data.a > true⟧", Reason.EXPRESSION_INVALID, "use = or !="),
+    ("data.a = 1 and not ⟦data.b > true⟧", Reason.EXPRESSION_INVALID, "use = or !="),
+    ("⟦data.a not in (true) > true⟧", Reason.EXPRESSION_INVALID, "use = or !="),
     ("data.a in (1, ⟦'x'⟧)", Reason.EXPRESSION_INVALID, "literals of one type"),
     ("data.a in (⟦data.b⟧)", Reason.EXPRESSION_INVALID, "a list of literals"),
     ("data.a like ⟦'x_'⟧", Reason.EXPRESSION_INVALID, "write \\_ for the sign"),
@@ -60,13 +66,22 @@ CASES: Final = [
     ("⟦now()⟧ > 1", Reason.FUNCTION_NOT_ALLOWED, "the functions are"),
     ("data.a⟦::⟧int = 1", Reason.FUNCTION_NOT_ALLOWED, "must be made of"),
     ("data.a ⟦rlike⟧ '(a+)+$'", Reason.FUNCTION_NOT_ALLOWED, "must be made of"),
-    ("⟦data.a is true⟧", Reason.FUNCTION_NOT_ALLOWED, 'write "= true"'),
+    ("⟦data.a is true⟧", Reason.FUNCTION_NOT_ALLOWED, 'write "= true" or "is null"'),
+    ("not ⟦data.a is true⟧", Reason.FUNCTION_NOT_ALLOWED, 'write "= true" or "is null"'),
+    ("⟦data.a is not true⟧", Reason.FUNCTION_NOT_ALLOWED, 'write "!= true" or "is not null"'),
+    ("⟦data.a is not data.b⟧", Reason.FUNCTION_NOT_ALLOWED, 'write "!= data.b + 0" of a number'),
+    ("⟦data.a is source⟧", Reason.FUNCTION_NOT_ALLOWED, 'write "= source" or "is null"'),
+    ("⟦data.a is not missing⟧", Reason.FUNCTION_NOT_ALLOWED, 'alone; write "is not null"'),
+    ("data.a ⟦is distinct from⟧ data.b", Reason.FUNCTION_NOT_ALLOWED, "write !=;"),
+    ("data.a ⟦IS NOT distinct FROM⟧ 1", Reason.FUNCTION_NOT_ALLOWED, "write =;"),
     ("⟦data.*⟧ = 1", Reason.FUNCTION_NOT_ALLOWED, "name one member"),
+    ("⟦status\1⟧ = 1", Reason.EXPRESSION_INVALID, "such a member cannot be read"),
     ("data.a[⟦-1⟧] = 1", Reason.EXPRESSION_INVALID, "counted from 0"),
     ("data.a[⟦10000⟧] = 1", Reason.EXPRESSION_INVALID, "from 0 to 9999"),
     ("data.a[⟦'x'⟧] = 1", Reason.EXPRESSION_INVALID, "a name stands in quotes"),
     ("data.a[⟦data.b⟧] = 1", Reason.EXPRESSION_INVALID, "counted from 0"),
     ("data.a[⟦1:2⟧] = 1", Reason.EXPRESSION_INVALID, "counted from 0"),
+    ("data.b = 1 and ⟦data.a[:]⟧ = 1", Reason.EXPRESSION_INVALID, "counted from 0"),
     ('⟦data."[0]"⟧ = 1', Reason.EXPRESSION_INVALID, "without quotes, brackets"),
     ("⟦data[0]⟧ = 1", Reason.EXPRESSION_INVALID, "name the array: data.items[0]"),
     ("⟦subject[0]⟧ = 'a'", Reason.EXPRESSION_INVALID, "subject has no members"),
@@ -199,7 +214,7 @@ CASES: Final = [
     ("⟦lower()⟧ = 'x'", Reason.EXPRESSION_INVALID, "write 1 operand, not 0"),
     ("⟦lower(,)⟧ = 'x'", Reason.EXPRESSION_INVALID, "write 1 operand, not 0"),
     ("⟦lower(data.a, 'x')⟧ = 'x'", Reason.EXPRESSION_INVALID, "write 1 operand, not 2"),
-    ("⟦data.a in ()⟧", Reason.EXPRESSION_INVALID, "write in ('a', 'b'), or data.a = data.b for"),
+    ("⟦data.a in ()⟧", Reason.EXPRESSION_INVALID, "write in ('a', 'b'), or = coalesce("),
     ("data.a between 1⟦⟧", Reason.EXPRESSION_INVALID, "write both ends: between 1 and 5"),
     ("data.a between 1 ⟦or⟧ 5", Reason.EXPRESSION_INVALID, "write both ends: between 1 and 5"),
     (
@@ -211,6 +226,16 @@ CASES: Final = [
         "case when data.a then 1⟦⟧",
         Reason.EXPRESSION_INVALID,
         "close the case at character 1 with end",
+    ),
+    (
+        "case when (data.a > 1 ⟦then⟧ 2 end = 2",
+        Reason.EXPRESSION_INVALID,
+        "close the ( at character 11 with ) first",
+    ),
+    (
+        "case when data.a > 1 then lower(data.b ⟦end⟧ = 'x'",
+        Reason.EXPRESSION_INVALID,
+        "close the ( at character 32 with ) first",
     ),
     ("case ⟦end⟧ = 1", Reason.EXPRESSION_INVALID, "write a value between case and end, or leave"),
     (
@@ -266,6 +291,10 @@ CASES: Final = [
         Reason.EXPRESSION_INVALID,
         "this is true or false; write if(data.b > 1,",
     ),
+    ("lower(⟦-data.a⟧) = 'x'", Reason.EXPRESSION_INVALID, "number; write to_text(-data.a)"),
+    ("⟦-data.a⟧", Reason.EXPRESSION_INVALID, "this is a number; write -data.a > 0"),
+    ("lower(⟦-5⟧) = 'x'", Reason.EXPRESSION_INVALID, "a text stands in single quotes: '-5'"),
+    ("⟦-5⟧", Reason.EXPRESSION_INVALID, "compare something with it: data.a = -5"),
     ("lower(data.a) = ⟦5⟧", Reason.EXPRESSION_INVALID, "this is a number; a text stands in single"),
     (
         "round(data.a, 2) = ⟦'5'⟧",
@@ -336,11 +365,12 @@ class TestRefusals:
         """Each is pointed at where it was typed, as it was typed, and says what to do instead."""
         before, got, after = parts_of(marked)
         error = refusal(before + got + after)
-        assert (error.reason, error.at, error.got) == (reason, len(before), got)
+        assert (error.reason, error.at, error.got) == (reason, len(before), echo(got))
         assert words in str(error)
         assert len(error.mend) > 4
         assert "docs/" not in error.mend
         assert "cannot stand" not in error.mend
+        assert [code for code in codes_of(error.mend) if not can_be_written(code)] == []
 
     def test_nothing_at_all(self) -> None:
         """An empty text alone has no place."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import TokenError
@@ -21,6 +21,8 @@ from weir.expressions.functions import FUNCTIONS, SAID_OTHERWISE
 from weir.expressions.parse import parse_kind
 from weir.expressions.quotes import without_comments
 from weir.problems import MAX_ECHO, Reason, echo
+
+from .expression_mends import can_be_written, codes_of
 
 PAGE: Final = (Path(__file__).parents[3] / "docs" / "definitions.md").read_text(encoding="utf-8")
 
@@ -207,3 +209,17 @@ class TestLaws:
         """Whatever one character does to a valid expression."""
         for error in refusals(text):
             check(error, text)
+
+    @settings(max_examples=200, deadline=None)
+    @given(slips())
+    @example("data.a is distinct from data.b")
+    @example("data.paid is not data.b")
+    @example("data.a in (data.b)")
+    @example("trim(data.code")
+    @example("p999")
+    def test_what_is_to_be_written_is_taken(self, text: str) -> None:
+        """Code behind `write` is an expression, or one part of it: the parser never refuses it."""
+        assume(text == without_comments(text))  # in a comment anything may look like an end of code
+        for error in refusals(text):
+            for code in codes_of(error.mend):
+                assert can_be_written(code), error.mend

@@ -107,7 +107,7 @@ def _parse(text: str, *, written: bool) -> Dimension:
         path = path_at(syntax)
         return Dimension(str(path) if given is None else f"{path} as {given}", path, given)
     tree = _text_tree(body, written=written)
-    _check(body.strip(), tree, given, written=written)
+    _check(body, tree, given, written=written)
     return Dimension(f"{body.strip()} as {given}", tree, given)
 
 
@@ -126,8 +126,9 @@ def _text_tree(body: str, *, written: bool) -> Node:
 def _check(body: str, tree: Node, given: str | None, *, written: bool) -> None:
     if given is None:
         names = (path.name for path in paths_of(tree) if _NAME.fullmatch(path.name))
-        mend = f"give it a name: {echo(body)} as {next(names, 'kind')}"
-        raise wrong(body, "a path, or an expression with a name", mend, 0)
+        typed = body.strip()
+        mend = f"give it a name: {echo(typed)} as {next(names, 'kind')}"
+        raise wrong(typed, "a path, or an expression with a name", mend, body.index(typed))
     inexact = [n.name for n in walk(tree) if isinstance(n, Call) and n.name in APPROXIMATED]
     if inexact:
         mend = "a series must be the same wherever it is computed: split by something else"

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from weir.expressions.leaves import literal_of
+from weir.expressions.slips import slip_of
 from weir.expressions.syntax import said
 from weir.expressions.texts import to_number
 from weir.expressions.times import to_time
@@ -32,11 +34,13 @@ def mend_of_kind(syntax: Any, came: Kind, wanted: Kind) -> str:
 
 def as_kind(typed: str, came: Kind, wanted: Kind) -> str:
     """Return what to write for what is of a kind where another is wanted."""
-    return f"write {_MADE[came, wanted].format(typed if len(typed) <= _MAX_SAID else '…')}"
+    # sqlglot takes a call of `trim` without its last bracket: in another call it is none.
+    is_whole = len(typed) <= _MAX_SAID and slip_of(typed) is None
+    return f"write {_MADE[came, wanted].format(typed if is_whole else '…')}"
 
 
 def _mend(syntax: Any, typed: str, came: Kind, wanted: Kind) -> str:
-    if isinstance(syntax, exp.Literal | exp.Boolean | exp.Neg):
+    if literal_of(syntax) is not None:
         return _of_literal(syntax, typed, came, wanted)
     if isinstance(syntax, exp.DPipe) and wanted is Kind.BOOL:
         return "|| joins texts; write or between conditions"

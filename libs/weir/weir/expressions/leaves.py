@@ -119,7 +119,8 @@ def _element(bracket: Any) -> str:
         if number <= MAX_ELEMENT:
             return element(number)
     required = f"a whole number from 0 to {MAX_ELEMENT} in brackets"
-    place = inner[0] if len(inner) == 1 else bracket
+    # Of `[:]` nothing was read that has a place of its own.
+    place = inner[0] if len(inner) == 1 and position(inner[0]) is not None else bracket
     mend = 'elements are counted from 0: data.items[0]; a name stands in quotes: data."a b"'
     raise wrong(said(place), required, mend, position(place))
 

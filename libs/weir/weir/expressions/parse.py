@@ -46,6 +46,7 @@ from weir.expressions.tree import (
     OneOf,
     Read,
 )
+from weir.problems import echo
 
 _COMPARE: Final = {exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">"} | {
     exp.GTE: ">="
@@ -288,13 +289,30 @@ def _not(syntax: Any, _want: Kind) -> Node:
 
 def _is_null(syntax: Any, _want: Kind) -> Node:
     if not isinstance(syntax.expression, exp.Null):
-        compared = said(syntax.expression)
-        mend = f'"is" asks for null alone; write "= {compared}" or "is null"'
-        raise not_allowed(said(syntax), mend, position(syntax))
+        raise not_allowed(said(syntax), _mend_of_is(syntax), position(syntax))
     operand = syntax.this.unnest()
     if is_path(operand):
         return Absent(path_at(operand))
     return IsNull(_build(operand, _shared_kind(syntax, [operand])))
+
+
+def _mend_of_is(syntax: Any) -> str:
+    """Return what to write for `is` of what is not null, and for `is not` of it."""
+    around, compared = syntax.parent, syntax.expression
+    is_negated = isinstance(around, exp.Not) and position(around) == position(syntax)
+    sign, asked = ("!=", "is not null") if is_negated else ("=", "is null")
+    typed = echo(said(compared))
+    written = f'write "{sign} {typed}" or "{asked}"'
+    try:
+        kind = _first_kind([compared, syntax.this])
+        _build(compared, kind or Kind.TEXT)
+    except ExpressionError:  # a word for what is not there: missing, empty
+        return f'"is" asks for null alone; write "{asked}"'
+    if kind is None:
+        written = (
+            f'write "{sign} {typed} + 0" of a number, "{sign} coalesce({typed}, \'\')" of text'
+        )
+    return f'"is" asks for null alone; {written}'
 
 
 def _one_of(syntax: Any, _want: Kind) -> Node:
@@ -307,7 +325,7 @@ def _one_of(syntax: Any, _want: Kind) -> Node:
     if len(literals) != len(options) or not literals:
         others = zip(syntax.expressions, options, strict=True)
         place = next((node for node, literal in others if literal is None), syntax)
-        mend = "write in ('a', 'b'), or data.a = data.b for what an event holds"
+        mend = "write in ('a', 'b'), or = coalesce(data.b, '') for what an event holds"
         _wrong(place, "a list of literals after in", mend)
     kind = literals[0].kind
     for option, literal in zip(syntax.expressions, literals, strict=True):

@@ -137,6 +137,9 @@ def fault_of(parts: tuple[str, ...]) -> tuple[str, str] | None:
     if head != DATA and head not in TEXT_ATTRIBUTES and head != TIME:
         if len(parts) >= MAX_PARTS:
             return TOO_MANY_PARTS
+        unread = _unread(parts)
+        if unread is not None:
+            return unread
         mend = f"write {Path((DATA, *parts))}"
         if len(parts) == 1 and is_extension(head):
             mend += f", or {Path((EXTENSION, head))} for an extension attribute"
@@ -147,6 +150,11 @@ def fault_of(parts: tuple[str, ...]) -> tuple[str, str] | None:
         return "a member of data", "name the array: data.items[0]"
     if len(parts) > MAX_PARTS:
         return TOO_MANY_PARTS
+    return _unread(parts)
+
+
+def _unread(parts: tuple[str, ...]) -> tuple[str, str] | None:
+    """Return the fault of the first name that cannot be read, None if each can."""
     return next(filter(None, map(fault_of_name, filter(_is_name, parts))), None)
 
 

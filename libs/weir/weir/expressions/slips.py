@@ -37,6 +37,9 @@ _TOKEN: Final = re.compile(
     )""",
     re.VERBOSE,
 )
+_DISTINCT: Final = re.compile(
+    r"(?<![.\w])is(?P<negated>\s+not)?\s+distinct\b(?:\s+from\b)?", re.IGNORECASE
+)
 _OPENING: Final = {"(": ")", "[": "]"}
 _SIDE_BY_SIDE: Final = "put what joins or compares them between: and, or, =, <, +, ||"
 
@@ -117,10 +120,7 @@ class _Reading:
         if before == ".":
             return False if token.kind == "word" or token.word == "*" else self._nameless(token)
         if token.word in ("not", "-", "+", "!", "distinct") or token.word in ABSENT:
-            if token.word == "distinct":
-                mend = "leave it out; distinct(data.user) is an aggregate of a metric"
-                return not_allowed(token.text, mend, token.at)
-            return True
+            return self._distinct(token) if token.word == "distinct" else True
         if token.word == "case" or token.word in _OPENING:
             self._open(token)
             return True
@@ -133,6 +133,15 @@ class _Reading:
         if token.kind == "word" and token.word not in WORDS:
             return False
         return self._missing(token)
+
+    def _distinct(self, token: _Token) -> ExpressionError:
+        for asked in _DISTINCT.finditer(self.text):
+            if asked.start() < token.at < asked.end():
+                sign = "=" if asked["negated"] else "!="
+                mend = f"write {sign}; whether something is null asks is null"
+                return not_allowed(asked[0], mend, asked.start())
+        mend = "leave it out; distinct(data.user) is an aggregate of a metric"
+        return not_allowed(token.text, mend, token.at)
 
     def _nameless(self, token: _Token) -> ExpressionError:
         mend = "write one name behind each point: data.cart.total"
@@ -190,9 +199,11 @@ class _Reading:
         return True
 
     def _of_case(self, token: _Token) -> bool | ExpressionError:
-        if not self.opened or self.opened[-1].token.word != "case":
+        if not any(one.token.word == "case" for one in self.opened):
             mend = "begin with case: case when data.a > 1 then 2 else 3 end"
             return wrong(token.text, "an operator", mend, token.at)
+        if self.opened[-1].token.word != "case":
+            return self._close_first(token)
         if token.word == "end":
             self.opened.pop()
             return False
@@ -210,16 +221,20 @@ class _Reading:
             opening = next(sign for sign, end in _OPENING.items() if end == token.text)
             mend = f"leave it out, or open it with {opening} in front"
             return wrong(token.text, "the end of the expression", mend, token.at)
-        wanted = _OPENING.get(last.token.word, "end")
-        if wanted != token.text:
-            place = f"{last.token.text} at character {last.token.at + 1}"
-            mend = f"close the {place} with {wanted} first"
-            return wrong(token.text, wanted, mend, token.at)
+        if _OPENING.get(last.token.word) != token.text:
+            return self._close_first(token)
         self.opened.pop()
         if last.call == IF and last.operands not in (2, 3):
             mend = f"{IF} takes 2 or 3 operands, and there is {last.operands}"
             return wrong(token.text, f"like {SAID_OTHERWISE[IF]}", mend, token.at)
         return False
+
+    def _close_first(self, token: _Token) -> ExpressionError:
+        """Return the error of what ends more than what was opened last."""
+        last = self.opened[-1].token
+        wanted = _OPENING.get(last.word, "end")
+        mend = f"close the {last.text} at character {last.at + 1} with {wanted} first"
+        return wrong(token.text, wanted, mend, token.at)
 
     def _unclosed(self) -> ExpressionError | None:
         at = self.before.end if self.before else 0

@@ -62,8 +62,11 @@ class _Functions(Parser):  # type: ignore[misc]  # sqlglot is followed as Any
         found = super()._parse_range(this, parse_is)
         if token and isinstance(found, exp.Expr) and found is not this:
             begun = None if this is None else position(this)
+            # Of `a not in (1)` the whole, which is `not` around `a in (1)`, has no place yet;
+            # where `not` stands in front it has one, and what it is around begins behind it.
+            is_negated = type(found) is exp.Not and _SPAN not in found.meta
             self._place(found, token.start if begun is None else begun)
-            if type(found) is exp.Not:  # `a not in (1)` is one around `a in (1)`
+            if is_negated:
                 self._place(found.this, position(found))
         return found
 
