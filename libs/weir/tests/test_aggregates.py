@@ -10,6 +10,8 @@ from weir.definitions import aggregates as declared
 from weir.expressions.errors import ExpressionError
 from weir.query import named as asked
 
+from .expression_mends import can_be_written, codes_of
+
 FORM = Path(__file__).parents[3] / "services" / "dashboard" / "web" / "src" / "lib" / "draft.ts"
 OF_TEXTS = tuple(f"{word}(subject)" for word in declared.OF_TEXTS)
 PERCENTILES = ("p1", "p50", "p99", "p99.9")
@@ -22,6 +24,35 @@ def offered() -> list[str]:
     )
     assert len(lists) == 2, "the form must have two lists"
     return [name for text in lists for name in re.findall(r'"([^"]+)"', text)]
+
+
+MEASURED = "what is measured says the metric: value: "
+REFUSED = [
+    # What is told as the fault stands between the marks, and the mend behind them.
+    ("count⟦(*)⟧", "write count; it is events that are counted"),
+    ("count⟦(1)⟧", "write count; it is events that are counted"),
+    ("count⟦()⟧", "write count; it is events that are counted"),
+    ("rate⟦(*)⟧", "write rate; it is events that are counted"),
+    ("⟦COUNT(*)⟧", "write count; it is events that are counted"),
+    (
+        "count⟦(data.user)⟧",
+        "write count; which events are counted says the metric: where: data.user is not null",
+    ),
+    ("⟦count(distinct data.user)⟧", "write distinct(data.user)"),
+    ("⟦COUNT(DISTINCT (data.user))⟧", "write distinct(data.user)"),
+    ("⟦count(distinct lower(data.a))⟧", "name one path: distinct(subject)"),
+    ("avg⟦(data.a)⟧", f"write avg; {MEASURED}data.a"),
+    ("avg ⟦(data.a⟧", f"write avg; {MEASURED}data.a"),
+    ("avg⟦(coalesce(data.a, 0))⟧", f"write avg; {MEASURED}coalesce(data.a, 0)"),
+    ("avg⟦(coalesce(data.a, 0)⟧", f"write avg; {MEASURED}coalesce(data.a, 0)"),
+    ("avg⟦((data.a + 1) * 2)⟧", f"write avg; {MEASURED}(data.a + 1) * 2"),
+    ("sum⟦(distinct data.a)⟧", f"write sum; {MEASURED}data.a"),
+    ("p95⟦(data.a)⟧", f"write p95; {MEASURED}data.a"),
+    ("avg⟦()⟧", f"write avg; {MEASURED}data.amount"),
+    ("avg⟦(*)⟧", f"write avg; {MEASURED}data.amount"),
+    ("avg⟦(lower(data.a))⟧", f"write avg; {MEASURED}data.amount"),
+    ("⟦p0⟧(data.a)", "write min, which is exact"),
+]
 
 
 class TestLists:
@@ -49,3 +80,15 @@ class TestLists:
         assert {"count", "avg", "p95"} <= set(names)
         for name in names:
             assert declared.parse_aggregate(name).name == name
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(("marked", "mend"), REFUSED)
+    def test_what_sql_says_is_said_otherwise(self, marked: str, mend: str) -> None:
+        """What stands in brackets is told where the metric says it, if the language takes it."""
+        before, got, after = re.split("[⟦⟧]", marked)
+        with pytest.raises(ExpressionError) as caught:
+            declared.parse_aggregate(before + got + after)
+        assert (caught.value.mend, caught.value.at) == (mend, len(before))
+        assert caught.value.got == got
+        assert [code for code in codes_of(mend) if not can_be_written(code)] == []

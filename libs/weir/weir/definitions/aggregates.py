@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from weir.definitions.sketch_sizes import MAX_KLL_K
-from weir.expressions import Path, parse_path
+from weir.expressions import Path, parse_number, parse_path
 from weir.expressions.errors import ExpressionError, moved, wrong
 from weir.expressions.parse import located
+from weir.problems import echo
 from weir.sketches import GREATEST_KLL_K, least_kll_k
 
 PLAIN: Final = {
@@ -41,6 +43,7 @@ _CARRIED: Final = re.compile(r"\d{1,2}(?:\.\d0{0,2})?")
 LEAST_PERCENTILE, GREATEST_PERCENTILE = 0.1, 99.9
 _OF_TEXTS: Final = re.compile(rf"({'|'.join(OF_TEXTS)})\((.*)\)", re.DOTALL)
 _TOP: Final = re.compile(r"(.*?)(?:,\s*(\d{1,9})\s*)?", re.DOTALL)
+_DISTINCT: Final = re.compile(r"distinct\b\s*", re.IGNORECASE)
 SUFFIXES: Final = "|".join(sorted({*PLAIN, "distinct"} - {"rate"}))
 """Words that the Prometheus API puts behind a metric's name, as a pattern: `avg|count|…`."""
 
@@ -140,14 +143,52 @@ def _top(found: re.Match[str]) -> Aggregate:
 
 def _unknown(text: str) -> ExpressionError:
     word, bracket, inside = text.partition("(")
-    if bracket and word.strip() in PLAIN:
-        measured = inside.rstrip(") ") or "data.amount"
-        mend = f"write {word.strip()}; what is measured says the metric: value: {measured}"
-        return wrong(f"({inside}", f"{word.strip()} alone", mend, len(word))
+    name, percentile = word.strip().lower(), _PERCENTILE.fullmatch(word)
+    if percentile:
+        _percentile(word, percentile[1])
+    if bracket and (name in PLAIN or percentile):
+        return _with_operand(text, name, inside.strip(), len(word))
     percentiles = f"p{LEAST_PERCENTILE} to p{GREATEST_PERCENTILE}"
     names = f"{', '.join(PLAIN)}, {percentiles}, distinct(path), theta(path), top(path, n)"
-    near = difflib.get_close_matches(word.strip().lower(), (*PLAIN, *OF_TEXTS), n=1)
+    near = difflib.get_close_matches(name, (*PLAIN, *OF_TEXTS), n=1)
     hint = f'did you mean "{near[0]}"? ' if near and near[0] != text else ""
     if text in OF_TEXTS:
         return wrong(text, "an aggregate", f"say of what: {text}(subject)", 0)
     return wrong(text, "an aggregate", f"{hint}the aggregates are {names}", 0)
+
+
+def _with_operand(text: str, name: str, inside: str, at: int) -> ExpressionError:
+    """Return the error of an aggregate that says, as in SQL, of what it is.
+
+    Args:
+        text: The whole.
+        name: Of the aggregate.
+        inside: What stands behind the bracket, with the one that closes it if there is one.
+        at: Where the bracket stands.
+    """
+    if inside.count(")") > inside.count("("):
+        inside = inside.removesuffix(")")
+    distinct = _DISTINCT.match(inside)
+    operand = inside[distinct.end() if distinct else 0 :].strip()
+    path = _taken(operand.strip("() "), parse_path)
+    if name == "count" and distinct:
+        mend = f"write distinct({path})" if path else "name one path: distinct(subject)"
+        return wrong(text, "an aggregate", mend, 0)
+    if PLAIN.get(name, True):
+        measured = _taken(operand, parse_number) or "data.amount"
+        mend = f"write {name}; what is measured says the metric: value: {measured}"
+    elif path:
+        mend = f"write {name}; which events are counted says the metric: where: {path} is not null"
+    else:
+        mend = f"write {name}; it is events that are counted"
+    at = at if text.startswith(name) else 0
+    return wrong(text[at:], f"{name} alone", mend, at)
+
+
+def _taken(operand: str, parse: Callable[[str], object]) -> str | None:
+    """Return an operand, to say it again; None if the language does not take it."""
+    try:
+        parse(operand)
+    except ExpressionError:
+        return None
+    return echo(operand)
