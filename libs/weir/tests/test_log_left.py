@@ -59,6 +59,15 @@ class TestLogLeft:
         # Nothing has been deleted yet, so how much fits is not known.
         assert log_left([log(oldest=0)], size, NOW_MS).ms == 20 * HOUR_MS
 
+    @pytest.mark.parametrize(("age_ms", "kept_ms"), [(None, None), (HOUR_MS, HOUR_MS)])
+    def test_by_size_nothing_of_an_empty_partition_is_deleted(
+        self, age_ms: int | None, kept_ms: int | None
+    ) -> None:
+        """It was emptied by hand, or by age: what comes next stays as long as elsewhere."""
+        empty = log(oldest=1_100_000, oldest_ms=None, position=1_100_000)
+        found = log_left([empty], Retention(age_ms, 10**9), NOW_MS)
+        assert (found.ms, found.kept_ms, used_share(found)) == (kept_ms, kept_ms, 0.0)
+
     @pytest.mark.parametrize(
         ("position", "waiting"),
         [(1_100_000, 0), (1_099_999, 1), (999_000, 100_000), (1_100_001, 100_000)],

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from weir.log_left import LogLeft, PartitionLog, Retention, log_left, used_share
 from weir.log_start import LogStart, LogStarts
 
 SEGMENT = 1_000
+BY_SIZE = Retention(None, 10**6)
 
 
 def seen(*oldest: int, every_ms: int = 10_000, per_s: int = 100, late: int = 0) -> LogStart:
@@ -50,3 +52,47 @@ def test_of_a_log_that_was_made_anew_nothing_is_known() -> None:
     """It begins somewhere before."""
     assert seen(1_000, 2_000, 3_000, 4_000, 10) == LogStart(10)
     assert seen(1_000, 2_000, 3_000, 4_000, 10, 20).per_s is None
+
+
+@pytest.mark.parametrize("kept", [0, 1, 499])
+def test_what_was_emptied_tells_nothing_of_deletion_by_size(kept: int) -> None:
+    """By hand, or since all was too old: neither how much fits nor how fast it goes."""
+    starts = LogStarts()
+    for n in range(4):
+        starts.see(0, 1_000 + n * SEGMENT, 6_000 + n * SEGMENT, n * 10_000)
+    assert starts.see(0, 10_000 - kept, 10_000, 40_000) == LogStart(10_000 - kept)
+    assert starts.see(0, 10_000 - kept, 11_000, 50_000) == LogStart(10_000 - kept)
+    # As much as fits, from then on.
+    assert starts.see(0, 11_000 - kept, 16_000, 100_000) == LogStart(11_000 - kept)
+    assert starts.see(0, 11_000 - kept, 16_500, 105_000).offset == 11_500 - kept
+
+
+@pytest.mark.parametrize(("taken", "left"), [(5_000, 5_000), (5_001, 4_999)])
+def test_deletion_by_size_leaves_at_least_what_it_takes(taken: int, left: int) -> None:
+    """A look may come after several segments have gone; where more has, it was something else."""
+    starts = LogStarts()
+    starts.see(0, 1_000, 11_000, 0)
+    starts.see(0, 1_000 + taken, 1_000 + taken + left, 10_000)
+    grown = starts.see(0, 1_000 + taken, 1_000 + taken + left + 100, 11_000)
+    assert grown.offset == 1_000 + taken + (100 if left == taken else 0)
+
+
+def test_nobody_is_warned_of_what_was_emptied() -> None:
+    """Whoever is a second behind in it, or has counted all, loses nothing in the looks after it."""
+    starts = LogStarts()
+
+    def told(oldest: int, end: int, at_s: int, *, waits: int = 100) -> LogLeft:
+        start = starts.see(0, oldest, end, at_s * 1000)
+        return log_left(
+            [PartitionLog(0, oldest, 0, end, end - waits, at_s * 1000, 100.0, start)],
+            BY_SIZE,
+            at_s * 1000,
+        )
+
+    for n in range(4):
+        before = told(1_000 + n * SEGMENT, 6_000 + n * SEGMENT, n * 10)
+    assert not before.is_short
+    looks = [told(10_000, 10_000, 40, waits=0)]
+    looks += [told(10_000, 10_000 + n * SEGMENT, 40 + 10 * n) for n in range(1, 6)]
+    looks += [told(10_000 + n * SEGMENT, 15_000 + n * SEGMENT, 90 + 10 * n) for n in range(1, 9)]
+    assert [left for left in looks if left.is_short or used_share(left) > 0.25] == []

@@ -305,7 +305,9 @@ def kept_ms(log: PartitionLog, retention: Retention) -> int | None:
 
 
 def _is_full(log: PartitionLog, retention: Retention) -> bool:
-    return retention.bytes is not None and log.oldest > 0 and log.per_s > 0
+    # What holds nothing was emptied: by hand, or since all was too old.
+    is_cut = 0 < log.oldest < log.end
+    return retention.bytes is not None and is_cut and log.per_s > 0
 
 
 def _passed_ms(log: PartitionLog, records: float | None) -> int | None:

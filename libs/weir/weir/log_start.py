@@ -4,6 +4,9 @@ Kafka deletes whole segments once a partition is larger than `retention.bytes` w
 one. So its first offset stands still for as long as a segment takes to come, and then moves by all
 of it at once; and as a broker looks for what to delete every few minutes, by several. By its pace,
 over some segments, deletion moves as evenly as records come.
+
+A move that takes more than it leaves is none of that: what lies there was deleted by hand, or was
+too old after a long pause, or retention was lowered. How much fits is not known then.
 """
 
 from __future__ import annotations
@@ -63,6 +66,8 @@ class LogStarts:
         steps = self._steps.setdefault(partition, deque(maxlen=STEPS))
         if oldest < before:
             steps.clear()  # another log
+        elif oldest - before > end - oldest:
+            steps.clear()  # no deletion by size: the fewest that it leaves would be these few
         elif oldest > before:
             steps.append(_Step(at_ms, oldest, oldest - before, end - oldest))
         return LogStart(_reached(steps, oldest, end), _per_s(steps, at_ms))
