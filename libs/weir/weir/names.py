@@ -88,6 +88,11 @@ def redacted_key(shard: int) -> str:
     return f"{shard_prefix(shard)}redacted"
 
 
+def uncolored_key(shard: int) -> str:
+    """Return the key of the set of erasures whose color slots were deleted after those names."""
+    return f"{shard_prefix(shard)}uncolored"
+
+
 def trial_key(shard: int) -> str:
     """Return the key by which a driver tries whether the shard takes writes."""
     return f"{shard_prefix(shard)}trial"

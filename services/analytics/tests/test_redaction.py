@@ -211,6 +211,7 @@ class Shard:
         slices = 0
         while self.work.step(self.cycle):
             slices += 1
+            assert slices < 5_000, "it must end"
         return slices
 
     def counts(self, pane: Pane) -> dict[str, int]:

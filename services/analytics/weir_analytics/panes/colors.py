@@ -3,20 +3,84 @@
 A slot is given once and kept without an end, so that a group is drawn alike for ever. The number
 of slots given stays, so nobody else's color changes; a page that draws the series once more, as
 after an event about somebody else, gives it another one.
+
+A Redis whose users were set up for an earlier release may not let the engine at them. Names in
+panes do not wait for that: it is told, and tried again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+import structlog
 from weir import names
+from weir.clock import Clock
 from weir.definitions.fold import Definitions
-from weir.erasure import Subjects
+from weir.erasure import Erasure, Subjects
 
-from weir_analytics.panes.shard_wire import Command
+from weir_analytics.panes.cycle import Cycle
+from weir_analytics.panes.shard_wire import Command, NotPermittedError, WrongCommandError
 
+LOG = structlog.get_logger()
 FIELDS_AT_ONCE: Final = 1_000
+AGAIN_S: Final = 3_600.0
+"""After so long a Redis is asked again that did not let the engine at them."""
+
+
+@dataclass
+class Colors:
+    """The slots of all tenants, as one life of a driver may reach them.
+
+    Attributes:
+        clock: Says when to ask again.
+        hash_key: The installation's key.
+    """
+
+    clock: Clock
+    hash_key: bytes
+    _again_s: float | None = None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether Redis has lately not let the engine at them."""
+        return self._again_s is not None and self.clock.monotonic_s() < self._again_s
+
+    @property
+    def is_due(self) -> bool:
+        """Whether Redis did not let the engine at them, and is to be asked again."""
+        return self._again_s is not None and not self.is_refused
+
+    def forget(self, cycle: Cycle, gone: Iterable[Erasure]) -> Generator[bool, None, bool]:
+        """Delete the slots of who was erased, where Redis lets; a step takes some milliseconds.
+
+        Yields:
+            That there may be more to do.
+
+        Returns:
+            Whether none of them is left.
+        """
+        if self.is_refused:
+            return False
+        fold, subjects = cycle.stores.definitions.fold, _by_tenant(gone, self.hash_key)
+        try:
+            yield from forget_colors(cycle.stores.shards.ask, fold, subjects)
+        except (NotPermittedError, WrongCommandError) as error:
+            if self._again_s is None:
+                LOG.warning("colors_not_deleted", error=str(error))
+            self._again_s = self.clock.monotonic_s() + AGAIN_S
+            return False
+        self._again_s = None
+        return True
+
+
+def _by_tenant(gone: Iterable[Erasure], hash_key: bytes) -> list[Subjects]:
+    """Return who was erased, together by tenant."""
+    hashes: dict[str, set[str]] = {}
+    for one in gone:
+        hashes.setdefault(one.tenant, set()).add(one.hash)
+    return [Subjects(of, frozenset(hashes[of]), hash_key) for of in sorted(hashes)]
 
 
 Ask = Callable[[Sequence[Command]], list[Any]]

@@ -16,7 +16,7 @@ slice that finds none of them. What comes later about somebody else may bring th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -35,7 +35,7 @@ from weir.rows import Row
 from weir.series import OTHER_ID, series_digest
 
 from weir_analytics.panes.between import Step
-from weir_analytics.panes.colors import forget_colors
+from weir_analytics.panes.colors import Colors
 from weir_analytics.panes.commit_job import OutboxEntry, Pane, decode_entry
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.pane_reader import parse_state
@@ -149,11 +149,16 @@ class Redaction:
     clock: Clock
     hash_key: bytes
     _due: FoldMemo[list[Erasure]] = field(default_factory=lambda: FoldMemo(served_without))
+    _colors: Colors = field(init=False)
+    # Of the walk; or of colors that an earlier release left, or that Redis did not let it delete.
+    _steps: Iterator[bool] | None = None
     _walk: Walk | None = None
-    _steps: Iterator[bool] = field(default_factory=lambda: iter(()))
     _finished: list[Erasure] | None = None
     # How many live batches had been committed when the last walk ended.
     _walked_at: int = -1
+
+    def __post_init__(self) -> None:
+        self._colors = Colors(self.clock, self.hash_key)
 
     def prepare(self) -> None:
         """Do nothing: a slice needs nothing that takes long before it."""
@@ -170,7 +175,9 @@ class Redaction:
             VerdictError: FENCED if a newer driver has a shard; LOST if a shard moved.
             NewerFormatError: If a newer release wrote what a shard holds.
         """
-        if self._walk is None and not self._begin(cycle):
+        if self._steps is None:
+            self._steps = self._begin(cycle)
+        if self._steps is None:
             return Step.IDLE
         until_s = self.clock.monotonic_s() + SLICE_S
         try:
@@ -178,29 +185,63 @@ class Redaction:
                 if not went_on or self.clock.monotonic_s() >= until_s:
                     return Step.SOON if went_on else Step.IDLE
         except BaseException:
-            self._walk = None  # its steps are over: they would look like those of one that ended
+            # These steps are over: they would look like those of a walk that ended.
+            self._steps = self._walk = None
             raise
-        self._walk, self._walked_at = None, cycle.commits
+        self._steps = self._walk = None
+        self._walked_at = cycle.commits
         return Step.DONE
 
-    def _begin(self, cycle: Cycle) -> bool:
-        """Begin the walk over a shard in which something is due; False if none is left."""
+    def _begin(self, cycle: Cycle) -> Iterator[bool] | None:
+        """Begin what is due in a shard, or of colors where no name is left; None: nothing is."""
         due = self._due.of(cycle.stores.definitions.fold)
-        if not due or due is self._finished or not self.hash_key:
-            return False
-        vids = [one.vid for one in due]
-        for shard, done in enumerate(redacted_in(cycle, vids)):
-            wanted = [one for one in due if one.vid not in done]
+        if not due or not self.hash_key:
+            return None
+        if due is self._finished and not self._colors.is_due:
+            return None
+        for shard, wanted in enumerate(_missing(cycle, names.redacted_key, due)):
             if wanted:
-                self._walk = Walk(cycle, shard, wanted, self.hash_key)
-                self._steps = self._walk.steps()
-                return True
+                self._walk = Walk(cycle, shard, wanted, self._colors)
+                return self._walk.steps()
+        colored = _missing(cycle, names.uncolored_key, due)
+        if any(colored) and not self._colors.is_refused:
+            return self._forget_colors(cycle, colored)
         if cycle.commits > self._walked_at:
             # A Redis that fails over may lose the end of a walk, and nobody else would find out.
             # These sets were read after a live batch that came later: what takes them away takes
             # that away too, which the next one finds out.
             self._finished = due
-        return False
+        return None
+
+    def _forget_colors(self, cycle: Cycle, colored: Sequence[list[Erasure]]) -> Iterator[bool]:
+        """Delete colors of those whose names are in no shard any more.
+
+        Args:
+            cycle: Whose stores are used, under its fence.
+            colored: By shard, those of whom that is not said there.
+        """
+        every = {one.vid: one for wanted in colored for one in wanted}
+        if not (yield from self._colors.forget(cycle, every.values())):
+            return
+        for shard, wanted in enumerate(colored):
+            if wanted:
+                # Where names are back meanwhile, as after a failover, a walk takes colors as well.
+                _say_uncolored(cycle, shard, [one.vid for one in wanted])
+                yield True
+
+
+def _say_uncolored(cycle: Cycle, shard: int, vids: Sequence[int]) -> None:
+    (token,) = cycle.stores.shards.ask([("GET", names.token_key(shard))])
+    done: Command = ("SADD", names.uncolored_key(shard), *vids)
+    cycle.stores.shards.change(shard, cycle.footing.fence, _text(token), [done])
+
+
+def _missing(
+    cycle: Cycle, key: Callable[[int], str], due: Sequence[Erasure]
+) -> list[list[Erasure]]:
+    """Return of each shard those erasures that its set under a key lacks."""
+    every = _members(cycle, key, [one.vid for one in due])
+    return [[one for one in due if one.vid not in found] for found in every]
 
 
 def redacted_in(cycle: Cycle, vids: Sequence[int]) -> list[set[int]]:
@@ -210,8 +251,13 @@ def redacted_in(cycle: Cycle, vids: Sequence[int]) -> list[set[int]]:
         cycle: Whose stores are asked.
         vids: Jobs of erasures; at least one.
     """
+    return _members(cycle, names.redacted_key, vids)
+
+
+def _members(cycle: Cycle, key: Callable[[int], str], vids: Sequence[int]) -> list[set[int]]:
+    """Return of each shard which of some erasures its set under a key has."""
     every = range(cycle.settings.shards)
-    asked: list[Command] = [("SMISMEMBER", names.redacted_key(shard), *vids) for shard in every]
+    asked: list[Command] = [("SMISMEMBER", key(shard), *vids) for shard in every]
     found = cycle.stores.shards.ask(asked)
     return [{vid for vid, done in zip(vids, of, strict=True) if done} for of in found]
 
@@ -223,21 +269,19 @@ class Walk:
         shard: Which shard.
     """
 
-    def __init__(
-        self, cycle: Cycle, shard: int, wanted: Sequence[Erasure], hash_key: bytes
-    ) -> None:
+    def __init__(self, cycle: Cycle, shard: int, wanted: Sequence[Erasure], colors: Colors) -> None:
         """Begin nothing yet; `steps` does the work.
 
         Args:
             cycle: Whose stores are used, under its fence.
             shard: Which shard.
             wanted: The erasures.
-            hash_key: The installation's key.
+            colors: Of whom the names are taken out, they are as well.
         """
         self.shard = shard
         self._cycle, self._shards, self._wanted = cycle, cycle.stores.shards, wanted
-        self._versions = versions_before(cycle.stores.definitions.fold, wanted, hash_key)
-        self._subjects = _by_tenant(wanted, hash_key)
+        self._versions = versions_before(cycle.stores.definitions.fold, wanted, colors.hash_key)
+        self._colors = colors
         # By version: fields of series that name somebody, and their digests.
         self._named: dict[int, dict[bytes, bytes]] = {}
         self._changed: set[Pane] = set()
@@ -344,9 +388,8 @@ class Walk:
                 continue
             if not left:
                 # Only now no page draws a named series of this shard, and gives it a slot again.
-                fold = self._cycle.stores.definitions.fold
-                yield from forget_colors(self._shards.ask, fold, self._subjects)
-                self._say_done()
+                uncolored = yield from self._colors.forget(self._cycle, self._wanted)
+                self._say_done(uncolored=uncolored)
                 return
             some, left = left[:NAMES_AT_ONCE], left[NAMES_AT_ONCE:]
             self._forget(some)
@@ -386,19 +429,13 @@ class Walk:
                 writes.append(("HDEL", names.ids_key(self.shard, vid), digest))
         self._shards.change(self.shard, self._cycle.footing.fence, _text(token), writes)
 
-    def _say_done(self) -> None:
+    def _say_done(self, *, uncolored: bool) -> None:
         (token,) = self._shards.ask([("GET", names.token_key(self.shard))])
-        done: Command = ("SADD", names.redacted_key(self.shard), *(e.vid for e in self._wanted))
-        self._shards.change(self.shard, self._cycle.footing.fence, _text(token), [done])
-
-
-def _by_tenant(wanted: Sequence[Erasure], hash_key: bytes) -> list[Subjects]:
-    """Return who was erased, together by tenant."""
-    tenants = sorted({one.tenant for one in wanted})
-    return [
-        Subjects(of, frozenset(one.hash for one in wanted if one.tenant == of), hash_key)
-        for of in tenants
-    ]
+        vids = [one.vid for one in self._wanted]
+        done: list[Command] = [("SADD", names.redacted_key(self.shard), *vids)]
+        if uncolored:
+            done.append(("SADD", names.uncolored_key(self.shard), *vids))
+        self._shards.change(self.shard, self._cycle.footing.fence, _text(token), done)
 
 
 def _pane_of(key: bytes) -> Pane:

@@ -57,6 +57,10 @@ class StoreError(Exception):
     """Redis refused, or is set up so that it may lose what it confirmed."""
 
 
+class NotPermittedError(StoreError):
+    """Redis does not let this user do what was asked, by its list of users."""
+
+
 class WrongCommandError(StoreError):
     """Redis refused what it was asked, or what a key holds; how it is itself has no part in it."""
 
@@ -105,6 +109,7 @@ class ShardWire:
 
         Raises:
             StoreError: If Redis refused a command, or evicts keys.
+            NotPermittedError: If it refused one that this user may not give.
             PartlyAppliedError: If the last command was EXEC, and something in it was refused.
             WrongCommandError: If it refused that for what was asked, such as a key's type.
             RedisConnectionError: If the connection broke; the outcome is unknown.
@@ -168,6 +173,8 @@ class ShardWire:
                 refused = refused or error
         if refused is not None:
             msg = f"redis refused to write: {refused}"
+            if isinstance(refused, NoPermissionError):
+                raise NotPermittedError(msg) from refused
             if _is_of_server(refused):
                 raise StoreError(msg) from refused
             raise WrongCommandError(msg) from refused
