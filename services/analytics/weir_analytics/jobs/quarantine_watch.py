@@ -18,7 +18,6 @@ from weir import names
 from weir.clock import Clock
 from weir.kafka import Kafka
 from weir.log_left import LogLeft
-from weir.log_place import LogPlace
 from weir_reading.log_look import LogLook
 from weir_reading.log_sight import LOOK_S, LogSight
 
@@ -49,6 +48,8 @@ class QuarantineWatch:
         self._look = LogLook(kafka, clock, topic)
         self._copies = Copies()
         self._walk: Walk | None = None
+        # Kafka's id of the topic, and the one that was found first.
+        self._topic_id = self._first_id = ""
         # By partition, up to where it was read, and to where it is read now.
         self._read: dict[int, int] = {}
         self._end: dict[int, int] = {}
@@ -73,12 +74,24 @@ class QuarantineWatch:
             KafkaException: If a broker did not answer, or refused.
             TimeoutError: If none answered in time.
         """
+        topic_id = self._offsets.topic_id()
         start, end = self._offsets.ends()
+        if topic_id != self._topic_id:
+            self._begin_anew(topic_id, vitals.replays)
+        self._copies.share(len(start))
         self._read_on(start, end)
         if vitals.replays is not None:
             self._drop(vitals.replays, start)
-        oldest = self._copies.oldest().values()
-        return self._look.left({one.partition: LogPlace(one.offset, one.at_ms) for one in oldest})
+        return self._look.left(self._copies.oldest())
+
+    def _begin_anew(self, topic_id: str, replays: Sequence[DoneReplay] | None) -> None:
+        """Begin to read a topic; what was read of another one of its name is gone with that."""
+        if replays is not None:
+            self._drop(replays, self._end)
+        self._close()
+        self._copies, self._read, self._end = Copies(), {}, {}
+        self._first_id = self._first_id or topic_id
+        self._topic_id, self.is_through = topic_id, False
 
     def _read_on(self, start: Mapping[int, int], end: Mapping[int, int]) -> None:
         if self._walk is None:
@@ -98,6 +111,7 @@ class QuarantineWatch:
             raise
         if is_done:
             self._close()
+            self._copies.all_read()
             self._read, self.is_through = self._end, True
 
     def _take(self, messages: Sequence[Message]) -> None:
@@ -110,7 +124,9 @@ class QuarantineWatch:
             )
 
     def _drop(self, replays: Sequence[DoneReplay], start: Mapping[int, int]) -> None:
-        deleted = self._copies.drop(replays, start)
+        # What an earlier release has replayed was of the topic that was found first.
+        here = [one for one in replays if (one.topic_id or self._first_id) == self._topic_id]
+        deleted = self._copies.drop(here, start)
         if deleted:
             LOG.warning("quarantine_lost", copies=deleted)
 

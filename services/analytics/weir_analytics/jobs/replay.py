@@ -107,6 +107,7 @@ class ReplayTask:
         """Return what is to be looked at, and where the log ended before."""
         kafka = self._settings.kafka
         copies = LogOffsets(kafka, names.QUARANTINE)
+        quarantine_id = copies.topic_id()
         low, high = copies.ends()
         if self._wanted.since is not None:
             # A copy is appended after its record was received.
@@ -116,7 +117,7 @@ class ReplayTask:
         topic_id = cycle.footing.events_id
         begin = unfinished(cycle.stores.definitions.fold, self._asked.tenant, end, topic_id)
         named = {"low": _named(low), "high": _named(high), "begin": _named(begin)}
-        return {**named, "topic_id": topic_id}
+        return {**named, "topic_id": topic_id, "quarantine_id": quarantine_id}
 
     def begin(self, cycle: Cycle, facts: Mapping[str, Any]) -> None:
         """Open the first reading."""

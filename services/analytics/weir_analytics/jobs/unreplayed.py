@@ -5,12 +5,13 @@ not use is counted by its next version, from the log, and of a record that was c
 made. A copy is looked into by a replay that was done and asked for it. What that has put back has
 a note; what it has left was of no use, and whoever asked was told.
 
-Bounded: of more copies than that the oldest are held, and what follows is read again once they
-are fewer.
+Bounded: each partition holds its share of copies, the oldest. What follows is read again once they
+are fewer; until then its first one stands for all of it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -19,6 +20,7 @@ from weir import names
 from weir.definitions.fold import Definitions
 from weir.definitions.job import Job, Replay
 from weir.definitions.jobs import JobState
+from weir.log_place import LogPlace
 
 from weir_analytics.jobs.mended import Headers, Whole, is_wanted, whole_of
 
@@ -30,14 +32,27 @@ class DoneReplay:
     """A replay that is done.
 
     Attributes:
+        vid: The job: the offset of its definition's record.
         tenant: Whose.
         wanted: What it asked for.
         high: By partition of `weir.quarantine`, where it ended when the replay began.
+        topic_id: Kafka's id of that topic; None: an earlier release did not say it.
     """
 
+    vid: int
     tenant: str
     wanted: Replay
     high: Mapping[int, int]
+    topic_id: str | None = None
+
+    def is_through(self, start: Mapping[int, int]) -> bool:
+        """Tell whether all that it has looked into is deleted, by where partitions start."""
+        return all(n <= start.get(p, 0) for p, n in self.high.items())
+
+    def has_looked_into(self, one: Unreplayed) -> bool:
+        """Tell whether a copy was there, and asked for."""
+        is_before = one.offset < self.high.get(one.partition, 0)
+        return is_before and is_wanted(self.wanted, self.tenant, one.copy)
 
 
 def done_replays(fold: Definitions) -> tuple[DoneReplay, ...]:
@@ -50,7 +65,8 @@ def done_replays(fold: Definitions) -> tuple[DoneReplay, ...]:
             continue
         if isinstance(model.do, Replay) and not model.do.dry_run:
             high = {int(p): int(n) for p, n in report.facts.get("high", {}).items()}
-            found.append(DoneReplay(asked.tenant, model.do, high))
+            topic_id = report.facts.get("quarantine_id")
+            found.append(DoneReplay(vid, asked.tenant, model.do, high, topic_id))
     return tuple(found)
 
 
@@ -72,16 +88,27 @@ class Unreplayed:
 
 
 class Copies:
-    """What was read of `weir.quarantine`, in the order of each partition."""
+    """What was read of one topic `weir.quarantine`, in the order of each partition."""
 
     def __init__(self, most: int = MOST_HELD) -> None:
         """Begin with nothing read; `most` is how many copies, and notes, are held."""
-        self._most = most
+        self._most = self._share = most
         self._held: dict[str, Unreplayed] = {}
+        self._held_in: Counter[int] = Counter()
         # A batch that runs again copies again what may have been put back meanwhile.
         self._noted: dict[str, None] = {}
-        # By partition, the first copy that is not held for want of room.
-        self._next: dict[int, int] = {}
+        # By partition, the first copy that is not held for want of room; the same where what
+        # follows it is being read again.
+        self._next: dict[int, LogPlace] = {}
+        self._again: dict[int, LogPlace] = {}
+        # Those that may have looked into something that is still there. What is held was compared
+        # with each of them once.
+        self._replays: dict[int, DoneReplay] = {}
+        self._replays_of: dict[str, list[DoneReplay]] = {}
+
+    def share(self, partitions: int) -> None:
+        """Give each partition its share of the room: the oldest copy of each is held."""
+        self._share = max(1, self._most // max(1, partitions))
 
     def take(self, partition: int, offset: int, at_ms: int, headers: Headers) -> None:
         """Take in a record."""
@@ -91,52 +118,76 @@ class Copies:
         copy = whole_of(headers, None)
         if copy is None or copy.is_cut or copy.origin in self._noted or copy.origin in self._held:
             return
-        if len(self._held) >= self._most or partition in self._next:
-            self._next.setdefault(partition, offset)
+        if partition in self._next:
             return
-        self._held[copy.origin] = Unreplayed(partition, offset, at_ms, copy)
+        if self._held_in[partition] >= self._share:
+            self._next[partition] = LogPlace(offset, at_ms)
+            return
+        one = Unreplayed(partition, offset, at_ms, copy)
+        if not _is_looked_into(one, self._replays_of):
+            self._held[copy.origin] = one
+            self._held_in[partition] += 1
 
     def drop(self, replays: Sequence[DoneReplay], start: Mapping[int, int]) -> int:
         """Let go of what was looked into, or is deleted; return how many were deleted unseen.
 
         Args:
-            replays: Those that are done.
+            replays: All that are done.
             start: By partition, the first offset that is still there.
         """
-        kept = {o: one for o, one in self._held.items() if not _is_looked_into(one, replays)}
+        known = {one.vid: one for one in replays if not one.is_through(start)}
+        new = _by_tenant(one for vid, one in known.items() if vid not in self._replays)
+        self._replays, self._replays_of = known, _by_tenant(known.values())
+        kept = {o: one for o, one in self._held.items() if not _is_looked_into(one, new)}
         self._held = {
             o: one for o, one in kept.items() if one.offset >= start.get(one.partition, 0)
         }
+        self._held_in = Counter(one.partition for one in self._held.values())
         return len(kept) - len(self._held)
 
     def again(self) -> dict[int, int]:
         """Return from where on to read again, by partition; nothing while there is no need.
 
-        There is once no more than half of what may be held is, and copies follow that were not.
+        There is once no more than half of its share is held, and copies follow that were not.
         """
-        if not self._next or len(self._held) > self._most // 2:
-            return {}
-        again, self._next = self._next, {}
-        return again
+        half = self._share // 2
+        found = {p: place for p, place in self._next.items() if self._held_in[p] <= half}
+        for partition in found:
+            del self._next[partition]
+        self._again |= found
+        return {p: place.counted for p, place in found.items()}
 
-    def oldest(self) -> dict[int, Unreplayed]:
-        """Return the oldest copy of each partition that has one."""
-        found: dict[int, Unreplayed] = {}
+    def all_read(self) -> None:
+        """Take in that all was read that was to be read again."""
+        self._again = {}
+
+    def oldest(self) -> dict[int, LogPlace]:
+        """Return where the oldest copy of each partition is that has one, and since when.
+
+        Where none is held it is the first one that was not: none before that waits.
+        """
+        found: dict[int, LogPlace] = {}
         for one in self._held.values():
-            if one.partition not in found or one.offset < found[one.partition].offset:
-                found[one.partition] = one
-        return found
+            if one.partition not in found or one.offset < found[one.partition].counted:
+                found[one.partition] = LogPlace(one.offset, one.at_ms)
+        return {**self._next, **self._again, **found}
 
     def _note(self, origin: str) -> None:
-        self._held.pop(origin, None)
+        held = self._held.pop(origin, None)
+        if held is not None:
+            self._held_in[held.partition] -= 1
         self._noted[origin] = None
         if len(self._noted) > self._most:
             del self._noted[next(iter(self._noted))]
 
 
-def _is_looked_into(one: Unreplayed, replays: Iterable[DoneReplay]) -> bool:
-    return any(
-        one.offset < replay.high.get(one.partition, 0)
-        and is_wanted(replay.wanted, replay.tenant, one.copy)
-        for replay in replays
-    )
+def _by_tenant(replays: Iterable[DoneReplay]) -> dict[str, list[DoneReplay]]:
+    """Return replays by whose they are, the newest first: mostly it has looked into all before."""
+    found: dict[str, list[DoneReplay]] = {}
+    for one in sorted(replays, key=lambda one: -one.vid):
+        found.setdefault(one.tenant, []).append(one)
+    return found
+
+
+def _is_looked_into(one: Unreplayed, replays: Mapping[str, Sequence[DoneReplay]]) -> bool:
+    return any(each.has_looked_into(one) for each in replays.get(one.copy.tenant, ()))

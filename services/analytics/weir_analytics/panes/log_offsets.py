@@ -16,6 +16,7 @@ from weir.kafka import Kafka
 from weir_reading.offsets import EARLIEST, LATEST, ask_offsets, first_since, offsets_of
 
 from weir_analytics.panes.history import LogPartition, record_from
+from weir_analytics.panes.same_log import id_of
 
 TIMEOUT_S: Final = 15.0
 FIRST_BACK_MS: Final = 60_000
@@ -28,6 +29,14 @@ class LogOffsets:
     def __init__(self, kafka: Kafka, topic: str, *, timeout_s: float = TIMEOUT_S) -> None:
         self._kafka, self._topic, self._timeout_s = kafka, topic, timeout_s
         self._admin = AdminClient({**kafka.client_options(), "log_level": 0})
+
+    def topic_id(self) -> str:
+        """Return Kafka's own id of the topic, as `same_log.topic_id` does.
+
+        Raises:
+            KafkaException: If there is none of that name, or no broker answered.
+        """
+        return id_of(self._admin, self._topic, timeout_s=self._timeout_s)
 
     def partitions(self) -> list[int]:
         """Return the partitions that the topic has.

@@ -27,11 +27,12 @@ def topic_id(kafka: Kafka, topic: str) -> str:
     Raises:
         KafkaException: If there is none of that name, or no broker answered.
     """
-    return _id_of(AdminClient({**kafka.client_options(), "log_level": 0}), topic)
+    return id_of(AdminClient({**kafka.client_options(), "log_level": 0}), topic)
 
 
-def _id_of(admin: AdminClient, topic: str) -> str:
-    futures = admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT_S)
+def id_of(admin: AdminClient, topic: str, *, timeout_s: float = TIMEOUT_S) -> str:
+    """Return the same by a client that is there; raises what `topic_id` does."""
+    futures = admin.describe_topics(TopicCollection([topic]), request_timeout=timeout_s)
     return str(futures[topic].result().topic_id)
 
 
@@ -49,7 +50,7 @@ class SameLog:
             VerdictError: FOREIGN if it is another.
             KafkaException: If there is none now, or no broker answered.
         """
-        now = _id_of(self._admin, self._topic)
+        now = id_of(self._admin, self._topic)
         if now != self._id:
             msg = (
                 f"{self._topic} must have topic id {self._id}, got {now}: the topic was created "
