@@ -23,7 +23,7 @@ export function SignOut({ done }: { done(): void }) {
     );
     setBusy(false);
   };
-  // Who is signed in is not known while it is asked, and after a refusal until it is told again.
+  // Whoever has signed out sees it until the menu closes; a refusal stays, whoever is there by then.
   if (!busy && !problem && !session.value?.signed_in) return null;
   return (
     <>

@@ -96,28 +96,38 @@ function isLiveOf(key: string | null): boolean {
 }
 
 /** Signs in with a key or a link's token. */
-export const signIn = (credential: { key: string } | { once: string }): Promise<void> =>
-  turned(() => post<Session>("/session", credential));
+export async function signIn(credential: { key: string } | { once: string }): Promise<void> {
+  // The session before ends: what lists ask meanwhile would be refused.
+  leave();
+  try {
+    await turned(() => post<Session>("/session", credential));
+  } catch (error) {
+    // The cookie may be there though its answer is not; the link of before is not theirs.
+    live.restart();
+    throw error;
+  }
+}
 
-/** Ends the session on the server. */
+/** Ends the session on the server; until that has answered, whoever is signed in stays so. */
 export const signOut = (): Promise<void> =>
   turned(async () => (await call<Session>({ method: "DELETE", path: "/session" })).body);
 
 /** Has the server change who is signed in. */
 async function turned(change: () => Promise<Session>): Promise<void> {
-  // The session before ends: what lists ask meanwhile would be refused.
-  leave();
-  const over = () => {
-    turns += 1;
-    live.restart();
-    others?.postMessage(null);
-  };
   try {
-    show(await change().finally(over));
+    const told = await change();
+    live.restart();
+    batch(() => {
+      // What was opened meanwhile has asked as whoever was there before.
+      leave();
+      show(told);
+    });
   } catch (error) {
     // It may have left the session before as it was, or have changed it and not said so.
-    askWho();
+    askAnew();
     throw error;
+  } finally {
+    others?.postMessage(null);
   }
 }
 
