@@ -100,6 +100,51 @@ def test_a_sign_out_that_is_refused_says_so(stack: TestStack) -> None:
         assert complaints.texts == [text]
 
 
+@pytest.fixture(scope="module")
+def metric(stack: TestStack) -> str:
+    """Return the text of a stored metric."""
+    text = "kind: metric\nname: door_typed\nevents: {type: door.seen}\naggregates: [count]\n"
+    stack.define("metric", "door_typed", text)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("path", "place", "typed"),
+    [
+        ("/d/metric/door_typed", "textarea.editor", "{metric}# more\n"),
+        ("/metrics/new", "#metric-name", "typed_here"),
+        ("/rules/new?metric=door_typed&agg=count", "[data-testid=rule-limit-high]", "410"),
+    ],
+)
+def test_what_is_typed_outlives_a_sign_out_that_is_refused(
+    stack: TestStack, metric: str, path: str, place: str, typed: str
+) -> None:
+    """Whoever leaves is asked first; where they stay signed in, their page is as it was."""
+    typed = typed.format(metric=metric)
+    with signed_in(stack) as (page, complaints):
+        opened(page, path)
+        field = page.locator(place)
+        field.fill(typed)
+        held = Held(page, "DELETE", "**/api/v1/session")
+        sign_out(page)
+        page.get_by_role("button", name="Stay").click()
+        page.get_by_role("button", name="Sign out").click()
+        page.get_by_test_id("question-yes").click()
+        held.wait()
+        expect(page.locator(".tenant")).not_to_be_empty()
+        refusal = {"status": 503, "code": "store_unavailable", "message": "no store"}
+        held.wait().fulfill(status=503, json=refusal)
+        expect(page.get_by_role("dialog").get_by_test_id("problem")).to_contain_text("no store")
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        expect(field).to_have_value(typed)
+        [complaint] = complaints.texts
+        assert "503" in complaint
+        sign_out(page)
+        page.get_by_test_id("question-yes").click()
+        expect(page.get_by_test_id("login-key")).to_be_visible()
+
+
 def test_the_key_of_a_command_is_of_whoever_made_it(stack: TestStack) -> None:
     """Somebody else signs in behind them, with no reload: what they send is not theirs."""
     other = key_of(stack, "other", "admin", "read")

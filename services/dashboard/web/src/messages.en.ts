@@ -355,6 +355,12 @@ export const words = {
     waitsFor: (field: string) => `Not tried yet: mend ${field} first.`,
     waitsForText: "Not tried yet: mend the text first.",
   },
+  leave: {
+    title: "Leave without saving?",
+    text: "What you have changed here is not stored.",
+    yes: "Leave",
+    no: "Stay",
+  },
   table: { more: (n: number) => `${n} rows` },
   close: "Close",
 } as const;

@@ -142,12 +142,6 @@ export const ruleWords = {
     yes: "Delete the rule",
     no: "Keep it",
   },
-  leave: {
-    title: "Leave without saving?",
-    text: "What you changed in this rule is not stored.",
-    yes: "Leave",
-    no: "Stay",
-  },
   sweep: {
     title: "At other limits",
     own: "the limit of the rule",

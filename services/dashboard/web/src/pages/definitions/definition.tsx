@@ -4,6 +4,7 @@ import { call, problemOf, type Versioned } from "../../api/client";
 import type { Definition } from "../../api/shapes";
 import { AllowedLateness } from "../../components/allowed-lateness";
 import { type PageProps, useTitle } from "../../components/lazy";
+import { Leaving } from "../../components/leaving";
 import { Note, Refused } from "../../components/notes";
 import { may, session } from "../../lib/session";
 import type { Problem } from "../../live/wire";
@@ -102,6 +103,7 @@ export default function DefinitionPage({ names }: PageProps) {
           </section>
         </div>
       )}
+      <Leaving changed={changed && may("define")} />
     </>
   );
 }

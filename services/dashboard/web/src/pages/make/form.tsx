@@ -4,6 +4,7 @@ import { call, problemOf } from "../../api/client";
 import type { Definition } from "../../api/shapes";
 import { AllowedLateness } from "../../components/allowed-lateness";
 import { Excerpt } from "../../components/excerpt";
+import { Leaving } from "../../components/leaving";
 import { Refused } from "../../components/notes";
 import { Seg, Toggles } from "../../components/seg";
 import { useOpen } from "../../components/use-open";
@@ -26,6 +27,7 @@ import { metricWords } from "../../messages.metrics.en";
 import { useValidation } from "../definitions/verdict";
 import { Preview } from "./preview";
 import { inField, isTold, refusalOf, unnamed, waitOf } from "./told";
+import { useUnsaved } from "./use-unsaved";
 
 interface MetricFormProps {
   readonly draft: Draft;
@@ -38,8 +40,8 @@ interface MetricFormProps {
 export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
   const [yaml, setYaml] = useState<string | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
-  const [busy, setBusy] = useState(false);
   const text = yaml ?? yamlOf(draft);
+  const { isUnsaved, busy, setSent, typing } = useUnsaved(text);
   const validation = useValidation({ kind: "metric", name: "", text });
   // A refusal is of the text that was sent; a changed one has not been refused.
   useEffect(() => setProblem(null), [text]);
@@ -60,7 +62,7 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
       setProblem(unnamed(validation?.old ? [] : (validation?.errors ?? [])));
       return;
     }
-    setBusy(true);
+    setSent(text);
     setProblem(null);
     const path = `/definitions/metric/${encodeURIComponent(name)}`;
     call<Definition>({
@@ -69,10 +71,13 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
       body: { text },
       headers: { "if-none-match": "*" },
     }).then(
-      // Whoever has left meanwhile is not fetched back.
-      () => open.current && navigate(to(`/m/${name}`)),
+      () => {
+        // Whoever has left meanwhile is not fetched back; who has typed on is asked first.
+        if (open.current) navigate(to(`/m/${name}`));
+        setSent(null);
+      },
       (error: unknown) => {
-        setBusy(false);
+        setSent(null);
         setProblem(refusalOf(problemOf(error), name));
       },
     );
@@ -114,14 +119,14 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
       <div class="body">
         {problem && !told && <Refused problem={problem} />}
         {yaml === null ? (
-          <Fields draft={draft} fields={fields} faults={faults} onChange={onChange} />
+          <Fields draft={draft} fields={fields} faults={faults} onChange={typing(onChange)} />
         ) : (
-          <YamlField text={yaml} errors={errors} onChange={setYaml} />
+          <YamlField text={yaml} errors={errors} onChange={typing(setYaml)} />
         )}
         <AllowedLateness
           text={tried.valid ? tried.text : null}
           {...(yaml === null && {
-            onPick: (allowed_lateness: string) => onChange({ ...draft, allowed_lateness }),
+            onPick: (length: string) => typing(onChange)({ ...draft, allowed_lateness: length }),
           })}
         />
         <Preview
@@ -130,6 +135,7 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
           wait={waitOf(tried.why, yaml === null ? faults : "text")}
         />
       </div>
+      <Leaving changed={isUnsaved && may("define")} />
     </form>
   );
 }

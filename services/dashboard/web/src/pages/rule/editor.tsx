@@ -2,6 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Metric } from "../../api/shapes";
 import { lazy } from "../../components/lazy";
+import { Leaving } from "../../components/leaving";
 import { Note, Refused } from "../../components/notes";
 import { rules, useReader } from "../../lib/alerts";
 import { unitOf } from "../../lib/numbers";
@@ -13,7 +14,7 @@ import { isSick, LOOKS } from "../../lib/standing";
 import { alertWords } from "../../messages.alerts.en";
 import { ruleWords as words } from "../../messages.rules.en";
 import { useValidation } from "../definitions/verdict";
-import { Conflicted, Leaving } from "./asked";
+import { Conflicted } from "./asked";
 import { Bar } from "./bar";
 import { Sentence } from "./sentence";
 import { TextView } from "./text-view";
