@@ -17,7 +17,8 @@ from weir.batches import FIELD, BatchRecord, LedgerRow, Opening, encode, entry_i
 from weir.changed import PaneSpan
 from weir.commit import Mark
 from weir.rows import Row
-from weir.series import OTHER, series_digest
+from weir.series import OTHER, first_value, series_digest
+from weir_reading.accounts import TYPE_LATENESS_VID
 
 PaneKey = tuple[int, int, int]
 
@@ -106,4 +107,6 @@ def short_id(redis: Any, vid: int, text: str) -> bytes:
     short: bytes = (redis.hlen(ids) + 1).to_bytes(2, "big")
     redis.hset(ids, series_digest(text), short)
     redis.hset(names.names_key(0, vid), short, text)
+    if vid == TYPE_LATENESS_VID:
+        redis.sadd(names.listed_key(0, vid, first_value(text)), short)
     return short

@@ -83,6 +83,11 @@ def names_key(shard: int, vid: int) -> str:
     return f"{shard_prefix(shard)}names:{vid}"
 
 
+def listed_key(shard: int, vid: int, owner: str) -> str:
+    """Return the key of the set: short ids of one owner's series, where a version lists them."""
+    return f"{shard_prefix(shard)}listed:{vid}:{owner}"
+
+
 def redacted_key(shard: int) -> str:
     """Return the key of the set of erasures that no name in the shard's panes is about."""
     return f"{shard_prefix(shard)}redacted"

@@ -77,6 +77,15 @@ def fit(values: tuple[str | None, ...], dimensions: int) -> tuple[str | None, ..
     return (*values[:dimensions], *[last] * (dimensions - len(values)))
 
 
+def first_value(text: str) -> str:
+    """Return the first value of a series text; "" where there is none.
+
+    In the system metrics it says whose the series is. An owner's name holds nothing that is
+    escaped, so what is before the first bar is all of it.
+    """
+    return text.split("|", 1)[0].removeprefix("=")
+
+
 def may_be_cut(value: str) -> bool:
     """Return whether a value may be what is left of a longer one; false where it is whole."""
     return _CUT in value

@@ -48,7 +48,7 @@ class StepClock:
 class Shard:
     """Shard 0 of one, a writer that knows its ids, and the walk."""
 
-    def __init__(self, url: str, max_series: int) -> None:
+    def __init__(self, url: str, max_series: int, *, listed: bool = False) -> None:
         """Begin at offset 0 under the fence."""
         self.redis: Any = redis.Redis.from_url(url)
         self.shards = Shards(url, 1, timeout_s=5)
@@ -57,7 +57,7 @@ class Shard:
         self.redis.set(names.mark_key(0), msgspec.json.encode(mark))
         self.walk = Forgetting(self.shards, 1, FENCE, StepClock())
         self._store = ShardStore(url, 0, timeout_s=5)
-        self._limits = {VID: Limits({60: 86_400}, max_series)}
+        self._limits = {VID: Limits({60: 86_400}, max_series, listed=listed)}
         self.end = 0
 
     def close(self) -> None:
@@ -151,6 +151,22 @@ class TestALivingVersion:
         assert shard.forget() == 4
         assert shard.named() == {series.encode() for series in everyone[-2:]} | {b"*"}
         assert sum(shard.counts(PANE).values()) == 6
+        shard.close()
+
+    def test_a_series_is_taken_off_its_owners_list(
+        self, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A list holds what has a name; of an owner without series there is none."""
+        monkeypatch.setattr(forgetting, "LISTED", {VID})
+        shard = Shard(redis_url, max_series=1_000, listed=True)
+        shard.commit((OLD, "=a|=gone"), (PANE, "=a|=kept"), (OLD, "=b|=gone"))
+
+        shard.expire(OLD)
+
+        assert shard.forget() == 2
+        listed = shard.redis.smembers(names.listed_key(0, VID, "a"))
+        assert listed == {shard.id_of("=a|=kept")}
+        assert not shard.redis.exists(names.listed_key(0, VID, "b"))
         shard.close()
 
     def test_who_comes_back_gets_a_new_id(self, shard: Shard) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import redis
+from weir import names
 from weir.lateness import DAY, EDGES_MS, HOUR, MINUTE
 from weir.series import encode_series
 from weir_analytics.panes.accounts import LATENESS, TYPE_LATENESS
@@ -85,6 +87,9 @@ class TestLateness:
         assert {series: row.n for series, row in rows.items()} == {
             encode_series(("acme", "web", str(age), kind)): n for (kind, age), n in told.items()
         }
+        with redis.Redis.from_url(redis_url) as client:
+            listed = client.smembers(names.listed_key(0, TYPE_LATENESS, "acme"))
+            assert listed == set(client.hkeys(names.names_key(0, TYPE_LATENESS)))
 
 
 class TestSenders:

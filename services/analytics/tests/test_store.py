@@ -339,6 +339,46 @@ class TestIds:
         assert stored(client)["=b"].n == 2
 
 
+class TestLists:
+    LISTING = {"limits": {VID: Limits({60: 86_400}, by_owner=True, listed=True)}}  # noqa: RUF012
+
+    def test_each_owner_has_a_list_of_its_own_series(
+        self, client: redis.Redis, shard: ShardStore
+    ) -> None:
+        """Whoever reads one tenant's rows need not look at those of the others."""
+        both = [part("=acme|=a"), part("=acme|=b"), part("=globex|=a"), part(OTHER)]
+        shard.commit(job(0, 10, **self.LISTING), both)
+        shard.commit(job(10, 20, **self.LISTING), [part("=acme|=c")])
+
+        texts = client.hgetall(names.names_key(0, VID))
+        for owner, series in (("acme", "abc"), ("globex", "a")):
+            listed = client.smembers(names.listed_key(0, VID, owner))
+            assert {texts[short] for short in listed} == {f"={owner}|={s}".encode() for s in series}
+
+    def test_a_list_that_lacks_some_is_made_whole(
+        self, client: redis.Redis, redis_url: str
+    ) -> None:
+        """Of series that a release without lists gave ids to, once another process counts them."""
+        ShardStore(redis_url, 0).commit(job(0, 10), [part("=acme|=a")])
+        assert not client.exists(names.listed_key(0, VID, "acme"))
+        again = ShardStore(redis_url, 0)
+        again.commit(job(10, 20, **self.LISTING), [part("=acme|=a")])
+
+        assert client.smembers(names.listed_key(0, VID, "acme")) == {b"\x00\x01"}
+
+    def test_what_was_looked_up_and_not_written_is_listed_nowhere(
+        self, client: redis.Redis, shard: ShardStore
+    ) -> None:
+        """A series beyond the cap has no id; one of a commit that was refused has none yet."""
+        limits = {VID: Limits({60: 86_400}, max_series=1, by_owner=True, listed=True)}
+        everyone = [part(f"=acme|={n}") for n in range(5)]
+        assert shard.commit(job(5, 10, limits=limits), everyone).verdict is not Verdict.OK
+        assert not client.exists(names.listed_key(0, VID, "acme"))
+        shard.commit(job(0, 10, limits=limits), everyone)
+
+        assert client.smembers(names.listed_key(0, VID, "acme")) == {b"\x00\x01"}
+
+
 class TestKeep:
     def test_a_pane_expires_at_a_fixed_time(self, client: redis.Redis, shard: ShardStore) -> None:
         """A pane is kept for `keep` and a day after its end."""

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from weir import names
 from weir.commit import Fence, Verdict
 from weir_analytics.panes import pane_merge, store
+from weir_analytics.panes.commit_job import Limits
 from weir_analytics.panes.shard_wire import WrongCommandError
 from weir_analytics.panes.store import ShardStore, StoreError
 
@@ -96,13 +97,16 @@ def test_where_its_mark_stays_that_is_told(
     assert client.exists(names.mark_key(0))
 
 
-@pytest.mark.parametrize("key", [names.ids_key(0, VID), names.names_key(0, VID)])
+@pytest.mark.parametrize(
+    "key", [names.ids_key(0, VID), names.names_key(0, VID), names.listed_key(0, VID, "a")]
+)
 @pytest.mark.parametrize("moment", ["before its look", "after it"])
 def test_ids_that_somebody_else_wrote_leave_a_commit_undone(
     client: redis.Redis, shard: ShardStore, monkeypatch: pytest.MonkeyPatch, key: str, moment: str
 ) -> None:
     """What gives ids is written with few commits, and not read with all of those."""
     ask = shard._wire.ask
+    listing = {VID: Limits({60: 86_400}, listed=True)}
 
     def asked(commands: Any, **more: Any) -> Any:
         is_look = commands[0][0] == "WATCH" and commands[1][0] == "HLEN"
@@ -113,7 +117,7 @@ def test_ids_that_somebody_else_wrote_leave_a_commit_undone(
     with monkeypatch.context() as patched:
         patched.setattr(shard._wire, "ask", asked)
         with pytest.raises(WrongCommandError, match="WRONGTYPE"):
-            shard.commit(job(0, 10), [part(), part("=b")])
+            shard.commit(job(0, 10, limits=listing), [part(), part("=b")])
 
     client.delete(key)
     assert not client.keys(f"{names.shard_prefix(0)}p:*"), "nothing of it was written"

@@ -95,6 +95,7 @@ class Limits:
         max_series: How many series of a pane have a row of their own, over all shards.
         lateness_s: Allowed lateness: a pane is final that long after its end.
         by_owner: Whether `max_series` is of each tenant, the first value of a series.
+        listed: Whether each tenant's series are listed, so that its rows can be read alone.
         sketched: Aggregates that sketches answer, by the names they are asked by: a
             correction tells what they said.
     """
@@ -103,6 +104,7 @@ class Limits:
     max_series: int = 1000
     lateness_s: int = 0
     by_owner: bool = False
+    listed: bool = False
     sketched: tuple[str, ...] = ()
 
 

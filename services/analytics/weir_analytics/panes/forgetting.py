@@ -22,12 +22,13 @@ from typing import Final
 from weir import names
 from weir.clock import Clock
 from weir.commit import Fence, Offsets, same_offsets
-from weir.series import series_digest
+from weir.series import first_value, series_digest
 
 from weir_analytics.panes.commit_job import OutboxEntry, Pane
 from weir_analytics.panes.pane_reader import parse_state
 from weir_analytics.panes.recovery import Shards
 from weir_analytics.panes.shard_wire import Command
+from weir_analytics.panes.versions import LISTED
 
 # What a live batch waits for at most, about.
 SLICE_S: Final = 0.1
@@ -169,12 +170,16 @@ class Forgetting:
         self._changed.clear()
         if idle:
             vid, numbers = _some(idle)
-            texts = self.shards.ask([("HMGET", names.names_key(shard, vid), *numbers)])[0]
+            found = self.shards.ask([("HMGET", names.names_key(shard, vid), *numbers)])[0]
             # One without a name has lost it to an erasure (`redaction.py`), and its id with it.
-            digests = [series_digest(text.decode()) for text in texts if text is not None]
+            known = zip(numbers, found, strict=True)
+            texts = {number: text.decode() for number, text in known if text is not None}
             writes: list[Command] = [("HDEL", names.names_key(shard, vid), *numbers)]
-            if digests:
+            if texts:
+                digests = map(series_digest, texts.values())
                 writes.append(("HDEL", names.ids_key(shard, vid), *digests))
+            if vid in LISTED:
+                writes += _unlisted(shard, vid, texts)
             self.shards.change(shard, self.fence, state.token, writes)
             self.freed += len(numbers)
         return True
@@ -195,6 +200,14 @@ class Forgetting:
             keys = [names.ids_key(shard, vid) for vid in gone]
             text = None if token is None else token.decode()
             self.shards.change(shard, self.fence, text, [("UNLINK", *keys)])
+
+
+def _unlisted(shard: int, vid: int, texts: Mapping[bytes, str]) -> list[Command]:
+    """Return the commands that take ids off the lists of whose they were."""
+    found: dict[str, list[bytes]] = {}
+    for number, text in texts.items():
+        found.setdefault(names.listed_key(shard, vid, first_value(text)), []).append(number)
+    return [("SREM", key, *numbers) for key, numbers in found.items()]
 
 
 def _some(idle: Idle) -> tuple[int, list[bytes]]:

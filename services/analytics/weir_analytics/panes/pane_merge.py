@@ -16,7 +16,7 @@ from typing import NamedTuple
 from weir import rows
 from weir.corrections import Figures
 from weir.rows import Row
-from weir.series import OTHER, series_digest
+from weir.series import OTHER, first_value, series_digest
 
 from weir_analytics.panes.commit_job import (
     Bound,
@@ -116,17 +116,12 @@ def own_series(own: Collection[str], arriving: Collection[str], cap: Cap) -> fro
         return frozenset(everyone)
     groups: dict[str, list[str]] = {}
     for series in everyone:
-        groups.setdefault(_owner(series) if cap.by_owner else "", []).append(series)
+        groups.setdefault(first_value(series) if cap.by_owner else "", []).append(series)
     return frozenset(
         series
         for group in groups.values()
         for series in sorted(group, key=series_digest)[: cap.most]
     )
-
-
-def _owner(series: str) -> str:
-    """Return the first value; within a value there is no bar."""
-    return series.split("|", 1)[0]
 
 
 def evictions(read: PaneRead, arriving: Collection[str], cap: Cap) -> tuple[str, ...]:

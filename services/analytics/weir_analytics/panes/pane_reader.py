@@ -86,7 +86,8 @@ class PaneReader:
             self._unknown = ids.unknown(series_by_version(grouped))
             guessed = self._wire.ask(ids.lookups(self._unknown)) if self._unknown else None
         if self._unknown:
-            ids.learn(self._unknown, guessed or ())
+            listed = {vid for vid, limits in job.limits.items() if limits.listed}
+            ids.learn(self._unknown, guessed or (), listed)
             guessed = None
         ids.hold(head.state.token)
         if guessed is None:

@@ -5,17 +5,20 @@ id given, as 4 bytes big-endian. `names:<vid>` maps the id back to the series' t
 Ids are given inside the commit that first needs them. `other` has an id of its own, and a
 name only where some pane has such a row: by that readers know that a metric is capped.
 
+Of a version that lists them, `listed:<vid>:<owner>` has the ids of one owner's series. A series is
+put there by each process that looks it up, so that a list that lacks some is made whole again.
+
 What a process has looked up stays true as long as nobody else has committed to the
 shard, which the shard's token tells: another token empties the cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from weir import names
-from weir.series import OTHER, OTHER_ID, series_digest
+from weir.series import OTHER, OTHER_ID, first_value, series_digest
 
 from weir_analytics.panes.shard_wire import Argument, Command
 
@@ -39,6 +42,7 @@ class SeriesIds:
         self._series: dict[int, dict[bytes, str]] = {}
         self._last: dict[int, int] = {}
         self._new: dict[int, list[str]] = {}
+        self._unlisted: dict[int, set[str]] = {}
         self._others: set[int] = set()
         self._new_others: set[int] = set()
 
@@ -46,6 +50,7 @@ class SeriesIds:
         """Forget everything."""
         self._token = None
         self._ids, self._series, self._last, self._new = {}, {}, {}, {}
+        self._unlisted = {}
         self._others, self._new_others = set(), set()
 
     def hold(self, token: str | None) -> None:
@@ -56,6 +61,7 @@ class SeriesIds:
     def stored(self, token: str) -> None:
         """Say that what was given since the last commit is stored, under this token."""
         self._others |= self._new_others
+        self._unlisted = {}
         self.hold(token)
 
     def trim(self) -> None:
@@ -89,12 +95,19 @@ class SeriesIds:
             for vid, texts in unknown.items()
         ]
 
-    def learn(self, unknown: Mapping[int, Sequence[str]], replies: Sequence[Any]) -> None:
-        """Take in what the look-ups found."""
+    def learn(
+        self,
+        unknown: Mapping[int, Sequence[str]],
+        replies: Sequence[Any],
+        listed: Container[int] = (),
+    ) -> None:
+        """Take in what the look-ups found; of the versions that list series, to be listed."""
         for (vid, texts), (last, *ids) in zip(unknown.items(), replies, strict=True):
             self._last[vid] = int.from_bytes(last or b"", "big")
             known = self._ids.setdefault(vid, {})
             known.update((s, i) for s, i in zip(texts, ids, strict=True) if i is not None)
+            if vid in listed:
+                self._unlisted.setdefault(vid, set()).update(texts)
 
     # ── giving ──────────────────────────────────────────────────────────────
     def give(self, vid: int, series: str) -> bytes:
@@ -127,7 +140,16 @@ class SeriesIds:
                 back += (number, series)
             commands.append(("HSET", names.ids_key(self._shard, vid), *ids))
             commands.append(("HSET", names.names_key(self._shard, vid), *back))
-        return commands
+        return [*commands, *self._listings()]
+
+    def _listings(self) -> list[Command]:
+        """Return the commands that list the series that were looked up and have an id."""
+        found: dict[str, list[Argument]] = {}
+        for vid, texts in self._unlisted.items():
+            for series in sorted(texts & self._ids[vid].keys()):
+                key = names.listed_key(self._shard, vid, first_value(series))
+                found.setdefault(key, []).append(self._ids[vid][series])
+        return [("SADD", key, *ids) for key, ids in found.items()]
 
     # ── the way back, for capped panes ──────────────────────────────────────
     def unnamed(self, vid: int, ids: Iterable[bytes]) -> list[bytes]:

@@ -275,7 +275,7 @@ class ShardStore:
         """
         keys = [command[1] for command in writes]
         if keys:
-            self._wire.ask([("WATCH", *keys), *(("HLEN", key) for key in keys)])
+            self._wire.ask([("WATCH", *keys), *(_size_of(command) for command in writes)])
 
     def _pane_writes(self, job: CommitJob, pane: Pane, change: PaneChange) -> list[Command]:
         key = names.pane_key(job.shard, *pane)
@@ -293,6 +293,11 @@ class ShardStore:
             writes.append(("HDEL", key, *gone))
         writes.append(("EXPIREAT", key, until_s))
         return writes
+
+
+def _size_of(write: Command) -> Command:
+    """Return what asks for the size of what is written to; it tells whether it is of that kind."""
+    return ("SCARD" if write[0] == "SADD" else "HLEN", write[1])
 
 
 def _lost(job: CommitJob, tally: _Tally, *, stays: bool = True) -> Committed:

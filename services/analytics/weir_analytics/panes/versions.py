@@ -56,6 +56,7 @@ class Version:
         max_series: Most series of a pane with rows of their own.
         lateness_s: Allowed lateness: a pane is final that long after its end.
         by_owner: Whether `max_series` is of each tenant, the first value of a series.
+        listed: Whether each tenant's series are listed, so that its rows can be read alone.
         sketched: Aggregates that sketches answer, by the names they are asked by.
     """
 
@@ -72,6 +73,7 @@ class Version:
     max_series: int = 1_000
     lateness_s: int = 0
     by_owner: bool = False
+    listed: bool = False
     sketched: tuple[str, ...] = ()
 
     @property
@@ -205,8 +207,12 @@ SYSTEM = (
         ((HOUR_S, 8 * DAY_S),),
         max_series=MAX_TYPE_LATENESS,
         by_owner=True,
+        # Whoever writes a definition asks for it again and again, and of days.
+        listed=True,
     ),
 )
+
+LISTED = frozenset(version.vid for version in SYSTEM if version.listed)
 
 
 def versions_to_json(versions: Sequence[Version]) -> str:

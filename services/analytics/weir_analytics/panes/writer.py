@@ -212,6 +212,7 @@ def limits_of(version: Version) -> Limits:
         max_series=version.max_series,
         lateness_s=version.lateness_s,
         by_owner=version.by_owner,
+        listed=version.listed,
         sketched=version.sketched,
     )
 
