@@ -137,6 +137,37 @@ class TestNames:
         assert found == {(5, 10, 0): {"=1": Row(2), OTHER: Row(3)}}
 
 
+@pytest.mark.redis
+class TestOneOwner:
+    def test_its_rows_alone_are_counted(
+        self, client: Any, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """In all panes together, however many rounds that takes; nothing else is asked for."""
+        monkeypatch.setattr(reading, "ROUND_ROWS", 3)
+        panes = [PaneId(5, 10, start_s, shard) for start_s in (0, 10, 20) for shard in (0, 1)]
+        for pane in panes[:-1]:
+            packed = {n.to_bytes(2, "big"): rows.encode(Row(n)) for n in range(1, 21)}
+            client.hset(names.pane_key(pane.shard, 5, 10, pane.start_s), mapping=packed)
+        own = [n.to_bytes(2, "big") for n in (1, 2, 3, 4, 30)]
+        client.sadd(names.listed_key(0, 5, "a"), *own)
+        client.sadd(names.listed_key(1, 5, "a"), own[0])
+        client.sadd(names.listed_key(0, 5, "b"), b"\x00\x09")
+
+        async def question(store: Panes) -> None:
+            assert await store.listed_sizes(5, 2, "a") == [5, 1]
+            found = await store.counted_of("a", panes)
+            assert found == {
+                (5, 0): {own[0]: 3, own[1]: 6, own[2]: 9, own[3]: 12},
+                (5, 1): {own[0]: 2},
+            }
+            assert await store.counted_of("nobody", panes) == {(5, 0): {}, (5, 1): {}}
+
+        client.config_resetstat()
+        ask(redis_url, question)
+
+        assert (calls(client, "hgetall"), calls(client, "hmget")) == (0, 6 + 3)
+
+
 # ── what is kept of panes that change ───────────────────────────────────────
 
 START_S = 600

@@ -6,15 +6,18 @@ rebuild and expire like everything else that is counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Final
 
 from weir.definitions.selection import Selection
 from weir.lateness import Lateness
-from weir.series import OTHER, decode_series, fit, may_be_cut
+from weir.problems import ProblemError, Reason
+from weir.series import decode_series, first_value, fit, may_be_cut
 
-from weir_reading.panes import PaneId, Panes
+from weir_reading.panes import Names, PaneId, Panes, Rows, is_few
+from weir_reading.threads import in_thread
 
 LEDGER_VID = -1
 TYPES_VID = -2
@@ -25,7 +28,11 @@ MINUTE_S = 60
 HOUR_S = 3_600
 
 # The values of a series; of a type's lateness there is the type behind them.
-_VALUES: Final = {TYPE_LATENESS_VID: 4}
+_VALUES: Final = 3
+_TYPE_VALUES: Final = 4
+
+MAX_LOOKED_FOR: Final = 1_000_000
+"""Most rows of types that are looked for at once: a tenant's series times the hours."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +51,17 @@ class Account:
 
 
 async def read_accounts(
-    panes: Panes, vid: int, starts_s: Iterable[int], shards: int, owner: str, res_s: int = MINUTE_S
+    panes: Panes,
+    vid: int,
+    starts_s: Iterable[int],
+    shards: int,
+    owner: str,
+    res_s: int = MINUTE_S,
+    pool: Executor | None = None,
 ) -> list[Account]:
     """Return the counts of some minutes, or hours, that belong to one owner.
+
+    All owners' rows are read; of the others' there are as many as they have sources, or types.
 
     Args:
         panes: The store.
@@ -55,17 +70,32 @@ async def read_accounts(
         shards: Over how many shards the store spreads series.
         owner: The first value of the series: a tenant; of use the version.
         res_s: Length of the account's panes.
+        pool: Whose threads work on many rows; None for those that everything shares.
     """
-    wanted = [PaneId(vid, res_s, start_s, shard) for start_s in starts_s for shard in range(shards)]
-    found = await panes.read(wanted)
+    wanted = (PaneId(vid, res_s, start_s, shard) for start_s in starts_s for shard in range(shards))
+    parts, texts = await panes.named(wanted, pool)
+    if is_few(parts):
+        return _accounts(parts, texts, owner)
+    return await in_thread(pool, _accounts, parts, texts, owner)
+
+
+def _accounts(parts: Mapping[PaneId, Rows], texts: Names, owner: str) -> list[Account]:
+    own = {place: _own(of_place, owner, _VALUES) for place, of_place in texts.items()}
     accounts: list[Account] = []
-    for pane, rows in found.items():
-        texts = await panes.names(vid, pane.shard, rows) if rows else {}
-        for short, row in rows.items():
-            values = _values(texts.get(short, OTHER), _VALUES.get(vid, 3))
-            if values[0] == owner:
-                accounts.append(Account(pane.start_s * 1000, values, row.n))
+    for pane, rows in parts.items():
+        values = own[pane.vid, pane.shard]
+        for short in values.keys() & rows.keys():
+            accounts.append(Account(pane.start_s * 1000, values[short], rows[short].n))
     return accounts
+
+
+def _own(texts: Mapping[bytes, str], owner: str, width: int) -> dict[bytes, tuple[str, ...]]:
+    """Return the values of an owner's series by short id; the row `other` is nobody's."""
+    found: dict[bytes, tuple[str, ...]] = {}
+    for short, text in texts.items():
+        if first_value(text) == owner:
+            found[short] = tuple(value or "" for value in fit(decode_series(text), width))
+    return found
 
 
 @dataclass(frozen=True)
@@ -84,49 +114,88 @@ class LatenessFound:
 
 
 async def read_lateness(
-    panes: Panes, hours_s: Iterable[int], shards: int, tenant: str
+    panes: Panes, hours_s: Iterable[int], shards: int, tenant: str, pool: Executor | None = None
 ) -> dict[str, Lateness]:
     """Return by source how late a tenant's counted events of some hours were."""
     counts: dict[str, dict[str, int]] = {}
-    for account in await read_accounts(panes, LATENESS_VID, hours_s, shards, tenant, HOUR_S):
+    place = (hours_s, shards, tenant, HOUR_S, pool)
+    for account in await read_accounts(panes, LATENESS_VID, *place):
         _, source, bucket = account.values
         _add(counts, source, bucket, account.n)
     return {source: Lateness(of_source) for source, of_source in sorted(counts.items())}
 
 
 async def read_lateness_of(
-    panes: Panes, hours_s: Iterable[int], shards: int, tenant: str, chosen: Selection
+    panes: Panes,
+    hours_s: Collection[int],
+    shards: int,
+    tenant: str,
+    chosen: Selection,
+    pool: Executor | None = None,
 ) -> LatenessFound:
-    """Return by source how late the events were that a metric looks at: `where` is not asked."""
-    hours_s = list(hours_s)
-    found = await read_lateness(panes, hours_s, shards, tenant)
+    """Return by source how late the events were that a metric looks at: `where` is not asked.
+
+    Raises:
+        ProblemError: 422 `query_too_large` for a tenant that has too many types for the hours.
+    """
+    found = await read_lateness(panes, hours_s, shards, tenant, pool)
     whole = {s: late for s, late in found.items() if not chosen.source or s in chosen.source}
     if chosen.matches_type(""):
         return LatenessFound(whole)
     counts: dict[str, dict[str, int]] = {}
     known = 0
-    for account in await read_accounts(panes, TYPE_LATENESS_VID, hours_s, shards, tenant, HOUR_S):
-        _, source, bucket, event_type = account.values
+    for (_, source, bucket, event_type), n in await _by_type(panes, hours_s, shards, tenant, pool):
         # Of a text that was cut for its length, the last value that is left ends in a digest.
         if source not in whole or may_be_cut(bucket):
             continue
         if chosen.matches_type(event_type):
-            _add(counts, source, bucket, account.n)
-            known += account.n
+            _add(counts, source, bucket, n)
+            known += n
         elif not may_be_cut(event_type):
-            known += account.n
+            known += n
     sources = {source: Lateness(of_source) for source, of_source in sorted(counts.items())}
     # Read a moment later than all, it may hold a batch more.
     untyped = sum(late.events for late in whole.values()) - known
     return LatenessFound(sources, max(0, untyped))
 
 
+async def _by_type(
+    panes: Panes, hours_s: Collection[int], shards: int, tenant: str, pool: Executor | None
+) -> list[tuple[tuple[str, ...], int]]:
+    """Return (tenant, source, edge, type) of a tenant's rows, and how many events each counts.
+
+    Of the tenant's own rows alone: of types each other tenant may have thousands an hour.
+    """
+    vid = TYPE_LATENESS_VID
+    _check_series(sum(await panes.listed_sizes(vid, shards, tenant)), len(hours_s))
+    wanted = [PaneId(vid, HOUR_S, start_s, shard) for start_s in hours_s for shard in range(shards)]
+    found: list[tuple[tuple[str, ...], int]] = []
+    for place, counts in (await panes.counted_of(tenant, wanted, pool)).items():
+        texts = await panes.names(*place, counts)
+        # Names are those of all who asked: here only of what was counted.
+        own = {short: texts[short] for short in counts if short in texts}
+        values = await in_thread(pool, _own, own, tenant, _TYPE_VALUES)
+        found.extend((values[short], counts[short]) for short in values)
+    return found
+
+
+def _check_series(series: int, hours: int) -> None:
+    """Refuse to look for more rows than allowed.
+
+    Raises:
+        ProblemError: 422 `query_too_large`, always if it does.
+    """
+    if series * hours <= MAX_LOOKED_FOR:
+        return
+    fitting = MAX_LOOKED_FOR // series
+    mend = f"ask for at most {fitting} h" if fitting else "ask for all types together"
+    msg = (
+        f"rows of types to look for must be at most {MAX_LOOKED_FOR:,}, got {series * hours:,}:"
+        f" {series:,} series of the last 8 days in each of {hours} h; {mend}"
+    )
+    raise ProblemError(422, Reason.QUERY_TOO_LARGE, msg)
+
+
 def _add(counts: dict[str, dict[str, int]], source: str, bucket: str, n: int) -> None:
     of_source = counts.setdefault(source, {})
     of_source[bucket] = of_source.get(bucket, 0) + n
-
-
-def _values(text: str, width: int) -> tuple[str, ...]:
-    if text == OTHER:
-        return (*[""] * (width - 1), OTHER)
-    return tuple(value or "" for value in fit(decode_series(text), width))

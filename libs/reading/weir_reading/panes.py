@@ -10,8 +10,8 @@ tells how it goes on.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -28,10 +28,19 @@ from weir.query.limits import check_bytes
 from weir.series import OTHER, OTHER_ID
 
 from weir_reading.batches import Batches
-from weir_reading.redis import hash_sizes, read_fields_then, read_hashes_then
+from weir_reading.redis import (
+    hash_sizes,
+    read_fields_then,
+    read_hashes_then,
+    read_many_fields_then,
+    read_set,
+    set_sizes,
+)
 from weir_reading.threads import in_thread
 
 Rows = dict[bytes, rows.Row]
+# By version and shard: the texts of series by short id.
+Names = dict[tuple[int, int], Mapping[bytes, str]]
 # Panes, and rows, asked for in one round trip, so that no reply blocks Redis for long or
 # takes much memory: a row with a sketch may have ten thousand bytes.
 ROUND_TRIP = 500
@@ -189,16 +198,69 @@ class Panes:
             StoreLostError: If the store was lost since the newest batch record, or the state
                 began anew since the caller looked at it.
         """
-        stored = await self.read((PaneId(*key, at) for key in keys for at in range(shards)), pool)
-        parts = {pane: rows for pane, rows in stored.items() if rows}
-        few = sum(map(len, parts.values())) <= DECODED_AT_ONCE
-        ids = _ids_of(parts) if few else await in_thread(pool, _ids_of, parts)
-        texts = {place: await self.names(*place, known) for place, known in ids.items()}
+        wanted = (PaneId(*key, at) for key in keys for at in range(shards))
+        parts, texts = await self.named(wanted, pool)
         if self._batches.epoch != epoch:
             msg = f"epoch {epoch} must be the present one, {self._batches.epoch} has begun"
             raise StoreLostError(msg)
         found: dict[PaneKey, PaneRows | None] = dict.fromkeys(keys)
+        few = is_few(parts)
         found.update(_joined(parts, texts) if few else await in_thread(pool, _joined, parts, texts))
+        return found
+
+    async def named(
+        self, wanted: Iterable[PaneId], pool: Executor | None = None
+    ) -> tuple[dict[PaneId, Rows], Names]:
+        """Return the panes that have rows, and by version and shard the texts of their series.
+
+        Raises:
+            As `read`.
+        """
+        parts = {pane: rows for pane, rows in (await self.read(wanted, pool)).items() if rows}
+        ids = _ids_of(parts) if is_few(parts) else await in_thread(pool, _ids_of, parts)
+        return parts, {place: await self.names(*place, known) for place, known in ids.items()}
+
+    async def listed_sizes(self, vid: int, shards: int, owner: str) -> list[int]:
+        """Return by shard how many series of an owner a version lists."""
+        keys = [names.listed_key(shard, vid, owner) for shard in range(shards)]
+        return await set_sizes(self._redis, keys)
+
+    async def counted_of(
+        self, owner: str, wanted: Collection[PaneId], pool: Executor | None = None
+    ) -> dict[tuple[int, int], Counter[bytes]]:
+        """Return how many events each series of an owner has in some panes together.
+
+        Of versions that list series by owner alone. It reads an owner's own rows, whatever
+        stands beside them, and keeps none of them.
+
+        Args:
+            owner: Whose series.
+            wanted: The panes.
+            pool: Whose threads decode rows; None for those that everything shares.
+
+        Returns:
+            By version and shard, then by short id.
+
+        Raises:
+            NewerFormatError: If a newer release counts, or wrote what is read.
+            StoreLostError: If the store was lost since the newest batch record.
+        """
+        self._batches.newer.check()
+        found: dict[tuple[int, int], Counter[bytes]] = {}
+        for vid, shard in sorted({(pane.vid, pane.shard) for pane in wanted}):
+            key = names.listed_key(shard, vid, owner)
+            ids = sorted(await read_set(self._redis, key, count=ROUND_ROWS))
+            keys = [_key(pane) for pane in wanted if (pane.vid, pane.shard) == (vid, shard)]
+            counts = found[vid, shard] = Counter()
+            for some in _fields_in_rounds(keys, ids):
+                newest = self._batches.newest
+                mark = names.mark_key(shard)
+                stored, marks = await read_many_fields_then(self._redis, some, [mark])
+                self._check(newest, [shard], marks)
+                if sum(len(fields) for _, fields in some) <= DECODED_AT_ONCE:
+                    counts.update(_counted(some, stored))
+                else:
+                    counts.update(await in_thread(pool, _counted, some, stored))
         return found
 
     async def names(self, vid: int, shard: int, wanted: Iterable[bytes]) -> Mapping[bytes, str]:
@@ -319,6 +381,34 @@ def has_counted(mark: bytes | None, record: BatchRecord) -> bool:
         return False
     ends = decode_mark(mark).end
     return all(ends.get(p, 0) >= end for p, end in record.to_offsets.items())
+
+
+def is_few(parts: Mapping[PaneId, Rows]) -> bool:
+    """Tell whether panes have so few rows that the loop may go through them."""
+    return sum(map(len, parts.values())) <= DECODED_AT_ONCE
+
+
+def _fields_in_rounds(
+    keys: Sequence[str], fields: Sequence[bytes]
+) -> Iterator[list[tuple[str, list[bytes]]]]:
+    """Yield fields of hashes in rounds that no reply of makes large."""
+    parts = [list(fields[at : at + ROUND_ROWS]) for at in range(0, len(fields), ROUND_ROWS)]
+    at_once = max(1, min(ROUND_TRIP, ROUND_ROWS // max(1, len(fields))))
+    for part in parts:
+        for at in range(0, len(keys), at_once):
+            yield [(key, part) for key in keys[at : at + at_once]]
+
+
+def _counted(
+    wanted: list[tuple[str, list[bytes]]], stored: list[list[bytes | None]]
+) -> Counter[bytes]:
+    """Return how many events each field counts, in all hashes together."""
+    found: Counter[bytes] = Counter()
+    for (_, fields), packed in zip(wanted, stored, strict=True):
+        for short, row in zip(fields, packed, strict=True):
+            if row is not None:
+                found[short] += rows.decode(row).n
+    return found
 
 
 def _key(pane: PaneId) -> str:

@@ -52,6 +52,34 @@ async def read_fields_then(
     return found, after
 
 
+async def read_many_fields_then(
+    redis: Redis, wanted: list[tuple[str, list[bytes]]], then: list[str]
+) -> tuple[list[list[bytes | None]], list[bytes | None]]:
+    """Return some fields of each of several hashes, and strings as they stand after those."""
+    pipeline = redis.pipeline(transaction=False)
+    for key, fields in wanted:
+        pipeline.hmget(key, cast("Any", fields))
+    for key in then:
+        pipeline.get(key)
+    reply: Any = await pipeline.execute()
+    return reply[: len(wanted)], reply[len(wanted) :]
+
+
+async def set_sizes(redis: Redis, keys: list[str]) -> list[int]:
+    """Return how many members sets have, in one round trip; one that is not there has 0."""
+    pipeline = redis.pipeline(transaction=False)
+    for key in keys:
+        pipeline.scard(key)
+    reply: Any = await pipeline.execute()
+    return cast("list[int]", reply)
+
+
+async def read_set(redis: Redis, key: str, *, count: int) -> set[bytes]:
+    """Return the members of a set that are there all the time, about `count` a round trip."""
+    found: Any = redis.sscan_iter(key, count=count)
+    return {member async for member in found}
+
+
 async def hash_sizes(redis: Redis, keys: list[str]) -> list[int]:
     """Return how many fields hashes have, in one round trip; one that is not there has 0."""
     pipeline = redis.pipeline(transaction=False)

@@ -10,6 +10,8 @@ from weir.definitions.records import Counting, DriverStart, activation_record, s
 from weir.lateness import EDGES_MS
 from weir.rows import Row
 from weir.series import encode_series
+from weir_dashboard import turns
+from weir_reading import accounts
 
 from .watching import METRIC
 
@@ -109,6 +111,49 @@ class TestLateness:
         assert prefix["all"]["events"] == 2_010
         assert (whole["all"]["events"], whole["untyped"]) == (4_500, 0)
         assert (unknown.status_code, rule.status_code) == (404, 422)
+
+    def test_of_a_metric_it_costs_what_the_tenants_own_rows_cost(
+        self, running: Running, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A flood of types is its sender's alone: who asks beside it reads none of its rows."""
+        hour_s = int(time.time()) // 3600 * 3600
+        flood = {encode_series(["flood", "web", "0", f"t{n}"]): Row(1) for n in range(3_000)}
+        mine = {encode_series(["beside", "web", "1000", "com.a"]): Row(7)}
+        engine.commit(
+            {
+                (-4, 3600, hour_s): {encode_series(["beside", "web", "1000"]): Row(7)},
+                (-5, 3600, hour_s): flood | mine,
+            }
+        )
+        text = "kind: metric\nname: m\nevents: {type: com.a}\naggregates: [count]\n"
+        panes = running.dashboard.context.queries.panes
+        monkeypatch.setattr(panes, "_query_bytes", 500_000)
+        panes.clear()
+        with running.client(running.key_for("beside", ["read"])) as http:
+            found = http.post("/lateness", json={"text": text}).json()
+            monkeypatch.setattr(accounts, "MAX_LOOKED_FOR", 24)
+            assert http.post("/lateness", json={"text": text}).status_code == 200
+            long = http.post("/lateness", json={"text": text, "hours": 25})
+        with running.client(running.key_for("flood", ["read"])) as http:
+            many = http.post("/lateness", json={"text": text, "hours": 24})
+            whole = http.get("/lateness")
+
+        assert (found["all"]["events"], found["untyped"]) == (7, 0)
+        assert (long.status_code, long.json()["code"]) == (422, "query_too_large")
+        assert long.json()["detail"] == (
+            "rows of types to look for must be at most 24, got 25: 1 series of the last 8 days in"
+            " each of 25 h; ask for at most 24 h"
+        )
+        assert many.json()["detail"].endswith("each of 24 h; ask for all types together")
+        assert whole.status_code == 200
+
+    def test_it_takes_a_turn(self, running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As whatever reads much does: nobody has more than six under way."""
+        monkeypatch.setattr(turns, "A_SESSION", 0)
+        text = "kind: metric\nname: m\nevents: {type: com.a}\naggregates: [count]\n"
+        with running.client(running.key_for("turning", ["read"])) as http:
+            asked = (http.get("/lateness"), http.post("/lateness", json={"text": text}))
+        assert [one.status_code for one in asked] == [429, 429]
 
     def test_without_events_nothing_is_said(self, running: Running, engine: Engine) -> None:
         """A tenant that sent nothing has no median."""

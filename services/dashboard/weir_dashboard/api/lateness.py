@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from functools import reduce
 from operator import add
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from weir.definitions.metric import Metric
 from weir.lateness import EDGES_MS, Lateness
 from weir_reading.accounts import HOUR_S, LatenessFound, read_lateness, read_lateness_of
@@ -16,12 +17,14 @@ from weir_dashboard.api.metrics import metric_drafted, metric_shown
 from weir_dashboard.api.read_models import LatenessTold, LateShare, SourceLateness
 from weir_dashboard.auth.callers import Caller
 from weir_dashboard.context import Context, Here, Who
+from weir_dashboard.turns import while_there
 
 router = APIRouter(tags=["flow"])
 
 
 @router.get("/lateness")
 async def lateness(
+    request: Request,
     here: Here,
     caller: Who,
     hours: Annotated[int, Query(ge=1, le=192)] = 24,
@@ -36,27 +39,35 @@ async def lateness(
     sources; `where` is not asked.
     """
     counted = None if metric is None else metric_shown(here, caller, metric)
-    return await _lateness(here, caller, hours, counted)
+    return await _answered(request, here, caller, _lateness(here, caller.tenant, hours, counted))
 
 
 @router.post("/lateness")
-async def lateness_of_draft(body: LatenessQuery, here: Here, caller: Who) -> LatenessTold:
+async def lateness_of_draft(
+    request: Request, body: LatenessQuery, here: Here, caller: Who
+) -> LatenessTold:
     """Return the same of the events that a metric would look at, before it is stored."""
     metric = metric_drafted(body.text, "allows lateness")
-    return await _lateness(here, caller, body.hours, metric)
+    work = _lateness(here, caller.tenant, body.hours, metric)
+    return await _answered(request, here, caller, work)
 
 
-async def _lateness(
-    here: Context, caller: Caller, hours: int, metric: Metric | None
+async def _answered(
+    request: Request, here: Context, caller: Caller, work: Coroutine[Any, Any, LatenessTold]
 ) -> LatenessTold:
+    """Return what is told, in one of the caller's turns."""
+    return await while_there(request, here.turns.take(caller.session or caller.key_id, work))
+
+
+async def _lateness(here: Context, tenant: str, hours: int, metric: Metric | None) -> LatenessTold:
     through_ms = here.batches.processed_through_ms or here.clock.now_ms()
     last_s = through_ms // 1000 // HOUR_S * HOUR_S
     starts = range(last_s - (hours - 1) * HOUR_S, last_s + 1, HOUR_S)
-    place = (here.queries.panes, starts, here.catalog.shards, caller.tenant)
+    place, pool = (here.queries.panes, starts, here.catalog.shards, tenant), here.turns.pool
     if metric is None:
-        found = LatenessFound(await read_lateness(*place))
+        found = LatenessFound(await read_lateness(*place, pool))
     else:
-        found = await read_lateness_of(*place, metric.events)
+        found = await read_lateness_of(*place, metric.events, pool)
     whole = reduce(add, found.sources.values(), Lateness({}))
     return LatenessTold(
         from_ms=starts[0] * 1000,
