@@ -17,7 +17,7 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 from weir import names
 from weir_dashboard.auth.callers import Caller, key_id_of
-from weir_dashboard.auth.sessions import Sessions
+from weir_dashboard.auth.sessions import Sessions, digest
 from weir_dashboard.live import hub
 from weir_dashboard.live.feeds import EVERY_S
 from weir_dashboard.live.messages import SENT
@@ -204,6 +204,39 @@ class TestHello:
         with dialed(running, additional_headers=headers, origin=Origin(running.url)) as client:
             client.say("hello", v=1)
             client.hear("welcome")
+
+    @pytest.mark.parametrize(("failing", "code"), [("never ends", 1013), ("fails", 1011)])
+    def test_who_cannot_be_looked_up_is_closed(
+        self, running: Any, monkeypatch: pytest.MonkeyPatch, failing: str, code: int
+    ) -> None:
+        """Also where nobody has thought of why: else a page would wait for ever, as connected."""
+        headers = {"cookie": signed_in(running)}
+        monkeypatch.setattr(hub, "LOOKED_UP_S", 0.5)
+
+        async def find(_sessions: Sessions, _cookie: str) -> Caller:
+            if failing == "fails":
+                raise AssertionError(failing)
+            never: asyncio.Future[Caller] = asyncio.get_running_loop().create_future()
+            return await never
+
+        monkeypatch.setattr(Sessions, "find", find)
+        with dialed(running, additional_headers=headers, origin=Origin(running.url)) as client:
+            client.say("hello", v=1)
+            assert client.close_code() == code
+
+    @pytest.mark.parametrize("stored", [b"{", b"[]", b"{}", b"\xff", b"3"])
+    def test_a_session_that_cannot_be_read_has_ended(self, running: Any, stored: bytes) -> None:
+        """Its socket is closed as nobody's, and signing in again helps."""
+        headers = {"cookie": signed_in(running)}
+        value = headers["cookie"].split("=", 1)[1]
+        running.redis.set(names.session_key(digest(value)), stored)
+        with dialed(running, additional_headers=headers, origin=Origin(running.url)) as client:
+            client.say("hello", v=1)
+            assert client.close_code() == 4401
+        with running.client("none") as http:
+            del http.headers["authorization"]
+            told = http.get("/session", headers=headers)
+        assert (told.status_code, told.json()["signed_in"]) == (200, False)
 
     @pytest.mark.parametrize("gone_at", ["hello", "first message"])
     def test_nothing_is_left_of_who_goes_meanwhile(

@@ -113,7 +113,11 @@ def _written(caller: Caller) -> str:
 def _read(stored: Any, session: str | None) -> Caller | None:
     if stored is None:
         return None
-    record = json.loads(stored)
-    if refusal("session", record["v"], VERSION) is not None:
-        return None  # it has ended here: signing in again helps, and costs nobody a number
-    return Caller(record["tenant"], frozenset(record["scopes"]), record["key"], session)
+    # Signing in again helps where one cannot be read, and costs nobody a number: it has ended here.
+    try:
+        record = json.loads(stored)
+        if refusal("session", record["v"], VERSION) is not None:
+            return None
+        return Caller(record["tenant"], frozenset(record["scopes"]), record["key"], session)
+    except (ValueError, KeyError, TypeError):
+        return None

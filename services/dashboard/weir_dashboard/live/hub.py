@@ -37,6 +37,8 @@ from weir_dashboard.observer import Observer
 HEARTBEAT_S = 2.0
 PING_S = 25.0
 HELLO_S = 5.0
+# Longer than Redis is given for an answer; what is looked up for longer is not looked up at all.
+LOOKED_UP_S = 15.0
 RECHECK_S = 20.0
 HISTORY_S = 300.0
 MAX_RESTART_MS = 3_000
@@ -180,11 +182,16 @@ class Hub:
 
     async def _greet(self, client: Client, hello: Hello) -> None:
         try:
-            client.caller = await self._conversation.identify(client, hello)
+            # Who is looked up is not silent, so nothing else closes them.
+            async with asyncio.timeout(LOOKED_UP_S):
+                client.caller = await self._conversation.identify(client, hello)
         except (ProblemError, RedisError, OSError) as error:
             denied = isinstance(error, ProblemError) and error.status < 500
             client.socket.close(4401 if denied else 1013, "credentials" if denied else "not ready")
             return
+        except Exception:
+            client.socket.close(1011, "hello failed")
+            raise
         client.socket.write(self._welcome(client.caller))
         client.socket.write(self._heartbeat())
         waiting, client.waiting = client.waiting or [], None
