@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from browser import SIZES, accessibility_faults, opened, signed_in
+from browser import SIZES, Held, accessibility_faults, opened, signed_in
 from playwright.sync_api import Page, expect
 from weir_local.testing import TestStack
 
@@ -74,6 +74,49 @@ def test_the_text_of_a_metric_is_told_as_it_is_changed(tardy: TestStack) -> None
         editor.fill(editor.input_value().replace("lateness: 1m", "lateness: 10m"))
         told = page.get_by_test_id("lateness-said")
         expect(told).to_contain_text("With 10 m at most 0 % of 404 events")
+        assert complaints.texts == []
+
+
+def test_a_refusal_is_told_and_figures_of_another_draft_are_dimmed(tardy: TestStack) -> None:
+    """Of a text that is not the one at hand nothing can be taken; the next answer is as before."""
+    with signed_in(tardy) as (page, complaints):
+        opened(page, f"/metrics/new?type={TYPE}")
+        told, use = page.get_by_test_id("lateness-said"), page.get_by_test_id("lateness-use")
+        section = page.get_by_role("region", name="What would have been late")
+        expect(told).to_have_attribute("data-old", "false")
+        expect(use).to_be_enabled()
+        held = Held(page, "POST", "**/api/v1/lateness")
+        page.get_by_test_id("metric-where").fill("data.x > 1")
+        route = held.wait()
+        expect(told).to_have_attribute("data-old", "true")
+        expect(use).to_be_disabled()
+        assert accessibility_faults(page) == []
+        refusal = {"status": 422, "code": "query_too_large", "message": "too many types"}
+        route.fulfill(status=422, json=refusal)
+        expect(section.get_by_test_id("problem")).to_contain_text("too many types")
+        expect(told).to_have_attribute("data-old", "true")
+        assert not page.evaluate(WIDE)
+        page.get_by_test_id("metric-where").fill("data.x > 2")
+        expect(told).to_have_attribute("data-old", "false")
+        expect(section.get_by_test_id("problem")).to_have_count(0)
+        expect(use).to_be_enabled()
+        [complaint] = complaints.texts
+        assert "422" in complaint
+
+
+def test_no_length_is_suggested_that_the_draft_may_not_allow(tardy: TestStack) -> None:
+    """What is kept for six hours is final by then: it is said how to allow more."""
+    made = datetime.fromtimestamp(time.time() - 11 * 3_600, UTC).isoformat(timespec="milliseconds")
+    fixed = {"specversion": "1.0", "source": "t", "type": f"{TYPE}.day", "data": {}, "time": made}
+    tardy.post([{**fixed, "id": f"browser-tardy-day-{n}"} for n in range(10)])
+    with signed_in(tardy) as (page, complaints):
+        opened(page, f"/metrics/new?type={TYPE}.day")
+        suggested = page.get_by_test_id("lateness-suggested")
+        expect(suggested).to_contain_text("Less than 0.1 % would have been with 12 h")
+        page.get_by_test_id("metric-form").get_by_role("radio", name="1s", exact=True).click()
+        expect(suggested).to_contain_text("With 6 h, the longest of the usual lengths")
+        expect(suggested).to_contain_text("keep them longer to allow more")
+        expect(page.get_by_test_id("lateness-use")).to_have_count(0)
         assert complaints.texts == []
 
 

@@ -67,13 +67,16 @@ class Lateness:
         """Return how many came later than that; exact where it is one of the edges."""
         return sum(n for edge, n in self._counts if edge is None or edge > late_ms)
 
-    def suggested_ms(self) -> int | None:
+    def suggested_ms(self, longest_ms: int = DAY) -> int | None:
         """Return the shortest length offered that less than 0.1 % came later than.
 
         None: of those offered there is none, or there is no event.
+
+        Args:
+            longest_ms: The longest that may be allowed.
         """
-        fitting = (e for e in OFFERED_MS if self.later_than(e) * ONE_OF < self.events)
-        return next(fitting, None)
+        offered = (edge for edge in OFFERED_MS if edge <= longest_ms)
+        return next((e for e in offered if self.later_than(e) * ONE_OF < self.events), None)
 
     def at_most_ms(self, share: float) -> int | None:
         """Return the edge within which at least a share of the events came.

@@ -155,6 +155,32 @@ class TestLateness:
             asked = (http.get("/lateness"), http.post("/lateness", json={"text": text}))
         assert [one.status_code for one in asked] == [429, 429]
 
+    def test_only_what_the_metric_may_allow_is_suggested(
+        self, running: Running, engine: Engine
+    ) -> None:
+        """No longer than its panes are kept: a draft that takes it is as right as before."""
+        hour_s = int(time.time()) // 3600 * 3600
+        edges = {"0": 900, str(12 * 3_600_000): 100}
+        of_type = {encode_series(["keeps", "web", e, "com.a"]): Row(n) for e, n in edges.items()}
+        of_all = {encode_series(["keeps", "web", edge]): Row(n) for edge, n in edges.items()}
+        engine.commit({(-4, 3600, hour_s): of_all, (-5, 3600, hour_s): of_type})
+        text = "kind: metric\nname: m\nevents: {type: com.a}\naggregates: [count]\n"
+        told: dict[str, tuple[int | None, int]] = {}
+        with running.client(running.key_for("keeps", ["read", "define"])) as http:
+            for keep in ("resolution: 1s\n", "keep: {10s: 12h}\n", "keep: {10s: 5h, 1m: 7d}\n"):
+                found = http.post("/lateness", json={"text": text + keep}).json()
+                assert {one["suggested_ms"] for one in found["sources"]} == {
+                    found["all"]["suggested_ms"]
+                }
+                told[keep] = (found["all"]["suggested_ms"], found["longest_ms"] // 3_600_000)
+                taken = f"allowed_lateness: {found['longest_ms'] // 1000}s\n"
+                draft = {"kind": "metric", "text": text + keep + taken}
+                assert http.post("/definitions/validate", json=draft).json()["ok"]
+            every = http.get("/lateness").json()
+
+        assert list(told.values()) == [(None, 6), (12 * 3_600_000, 12), (None, 2)]
+        assert (every["all"]["suggested_ms"], every["longest_ms"]) == (12 * 3_600_000, 86_400_000)
+
     def test_without_events_nothing_is_said(self, running: Running, engine: Engine) -> None:
         """A tenant that sent nothing has no median."""
         engine.commit()

@@ -33,7 +33,9 @@ export const lateWords = {
     none: "No event that this counts came in the last day.",
     suggested: (length: string) =>
       `Less than 0.1 % would have been with ${length}, the shortest of the usual lengths.`,
-    unsuggested: "With a day, the longest that may be allowed, it would have been 0.1 % or more.",
+    unsuggested: (longest: string) =>
+      `With ${longest}, the longest of the usual lengths that may be allowed, it would have been 0.1 % or more.`,
+    bounded: " Its panes must be kept until they are final: keep them longer to allow more.",
     use: (length: string) => `Use ${length}`,
     untyped: (events: string) =>
       `Not among these: ${events} of the events of these sources, of whose type nothing is kept.`,
@@ -43,7 +45,7 @@ export const lateWords = {
       late: "late, at most",
       suggested: "< 0.1 % with",
     },
-    longer: "> 1 d",
+    longer: (longest: string) => `> ${longest}`,
     by: "How late the events of each source are",
     lateWhy: "the most that would have been late",
     suggestedWhy: "the shortest usual length with which less than 0.1 % would have been late",

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from weir.definitions.metric import Metric
-from weir.lateness import EDGES_MS, Lateness
+from weir.lateness import EDGES_MS, OFFERED_MS, Lateness
 from weir_reading.accounts import HOUR_S, LatenessFound, read_lateness, read_lateness_of
 
 from weir_dashboard.api.definition_models import LatenessQuery
@@ -69,17 +69,25 @@ async def _lateness(here: Context, tenant: str, hours: int, metric: Metric | Non
     else:
         found = await read_lateness_of(*place, metric.events, pool)
     whole = reduce(add, found.sources.values(), Lateness({}))
+    longest_ms = _longest_ms(metric)
     return LatenessTold(
         from_ms=starts[0] * 1000,
         to_ms=through_ms,
         allowed_ms=None if metric is None else metric.lateness_ms,
+        longest_ms=longest_ms,
         untyped=found.untyped,
-        all=_told(None, whole),
-        sources=[_told(source, one) for source, one in found.sources.items()],
+        all=_told(None, whole, longest_ms),
+        sources=[_told(source, one, longest_ms) for source, one in found.sources.items()],
     )
 
 
-def _told(source: str | None, late: Lateness) -> SourceLateness:
+def _longest_ms(metric: Metric | None) -> int:
+    """Return the longest length that may be suggested: no pane may go before it is final."""
+    kept_ms = max(OFFERED_MS) if metric is None else min(metric.keep_ms.values())
+    return max(edge for edge in OFFERED_MS if edge <= kept_ms)
+
+
+def _told(source: str | None, late: Lateness, longest_ms: int) -> SourceLateness:
     shares = []
     for than_ms in EDGES_MS:
         n = late.later_than(than_ms)
@@ -91,5 +99,5 @@ def _told(source: str | None, late: Lateness) -> SourceLateness:
         p50_ms=late.at_most_ms(0.5),
         p99_ms=late.at_most_ms(0.99),
         max_ms=late.at_most_ms(1.0),
-        suggested_ms=late.suggested_ms(),
+        suggested_ms=late.suggested_ms(longest_ms),
     )

@@ -233,8 +233,8 @@ class LateShare(Told):
 class SourceLateness(Told):
     """How late the events of one source were; of all sources where `source` is null.
 
-    `suggested_ms`: the shortest length of those in `late`, a day at most, that less than 0.1 %
-    of the events came later than; null: none.
+    `suggested_ms`: the shortest length of those in `late`, `longest_ms` at most, that less than
+    0.1 % of the events came later than; null: none.
     """
 
     source: str | None
@@ -250,13 +250,15 @@ class LatenessTold(Told):
     """How late counted events of some hours of received time were.
 
     `allowed_ms` is the `allowed_lateness` of the metric whose events they are; null: they are
-    all of the tenant's. `untyped` events of its sources are in no figure, since their type
-    is not known.
+    all of the tenant's. `longest_ms`: the longest length that may be suggested, a day at most,
+    and of a metric no longer than it keeps panes of each resolution. `untyped` events of its
+    sources are in no figure, since their type is not known.
     """
 
     from_ms: int
     to_ms: int
     allowed_ms: int | None
+    longest_ms: int
     untyped: int
     all: SourceLateness
     sources: list[SourceLateness]

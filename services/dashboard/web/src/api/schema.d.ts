@@ -2060,8 +2060,9 @@ export interface components {
          * @description How late counted events of some hours of received time were.
          *
          *     `allowed_ms` is the `allowed_lateness` of the metric whose events they are; null: they are
-         *     all of the tenant's. `untyped` events of its sources are in no figure, since their type
-         *     is not known.
+         *     all of the tenant's. `longest_ms`: the longest length that may be suggested, a day at most,
+         *     and of a metric no longer than it keeps panes of each resolution. `untyped` events of its
+         *     sources are in no figure, since their type is not known.
          */
         LatenessTold: {
             all: components["schemas"]["SourceLateness"];
@@ -2069,6 +2070,8 @@ export interface components {
             allowed_ms: number | null;
             /** From Ms */
             from_ms: number;
+            /** Longest Ms */
+            longest_ms: number;
             /** Sources */
             sources: components["schemas"]["SourceLateness"][];
             /** To Ms */
@@ -3193,8 +3196,8 @@ export interface components {
          * SourceLateness
          * @description How late the events of one source were; of all sources where `source` is null.
          *
-         *     `suggested_ms`: the shortest length of those in `late`, a day at most, that less than 0.1 %
-         *     of the events came later than; null: none.
+         *     `suggested_ms`: the shortest length of those in `late`, `longest_ms` at most, that less than
+         *     0.1 % of the events came later than; null: none.
          */
         SourceLateness: {
             /** Events */

@@ -1,19 +1,22 @@
 /** How much would have been late by an allowed lateness, beside where it is written. */
 import { useEffect, useState } from "preact/hooks";
-import { post } from "../api/client";
+import { post, problemOf } from "../api/client";
 import type { LatenessTold, SourceLateness } from "../api/shapes";
 import { shareBeyond } from "../lib/lateness";
 import { integer, NONE, percent } from "../lib/numbers";
 import { lengthText, lengthWords } from "../lib/time";
+import type { Problem } from "../live/wire";
 import { lateWords } from "../messages.late.en";
+import { Refused } from "./notes";
 import { VirtualTable } from "./virtual-table";
 
 const PAUSE_MS = 250;
 const AGAIN_MS = 60_000;
+const DAY_MS = 86_400_000;
 const words = lateWords.allowed;
 
 interface AllowedLatenessProps {
-  /** The metric's definition; null: it cannot be used as it is, and what was told stays. */
+  /** The metric's definition; null: it cannot be used as it is, and what was told stays, dimmed. */
   readonly text: string | null;
   /** Takes the length that is suggested, as it is written; left out: it is not offered. */
   onPick?(length: string): void;
@@ -21,14 +24,35 @@ interface AllowedLatenessProps {
 
 /** Tells it of a definition that is being written, a moment after each change. */
 export function AllowedLateness({ text, onPick }: AllowedLatenessProps) {
-  const [told, setTold] = useState<LatenessTold | null>(null);
+  const { told, problem, old } = useLateness(text);
+  if (told === null && problem === null) return null;
+  return (
+    <section class="would-be-late" aria-label={words.title}>
+      <h3>{words.title}</h3>
+      {problem && <Refused problem={problem} />}
+      {told && <LatenessSaid told={told} old={old} {...(onPick && { onPick })} />}
+    </section>
+  );
+}
+
+/** Asks; figures are old once they are of another text, or could not be asked for again. */
+function useLateness(text: string | null) {
+  const [found, setFound] = useState<{ text: string; told: LatenessTold } | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
   useEffect(() => {
+    setProblem(null);
     if (text === null) return;
     const abort = new AbortController();
     let timer = 0;
     const ask = () =>
       post<LatenessTold>("/lateness", { text }, abort.signal)
-        .then(setTold, () => undefined)
+        .then(
+          (told) => {
+            setFound({ text, told });
+            setProblem(null);
+          },
+          (error: unknown) => !abort.signal.aborted && setProblem(problemOf(error)),
+        )
         .finally(() => {
           if (!abort.signal.aborted) timer = window.setTimeout(ask, AGAIN_MS);
         });
@@ -38,28 +62,26 @@ export function AllowedLateness({ text, onPick }: AllowedLatenessProps) {
       abort.abort();
     };
   }, [text]);
-  if (told === null) return null;
-  return (
-    <section class="would-be-late" aria-label={words.title}>
-      <h3>{words.title}</h3>
-      <LatenessSaid told={told} {...(onPick && { onPick })} />
-    </section>
-  );
+  const old = found !== null && (found.text !== text || problem !== null);
+  return { told: found?.told ?? null, problem, old };
 }
 
 interface LatenessSaidProps extends Pick<AllowedLatenessProps, "onPick"> {
   readonly told: LatenessTold;
+  /** What is told is of another definition than the one at hand, or of before. */
+  readonly old?: boolean;
 }
 
 /** The share that would have been late, of all and by source, and which length is suggested. */
-export function LatenessSaid({ told, onPick }: LatenessSaidProps) {
+export function LatenessSaid({ told, old = false, onPick }: LatenessSaidProps) {
   const { all, sources, untyped } = told;
   const allowedMs = told.allowed_ms ?? 0;
   const found = shareBeyond(all, allowedMs);
   return (
     <div
-      class="lateness-said"
+      class={old ? "lateness-said dimmed" : "lateness-said"}
       data-testid="lateness-said"
+      data-old={old}
       data-events={all.events}
       data-late={found?.events}
     >
@@ -71,26 +93,44 @@ export function LatenessSaid({ told, onPick }: LatenessSaidProps) {
       </p>
       {found && (
         <p class="row wrap t3 s" data-testid="lateness-suggested">
-          {all.suggested_ms === null
-            ? words.unsuggested
-            : words.suggested(lengthWords(all.suggested_ms))}
+          {suggestionOf(told)}
           {onPick && all.suggested_ms !== null && all.suggested_ms !== allowedMs && (
-            <Pick lengthMs={all.suggested_ms} onPick={onPick} />
+            <Pick lengthMs={all.suggested_ms} old={old} onPick={onPick} />
           )}
         </p>
       )}
       {untyped > 0 && <p class="t3 s">{words.untyped(integer(untyped))}</p>}
-      {sources.length > 0 && <BySource sources={sources} allowedMs={found?.than_ms ?? 0} />}
+      {sources.length > 0 && (
+        <BySource
+          sources={sources}
+          allowedMs={found?.than_ms ?? 0}
+          longest={lengthWords(told.longest_ms)}
+        />
+      )}
     </div>
   );
 }
 
-function Pick({ lengthMs, onPick }: { lengthMs: number; onPick(length: string): void }) {
+/** Returns which length is suggested, in words, or why none is. */
+export function suggestionOf({ all, longest_ms }: Pick<LatenessTold, "all" | "longest_ms">) {
+  if (all.suggested_ms !== null) return words.suggested(lengthWords(all.suggested_ms));
+  const none = words.unsuggested(lengthWords(longest_ms));
+  return longest_ms < DAY_MS ? none + words.bounded : none;
+}
+
+interface PickProps {
+  readonly lengthMs: number;
+  readonly old: boolean;
+  onPick(length: string): void;
+}
+
+function Pick({ lengthMs, old, onPick }: PickProps) {
   return (
     <button
       type="button"
       class="btn sm"
       data-testid="lateness-use"
+      disabled={old}
       onClick={() => onPick(lengthText(lengthMs))}
     >
       {words.use(lengthWords(lengthMs))}
@@ -101,9 +141,10 @@ function Pick({ lengthMs, onPick }: { lengthMs: number; onPick(length: string): 
 interface BySourceProps {
   readonly sources: readonly SourceLateness[];
   readonly allowedMs: number;
+  readonly longest: string;
 }
 
-function BySource({ sources, allowedMs }: BySourceProps) {
+function BySource({ sources, allowedMs, longest }: BySourceProps) {
   const { head } = words;
   return (
     <VirtualTable
@@ -121,12 +162,20 @@ function BySource({ sources, allowedMs }: BySourceProps) {
           </th>
         </tr>
       }
-      row={(one) => <Row key={one.source ?? ""} one={one} allowedMs={allowedMs} />}
+      row={(one) => (
+        <Row key={one.source ?? ""} one={one} allowedMs={allowedMs} longest={longest} />
+      )}
     />
   );
 }
 
-function Row({ one, allowedMs }: { one: SourceLateness; allowedMs: number }) {
+interface RowProps {
+  readonly one: SourceLateness;
+  readonly allowedMs: number;
+  readonly longest: string;
+}
+
+function Row({ one, allowedMs, longest }: RowProps) {
   const found = shareBeyond(one, allowedMs);
   return (
     <tr data-testid="lateness-of" data-source={one.source ?? ""}>
@@ -134,7 +183,7 @@ function Row({ one, allowedMs }: { one: SourceLateness; allowedMs: number }) {
       <td class="num">{integer(one.events)}</td>
       <td class="num">{found ? percent(found.share) : NONE}</td>
       <td class="num">
-        {one.suggested_ms === null ? words.longer : lengthWords(one.suggested_ms)}
+        {one.suggested_ms === null ? words.longer(longest) : lengthWords(one.suggested_ms)}
       </td>
     </tr>
   );
