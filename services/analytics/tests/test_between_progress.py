@@ -126,13 +126,13 @@ class Erasures:
         self.begun, self.done = 0, False
         monkeypatch.setattr(redaction, "Walk", lambda *_: self)
         monkeypatch.setattr(redaction, "SLICE_S", 0.0)
-        monkeypatch.setattr(redaction, "redacted_in", self.redacted_in)
+        monkeypatch.setattr(redaction, "_members", self.members)
         self.cycle: Any = SimpleNamespace(
             stores=SimpleNamespace(definitions=SimpleNamespace(fold=folded("jane"))), commits=0
         )
 
-    def redacted_in(self, _cycle: object, vids: Sequence[int]) -> list[set[int]]:
-        """Return which erasures are done."""
+    def members(self, _cycle: object, _key: object, vids: Sequence[int]) -> list[set[int]]:
+        """Return which erasures are done, names and colors."""
         return [set(vids) if self.done else set()]
 
     def steps(self) -> Iterator[bool]:
