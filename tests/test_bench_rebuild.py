@@ -249,6 +249,7 @@ class TestMeasured:
         for one in (live, rebuilt):
             monkeypatch.setattr(rebuild, one.__name__, one)
         monkeypatch.setattr(rebuild, "compare", compared)
+        monkeypatch.setattr(rebuild, "await_time", lambda _: None)  # 45 s of quiet
         options = asked(["--rounds", "2", "--metrics", "1", "--combinations", "10"])
         found = rebuild.measure(Path("nowhere"), 100, options)
 
