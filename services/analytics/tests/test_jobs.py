@@ -30,6 +30,7 @@ METRICS = ("amount", "further")
 # one find none, and most of these instants lie where nothing happened.
 AUDIT = {"job": "audit", "metrics": ["amount"], "last": "30m", "sample": 300}
 KEY = b"a key for the hashes of subjects"
+IDENTITY, TYPE = b'{"weirid":"%032x"' % 0, b'"type":"t",'
 ITEM = b'{"specversion":"1.0","id":"forged","source":"s","type":"t","data":{}}'
 FURTHER = """
 kind: metric
@@ -182,7 +183,8 @@ class TestReplay:
     ) -> None:
         """One batch has more of them than are copied of what a version cannot use.
 
-        They lack their type, of which this release makes one.
+        They lack their type, of which this release makes one, and have an identity of their own:
+        with that of the event itself they would be taken for it.
         """
         terms = Terms("default", "forger", time.time_ns() // 1_000_000, "test")
         count = MAX_COPIES + 500
@@ -190,7 +192,7 @@ class TestReplay:
         for i in range(count):
             found = admit(ITEM.replace(b"forged", b"forged-%d" % i), 0, terms)
             assert isinstance(found, Admitted)
-            forged = found.value.replace(b'"type":"t",', b"")
+            forged = b'{"weirid":"%032x"' % i + found.value[len(IDENTITY) :].replace(TYPE, b"")
             world.raw(forged, [(names.HEADER_CONTENT_TYPE, names.CLOUDEVENT_JSON)])
         before = world.ledger()["quarantined"]
         job.start()
@@ -199,6 +201,7 @@ class TestReplay:
 
         assert world.ledger()["quarantined"] - before == count
         assert (outcome["replayed"], outcome["still"], outcome["not_copied"]) == (count, {}, 0)
+        assert_equal_to_the_log(world)
 
     @pytest.mark.parametrize(
         ("how", "attempts"),
