@@ -331,7 +331,7 @@ class TestAudit:
         send(world, "listed")
         asked = {"job": "audit", "metrics": ["amount"], "last": "10m", "sample": 60, "ledger": True}
         # Of a minute that is not over more may come.
-        over_ms = through_ms(world) + 60_000
+        over_ms = (through_ms(world) // 60_000 + 1) * 60_000
         wait_for(lambda: through_ms(world) > over_ms, "the minute to be over", 90)
         outcome = jobs.run(**asked)
         assert (outcome["verified"], outcome["ledger_differences"]) == (True, [])
