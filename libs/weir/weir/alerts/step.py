@@ -281,8 +281,8 @@ def _amendment(told: Told, episode: Episode, through_ms: int) -> list[Transition
     before, after = told.episode.point, episode.point
     if before is None or after is None or before.value == after.value:
         return []
-    amended = Transition(Kind.AMENDED, episode.fired_ms, through_ms, told.key_ms)
-    amended = replace(amended, confirmed=told.confirmed, point=after)
+    key_ms, confirmed = told.key_ms, told.confirmed
+    amended = Transition(Kind.AMENDED, episode.fired_ms, through_ms, key_ms, confirmed, after)
     return [_told_before(amended, before)]
 
 
