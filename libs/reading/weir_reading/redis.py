@@ -44,11 +44,7 @@ async def read_fields_then(
     redis: Redis, key: str, fields: list[bytes], then: list[str]
 ) -> tuple[list[bytes | None], list[bytes | None]]:
     """Return some fields of a hash, and strings as they stand after those were read."""
-    pipeline = redis.pipeline(transaction=False)
-    pipeline.hmget(key, cast("Any", fields))
-    for place in then:
-        pipeline.get(place)
-    found, *after = await pipeline.execute()
+    (found,), after = await read_many_fields_then(redis, [(key, fields)], then)
     return found, after
 
 
@@ -67,11 +63,7 @@ async def read_many_fields_then(
 
 async def set_sizes(redis: Redis, keys: list[str]) -> list[int]:
     """Return how many members sets have, in one round trip; one that is not there has 0."""
-    pipeline = redis.pipeline(transaction=False)
-    for key in keys:
-        pipeline.scard(key)
-    reply: Any = await pipeline.execute()
-    return cast("list[int]", reply)
+    return await _sizes(redis, "SCARD", keys)
 
 
 async def read_set(redis: Redis, key: str, *, count: int) -> set[bytes]:
@@ -82,9 +74,13 @@ async def read_set(redis: Redis, key: str, *, count: int) -> set[bytes]:
 
 async def hash_sizes(redis: Redis, keys: list[str]) -> list[int]:
     """Return how many fields hashes have, in one round trip; one that is not there has 0."""
+    return await _sizes(redis, "HLEN", keys)
+
+
+async def _sizes(redis: Redis, command: str, keys: list[str]) -> list[int]:
     pipeline = redis.pipeline(transaction=False)
     for key in keys:
-        pipeline.hlen(key)
+        pipeline.execute_command(command, key)
     reply: Any = await pipeline.execute()
     return cast("list[int]", reply)
 
