@@ -234,8 +234,32 @@ def _agrees(point: dict[str, Any], pane: ExactPane, aggregate: str, pane_ms: int
     want = expected(pane, aggregate, pane_ms)
     if aggregate in ("distinct", "theta"):
         return bool(point["low"] <= want <= point["high"])
-    scale = math.fsum(abs(value) for value in pane.values) or 1.0
-    return bool(abs(point["value"] - want) <= 1e-9 * scale)
+    if point["value"] is None:
+        return False
+    return bool(abs(point["value"] - want) <= slack(pane, aggregate, want))
+
+
+def slack(pane: ExactPane, aggregate: str, want: float) -> float:
+    """Return how far a value that is no estimate may be off (RELIABILITY 1, I5).
+
+    Nothing is forgiven where floats add up exactly, whatever their order: integers of less than
+    2^53 together. Of a rate and an average that leaves the last bits of one division.
+    """
+    if aggregate in ("rate", "avg") and is_exact(pane):
+        return 1e-15 * abs(want)
+    if aggregate == "stddev":
+        # Of equal values it is 0, and what is left of the squares is of their own last bits.
+        return max(1e-6 * want, 1e-12 * max(abs(value) for value in pane.values))
+    if aggregate not in ("sum", "avg") or is_exact(pane):
+        return 0.0
+    scale = 1e-9 * math.fsum(abs(value) for value in pane.values)
+    return scale if aggregate == "sum" else scale / len(pane.values)
+
+
+def is_exact(pane: ExactPane) -> bool:
+    """Return whether all sums of a pane's values are exact in floats, in any order."""
+    total = math.fsum(abs(value) for value in pane.values)
+    return total < 2**53 and all(float(value).is_integer() for value in pane.values)
 
 
 def compare_ledger(api: Api, account: Account, *, from_ms: int = 0) -> Comparison:

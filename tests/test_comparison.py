@@ -16,6 +16,7 @@ from recount import (
     MetricSpec,
     compare,
     compare_ledger,
+    expected,
     is_too_few,
 )
 
@@ -127,6 +128,42 @@ def test_no_value_is_right_only_below_the_edge(
     spec = MetricSpec("m", "t")
     found = compare(Served(points=[point]), {(NOW_MS, ()): pane}, spec, ("p95",), 10_000)
     assert (found.mismatches == []) is equal
+
+
+WHOLE, BROKEN = [1.0, 2.0, 200_001.0], [0.1, 0.2, 200_000.3]
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "values", "is_off", "equal"),
+    [
+        *((name, WHOLE, 0.0, True) for name in ("count", "sum", "avg", "min", "max", "last")),
+        *((name, WHOLE, 1e-7, False) for name in ("sum", "avg", "min", "max", "last")),
+        *((name, BROKEN, 1e-9, False) for name in ("min", "max", "last")),
+        *(("sum", BROKEN, off, equal) for off, equal in ((1e-4, True), (3e-4, False))),
+        *(("avg", BROKEN, off, equal) for off, equal in ((5e-5, True), (1e-4, False))),
+        *(("stddev", WHOLE, off, equal) for off, equal in ((0.05, True), (0.2, False))),
+        *(("stddev", [7.0] * 3, off, equal) for off, equal in ((1e-12, True), (1e-10, False))),
+        *(("rate", WHOLE, off, equal) for off, equal in ((0.0, True), (1e-9, False))),
+    ],
+)
+def test_nothing_is_forgiven_that_is_promised(
+    aggregate: str, values: list[float], is_off: float, equal: bool
+) -> None:
+    """Exact where floats are, a billionth of the sum elsewhere, a millionth of a deviation."""
+    pane = ExactPane(len(values), values, newest=(NOW_MS, "", values[-1]))
+    value = expected(pane, aggregate, 10_000) + is_off
+    point = {"value": value, "low": None, "high": None, "count": len(values)}
+    spec = MetricSpec("m", "t")
+    found = compare(Served(points=[point]), {(NOW_MS, ()): pane}, spec, (aggregate,), 10_000)
+    assert (found.mismatches == []) is equal
+
+
+def test_no_value_is_wrong_where_there_is_one() -> None:
+    """A missing sum agrees with nothing."""
+    point = {"value": None, "low": None, "high": None, "count": 1}
+    pane, spec = ExactPane(1, [0.0]), MetricSpec("m", "t")
+    found = compare(Served(points=[point]), {(NOW_MS, ()): pane}, spec, ("sum",), 10_000)
+    assert len(found.mismatches) == 1
 
 
 @pytest.mark.kafka
