@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import equality
-from account import MINUTE_MS, Account, dispositions, records_of
+from account import MINUTE_MS, Account, dispositions, epoch_ms, records_of
+from disruption import soak_alerts
 from disruption.checker import RECOUNTED_PER_S, Reader
 from disruption.mixed_recount import Totals, compare_totals
 from disruption.proxy import Conditions
@@ -58,6 +59,7 @@ from disruption.soak_watch import (
     lag,
     messages_of,
     sample,
+    unexplained,
     verdict_lines,
     verdicts,
 )
@@ -227,7 +229,7 @@ class Soak:
     @contextlib.contextmanager
     def _broken(self, what: str, *, may_fall: bool = False) -> Iterator[None]:
         self.faults[what] += 1
-        self.spans.begin(what)
+        self.spans.begin(what, is_fault=True)
         self.reader.may_fall = may_fall
         try:
             yield
@@ -377,19 +379,11 @@ class Soak:
     def _judge_engine(self) -> None:
         seen, rig = self.seen, self.here.rig
         seen.batch_ms, seen.verdicts = batch_ms(rig), verdicts(rig)
-        # The first start of all finds no mark.
-        for line in sorted(verdict_lines(rig), key=lambda one: str(one["at"]))[1:]:
-            at_ms = instant_ms(line["at"])
-            of_fault = self.spans.covers(at_ms, at_ms) and not self.spans.covers(
-                at_ms, at_ms, "restart"
-            )
-            if line["verdict"] != "ok" and not of_fault:
-                seen.unexpected.append(f"{line['at']} {line['verdict']}")
+        seen.unexpected += unexplained(verdict_lines(rig), self.spans)
         for part in SERVICES:
             for level in ("error", "critical"):
                 for line in rig.lines(part, level=level):
-                    at_ms = instant_ms(line["at"])
-                    if not self.spans.covers(at_ms, at_ms):
+                    if not self.spans.is_broken(instant_ms(line["at"])):
                         seen.errors.append(f"{part} {line.get('event')} {line['at']}")
         with contextlib.suppress(TimeoutError):
             rig.wait_until(lambda: lag(rig) == 0, "no lag", 30 * PACE)
@@ -412,6 +406,14 @@ class Soak:
             time.sleep(1)
         seen.due, seen.delivered = told["due"], told["delivered"]
         seen.repeated, seen.latest_s = told["duplicates"], told["latest_s"]
+        batches = [
+            (epoch_ms(time_text), count)
+            for first, count, time_text in here.load.batches
+            if first < here.load.acknowledged
+        ]
+        wanted = soak_alerts.expected(batches)
+        seen.episodes = len(wanted)
+        seen.unlike = soak_alerts.unlike(wanted, soak_alerts.told(here.receiver.bodies))
 
 
 def say(line: dict[str, Any]) -> None:

@@ -86,6 +86,8 @@ class Seen:
         samples: By minute.
         due, delivered, repeated: Messages of alerts; `repeated` came more than once.
         latest_s: The longest time from due to delivered.
+        episodes: How often the alarm must have fired, by what was sent.
+        unlike: Of those the ones that nobody was told of, and what was told and never was.
         keep_min: From when on Redis is full: `keep`, and a day more.
         horizon_min: From when on dedup is full: the horizon.
     """
@@ -119,6 +121,8 @@ class Seen:
     delivered: int = 0
     repeated: int = 0
     latest_s: float = 0.0
+    episodes: int = 0
+    unlike: list[str] = field(default_factory=list)
     keep_min: float = SETTLED_MIN
     horizon_min: float = SETTLED_MIN
 
@@ -383,8 +387,11 @@ def _alerts(seen: Seen) -> Row:
         "delivered": seen.delivered,
         "duplicates": seen.repeated,
         "latest_s": round(seen.latest_s, 1),
+        "episodes": seen.episodes,
+        "unlike": seen.unlike[:3],
     }
-    return Row("alerts due = delivered", 0 < seen.due == seen.delivered, value)
+    is_right = 0 < seen.due == seen.delivered and seen.episodes > 0 and not seen.unlike
+    return Row("alerts due = delivered, as what was sent says", is_right, value)
 
 
 def messages(due_ms: Mapping[str, float], came: Sequence[tuple[str, float]]) -> dict[str, Any]:

@@ -9,11 +9,11 @@ import os
 import threading
 import urllib.request
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from http.client import HTTPException
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import psutil
 import redis
@@ -50,31 +50,50 @@ FLAT = {
 }
 
 
-@dataclass
-class Spans:
-    """When something was broken on purpose, by the wall clock in ms.
+class Span(NamedTuple):
+    """A time in which something went on, by the wall clock in ms.
 
     Attributes:
-        found: Begin, end (infinity while it lasts) and what it was.
+        from_ms: When it began.
+        to_ms: When all was well again; infinity while it lasts.
+        what: Its name.
+        is_fault: Whether something was broken: an edit, a burst and a comparison break nothing.
     """
 
-    found: list[tuple[float, float, str]] = field(default_factory=list)
+    from_ms: float
+    to_ms: float
+    what: str
+    is_fault: bool
 
-    def begin(self, what: str) -> None:
-        """Note that something breaks now."""
-        self.found.append((SystemClock().now_ms(), float("inf"), what))
+
+@dataclass
+class Spans:
+    """What went on when.
+
+    Attributes:
+        found: In the order of their beginnings.
+    """
+
+    found: list[Span] = field(default_factory=list)
+
+    def begin(self, what: str, *, is_fault: bool = False) -> None:
+        """Note that something begins now."""
+        self.found.append(Span(SystemClock().now_ms(), math.inf, what, is_fault))
 
     def end(self, settle_s: float = 0.0) -> None:
         """Note that all is well again from so many seconds after now."""
-        began_ms, _, what = self.found[-1]
-        self.found[-1] = (began_ms, SystemClock().now_ms() + settle_s * 1000, what)
+        self.found[-1] = self.found[-1]._replace(to_ms=SystemClock().now_ms() + settle_s * 1000)
 
     def covers(self, from_ms: float, to_ms: float, what: str = "") -> bool:
-        """Return whether anything (of this name) was broken within a time."""
+        """Return whether anything (of this name) went on within a time."""
         return any(
-            began <= to_ms and from_ms <= ended and what in ("", name)
-            for began, ended, name in self.found
+            one.from_ms <= to_ms and from_ms <= one.to_ms and what in ("", one.what)
+            for one in self.found
         )
+
+    def is_broken(self, at_ms: float) -> bool:
+        """Return whether a fault explains what was said at a moment."""
+        return any(one.is_fault and one.from_ms <= at_ms <= one.to_ms for one in self.found)
 
 
 @dataclass
@@ -310,6 +329,22 @@ def verdict_lines(rig: Rig) -> list[dict[str, Any]]:
 def verdicts(rig: Rig) -> dict[str, int]:
     """Return the verdicts by name."""
     return dict(Counter(line["verdict"] for line in verdict_lines(rig)))
+
+
+def unexplained(lines: Iterable[Mapping[str, Any]], spans: Spans) -> list[str]:
+    """Return the verdicts that are not ok and that no fault explains.
+
+    Args:
+        lines: Of all verdicts; the first start of all finds no mark, which is no fault.
+        spans: What was broken when.
+    """
+    found = sorted(lines, key=lambda line: str(line["at"]))[1:]
+    wrong = [line for line in found if line["verdict"] != "ok"]
+    return [
+        f"{line['at']} {line['verdict']}"
+        for line in wrong
+        if not spans.is_broken(instant_ms(line["at"]))
+    ]
 
 
 def messages_of(here: Scene) -> dict[str, Any]:

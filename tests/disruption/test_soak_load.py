@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import pytest
 from disruption.soak import BURST_PER_S, RATE, options
 from disruption.soak_load import CELLS, SoakLoad
-from disruption.soak_watch import FLAT, OF_ENGINE, figures_of, memory_of
+from disruption.soak_watch import (
+    FLAT,
+    OF_ENGINE,
+    Span,
+    Spans,
+    figures_of,
+    memory_of,
+    unexplained,
+)
 from load import Refusal
 from prometheus_client import generate_latest
+from weir.clock import SystemClock
 from weir_analytics.panes.ops import Figures
 from weir_analytics.panes.own import Own, Process
 from weir_analytics.panes.vitals import Vitals
@@ -80,3 +90,38 @@ def test_what_is_watched_of_the_engine_is_told_by_it() -> None:
     told = figures_of(generate_latest(figures.registry).decode().splitlines())
     assert told.keys() >= {*FLAT.values(), *map(memory_of, OF_ENGINE)}
     assert told[memory_of("jvm")] == 7
+
+
+VERDICTS = [("00", "lost"), ("10", "ok"), ("20", "lost"), ("30", "behind"), ("40", "lost")]
+
+
+@pytest.mark.parametrize(
+    ("spans", "unseen"),
+    [
+        ([], ["20", "30", "40"]),
+        ([Span(19_000, 21_000, "wipe", True)], ["30", "40"]),
+        ([Span(19_000, 21_000, "edit", False)], ["20", "30", "40"]),
+        ([Span(0, math.inf, "burst", False), Span(30_000, 40_000, "wipe", True)], ["20"]),
+        ([Span(0, 50_000, "restart", False)], ["20", "30", "40"]),
+    ],
+)
+def test_a_verdict_is_explained_by_a_fault_alone(spans: list[Span], unseen: list[str]) -> None:
+    """No edit, burst, restart or comparison excuses one; the very first finds no mark."""
+    lines = [{"at": f"1970-01-01T00:00:{at}Z", "verdict": verdict} for at, verdict in VERDICTS]
+    found = unexplained(reversed(lines), Spans(spans))
+    assert [text[17:19] for text in found] == unseen
+
+
+def test_what_goes_on_is_told_apart_from_what_is_broken() -> None:
+    """Both cover a time, in which nothing is judged; only a fault explains an error."""
+    spans = Spans()
+    spans.begin("edit")
+    now_ms = SystemClock().now_ms()
+    assert spans.covers(now_ms, now_ms)
+    assert spans.covers(now_ms, now_ms, "edit")
+    assert not spans.is_broken(now_ms)
+    spans.end()
+    spans.begin("wipe", is_fault=True)
+    assert spans.is_broken(SystemClock().now_ms())
+    spans.end(settle_s=-1)
+    assert not spans.is_broken(SystemClock().now_ms())

@@ -49,6 +49,7 @@ def good(minutes: float = 180, **changed: Any) -> Seen:
         "samples": samples,
         "due": 4,
         "delivered": 4,
+        "episodes": 2,
         "keep_min": HOUR,
     }
     return Seen(minutes, **{**told, **changed})
@@ -89,6 +90,8 @@ def test_a_good_run_passes_in_every_row() -> None:
         ({"batch_ms": []}, "verdicts"),
         ({"delivered": 3}, "alerts due"),
         ({"due": 0, "delivered": 0}, "alerts due"),
+        ({"episodes": 0}, "alerts due"),
+        ({"unlike": ["not told: an episode"]}, "alerts due"),
     ],
 )
 def test_each_row_fails_on_its_own(changed: dict[str, Any], row: str) -> None:
