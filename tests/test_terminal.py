@@ -64,18 +64,16 @@ def test_define_send_ask_watch_audit(stack: TestStack, tmp_path: Path) -> None:
          "data": {"country": "NZ" if n % 3 else "AU"}}
         for n in range(30)
     ]  # fmt: skip
-    stack.post(events)
-
-    asked = (*LATELY, "--by", "country")
-
-    def counted() -> bool:
-        _, written, _ = weir(stack, *asked, "--csv")
-        totals: Counter[str] = Counter()
-        for row in csv.DictReader(io.StringIO(written)):
-            totals[row["country"]] += int(float(row["value"] or 0))
-        return totals == {"NZ": 20, "AU": 10}
-
-    stack.wait_until(counted, "the numbers of all 30 events", 60)
+    position = stack.post(events).body["position"]
+    # All of them are in the first answer after the position: whoever wrote them reads them.
+    asked = (*LATELY, "--by", "country", "--after", position)
+    told = json.loads(answered(stack, *asked, "--json"))
+    totals = {one["by"]["country"]: sum(filter(None, one["value"])) for one in told["series"]}
+    assert totals == {"NZ": 20, "AU": 10}
+    lines: Counter[str] = Counter()
+    for row in csv.DictReader(io.StringIO(answered(stack, *asked, "--csv"))):
+        lines[row["country"]] += int(float(row["value"] or 0))
+    assert lines == totals
 
     code, written, errors = weir(stack, "top", "typed", "-n", "1", "--json")
     assert code == 0, errors
@@ -104,9 +102,14 @@ def test_define_send_ask_watch_audit(stack: TestStack, tmp_path: Path) -> None:
     assert outcome["to_ms"] - outcome["from_ms"] == 5 * 60_000
     wanted = {key: outcome[key] for key in ("from_ms", "to_ms")} | {"version": 3, "ok": True}
     stack.wait_until(lambda: is_verified(stack, wanted), f"the metric to say {wanted}")
-    code, written, errors = weir(stack, "replay", "--reason", "nothing_like_it", "--dry-run")
+    none = ("replay", "--reason", "nothing_like_it", "--dry-run")
+    code, written, errors = weir(stack, *none)
     assert code == 0, written + errors
     assert "would replay: 0" in written
+    code, written, errors = weir(stack, *none, "--json")
+    assert code == 0, written + errors
+    told = json.loads(written)
+    assert (told["job"], told["state"], told["outcome"]["would_replay"]) == ("replay", "done", 0)
     assert time.monotonic() - time_s < 300
 
 
@@ -156,8 +159,8 @@ def test_replay_audit_mend_erase_adopt(own_stack: TestStack, tmp_path: Path) -> 
     code, written, _ = weir(stack, "jobs", "--json")
     assert "user-0" not in written
     # Nothing is foreign here, so there is nothing to go on from.
-    code, written, errors = weir(stack, "adopt", "--reason", "a test")
-    assert (code, "failed" in written) == (1, True), written + errors
+    code, written, errors = weir(stack, "adopt", "--reason", "a test", "--json")
+    assert (code, json.loads(written)["state"]) == (1, "failed"), written + errors
     assert_adopts(stack)
 
 
@@ -216,14 +219,17 @@ def is_verified(stack: TestStack, wanted: dict[str, Any]) -> bool:
 
 
 def check_lag_while_the_driver_is_paused(stack: TestStack) -> None:
-    """What waits is told and grows, with who is away; and nothing waits once it is back."""
+    """What waits is told and grows, with who is away; and nothing waits once it is back.
+
+    Who asks for numbers after these events has no answer until then.
+    """
     driver, waiting = stack.stack.parts["panes"], 25
     await_status(stack, is_at_the_present)
     driver.send(signal.SIGSTOP)
     try:
         # Of a type that no metric counts.
         others = [event(f"other-{n}", "nobody") | {"type": "dev.other"} for n in range(waiting)]
-        stack.post(others)
+        position = stack.post(others).body["position"]
         stopped_ms = int(time.time() * 1_000)
         told = await_status(stack, lambda told: (told["lag"]["records"] or 0) >= waiting)
         words = "no panes driver has been heard for 6 s; events are kept in the log"
@@ -233,8 +239,11 @@ def check_lag_while_the_driver_is_paused(stack: TestStack) -> None:
         # A driver may have counted up to a second beyond the last that was heard of it.
         assert told["lag"]["ms"] >= told["now_ms"] - stopped_ms
         await_status(stack, lambda now: now["lag"]["ms"] > told["lag"]["ms"] + 1_000)
+        code, written, errors = weir(stack, *LATELY, "--after", position, "--json")
+        assert (code, "not counted within 10 s" in written) == (3, True), written + errors
     finally:
         driver.send(signal.SIGCONT)
+    answered(stack, *LATELY, "--after", position)
     await_status(stack, is_at_the_present)
 
 
@@ -319,6 +328,20 @@ def await_serving(stack: TestStack, version: int) -> None:
         return bool(told["version"] == version and told["serving"])
 
     stack.wait_until(serves, f"version {version} serving", 120)
+
+
+def answered(stack: TestStack, *words: str) -> str:
+    """Return what a query with a position wrote; events that are not counted yet are waited for."""
+    said = [""]
+
+    def is_answered() -> bool:
+        code, written, errors = weir(stack, *words)
+        said.append(written if code == 0 else errors)
+        assert code == 0 or "not counted within 10 s" in errors, errors
+        return code == 0
+
+    stack.wait_until(is_answered, "an answer after the position", 60)
+    return said[-1]
 
 
 def await_count(stack: TestStack, wanted: int) -> None:
