@@ -8,6 +8,7 @@ the engine's in Java; everything from the stored bytes of a part on is the produ
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -96,6 +97,16 @@ class Way(NamedTuple):
         for part in parts:
             found = merged((found, part))
         return found
+
+    def timed(
+        self,
+        merged: Callable[[Iterable[Stored | None]], Stored | None],
+        parts: Sequence[Stored | None],
+    ) -> tuple[Stored | None, float]:
+        """Return the same, and how many seconds of a core each part took."""
+        began_s = time.thread_time()
+        found = self.merge(merged, parts)
+        return found, (time.thread_time() - began_s) / len(parts)
 
 
 @dataclass(frozen=True)
@@ -202,6 +213,7 @@ class Tally:
         estimated: Of how many the merged sketch did not hold everything.
         parts_estimated: Of how many that is so of a large part already.
         bytes: The largest merged sketch.
+        merge_s: Of each trial the seconds of a core that merging one part took.
         errors: Of percentiles, how far each was off its true value, as a share of it.
     """
 
@@ -210,30 +222,35 @@ class Tally:
     estimated: Counter[str] = field(default_factory=Counter)
     parts_estimated: Counter[str] = field(default_factory=Counter)
     bytes: Counter[str] = field(default_factory=Counter)
+    merge_s: dict[str, list[float]] = field(default_factory=dict)
     errors: dict[str, list[float]] = field(default_factory=dict)
 
-    def note(self, name: str, *, held: bool, size: int, estimated: bool, part: bool) -> None:
+    def note(
+        self, name: str, *, held: bool, size: int, merge_s: float, estimated: bool, part: bool
+    ) -> None:
         """Count one trial."""
         self.trials[name] += 1
         self.held[name] += held
         self.estimated[name] += estimated
         self.parts_estimated[name] += part
         self.bytes[name] = max(self.bytes[name], size)
+        self.merge_s.setdefault(name, []).append(merge_s)
 
     def add(self, other: Tally) -> None:
         """Take in what other trials came to."""
         for name in ("trials", "held", "estimated", "parts_estimated"):
             getattr(self, name).update(getattr(other, name))
         self.bytes |= other.bytes
-        for name, errors in other.errors.items():
-            self.errors.setdefault(name, []).extend(errors)
+        for mine, others in ((self.merge_s, other.merge_s), (self.errors, other.errors)):
+            for name, found in others.items():
+                mine.setdefault(name, []).extend(found)
 
     def worst_error(self, name: str) -> float:
         """Return how far an estimate is off at most, in 99 of 100 trials."""
         return percentile(self.errors[name], 0.99)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return shares of the trials, and the largest sketch, by what was asked."""
+        """Return shares of the trials, largest sketch, time of a merge, by what was asked."""
         return {name: self._one(name, of) for name, of in self.trials.items()}
 
     def _one(self, name: str, of: int) -> dict[str, Any]:
@@ -243,6 +260,7 @@ class Tally:
             "estimated": round(self.estimated[name] / of, 4),
             "parts_estimated": round(self.parts_estimated[name] / of, 4),
             "bytes": self.bytes[name],
+            "merge_us_a_part": round(1e6 * percentile(self.merge_s[name], 0.5), 2),
         }
         if name in self.errors:
             found["off_its_value"] = round(self.worst_error(name), 5)
@@ -268,11 +286,14 @@ def try_percentiles(values: Values, task: Trial, tally: Tally) -> None:
         exact = nearest_ranks(values[: cut.values], asked)
         k = task.sizes.kll(asked[0])
         made = [kll_of(chunk, k) for chunk in cut.parts(values)]
-        merged = task.way.merge(merge_kll, made) or b""
+        stored, merge_s = task.way.timed(merge_kll, made)
+        merged = stored or b""
         modes = {"estimated": _kll_estimates(merged), "part": _kll_estimates(made[0])}
+        size = len(merged)
         for q, truth in zip(asked, exact, strict=True):
             name, found = named(q), kll_quantile(merged, q)
-            tally.note(name, held=holds(found, truth), size=len(merged), **modes)
+            held = holds(found, truth)
+            tally.note(name, held=held, size=size, merge_s=merge_s, **modes)
             tally.errors.setdefault(name, []).append(abs(found.value - truth) / truth)
 
 
@@ -292,12 +313,14 @@ def try_distinct(values: Values, task: Trial, tally: Tally) -> None:
     """Compare the distinct count with how many different values there are."""
     cut = task.cuts["distinct"]
     made = [hll_of(chunk, task.sizes.distinct) for chunk in cut.parts(values)]
-    merged = task.way.merge(merge_hll, made) or b""
+    stored, merge_s = task.way.timed(merge_hll, made)
+    merged = stored or b""
     found = hll_estimate(merged)
     tally.note(
         "distinct",
         held=holds(found, len(np.unique(values[: cut.values]))),
         size=len(merged),
+        merge_s=merge_s,
         estimated=_hll_estimates(merged),
         part=_hll_estimates(made[0] or b""),
     )
@@ -309,8 +332,9 @@ def try_sets(values: Values, task: Trial, tally: Tally) -> None:
     width = cut.values
     halves = values[:width], values[width // 2 :][:width]
     made = [list(thetas_of(cut.parts(half), lg_k)) for half in halves]
-    both_sides = (task.way.merge(merge_theta, side) for side in made)
-    merged = [theta for theta in both_sides if theta is not None]
+    both_sides = [task.way.timed(merge_theta, side) for side in made]
+    merged = [theta for theta, _ in both_sides if theta is not None]
+    merge_s = sum(took_s for _, took_s in both_sides) / len(both_sides)
     one, other = map(opened, merged)
     left, right = (np.unique(half) for half in halves)
     both = len(np.intersect1d(left, right, assume_unique=True))
@@ -323,8 +347,14 @@ def try_sets(values: Values, task: Trial, tally: Tally) -> None:
     part = opened(made[0][0]).is_estimation_mode()
     for name, (found, exact) in asked.items():
         is_estimate = found.is_estimation_mode()
-        held = holds(set_size(found), exact)
-        tally.note(name, held=held, size=size, estimated=is_estimate, part=part)
+        tally.note(
+            name,
+            held=holds(set_size(found), exact),
+            size=size,
+            merge_s=merge_s,
+            estimated=is_estimate,
+            part=part,
+        )
 
 
 def try_top(values: Values, task: Trial, tally: Tally) -> None:
@@ -333,7 +363,8 @@ def try_top(values: Values, task: Trial, tally: Tally) -> None:
     whole = np.floor(values[: cut.values] * scale).astype(np.int64)
     counts = {str(n): c for n, c in zip(*_counted(whole), strict=True)}
     made = [top_of_part(chunk, task.sizes.top) for chunk in cut.parts(whole)]
-    merged = task.way.merge(merge_top, made) or Texts(0, b"")
+    stored, merge_s = task.way.timed(merge_top, made)
+    merged = stored or Texts(0, b"")
     union = texts_union([merged])
     top = top_of(union, LISTED)
     held = all(item.low <= counts.pop(item.text) <= item.high for item in top.items)
@@ -342,6 +373,7 @@ def try_top(values: Values, task: Trial, tally: Tally) -> None:
         "top",
         held=held,
         size=len(merged.sketch),
+        merge_s=merge_s,
         estimated=_top_estimates(merged),
         part=made[0] is not None and _top_estimates(made[0]),
     )

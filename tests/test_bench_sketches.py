@@ -49,6 +49,20 @@ def test_one_after_another_each_is_read_as_it_was_written() -> None:
     assert asked == [[b"a", b"b", b"c"]]
 
 
+@pytest.mark.parametrize("chained", [False, True])
+def test_what_a_merge_takes_is_told(monkeypatch: pytest.MonkeyPatch, chained: bool) -> None:
+    """Of each part its share of the time, of every kind; of several trials the middle one."""
+    clock = iter(float(n) for n in range(1_000))
+    monkeypatch.setattr(sketch_trials.time, "thread_time", lambda: next(clock))
+    found = trial("uniform", 10, 3_000, chained=chained)
+    assert {one["merge_us_a_part"] for one in found.to_dict().values()} == {100_000.0}
+    other = trial("uniform", 10, 3_000, chained=chained)
+    other.merge_s["p50"] = [0.3]
+    found.add(other)
+    found.add(other)
+    assert found.to_dict()["p50"]["merge_us_a_part"] == 300_000.0
+
+
 def test_a_figure_says_how_it_was_merged() -> None:
     """In the result, and in the bars of the page."""
     told = dict.fromkeys(SHAPES, trial("uniform", 3, 3_000))
@@ -106,10 +120,10 @@ def test_a_rank_is_the_nearest() -> None:
 
 
 def test_a_thousand_trials_of_each_sketch() -> None:
-    """At each number of parts, of every kind of answer; of those one after another half of it."""
+    """At each number of parts and way to merge them, of every kind of answer."""
     options = sketches.asked([])
-    for (parts, chained), trials in options.trials.items():
-        assert trials * len(SHAPES) >= (500 if chained else 1_000)
+    for (parts, _), trials in options.trials.items():
+        assert trials * len(SHAPES) >= 1_000
         assert options.cuts[parts].keys() == KINDS.keys()
         assert {cut.large + cut.small for cut in options.cuts[parts].values()} == {parts}
     assert set(KIND_OF) == {"p0.1", "p50", "p95", "p99", "p99.9", *sketch_trials.OTHERS}
@@ -138,6 +152,6 @@ def test_too_few_within_the_bounds_fail() -> None:
     """The share over all shapes is what the bar asks for."""
     tally = Tally()
     for held in (True,) * 97 + (False,) * 3:
-        tally.note("p50", held=held, size=1, estimated=True, part=True)
+        tally.note("p50", held=held, size=1, merge_s=0.0, estimated=True, part=True)
     found = sketches.failures({Way(1): {"uniform": tally}}, {1: cuts(1, 1)})
     assert found == ["p50 of 1 part: 97 of 100 within the bounds"]
