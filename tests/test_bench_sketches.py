@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -53,7 +54,7 @@ def test_one_after_another_each_is_read_as_it_was_written() -> None:
 def test_what_a_merge_takes_is_told(monkeypatch: pytest.MonkeyPatch, chained: bool) -> None:
     """Of each part its share of the time, of every kind; of several trials the middle one."""
     clock = iter(float(n) for n in range(1_000))
-    monkeypatch.setattr(sketch_trials.time, "thread_time", lambda: next(clock))
+    monkeypatch.setattr(time, "thread_time", lambda: next(clock))
     found = trial("uniform", 10, 3_000, chained=chained)
     assert {one["merge_us_a_part"] for one in found.to_dict().values()} == {100_000.0}
     other = trial("uniform", 10, 3_000, chained=chained)
