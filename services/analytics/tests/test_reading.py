@@ -173,3 +173,23 @@ def test_holes_that_were_always_there_cost_nothing(log: HourlyLog) -> None:
     assert (panes.overtaken, minutes.overtaken) == (set(), set())
     assert {sum(one.n for one in counted.values()) for counted in panes.held.values()} == {2}
     assert len(minutes.held) == len(panes.held) == HOURS
+
+
+def test_where_nothing_is_held_no_more_is_read(log: HourlyLog) -> None:
+    """The last pane goes where there is no room for its first event; what follows stays unread."""
+    log.send()
+    offsets = LogOffsets(Kafka(log.kafka), log.topic)
+    begin, end = offsets.ends()
+    minutes = {PaneAt(-1, 60, (FIRST_MS + n * HOUR_MS) // 1000): end for n in range(5)}
+    again = LedgerRecount("acme", minutes, TERMS, 0)
+    walks = [Walk(Kafka(log.kafka), log.topic, begin, end, 1) for _ in range(2)]
+    found = Recounted(again, again.minutes, minutes, margins(HORIZON_MS).minute_ms)
+    reading, until_s = Reading(offsets, walks, (begin, end), [found]), time.monotonic() + 60
+    try:
+        while not reading.step(SystemClock(), lambda: False):
+            assert time.monotonic() < until_s
+    finally:
+        reading.close()
+    first, second = (walk.progress for walk in walks)
+    assert again.minutes == {}
+    assert (5 <= first.at < first.of == 2 * HOURS, second.at) == (True, 0)

@@ -96,7 +96,9 @@ class Reading:
         return Progress(sum(p.at for p in found), sum(p.of for p in found) or 1)
 
     def step(self, clock: Clock, is_over: Callable[[], bool]) -> bool:
-        """Read on until `is_over`; return whether all was read, both times.
+        """Read on until `is_over`; return whether all that decides was read, both times.
+
+        That is nothing more once nothing is held: for the largest panes there may be no room.
 
         Raises:
             KafkaException: If the log does not answer.
@@ -104,13 +106,15 @@ class Reading:
         """
         takes = self._look_for, self._count
         for walk, passage, take in zip(self._walks, self._passages, takes, strict=True):
-            is_done = walk.each(take, is_over)
+            is_done = walk.each(take, lambda: is_over() or not self._holds)
             if is_done:
                 passage.end(self._end)
             is_due = is_done or clock.monotonic_s() >= self._look_at_s
             if passage.gaps and (is_due or len(passage.gaps) >= MOST_GAPS):
                 self._look_at_s = clock.monotonic_s() + LOOK_EVERY_S
                 self._leave_out(passage)
+            if not self._holds:
+                return True
             if not is_done:
                 return False
         return True
@@ -133,6 +137,10 @@ class Reading:
         for walk in self._walks:
             walk.close()
 
+    @property
+    def _holds(self) -> bool:
+        return any(one.held for one in self._recounted)
+
     def _look_for(self, messages: Sequence[Message]) -> None:
         records = list(self._passages[0].records(messages))
         for one in self._recounted:
@@ -154,7 +162,7 @@ class Reading:
 
     def _check_left(self) -> None:
         lost = sum(len(one.overtaken) for one in self._recounted)
-        if lost and not any(one.held for one in self._recounted):
+        if lost and not self._holds:
             msg = (
                 f"the log must hold some of the sample until it is read, but retention has taken "
                 f"something of all its {lost} panes; ask again, with a shorter last"
