@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from weir import names
 from weir.clock import SystemClock
@@ -193,3 +193,57 @@ def test_where_nothing_is_held_no_more_is_read(log: HourlyLog) -> None:
     first, second = (walk.progress for walk in walks)
     assert again.minutes == {}
     assert (5 <= first.at < first.of == 2 * HOURS, second.at) == (True, 0)
+
+
+@dataclass
+class Interrupted:
+    """A consumer that meets an error behind so many records, once, and has gone on behind it."""
+
+    real: Consumer
+    behind: int
+
+    def consume(self, most: int, timeout: float) -> list[Any]:
+        """Consume some."""
+        found: list[Any] = list(self.real.consume(most, timeout=timeout))
+        if 0 <= self.behind < len(found):
+            found.insert(self.behind, Failure())
+            self.behind = -1
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        """Do all else as the real one does."""
+        return getattr(self.real, name)
+
+
+class Failure:
+    """What a consumer gives out in place of a record."""
+
+    def error(self) -> KafkaError:
+        """Return what went wrong."""
+        return KafkaError(KafkaError._TIMED_OUT)
+
+    def partition(self) -> int:
+        """Return where."""
+        return 0
+
+    def offset(self) -> int:
+        """Return at which record."""
+        return 3
+
+
+@pytest.mark.parametrize("behind", [0, 1, 40])
+def test_an_error_passes_nothing_over(log: HourlyLog, behind: int) -> None:
+    """What came before it is given out, what came behind it is fetched again; each record once."""
+    log.send()
+    walk = log.walk(*LogOffsets(Kafka(log.kafka), log.topic).ends())
+    walk._consumer = Interrupted(walk._consumer, behind)  # type: ignore[assignment]
+    found, errors, until_s = list[Any](), 0, time.monotonic() + 60
+    while not walk.done:
+        assert time.monotonic() < until_s
+        try:
+            found += [(one.partition(), one.offset()) for one in walk.read()]
+        except KafkaException:
+            errors += 1
+    walk.close()
+    assert errors == (behind == 0)
+    assert sorted(found) == [(p, n) for p in range(2) for n in range(HOURS)]

@@ -22,7 +22,8 @@ class Walk:
     """Reads `[start, end)` of some partitions, without a group's offsets.
 
     Records that retention takes in the meantime are passed over: who must not miss one
-    looks for missing offsets, and compares the log's start.
+    looks for missing offsets, and compares the log's start. After an error it may be read on:
+    nothing is passed over because of it.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Walk:
                 "log_level": 0,
             }
         )
-        self._consumer.assign([TopicPartition(topic, p, self._at[p]) for p in self._left()])
+        self._assign()
 
     @property
     def progress(self) -> Progress:
@@ -88,7 +89,11 @@ class Walk:
                 continue
             error = message.error()
             if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                raise KafkaException(error)
+                # What the client holds is fetched again: it may have gone on behind the error.
+                self._assign()
+                if not found:
+                    raise KafkaException(error)
+                break
             if error is not None:
                 self._reach(partition, max(offset, self._end[partition]))
             elif offset < self._end[partition]:
@@ -109,6 +114,10 @@ class Walk:
     def close(self) -> None:
         """Close the connection."""
         self._consumer.close()
+
+    def _assign(self) -> None:
+        places = [TopicPartition(self._topic, p, self._at[p]) for p in self._left()]
+        self._consumer.assign(places)
 
     def _left(self) -> list[int]:
         return [p for p, end in self._end.items() if self._at[p] < end]
