@@ -28,7 +28,7 @@ from weir_analytics.jobs.audit import AuditTask
 from weir_analytics.jobs.log_records import Gap, LogRecord, Passage
 from weir_analytics.jobs.sample import Audited, PaneAt
 from weir_analytics.jobs.task import NotNowError, Progress, RefusedError
-from weir_analytics.jobs.was_served import Reader, Seen
+from weir_analytics.jobs.was_served import OwnSeries, Reader, Seen
 
 from .conftest import settings_for
 
@@ -56,15 +56,11 @@ class Glances(Reader):
         """Hold nothing."""
 
     def begin(
-        self,
-        name: str,
-        chain: Sequence[Audited],
-        left: int,
-        keeps: Callable[[str], bool] | None = None,
+        self, name: str, chain: Sequence[Audited], left: int, owner: str | None = None
     ) -> Seen:
         """Note that a metric is begun."""
         self.begun.append(f"{name}/{left}")
-        return Seen(name, tuple(chain), keeps)
+        return Seen(name, tuple(chain), None if owner is None else OwnSeries(owner))
 
     def drop(self, seen: Seen) -> None:
         """Note that one is let go."""

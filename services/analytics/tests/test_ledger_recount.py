@@ -13,7 +13,12 @@ from weir.definitions.history import Horizons
 from weir.erasure import Erasure, subject_hash
 from weir.rows import Row
 from weir.series import OTHER
-from weir_analytics.jobs.ledger_recount import LedgerRecount, RowDifference, compare_rows
+from weir_analytics.jobs.ledger_recount import (
+    LedgerRecount,
+    RowDifference,
+    compare_rows,
+    counted_in,
+)
 from weir_analytics.jobs.log_records import Passage
 from weir_analytics.jobs.recount import Terms
 from weir_analytics.jobs.sample import PaneAt, minutes_of
@@ -197,12 +202,24 @@ def test_rows_differ_both_ways_round() -> None:
     assert list(compare_rows("big", MINUTE, served, {"=big|=web|=counted": 9})) == []
 
 
+def test_how_many_events_were_counted() -> None:
+    """Others in the minute repeat one, or are no events: they need no identity of their own."""
+    served = [
+        {"=acme|=web|=counted": Row(5), "=acme|=web|=duplicate": Row(90)},
+        {"=acme|=app|=counted": Row(2), "=acme|=web|=quarantined": Row(70)},
+    ]
+    assert counted_in(served) == 7
+
+
 def test_which_minutes_are_looked_at() -> None:
     """Those that are over, that the log has whole, and that are kept; each once, in turn."""
     through_ms = MINUTE_MS + 60_000
     drawn = [MINUTE_MS + 5, MINUTE_MS - 1, MINUTE_MS + 59_999, through_ms, MINUTE_MS - 8 * DAY_MS]
     starts = [MINUTE_MS // 1000, MINUTE_MS // 1000 - 60]
     for since_ms, many in ((0, 2), (MINUTE_MS, 1), (MINUTE_MS + 1, 0)):
-        found = minutes_of(drawn, since_ms=since_ms, through_ms=through_ms)
+        at = {"since_ms": since_ms, "over_ms": through_ms, "through_ms": through_ms}
+        found = minutes_of(drawn, **at)
         assert found == [PaneAt(-1, 60, start_s) for start_s in starts[:many]]
-    assert minutes_of(drawn[:1], since_ms=0, through_ms=through_ms - 1) == []
+        # What is over meanwhile may hold series of which nobody knew when it was drawn.
+        later = at | {"over_ms": through_ms - 1, "through_ms": through_ms + 60_000}
+        assert minutes_of(drawn[:1], **later) == []

@@ -14,7 +14,7 @@ from weir.batches import FIELD, BatchRecord, LaneProgress, encode
 from weir.commit import Offsets
 from weir_analytics.jobs.ledger_audit import LedgerAudit
 from weir_analytics.jobs.sample import PaneAt
-from weir_analytics.jobs.was_served import Reader
+from weir_analytics.jobs.was_served import OwnSeries, Reader
 from weir_analytics.panes.accounts import LEDGER
 
 from .conftest import settings_for
@@ -130,34 +130,76 @@ class TestReader:
     def test_others_traffic_leaves_room_for_a_tenants_minutes(
         self, store: Any, redis_url: str, tmp_path: Path
     ) -> None:
-        """A minute of the ledger holds all tenants' rows; one's own are held, and cost room."""
+        """A minute of the ledger holds all tenants' rows; one's own are read, and cost room."""
         minutes = [PaneAt(LEDGER, 60, 60 * i) for i in range(3)]
+        key, row = "", rows.encode(rows.Row(10_000))
+        texts = {b"%d" % n: f"=big|=web{n}|=counted" for n in range(30_000)}
+        texts |= {b"mine": "=acme|=web|=counted", b"too": "=acme|=app|=counted"}
+        store.hset(names.names_key(0, LEDGER), mapping=texts)
         for minute in minutes:
-            row = rows.encode(rows.Row(10_000_000))
             key = names.pane_key(0, LEDGER, 60, minute.start_s)
-            texts = {f"=big|=web{n}|=counted": b"%d" % n for n in range(3_000)}
-            texts["=acme|=web|=counted"] = b"mine"
-            store.hset(key, mapping=dict.fromkeys(texts.values(), row))
-            store.hset(names.names_key(0, LEDGER), mapping={i: t for t, i in texts.items()})
+            store.hset(key, mapping={short: row for short in texts if short != b"too"})
         store.hset(key, b"nobody's", row)
         record(store, 1, {0: 9})
         cycle: Any = SimpleNamespace(
-            footing=SimpleNamespace(epoch=3),
-            stores=SimpleNamespace(shards=Shards()),
-            through_ms=600_000,
+            footing=SimpleNamespace(epoch=3), stores=SimpleNamespace(shards=Shards())
+        )
+        before = store.info("commandstats").get("cmdstat_hgetall", {"calls": 0})["calls"]
+        reader = Reader(settings_for(tmp_path, redis_url=redis_url))
+        ledger, slices = LedgerAudit("acme"), 0
+        try:
+            while not ledger.is_seen:
+                ledger.look(cycle, reader, minutes, 10_000, over)
+                slices += 1
+        finally:
+            reader.close()
+        seen = ledger._seen
+        assert seen is not None
+        assert (set(seen.panes), seen.left_out) == (set(minutes), set())
+        mine = [{"=acme|=web|=counted": rows.Row(10_000)}]
+        assert all(served == mine for served in seen.panes.values())
+        # Names are looked through a part a slice, and of a minute one's own rows are read alone.
+        assert slices > 20
+        after = store.info("commandstats").get("cmdstat_hgetall", {"calls": 0})["calls"]
+        assert after == before
+
+    @pytest.mark.parametrize(("most", "taken"), [(9_999, 0), (10_000, 2)])
+    def test_minutes_of_which_none_has_room_are_left_out(
+        self, store: Any, redis_url: str, tmp_path: Path, most: int, taken: int
+    ) -> None:
+        """Where one has room all are counted again: one of them may have too much by mistake."""
+        minutes = [PaneAt(LEDGER, 60, 60 * i) for i in range(2)]
+        store.hset(names.names_key(0, LEDGER), b"mine", "=acme|=web|=counted")
+        for minute, n in zip(minutes, (10_000, 10_000_000), strict=True):
+            key = names.pane_key(0, LEDGER, 60, minute.start_s)
+            store.hset(key, b"mine", rows.encode(rows.Row(n)))
+        record(store, 1, {0: 9})
+        cycle: Any = SimpleNamespace(
+            footing=SimpleNamespace(epoch=3), stores=SimpleNamespace(shards=Shards())
         )
         reader = Reader(settings_for(tmp_path, redis_url=redis_url))
         ledger = LedgerAudit("acme")
         try:
-            ledger.look(cycle, reader, [60_000 * i for i in range(3)], 0, lambda: False)
+            ledger.look(cycle, reader, minutes, most, lambda: False)
         finally:
             reader.close()
         assert ledger.is_seen
-        seen = ledger._seen
-        assert seen is not None
-        assert (set(seen.panes), seen.left_out) == (set(minutes), set())
-        mine = [{"=acme|=web|=counted": rows.Row(10_000_000)}]
-        assert all(served == mine for served in seen.panes.values())
+        assert len(list(ledger.ends)) == taken
+
+
+class TestOwnSeries:
+    def test_every_shard_is_looked_through(self) -> None:
+        """Each to its end; what others have there is not kept."""
+        own = OwnSeries("acme")
+        for found, cursor, ids in (
+            ({b"1": b"=acme|=a"}, 7, [{b"1": "=acme|=a"}]),
+            ({b"2": b"=acme2|=a", b"3": b"*"}, 0, [{b"1": "=acme|=a"}, {}]),
+            ({b"1": b"=acme|=b"}, 0, [{b"1": "=acme|=a"}, {b"1": "=acme|=b"}]),
+        ):
+            assert not own.is_whole
+            own.take(found, cursor, shards=2)
+            assert own.ids == ids
+        assert own.is_whole
 
 
 def record(store: Any, rev: int, end: Offsets, lanes: Sequence[LaneProgress] = ()) -> None:

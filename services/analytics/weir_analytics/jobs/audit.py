@@ -36,7 +36,16 @@ from weir_analytics.jobs.reach import (
 )
 from weir_analytics.jobs.reading import Reading, Recounted
 from weir_analytics.jobs.recount import MOST_HELD, Part, Recount, Terms
-from weir_analytics.jobs.sample import Audited, chain_of, draw, draw_places, panes_of, shares
+from weir_analytics.jobs.sample import (
+    Audited,
+    PaneAt,
+    chain_of,
+    draw,
+    draw_places,
+    minutes_of,
+    panes_of,
+    shares,
+)
 from weir_analytics.jobs.task import NotNowError, Outcome, Progress, RefusedError
 from weir_analytics.jobs.walk import Walk
 from weir_analytics.jobs.was_served import Reader, Seen
@@ -153,8 +162,8 @@ class AuditTask:
             self._draw_at(*self._places.pop())
             return None
         if self._ledger is not None and not self._ledger.is_seen:
-            since_ms = self._minutes_since_ms
-            self._ledger.look(cycle, self._reader, self._drawn_minutes(), since_ms, is_over)
+            minutes = self._minutes(cycle)
+            self._ledger.look(cycle, self._reader, minutes, self._for_ledger, is_over)
             return None
         if self._left:
             self._look(cycle, self._left[0], is_over)
@@ -234,18 +243,24 @@ class AuditTask:
                 self._instants += draw(seed + way, start_ms, to_ms, count)
         return self._instants
 
-    def _drawn_minutes(self) -> list[int]:
+    def _minutes(self, cycle: Cycle) -> list[PaneAt]:
         """Return the sample of the ledger: where panes are bounded by the budget, further back.
 
         The log is read from the same place on; only panes need so much of it before them.
         """
-        begin_ms, from_ms = self._minutes_since_ms, int(self._facts["from_ms"])
-        if not self._facts.get("begin_ms") or begin_ms >= from_ms:
-            return self._drawn()
-        asked_ms = int(self._facts["to_ms"]) - self._wanted.last
-        seed = int(self._facts["seed"]) + WAYS
-        further = draw(seed, max(begin_ms, asked_ms), from_ms, self._wanted.sample)
-        return [*self._drawn(), *further]
+        drawn, since_ms = self._drawn(), self._minutes_since_ms
+        from_ms, to_ms = int(self._facts["from_ms"]), int(self._facts["to_ms"])
+        if self._facts.get("begin_ms") and since_ms < from_ms:
+            begin_ms, seed = max(since_ms, to_ms - self._wanted.last), int(self._facts["seed"])
+            drawn = [*drawn, *draw(seed + WAYS, begin_ms, from_ms, self._wanted.sample)]
+        through_ms = cycle.through_ms
+        return minutes_of(drawn, since_ms=since_ms, over_ms=to_ms, through_ms=through_ms)
+
+    @property
+    def _for_ledger(self) -> int:
+        """How many events the ledger may hold: all of them where there are no panes."""
+        has_panes = self._facts["from_ms"] < self._facts["to_ms"]
+        return self._most_held // LEDGER_PARTS if has_panes else self._most_held
 
     def _look(self, cycle: Cycle, name: str, is_over: Callable[[], bool]) -> None:
         """Take more of what is served of a metric, unless its panes are being counted back.
@@ -302,7 +317,7 @@ class AuditTask:
         erased = tuple(one.within(topic_id) for one in found)
         terms = Terms(_horizons(cycle), erased, self._settings.hash_key)
         sampled = [part for part in parts if part.panes]
-        for_ledger = self._most_held // LEDGER_PARTS if self._ledger is not None else 0
+        for_ledger = self._for_ledger if self._ledger is not None else 0
         again = Recount(sampled, terms, self._most_held - for_ledger)
         before = margins(horizon_ms)
         ends = {pane: end for part in sampled for pane, end in part.panes.items()}

@@ -11,11 +11,11 @@ from weir_analytics.jobs.ledger_recount import (
     LedgerRecount,
     RowDifference,
     compare_rows,
-    owner_of,
+    counted_in,
 )
 from weir_analytics.jobs.reading import Recounted
 from weir_analytics.jobs.recount import Terms
-from weir_analytics.jobs.sample import PaneAt, minutes_of
+from weir_analytics.jobs.sample import PaneAt
 from weir_analytics.jobs.task import NotNowError
 from weir_analytics.jobs.was_served import Reader, Seen
 from weir_analytics.panes.cycle import Cycle
@@ -43,11 +43,18 @@ class LedgerAudit:
         self,
         cycle: Cycle,
         reader: Reader,
-        instants_ms: Collection[int],
-        since_ms: int,
+        wanted: Collection[PaneAt],
+        most: int,
         is_over: Callable[[], bool],
     ) -> None:
-        """Take more of the minutes in which some instants lie, until `is_over`.
+        """Take more of what is served of some minutes, until `is_over`.
+
+        Args:
+            cycle: Between two of its batches.
+            reader: Reads them.
+            wanted: The minutes; all were over when the first was looked at.
+            most: How many events are held when they are counted again.
+            is_over: Whether the slice has to end.
 
         Raises:
             NotNowError: While what was lost is being counted again.
@@ -55,15 +62,23 @@ class LedgerAudit:
         """
         if self._seen is None:
             # Traffic of others costs no minute of a tenant's.
-            self._seen = reader.begin("", (), LEDGER_PARTS, self._is_mine)
+            self._seen = reader.begin("", (), LEDGER_PARTS, self._tenant)
         seen = self._seen
-        wanted = minutes_of(instants_ms, since_ms=since_ms, through_ms=cycle.through_ms)
         left = [pane for pane in wanted if pane not in seen.panes and pane not in seen.left_out]
         is_done = reader.look(cycle, seen, left, is_over)
         if is_done is None:
             msg = "the ledger is being counted again"
             raise NotNowError(msg)
+        if is_done and all(counted_in(served) > most for served in seen.panes.values()):
+            # It would else show once all of the log was read. Where some have room that is read
+            # anyway, and tells as well of one that has too much by mistake.
+            seen.leave_out(list(seen.panes))
         self.is_seen = is_done
+
+    def leave_before(self, at_ms: int) -> None:
+        """Leave out the minutes that begin before an instant."""
+        if self._seen is not None:
+            self._seen.leave_before(at_ms)
 
     @property
     def begin_ms(self) -> int | None:
@@ -112,6 +127,3 @@ class LedgerAudit:
             "overtaken": lost,
         }
         return told, [asdict(one) for one in found]
-
-    def _is_mine(self, series: str) -> bool:
-        return owner_of(series) == self._tenant

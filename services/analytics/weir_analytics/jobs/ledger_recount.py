@@ -198,6 +198,16 @@ def compare_rows(
             yield RowDifference(minute.start_s * 1000, source or "", disposition or "", is_, must)
 
 
+def counted_in(served: Served) -> int:
+    """Return how many events a tenant's rows of a minute say were counted: so many identities."""
+    rows = (pair for shard in served for pair in shard.items())
+    return sum(row.n for text, row in rows if _disposition(text) == Fate.COUNTED.disposition)
+
+
+def _disposition(text: str) -> str | None:
+    return fit(decode_series(text), 3)[2]
+
+
 def owner_of(text: str) -> str | None:
     """Return whose a row of the ledger is; None of one without a name.
 

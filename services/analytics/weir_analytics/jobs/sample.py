@@ -165,7 +165,9 @@ def panes_of(
     return sorted(found)
 
 
-def minutes_of(instants_ms: Iterable[int], *, since_ms: int, through_ms: int) -> list[PaneAt]:
+def minutes_of(
+    instants_ms: Iterable[int], *, since_ms: int, over_ms: int, through_ms: int
+) -> list[PaneAt]:
     """Return the received minutes that hold some instants, as panes of the ledger, each once.
 
     In the order of the instants: for what comes last there may be no room.
@@ -173,12 +175,13 @@ def minutes_of(instants_ms: Iterable[int], *, since_ms: int, through_ms: int) ->
     Args:
         instants_ms: The sample; most events are received in the minute in which they happen.
         since_ms: Minutes that begin earlier are left out: the log no longer has all of them.
-        through_ms: Received time counted so far; what is not over, or not kept, is left out.
+        over_ms: Received time counted when they were drawn; what was not over then is left out.
+        through_ms: Received time counted so far; what is not kept any more is left out.
     """
     found: dict[PaneAt, None] = {}
     for at_ms in instants_ms:
         start_ms = at_ms - at_ms % MINUTE_MS
-        is_kept = start_ms + MINUTE_MS <= through_ms < start_ms + LEDGER_MS
+        is_kept = start_ms + MINUTE_MS <= over_ms and through_ms < start_ms + LEDGER_MS
         if start_ms >= since_ms and is_kept:
             found[PaneAt(LEDGER, SYSTEM_RES_S, start_ms // 1000)] = None
     return list(found)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from weir import names, rows
 from weir.batches import FIELD, BatchRecord, decode
 from weir.commit import same_offsets
-from weir.series import OTHER
+from weir.series import OTHER, OTHER_ID, first_value
 
 from weir_analytics.jobs.compare import Served
 from weir_analytics.jobs.sample import Audited, PaneAt
@@ -25,10 +25,47 @@ MAX_ROWS: Final = 2_000
 # as much of what is left to the audit as any other.
 MAX_EVENTS: Final = 500_000
 MAX_BYTES: Final = 64 * 1024 * 1024
-# Of a pane of which only some rows are held: it is read whole.
-MOST_READ: Final = 20_000
+# Series of an owner whose rows are looked for in each pane; of one with more none is read.
+MOST_OWN: Final = 20_000
+# Names that are looked through at once for those of an owner.
+NAMES_AT_ONCE: Final = 1_000
 # Each pane's size is asked for in each shard; a slice that ends may have asked for so many.
 SIZES_AT_ONCE: Final = 50
+
+
+Stored = tuple[Mapping[bytes, bytes], Mapping[bytes, str]]
+"""Of one shard, packed rows by id, and the text of each id that has a name."""
+
+
+@dataclass
+class OwnSeries:
+    """Which series of a version are an owner's, looked up among everybody's part by part.
+
+    The owner's rows of a pane can be read alone then, however many others have. Names are never
+    changed, so this holds of what was counted before the first part was looked through.
+
+    Attributes:
+        owner: The first value of the series.
+        ids: By shard, the id of each with its text; the last shard's may lack some.
+        is_whole: Whether all were looked through.
+        cursor: Where looking through the last shard goes on.
+    """
+
+    owner: str
+    ids: list[dict[bytes, str]] = field(default_factory=lambda: [{}])
+    is_whole: bool = False
+    cursor: int = 0
+
+    def take(self, found: Mapping[bytes, bytes], cursor: int, shards: int) -> None:
+        """Take in a part of a shard's names; a cursor of 0 says that it was the last one."""
+        texts = {short: text.decode() for short, text in found.items()}
+        mine = {short: text for short, text in texts.items() if first_value(text) == self.owner}
+        self.ids[-1] |= mine
+        self.cursor = cursor
+        if not cursor:
+            self.is_whole = len(self.ids) == shards
+            if not self.is_whole:
+                self.ids.append({})
 
 
 @dataclass
@@ -38,20 +75,20 @@ class Seen:
     Attributes:
         name: The metric.
         chain: The versions that serve it, the newest first.
-        keeps: Tells by its text whether a series is compared; None: all are.
+        own: The series that are compared; None: all are.
         room: What more may be held of it.
         took: What is held of it.
         panes: By pane, its rows in each shard.
         ends: By pane, partition -> offset: when it was looked at all before it was counted, and
             nothing behind it.
-        left_out: Panes of the sample that are too large to be counted again.
+        left_out: Panes of the sample that are too large to be counted again, or too old by now.
         epoch: The epoch at which it was looked at last.
         rev: The revision.
     """
 
     name: str
     chain: tuple[Audited, ...]
-    keeps: Callable[[str], bool] | None = None
+    own: OwnSeries | None = None
     room: Counter[str] = field(default_factory=Counter)
     took: Counter[str] = field(default_factory=Counter)
     panes: dict[PaneAt, Served] = field(default_factory=dict)
@@ -59,6 +96,16 @@ class Seen:
     left_out: set[PaneAt] = field(default_factory=set)
     epoch: int = 0
     rev: int = 0
+
+    def leave_before(self, at_ms: int) -> None:
+        """Leave out the panes that start before an instant."""
+        self.leave_out([pane for pane in self.panes if 1000 * pane.start_s < at_ms])
+
+    def leave_out(self, panes: Collection[PaneAt]) -> None:
+        """Leave out some panes that were taken."""
+        for pane in panes:
+            del self.panes[pane], self.ends[pane]
+        self.left_out.update(panes)
 
 
 class Reader:
@@ -74,11 +121,7 @@ class Reader:
         self._redis.close()
 
     def begin(
-        self,
-        name: str,
-        chain: Sequence[Audited],
-        left: int,
-        keeps: Callable[[str], bool] | None = None,
+        self, name: str, chain: Sequence[Audited], left: int, owner: str | None = None
     ) -> Seen:
         """Return a metric of which nothing was looked at yet.
 
@@ -86,10 +129,11 @@ class Reader:
             name: The metric.
             chain: The versions that serve it, the newest first.
             left: How many metrics are still to be looked at, this one among them.
-            keeps: Tells by its text whether a series is compared; None: all are.
+            owner: Whose series are compared, by their first value; None: everybody's.
         """
+        own = None if owner is None else OwnSeries(owner)
         room = Counter({what: much // left for what, much in self._room.items()})
-        return Seen(name, tuple(chain), keeps, room + Counter(rows=MAX_ROWS))
+        return Seen(name, tuple(chain), own, room + Counter(rows=MAX_ROWS))
 
     def drop(self, seen: Seen) -> None:
         """Let go of what was taken of a metric: others may take as much."""
@@ -118,13 +162,25 @@ class Reader:
             if mark is None or not same_offsets(mark.end, record.to_offsets):
                 return None
         seen.epoch, seen.rev, end = record.epoch, record.rev, dict(record.to_offsets)
+        if panes and seen.own is not None and not self._look_up(seen.own, panes[0].vid, is_over):
+            return False
         for at in range(0, len(panes), SIZES_AT_ONCE):
             some = panes[at : at + SIZES_AT_ONCE]
-            for pane, sizes in zip(some, self._ask("hlen", some), strict=True):
-                self._take(seen, pane, sum(sizes), end)
+            for pane, size in zip(some, self._sizes(seen.own, some), strict=True):
+                self._take(seen, pane, size, end)
                 if is_over():
                     return pane == panes[-1]
         return True
+
+    def _look_up(self, own: OwnSeries, vid: int, is_over: Callable[[], bool]) -> bool:
+        """Look through more of a version's names, until `is_over`; return whether all were."""
+        while not own.is_whole:
+            key = names.names_key(len(own.ids) - 1, vid)
+            cursor, found = self._redis.hscan(key, own.cursor, count=NAMES_AT_ONCE)
+            own.take(found, cursor, self._shards)
+            if is_over():
+                break
+        return own.is_whole
 
     def _newest(self) -> BatchRecord | None:
         newest = self._redis.xrevrange(names.BATCHES, count=1)
@@ -133,18 +189,16 @@ class Reader:
 
     def _take(self, seen: Seen, pane: PaneAt, size: int, end: Mapping[int, int]) -> None:
         """Take a pane, if there is room for it."""
-        if size <= (seen.room["rows"] if seen.keeps is None else MOST_READ):
-            (stored,) = self._ask("hgetall", [pane])
-            texts = [self._names(pane.vid, shard, ids) for shard, ids in enumerate(stored)]
-            kept = [_kept(*both, seen.keeps) for both in zip(stored, texts, strict=True)]
-            served = [_rows(*both) for both in zip(kept, texts, strict=True)]
+        if size <= (seen.room["rows"] if seen.own is None else MOST_OWN):
+            stored = self._stored(seen.own, pane)
+            served = [_rows(*shard) for shard in stored]
             takes = Counter(
-                rows=sum(map(len, kept)),
+                rows=sum(len(packed) for packed, _texts in stored),
                 # Of rows that are counts and nothing else a recount holds what it has room for.
                 events=0
-                if seen.keeps
+                if seen.own is not None
                 else sum(row.n for shard in served for row in shard.values()),
-                bytes=sum(len(packed) for shard in kept for packed in shard.values()),
+                bytes=sum(len(one) for packed, _texts in stored for one in packed.values()),
             )
             if takes <= seen.room:
                 seen.panes[pane], seen.ends[pane] = served, end
@@ -154,16 +208,32 @@ class Reader:
                 return
         seen.left_out.add(pane)
 
-    def _ask(self, command: str, panes: Sequence[PaneAt]) -> list[list[Any]]:
-        """Ask something about each shard's part of some panes, in one round trip."""
-        if not panes:
-            return []
+    def _sizes(self, own: OwnSeries | None, panes: Sequence[PaneAt]) -> list[int]:
+        """Return how many rows would be asked for of each of some panes."""
+        if own is not None:
+            return [sum(map(len, own.ids))] * len(panes)
         pipe = self._redis.pipeline(transaction=False)
         for pane in panes:
             for shard in range(self._shards):
-                getattr(pipe, command)(names.pane_key(shard, pane.vid, pane.res_s, pane.start_s))
+                pipe.hlen(_key(pane, shard))
         told = pipe.execute()
-        return [told[at : at + self._shards] for at in range(0, len(told), self._shards)]
+        return [sum(told[at : at + self._shards]) for at in range(0, len(told), self._shards)]
+
+    def _stored(self, own: OwnSeries | None, pane: PaneAt) -> list[Stored]:
+        """Return each shard's rows of a pane, and the series of their ids."""
+        pipe = self._redis.pipeline(transaction=False)
+        if own is None:
+            for shard in range(self._shards):
+                pipe.hgetall(_key(pane, shard))
+            found = pipe.execute()
+            return [(one, self._names(pane.vid, shard, one)) for shard, one in enumerate(found)]
+        for shard, ids in enumerate(own.ids):
+            # Redis refuses to be asked for nothing.
+            pipe.hmget(_key(pane, shard), list(ids) or [OTHER_ID])
+        return [
+            ({i: packed for i, packed in zip(ids, one, strict=False) if packed is not None}, ids)
+            for ids, one in zip(own.ids, pipe.execute(), strict=True)
+        ]
 
     def _names(self, vid: int, shard: int, ids: Collection[bytes]) -> dict[bytes, str]:
         """Return the series of ids; one without a name is left out."""
@@ -172,21 +242,15 @@ class Reader:
         return {short: text.decode() for short, text in told if text is not None}
 
 
+def _key(pane: PaneAt, shard: int) -> str:
+    return names.pane_key(shard, pane.vid, pane.res_s, pane.start_s)
+
+
 def _is_filling(record: BatchRecord, chain: Sequence[Audited]) -> bool:
     """Tell whether a lane is under way that may still change the panes."""
     vids = {version.vid for version in chain}
     lanes = record.lanes
     return any(lane.kind == "rebuild" or not vids.isdisjoint(lane.filled()) for lane in lanes)
-
-
-def _kept(
-    stored: Mapping[bytes, bytes],
-    texts: Mapping[bytes, str],
-    keeps: Callable[[str], bool] | None,
-) -> Mapping[bytes, bytes]:
-    if keeps is None:
-        return stored
-    return {short: packed for short, packed in stored.items() if keeps(texts.get(short, OTHER))}
 
 
 def _rows(stored: Mapping[bytes, bytes], texts: Mapping[bytes, str]) -> dict[str, rows.Row]:
