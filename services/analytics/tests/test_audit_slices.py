@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from weir.clock import ManualClock
 from weir.commit import Offsets
 from weir.definitions.fold import Definitions
@@ -23,10 +24,12 @@ from weir.definitions.records import (
     put_record,
     start_record,
 )
-from weir_analytics.jobs import audit, reading
+from weir.rows import Row
+from weir_analytics.jobs import audit, reading, span
 from weir_analytics.jobs.audit import AuditTask
 from weir_analytics.jobs.log_records import Gap, LogRecord, Passage
 from weir_analytics.jobs.sample import Audited, PaneAt
+from weir_analytics.jobs.span import Span
 from weir_analytics.jobs.task import NotNowError, Progress, RefusedError
 from weir_analytics.jobs.was_served import OwnSeries, Reader, Seen
 
@@ -51,6 +54,7 @@ class Glances(Reader):
         self.dropped: list[Seen] = []
         self.looks: list[Sequence[PaneAt]] = []
         self.is_counted = True
+        self.rows: dict[str, Row] = {}
 
     def close(self) -> None:
         """Hold nothing."""
@@ -74,7 +78,7 @@ class Glances(Reader):
         if not self.is_counted:
             return None
         self.looks.append(panes)
-        seen.panes |= {pane: [{}] for pane in panes[:2]}
+        seen.panes |= {pane: [self.rows] for pane in panes[:2]}
         seen.ends |= {pane: {0: 100} for pane in panes[:2]}
         return len(panes) <= 2
 
@@ -116,31 +120,39 @@ class World:
 
     Attributes:
         reads: The places of the log that were read, and how much of it from there on.
+        asked_ms: The instants whose places in the log were asked for.
+        away: How many of these questions, the next ones, are not answered.
+        walked: From where to where the log was read.
         whole_ms: From when on the log has all of a pane.
         taken: Up to where retention has taken the log.
         gaps: What each time through the log passes over.
         hours_of_log: How long ago the first of its hundred records was received; the second half
             of them came within the last day.
+        is_even: Whether those came evenly, or all of them when it began.
+        more: How many records have come since.
     """
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fold, self.reads = Definitions(), list[tuple[int, int]]()
-        self.whole_ms, self.hours_of_log = 0, 1_000
+        self.asked_ms, self.away, self.more = list[int](), 0, 0
+        self.walked: list[tuple[Offsets, Offsets]] = []
+        self.whole_ms, self.hours_of_log, self.is_even = 0, 1_000, False
         self.taken, self.gaps = 0, list[Gap]()
         self.fence = self.add(start_record(DriverStart("a", 1, "start", events_id=LOG), at_ms=0))
         self.settings = settings_for(folder)
         log = SimpleNamespace(
-            ends=lambda: ({0: 0}, {0: 100}),
+            ends=lambda: ({0: int(self.whole_ms > 0)}, {0: 100 + self.more}),
             start=lambda: {0: self.taken},
             at=self._at,
+            oldest_ms=lambda _: NOW_MS - self.hours_of_log * 3_600_000,
             complete_from_ms=lambda *_: self.whole_ms,
         )
         monkeypatch.setattr(audit, "Reader", Glances)
-        monkeypatch.setattr(audit, "LogOffsets", lambda *_: log)
-        monkeypatch.setattr(audit, "Walk", lambda *_: Steps())
+        monkeypatch.setattr(audit, "LogOffsets", lambda *_, timeout_s: timeout_s and log)
+        monkeypatch.setattr(audit, "Walk", self._walk)
         monkeypatch.setattr(reading, "Passage", lambda _begin: Passed(self.gaps))
         monkeypatch.setattr(audit, "event_time", self._event_time)
-        monkeypatch.setattr(audit, "longest_ms", lambda *_: 0)
+        monkeypatch.setattr(span, "longest_ms", lambda *_: 0)
         self.cycle: Any = SimpleNamespace(
             stores=SimpleNamespace(definitions=SimpleNamespace(fold=self.fold)),
             footing=SimpleNamespace(events_id=LOG, epoch=3),
@@ -172,18 +184,28 @@ class World:
         assert isinstance(reader, Glances)
         return task, reader
 
+    def span(self, task: AuditTask) -> Span:
+        """Begin an audit, and return what it finds that it looks at."""
+        task.begin(self.cycle, task.facts(self.cycle))
+        for _ in range(50):
+            if task._span is not None:
+                return task._span
+            before = len(self.asked_ms)
+            assert task.step(self.cycle, over) is None
+            assert len(self.asked_ms) <= before + 1, "a question a slice"
+        pytest.fail("the log was asked for ever")
+
     def begun(self, *metrics: str, **also: Any) -> tuple[AuditTask, Glances]:
         """Return one that has begun, and has read all its places."""
         task, reader = self.task(*metrics, **also)
-        facts = task.facts(self.cycle)
-        task.begin(self.cycle, facts)
-        for _ in facts["places"]:
+        self.span(task)
+        while task._places:
             assert task.step(self.cycle, over) is None
         return task, reader
 
     def run(self, task: AuditTask) -> Mapping[str, Any]:
         """Run an audit from its beginning to its end."""
-        task.begin(self.cycle, task.facts(self.cycle))
+        self.span(task)
         return self.end(task)
 
     def end(self, task: AuditTask) -> Mapping[str, Any]:
@@ -195,8 +217,20 @@ class World:
                 return outcome
         pytest.fail("the audit did not end")
 
+    def _walk(self, _kafka: Any, _topic: str, begin: Offsets, end: Offsets, _chunk: int) -> Steps:
+        self.walked.append((begin, end))
+        return Steps()
+
     def _at(self, at_ms: int, end: Offsets) -> Offsets:
+        self.asked_ms.append(at_ms)
+        if self.away:
+            self.away -= 1
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        if at_ms > NOW_MS:
+            return dict.fromkeys(end, 100)
         first_ms = NOW_MS - self.hours_of_log * 3_600_000
+        if self.is_even and at_ms >= NOW_MS - DAY_MS:
+            return dict.fromkeys(end, 100 - (NOW_MS - at_ms) * 50 // DAY_MS)
         recent = 50 if at_ms > first_ms else 0
         return dict.fromkeys(end, recent if at_ms >= NOW_MS - DAY_MS else recent and 1)
 
@@ -216,17 +250,15 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 class TestPlaces:
     def test_one_is_read_a_slice(self, world: World) -> None:
-        """None before it is recorded where; and never more than the log has."""
+        """None before it is recorded that the job has begun; and never more than the log has."""
         task, reader = world.task("m")
-        facts = task.facts(world.cycle)
-        assert len(facts["places"]) == 10
-        task.begin(world.cycle, facts)
-        assert world.reads == []
+        places = world.span(task).places
+        assert (len(places), world.reads) == (10, [])
         for n in range(1, 11):
             assert task.step(world.cycle, over) is None
             assert (len(world.reads), reader.looks) == (n, [])
         assert all(offset + most == 100 for offset, most in world.reads)
-        assert {offset for offset, _ in world.reads} == {n for _, n in facts["places"]}
+        assert {offset for offset, _ in world.reads} == {n for _, n in places}
 
         assert task.step(world.cycle, over) is None
         starts = {pane.start_s for pane in reader.looks[0]}
@@ -235,47 +267,38 @@ class TestPlaces:
             assert (at_s in starts) or offset % 2
         assert len(world.reads) == 10
 
-    def test_after_a_crash_the_sample_is_the_same(self, world: World) -> None:
-        """The places are recorded, and what lies there does not change."""
+    def test_after_a_crash_the_sample_is_drawn_with_the_same_seed(self, world: World) -> None:
+        """What it is drawn from is found anew; here nothing has changed."""
         looks: list[Sequence[PaneAt]] = []
-        facts: Mapping[str, Any] = {}
         for _ in range(2):
-            task, reader = world.task("m")
-            facts = facts or task.facts(world.cycle)
-            task.begin(world.cycle, facts)
-            for _ in range(11):
-                task.step(world.cycle, over)
+            task, reader = world.begun("m")
+            task.step(world.cycle, over)
             looks += reader.looks
         assert looks[0] == looks[1]
 
     def test_one_of_the_release_before_goes_on(self, world: World) -> None:
-        """It has recorded the instants themselves."""
+        """It has recorded more, of the log as that was then."""
         task, reader = world.task("m")
-        facts = dict(task.facts(world.cycle))
-        del facts["places"]
-        task.begin(world.cycle, facts | {"event_times": [NOW_MS - 500_000]})
-        task.step(world.cycle, over)
-        assert world.reads == []
-        assert NOW_MS // 1000 - 500 in {pane.start_s for pane in reader.looks[0]}
+        facts = {"from_ms": 1, "to_ms": 2, "begin_ms": 3, "places": [[0, 7]], "starts_ms": [1]}
+        task.begin(world.cycle, {**task.facts(world.cycle), **facts})
+        while not reader.looks:
+            task.step(world.cycle, over)
+        assert task._span is not None
+        assert (task._span.to_ms, len(world.reads)) == (NOW_MS, 10)
 
 
 class TestWhatIsDrawn:
     def test_half_is_of_the_last_day_and_half_of_all_that_the_log_holds(self, world: World) -> None:
         """However long it is; of a span of its own everything is drawn evenly."""
-        span = {"last": "400d", "recent": "1d", "sample": 400}
-        task, _reader = world.task("m", **span)
-        facts = task.facts(world.cycle)
-        recent_ms, oldest_ms = facts["starts_ms"]
-        assert recent_ms == NOW_MS - DAY_MS
-        assert 1_000 <= (NOW_MS - oldest_ms) / 3_600_000 <= 2_000
-        places = [offset for _, offset in facts["places"]]
+        task, _reader = world.task("m", last="400d", recent="1d", sample=400)
+        found = world.span(task)
+        assert found.starts_ms == (NOW_MS - DAY_MS, NOW_MS - 1_000 * 3_600_000)
+        places = [offset for _, offset in found.places]
         assert len(places) == 16
         assert sum(offset >= 50 for offset in places) >= 8
         assert any(offset < 50 for offset in places)
 
-        task.begin(world.cycle, facts)
-        task._places = []
-        ages_h = [(NOW_MS - at_ms) / 3_600_000 for at_ms in task._drawn()]
+        ages_h = [(NOW_MS - at_ms) / 3_600_000 for at_ms in task._drawn(found)]
         assert len(ages_h) == 400
         assert sum(age <= 24 for age in ages_h) >= 200
         for older in range(24, 1_000, 122):
@@ -283,18 +306,18 @@ class TestWhatIsDrawn:
 
     def test_nothing_is_drawn_that_the_log_does_not_hold_whole(self, world: World) -> None:
         """Nor what retention may take meanwhile; a log that has lost everything gives none."""
-        span = {"last": "400d", "recent": "1d", "sample": 40}
+        also = {"last": "400d", "recent": "1d", "sample": 40}
         world.whole_ms = NOW_MS - 2 * DAY_MS
-        facts = world.task("m", **span)[0].facts(world.cycle)
+        found = world.span(world.task("m", **also)[0])
         oldest_ms = world.whole_ms + DAY_MS // 4
-        assert facts["starts_ms"] == [NOW_MS - DAY_MS, oldest_ms]
-        assert facts["from_ms"] == oldest_ms
+        assert found.starts_ms == (NOW_MS - DAY_MS, oldest_ms)
+        assert found.from_ms == oldest_ms
         world.whole_ms = NOW_MS - 4 * 3_600_000
-        facts = world.task("m", **span)[0].facts(world.cycle)
-        assert facts["starts_ms"] == [NOW_MS - 3 * 3_600_000] * 2, "a quarter of what is left"
+        found = world.span(world.task("m", **also)[0])
+        assert found.starts_ms == (NOW_MS - 3 * 3_600_000,) * 2, "a quarter of what is left"
         world.whole_ms = NOW_MS + DAY_MS
-        facts = world.task("m", **span)[0].facts(world.cycle)
-        assert facts["starts_ms"] == [NOW_MS, NOW_MS]
+        found = world.span(world.task("m", **also)[0])
+        assert (found.starts_ms, found.places) == ((NOW_MS, NOW_MS), ())
 
     def test_the_ledger_is_looked_at_before_the_metrics(self, world: World) -> None:
         """In the minutes of the same instants, some a slice; then the metrics have their turn."""
@@ -305,7 +328,8 @@ class TestWhatIsDrawn:
         minutes = [look for look in reader.looks if look[0].vid == -1]
         assert len(minutes) > 1
         assert {pane.start_s % 60 for look in minutes for pane in look} == {0}
-        instants = {at_ms // 60_000 * 60 for at_ms in task._drawn()}
+        assert task._span is not None
+        instants = {at_ms // 60_000 * 60 for at_ms in task._drawn(task._span)}
         assert {pane.start_s for pane in minutes[0]} <= instants
 
 
@@ -317,38 +341,36 @@ class TestTheBudget:
     def test_nothing_is_drawn_for_which_more_would_be_read(self, world: World) -> None:
         """A pane needs 23 hours, and the horizon, of the log before it."""
         world.metric("k", "9d")
-        task, _ = world.task("k", **self.SPAN, most_records=100)
-        assert task.facts(world.cycle)["bounded_by"] == "last"
+        task, _ = world.task("k", **self.SPAN, most_records=106)
+        assert world.span(task).bound == "last"
         task, reader = world.task("k", **self.SPAN, most_records=60)
-        facts = task.facts(world.cycle)
-        assert facts["bounded_by"] == "records"
-        assert NOW_MS - DAY_MS <= facts["begin_ms"] <= NOW_MS - DAY_MS + 60_000
-        assert facts["from_ms"] == facts["begin_ms"] + 23 * 3_600_000 + 1_000
-        assert facts["starts_ms"] == [facts["from_ms"]] * 2
-        task.begin(world.cycle, facts)
+        found = world.span(task)
+        assert found.bound == "records"
+        assert NOW_MS - DAY_MS <= found.begin_ms <= NOW_MS - DAY_MS + 60_000
+        assert found.from_ms == found.begin_ms + 23 * 3_600_000 + 1_000
+        assert found.starts_ms == (found.from_ms,) * 2
         while task._places:
             task.step(world.cycle, over)
-        assert len(task._drawn()) == 40
-        assert min(task._drawn()) >= facts["from_ms"]
+        assert len(task._drawn(found)) == 40
+        assert min(task._drawn(found)) >= found.from_ms
         task.step(world.cycle, over)
-        assert min(pane.start_s for pane in reader.looks[0]) * 1_000 >= facts["from_ms"]
+        assert min(pane.start_s for pane in reader.looks[0]) * 1_000 >= found.from_ms
 
     def test_what_somebody_asks_for_is_not_bounded(self, world: World) -> None:
         """However large the log is."""
-        facts = world.task("m", last="30d")[0].facts(world.cycle)
-        assert (facts["begin_ms"], facts["bounded_by"]) == (0, "last")
-        assert facts["from_ms"] == NOW_MS - 30 * DAY_MS
+        found = world.span(world.task("m", last="30d")[0])
+        assert (found.begin_ms, found.bound) == (0, "last")
+        assert found.from_ms == NOW_MS - 30 * DAY_MS
 
     def test_the_ledger_reaches_as_far_as_the_log_is_read(self, world: World) -> None:
         """A minute needs the horizon before it, and no clock's lead."""
         task, reader = world.task("m", **self.SPAN, ledger=True, most_records=60)
-        facts = task.facts(world.cycle)
-        task.begin(world.cycle, facts)
+        found = world.span(task)
         while task._ledger is not None and not task._ledger.is_seen:
             task.step(world.cycle, over)
         starts_ms = [1_000 * pane.start_s for pane in reader.looks[0]]
-        assert min(starts_ms) >= facts["begin_ms"] + 1_000
-        assert sum(start_ms < facts["from_ms"] for start_ms in starts_ms) > 20
+        assert min(starts_ms) >= found.begin_ms + 1_000
+        assert sum(start_ms < found.from_ms for start_ms in starts_ms) > 20
 
     def test_it_is_told_what_bounded_it_and_what_was_not_compared(self, world: World) -> None:
         """Where more came than may be read nothing is verified, and that is said."""
@@ -358,6 +380,86 @@ class TestTheBudget:
         assert outcome["from_ms"] == outcome["to_ms"] == NOW_MS
         assert outcome["not_compared"] == ["m", "the ledger"]
         assert outcome["ledger"]["verified"] is None
+
+    def test_one_that_begins_again_reads_no_more(self, world: World) -> None:
+        """A day later, in another process: of what has come by then, and not from where it was."""
+        facts = world.task("m", **self.SPAN, most_records=60)[0].facts(world.cycle)
+        world.cycle.through_ms = NOW_MS + DAY_MS
+        world.more = 50
+        task, _ = world.task("m", **self.SPAN, most_records=60)
+        task.begin(world.cycle, facts)
+        while task._span is None:
+            task.step(world.cycle, over)
+        assert task._span.to_ms == NOW_MS + DAY_MS
+        assert NOW_MS < task._span.begin_ms <= NOW_MS + 60_000
+
+    def test_what_comes_while_it_waits_is_not_read_as_well(self, world: World) -> None:
+        """A metric that is counted again is waited for, for a day: what has no room then goes."""
+        world.is_even = True
+        task, _ = world.begun("m", **self.SPAN, ledger=True, most_records=60)
+        while task._left:
+            task.step(world.cycle, over)
+        assert task._ledger is not None
+        minutes = task._ledger._seen
+        assert minutes is not None
+        (panes,), looked_at = task._seen, sorted(minutes.panes)
+        panes.ends = {pane: {0: 130} for pane in panes.panes}
+        world.more = 30
+        outcome = world.end(task)
+        assert [57 <= end[0] - begin[0] <= 60 for begin, end in world.walked] == [True, True]
+        # The 30 that came leave room for at most as many of the day before, which took 0.6 of it.
+        (metric,), ledger = outcome["metrics"], outcome["ledger"]
+        assert (metric["panes"], metric["left_out"]) == (0, len(panes.left_out))
+        assert ledger["minutes"] + ledger["left_out"] == len(looked_at)
+        assert ledger["left_out"] > 5
+        assert NOW_MS - 0.6 * DAY_MS <= ledger["from_ms"] <= NOW_MS - 0.4 * DAY_MS
+
+    @pytest.mark.parametrize("answered", [1, 4])
+    def test_a_part_of_the_log_that_does_not_answer_is_too_old(
+        self, world: World, answered: int
+    ) -> None:
+        """Nothing is asked anew for it, and what is younger is audited."""
+        task, _ = world.task("m", **self.SPAN, most_records=60)
+        task.begin(world.cycle, task.facts(world.cycle))
+        while len(world.asked_ms) < answered:
+            task.step(world.cycle, over)
+        before = list(world.asked_ms)
+        world.away = 1
+        while world.away:
+            task.step(world.cycle, over)
+        silent_ms = world.asked_ms[-1]
+        assert silent_ms < min(before)
+        while task._span is None:
+            task.step(world.cycle, over)
+        assert silent_ms < task._span.begin_ms <= min(before)
+        assert world.asked_ms[: len(before)] == before
+        assert min(world.asked_ms[len(before) + 1 :]) > silent_ms
+
+    def test_where_nothing_is_known_yet_it_is_asked_again(self, world: World) -> None:
+        """Then it is the log that is away, and no old part of it."""
+        task, _ = world.task("m", **self.SPAN, most_records=60)
+        task.begin(world.cycle, task.facts(world.cycle))
+        task.step(world.cycle, over)
+        world.away = 1
+        with pytest.raises(KafkaException):
+            task.step(world.cycle, over)
+        assert world.span(task).begin_ms >= NOW_MS - DAY_MS
+
+    @pytest.mark.parametrize(("events", "is_read"), [(600_000, True), (600_001, False)])
+    def test_no_log_is_read_where_no_minute_can_be_held(
+        self, world: World, monkeypatch: pytest.MonkeyPatch, events: int, is_read: bool
+    ) -> None:
+        """Of more events than all audits may hold; where no pane is drawn the ledger has all."""
+        monkeypatch.setattr(span, "longest_ms", lambda *_: 2 * 3_600_000)
+        task, reader = world.task("m", **self.SPAN, ledger=True, most_records=60)
+        reader.rows = {"=acme|=web|=counted": Row(events)}
+        outcome = world.run(task)
+        assert outcome["metrics"][0]["panes"] == 0
+        assert bool(world.walked) == is_read
+        ledger = outcome["ledger"]
+        minutes = ledger["minutes"], ledger["left_out"]
+        assert minutes == ((max(minutes), 0) if is_read else (0, max(minutes)))
+        assert ("the ledger" in outcome["not_compared"]) != is_read
 
 
 class TestRetention:

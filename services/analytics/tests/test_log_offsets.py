@@ -86,6 +86,16 @@ class TestAt:
         assert topic.log.at(topic.at_ms(2), {0: 1}) == {0: 1}
 
 
+class TestOldest:
+    def test_when_what_is_there_begins(self, topic: Topic) -> None:
+        """The partition that reaches back furthest decides, without those that are empty."""
+        assert topic.log.oldest_ms(RECORDS) == topic.at_ms(0)
+        topic.take(0, 2)
+        topic.take(1, 1)
+        assert topic.log.oldest_ms(RECORDS) == topic.at_ms(1)
+        assert topic.log.oldest_ms([2]) == 0
+
+
 class TestReceivedBefore:
     def test_the_record_before_a_place_tells(self, topic: Topic) -> None:
         """Where it is there still and nobody knows better; before the first there is none."""

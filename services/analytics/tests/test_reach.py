@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 from weir_analytics.jobs.log_records import Gap
-from weir_analytics.jobs.reach import Bound, Reach, begin_within, margins, overtaken, reach_of
+from weir_analytics.jobs.reach import Bound, Reach, Search, margins, overtaken, reach_of
 from weir_analytics.jobs.sample import PaneAt
 
 HOUR_MS = 3_600_000
@@ -14,34 +15,50 @@ NOW_MS = 500_000 * HOUR_MS
 PANE = PaneAt(5, 60, 6_000_000)
 
 
-class TestBeginWithin:
+def found(most: int, came_ms: Sequence[int], silent_before_ms: int = 0) -> tuple[int, list[int]]:
+    """Return what a search finds in a log, and what it asked about.
+
+    Args:
+        most: How many records may be read.
+        came_ms: When those of the log were received.
+        silent_before_ms: Of older ones the log does not say anything.
+    """
+    search, asked = Search(most, NOW_MS), list[int]()
+    while (at_ms := search.next_ms) is not None:
+        asked.append(at_ms)
+        is_known = at_ms >= silent_before_ms
+        search.told(at_ms, sum(one >= at_ms for one in came_ms) if is_known else None)
+    return search.near_ms, asked
+
+
+class TestSearch:
     def test_drawn_logs(self, seed: int) -> None:
-        """No more than may be read, and to the minute as much as that."""
+        """No more than may be read, and all but a twentieth of that, or as much to the minute."""
         chance = random.Random(seed)  # noqa: S311  not for secrets
         for _ in range(50):
             back_ms = chance.choice((HOUR_MS // 4, 20 * HOUR_MS, 9_000 * HOUR_MS))
             came_ms = sorted(NOW_MS - chance.randrange(back_ms) for _ in range(200))
             most = chance.randrange(1, 200)
+            begin_ms, _asked = found(most, came_ms)
+            received = sum(one >= begin_ms for one in came_ms)
+            assert received <= most
+            sooner = sum(one >= begin_ms - 60_000 for one in came_ms)
+            assert received >= 0.95 * most or sooner > most
 
-            def since(at_ms: int, came_ms: list[int] = came_ms) -> int:
-                return sum(one >= at_ms for one in came_ms)
+    @pytest.mark.parametrize("most", [20_000, 61_000, 99_000])
+    def test_few_questions_find_it(self, most: int) -> None:
+        """Each is about an older part of the log, and may take long."""
+        came_ms = range(NOW_MS, NOW_MS - 400 * HOUR_MS, -400 * HOUR_MS // 100_000)
+        _begin_ms, asked = found(most, came_ms)
+        assert len(asked) <= 14
 
-            begin_ms = begin_within(most, since, len(came_ms), NOW_MS)
-            assert since(begin_ms) <= most
-            assert since(begin_ms - 60_000) > most
-
-    @pytest.mark.parametrize(("in_all", "is_all"), [(200, True), (201, False)])
-    def test_a_log_of_no_more_is_read_whole(self, in_all: int, is_all: bool) -> None:
-        """Nobody has to be asked then."""
-        asked: list[int] = []
-
-        def since(at_ms: int) -> int:
-            asked.append(at_ms)
-            return in_all if at_ms < NOW_MS - 5 * HOUR_MS else 3
-
-        begin_ms = begin_within(200, since, in_all, NOW_MS)
-        assert (begin_ms == 0, asked == []) == (is_all, is_all)
-        assert len(asked) < 20
+    def test_where_the_log_is_silent_is_too_far(self) -> None:
+        """What it has told of bounds what is read, and it is asked about nothing older again."""
+        came_ms = range(NOW_MS, NOW_MS - 400 * HOUR_MS, -60_000)
+        begin_ms, asked = found(20_000, came_ms, NOW_MS - 50 * HOUR_MS)
+        assert 0 <= begin_ms - (NOW_MS - 50 * HOUR_MS) <= 60_000
+        silent = [at_ms for at_ms in asked if at_ms < NOW_MS - 50 * HOUR_MS]
+        assert silent == sorted(set(silent))
 
 
 class TestReach:

@@ -8,8 +8,8 @@ received minute of the ledger needs no more than the horizon before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -22,7 +22,9 @@ from weir_analytics.jobs.sample import PaneAt
 MARGIN_MS: Final = 1_000
 # The first look for where the log begins; each further one goes twice as far.
 FIRST_BACK_MS: Final = 3_600_000
-# What a budget allows is found to the minute.
+# What a budget allows is found to one part in so many of it, or to the minute: further questions
+# would be about old parts of the log, and each may take long.
+NEAR_PARTS: Final = 20
 NEAR_MS: Final = 60_000
 
 
@@ -34,7 +36,7 @@ class Bound(StrEnum):
     RETENTION = "retention"
     """The log, or what is served, has no older panes whole."""
     RECORDS = "records"
-    """More of the log would be read than may be."""
+    """More of the log would be read than may be, or it does not say how much."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def reach_of(asked_ms: int, whole_ms: int, begin_ms: int, margin_ms: int, to_ms:
     Args:
         asked_ms: From when on they are asked for.
         whole_ms: From when on the log, and what is served, has them whole.
-        begin_ms: What `begin_within` returned.
+        begin_ms: Received time before which nothing may be read; 0: all may be.
         margin_ms: How long before a pane the log is read.
         to_ms: Up to when they are drawn; where nothing can be drawn it is also the beginning.
     """
@@ -81,28 +83,42 @@ def reach_of(asked_ms: int, whole_ms: int, begin_ms: int, margin_ms: int, to_ms:
     return Reach(min(found[bound], to_ms), bound, begin_ms)
 
 
-def begin_within(most: int, received_since: Callable[[int], int], in_all: int, now_ms: int) -> int:
-    """Return from when on a log has received at most so many records; 0 if it has no more.
+@dataclass
+class Search:
+    """Looks for the instant since which a log has received about as much as may be read.
 
-    Args:
-        most: How many.
-        received_since: Returns how many came at or after an instant.
-        in_all: How many it has.
-        now_ms: When it was looked at.
+    Attributes:
+        most: How many records that is.
+        now_ms: Since then next to none has come.
+        near_ms: Since then no more have come than may be read, as far as was asked.
     """
-    if in_all <= most:
-        return 0
-    near_ms, back_ms = now_ms, FIRST_BACK_MS
-    while back_ms < now_ms and received_since(now_ms - back_ms) <= most:
-        near_ms, back_ms = now_ms - back_ms, 2 * back_ms
-    far_ms = max(0, now_ms - back_ms)
-    while near_ms - far_ms > NEAR_MS:
-        middle_ms = (near_ms + far_ms) // 2
-        if received_since(middle_ms) <= most:
-            near_ms = middle_ms
+
+    most: int
+    now_ms: int
+    near_ms: int = field(init=False)
+    _received: int = 0
+    _far_ms: int = 0
+
+    def __post_init__(self) -> None:
+        self.near_ms = self.now_ms
+
+    @property
+    def next_ms(self) -> int | None:
+        """The instant to be asked about next; None: `near_ms` is near enough."""
+        is_enough = self._received >= self.most - self.most // NEAR_PARTS
+        if is_enough or self.near_ms - self._far_ms <= NEAR_MS:
+            return None
+        back_ms = max(FIRST_BACK_MS, 2 * (self.now_ms - self.near_ms))
+        if not self._far_ms and back_ms < self.now_ms:
+            return self.now_ms - back_ms
+        return (self.near_ms + self._far_ms) // 2
+
+    def told(self, at_ms: int, received: int | None) -> None:
+        """Take how many have come at or after an instant; None: nobody says, so too many."""
+        if received is not None and received <= self.most:
+            self.near_ms, self._received = at_ms, received
         else:
-            far_ms = middle_ms
-    return near_ms
+            self._far_ms = at_ms
 
 
 def overtaken(

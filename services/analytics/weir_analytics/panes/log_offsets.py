@@ -86,6 +86,15 @@ class LogOffsets:
         found = first_since(self._admin, self._topic, at_ms, end, timeout_s=self._timeout_s)
         return {p: min(found[p].offset, n) if p in found else n for p, n in end.items()}
 
+    def oldest_ms(self, partitions: Iterable[int]) -> int:
+        """Return when the oldest record was appended that the log still has; 0: it does not say.
+
+        Raises:
+            KafkaException: If a partition has no leader, or no broker answered.
+        """
+        found = first_since(self._admin, self._topic, 0, partitions, timeout_s=self._timeout_s)
+        return min((one.at_ms or 0 for one in found.values()), default=0)
+
     def received_ms(self, partition: int, offset: int) -> int:
         """Return when a record was appended, or the next one if there is a hole.
 
