@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from weir.clock import ManualClock
@@ -66,6 +66,8 @@ class Log:
 class FakeTask:
     """A task of some slices, of an erasure one; it waits until it is told that it need not."""
 
+    goes_on: ClassVar = False
+
     def __init__(self, world: World, asked: JobAsked, share: float) -> None:
         self.stopping = False
         self.progress = Progress(0, 1)
@@ -99,6 +101,12 @@ class FakeTask:
         del self._world.shares[self._name]
 
 
+class Lasting(FakeTask):
+    """One that keeps what it has while a part outside is away, and while an epoch lasts."""
+
+    goes_on: ClassVar = True
+
+
 class World:
     """Jobs of tenants, and the runner of them.
 
@@ -108,10 +116,11 @@ class World:
         length: How many slices a job has.
         shares: What each holds that has begun.
         broken: Whether a part outside is away.
+        epoch: The epoch that is counted.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.log, self.clock = Log(), ManualClock()
+        self.log, self.clock, self.epoch = Log(), ManualClock(), 1
         self.done: list[str] = []
         self.waiting: set[str] = set()
         self.length = 3
@@ -140,7 +149,8 @@ class World:
     def cycle(self) -> Any:
         """Return what a driver hands over between two batches."""
         stores = SimpleNamespace(definitions=self.log)
-        footing = SimpleNamespace(fence=SimpleNamespace(fence=self.log.fence))
+        fence = SimpleNamespace(fence=self.log.fence)
+        footing = SimpleNamespace(fence=fence, epoch=self.epoch)
         return SimpleNamespace(stores=stores, footing=footing)
 
     def ends(self) -> None:
@@ -348,6 +358,51 @@ class TestTurns:
 
             assert len(world.slices(9)) == 6
             assert world.shares == {}
+
+
+class TestWhatGoesOn:
+    @pytest.fixture(autouse=True)
+    def lasting(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let tasks be such."""
+        monkeypatch.setattr(
+            runner, "_task", lambda _settings, one, share, _: Lasting(world, one, share)
+        )
+
+    def test_what_is_away_for_a_while_costs_it_nothing(self, world: World) -> None:
+        """Hours of reading the log are not done again because a broker did not answer."""
+        world.ask("acme", "one", AUDIT)
+        world.slices(2)
+        world.broken = True
+        world.slices(1)
+        world.broken = False
+        assert sorted(world.shares) == ["one"]
+        world.clock.advance(60_000)
+
+        assert world.slices(4) == ["one"]
+        assert world.report().state is JobState.DONE
+
+    @pytest.mark.parametrize(("epochs", "slices"), [(0, 1), (1, 3)])
+    def test_a_further_life_goes_on_with_it_in_the_same_epoch(
+        self, world: World, epochs: int, slices: int
+    ) -> None:
+        """In another one what it has looked at is served no more."""
+        world.ask("acme", "one", AUDIT)
+        world.slices(2)
+        world.log.starts()
+        world.epoch += epochs
+
+        assert len(world.slices(4)) == slices
+        assert (world.report().state, world.report().attempts) == (JobState.DONE, 1)
+
+    def test_what_was_cancelled_does_not(self, world: World) -> None:
+        """It ends, also in a further life."""
+        world.ask("acme", "one", AUDIT)
+        world.slices(2)
+        world.log.add(delete_record(Edit("acme", "job", "one", 1, "test", 0)))
+        world.log.starts()
+        world.slices(2)
+
+        assert world.report().state is JobState.CANCELLED
 
 
 class TestAttempts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from weir.definitions.jobs import JobAsked
 from weir.event import DEFAULT_TENANT
@@ -14,6 +14,8 @@ from weir_analytics.panes.cycle import Cycle
 
 class AdoptTask:
     """The end of a decision: the driver counts, so it was used, or there is no need of it."""
+
+    goes_on: ClassVar = False
 
     def __init__(self, asked: JobAsked) -> None:
         self.stopping = False

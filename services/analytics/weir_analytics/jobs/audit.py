@@ -6,14 +6,15 @@ commits, and the log up to there. All is done in slices, beside live counting. S
 meanwhile, and still both sides are about the same events. What retention takes while the log is
 read costs what lacks it, and nothing else (`reading.py`).
 
-After a crash, or in another epoch, it begins anew, with the same seed.
+What is away for a while costs an audit that time. In another epoch, or another process, it begins
+anew, with the same seed: what it had looked at is served no more, or nobody knows it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import structlog
 from weir import names
@@ -51,6 +52,8 @@ ANSWER_S: Final = 5.0
 
 class AuditTask:
     """One audit under way: look at what is served, go through the log twice, compare."""
+
+    goes_on: ClassVar = True
 
     def __init__(
         self, settings: Settings, asked: Definition, wanted: Audit, share: float = 1.0

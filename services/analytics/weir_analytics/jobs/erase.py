@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, cached_property, partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from weir.definitions.fold import Definitions
 from weir.definitions.fold_memo import FoldMemo
@@ -78,6 +78,8 @@ class Tenants:
 
 class EraseTask:
     """An erasure that holds, until nothing is served any more that was counted before it."""
+
+    goes_on: ClassVar = False
 
     def __init__(self, settings: Settings, asked: JobAsked, tenants: Tenants) -> None:
         self.stopping = False

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from confluent_kafka import KafkaException, Message
 from weir import names
@@ -66,6 +66,8 @@ _Stage = tuple[Walk, Callable[[Sequence[Message]], None]]
 
 class ReplayTask:
     """One replay under way."""
+
+    goes_on: ClassVar = False
 
     def __init__(
         self, settings: Settings, asked: Definition, wanted: Replay, share: float = 1.0

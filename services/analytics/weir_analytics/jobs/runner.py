@@ -64,12 +64,16 @@ FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 60.0
 
 
+Life = tuple[int, int]
+"""In what a task goes on: an epoch and, of most tasks, a fence in it."""
+
+
 @dataclass
 class _UnderWay:
-    """A job that was begun in one life of the driver, and what it may hold of all memory."""
+    """A job that was begun, in what it goes on, and what it may hold of all memory."""
 
     task: Task
-    fence: int
+    life: Life
     share: float
 
 
@@ -139,9 +143,9 @@ class Jobs:
         if self._let_go_by == now:
             return
         self._let_go_by = now
-        open_now = {(one.definition.vid, now[1]) for one in found}
+        open_now = {one.definition.vid for one in found}
         for vid, one in list(self._under_way.items()):
-            if (vid, one.fence) not in open_now:
+            if vid not in open_now or one.life != _life(cycle, one.task):
                 self._drop(vid)
 
     def _next(self, found: Sequence[JobAsked]) -> JobAsked | None:
@@ -212,7 +216,7 @@ class Jobs:
         if asked.definition.vid not in self._waits:
             LOG.info("job", job=asked.definition.name, does=asked.model.do.job)
         task.begin(cycle, facts)
-        return _UnderWay(task, cycle.footing.fence.fence, share)
+        return _UnderWay(task, _life(cycle, task), share)
 
     def _room(self) -> float:
         """Return what a job may hold that reads the log; one that waits makes room for it."""
@@ -304,9 +308,10 @@ class Jobs:
             LOG.warning("job_not_told", error=type(error).__name__)
 
     def _wait(self, asked: JobAsked | None, error: Exception) -> None:
-        """Begin the job again after a pause: a part outside is away."""
+        """Go on with the job after a pause, or begin it again: a part outside is away."""
         LOG.warning("job_interrupted", error=f"{type(error).__name__}: {error}"[:300])
-        if asked is not None:
+        one = self._under_way.get(asked.definition.vid) if asked is not None else None
+        if asked is not None and one is not None and not one.task.goes_on:
             self._drop(asked.definition.vid)
         self._wait_until_s = self.clock.monotonic_s() + self._pause_s
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
@@ -315,6 +320,10 @@ class Jobs:
         one = self._under_way.pop(vid, None)
         if one is not None:
             one.task.close()
+
+
+def _life(cycle: Cycle, task: Task) -> Life:
+    return cycle.footing.epoch, 0 if task.goes_on else cycle.footing.fence.fence
 
 
 def _task(settings: Settings, asked: JobAsked, share: float, tenants: Tenants) -> Task:

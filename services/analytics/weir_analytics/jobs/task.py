@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from confluent_kafka import KafkaException
 from redis.exceptions import RedisError
@@ -37,9 +37,12 @@ class Task(Protocol):
 
     Attributes:
         stopping: Somebody has cancelled it: end as soon as everything is in order.
+        goes_on: Whether it goes on where it was after a step that met a part that is away, and in
+            a further life of the driver in the same epoch; else it is begun again.
     """
 
     stopping: bool
+    goes_on: ClassVar[bool]
 
     @property
     def progress(self) -> Progress:
