@@ -263,7 +263,7 @@ class Panes:
                     counts.update(await in_thread(pool, _counted, some, stored))
         return found
 
-    async def names(self, vid: int, shard: int, wanted: Iterable[bytes]) -> Mapping[bytes, str]:
+    async def names(self, vid: int, shard: int, wanted: Iterable[bytes]) -> dict[bytes, str]:
         """Return the series texts of short ids of a version in a shard; one without is left out.
 
         Raises:
@@ -273,15 +273,26 @@ class Panes:
             self._names.clear()
         # Should all be forgotten while this waits, it fills what nobody else looks at.
         kept = self._names.setdefault((vid, shard), {})
-        missing = [short for short in wanted if short not in kept and short != OTHER_ID]
+        # What is kept grows whenever anybody asks; what is returned does not, so a thread may go
+        # through it, and it has no names of others.
+        found: dict[bytes, str] = {}
+        missing: list[bytes] = []
+        for short in wanted:
+            text = kept.get(short)
+            if text is not None:
+                found[short] = text
+            elif short != OTHER_ID:
+                missing.append(short)
         for at in range(0, len(missing), ROUND_ROWS):
             some, newest = missing[at : at + ROUND_ROWS], self._batches.newest
             key, mark = names.names_key(shard, vid), names.mark_key(shard)
             texts, marks = await read_fields_then(self._redis, key, some, [mark])
             self._check(newest, [shard], marks)
-            found = zip(some, texts, strict=True)
-            kept.update((short, text.decode()) for short, text in found if text is not None)
-        return kept
+            read = zip(some, texts, strict=True)
+            new = {short: text.decode() for short, text in read if text is not None}
+            kept.update(new)
+            found.update(new)
+        return found
 
     async def all_names(self, vid: int, shard: int) -> list[str]:
         """Return the series texts of a version in a shard: of all that some kept pane holds.
