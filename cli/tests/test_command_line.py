@@ -10,6 +10,7 @@ from glob import glob
 from pathlib import Path
 
 import pytest
+from weir.audited import Bound, Lack
 from weir.definitions.kinds import KINDS
 from weir_cli.__main__ import main, parser
 from weir_cli.commands import COMMANDS
@@ -19,6 +20,7 @@ from weir_cli.completing import SHELLS, WRITTEN, words_of
 from weir_cli.exits import MEANINGS, UsageError
 from weir_cli.following import line_of
 from weir_cli.reference import written
+from weir_cli.uncompared import NOT_DRAWN, WHY, uncompared
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
@@ -36,7 +38,7 @@ def test_every_argument_is_explained() -> None:
     for name, command in subparsers.choices.items():
         assert command.description, name
         assert [a.dest for a in command._actions if not a.help] == [], name
-    assert sorted(MEANINGS) == [0, 1, 2, 3, 4, 5, 130]
+    assert sorted(MEANINGS) == [0, 1, 2, 3, 4, 5, 6, 130]
 
 
 @pytest.mark.parametrize("shell", sorted(SHELLS))
@@ -164,10 +166,43 @@ def test_how_far_a_job_is() -> None:
 
 
 def test_what_a_job_ends_with() -> None:
-    """A difference is told apart from a failure."""
+    """A difference is told apart from a failure, and both from an audit that says nothing."""
     assert ended_with({"state": "done", "outcome": {"verified": True}}) == 0
     assert ended_with({"state": "done", "outcome": {"verified": False}}) == 4
     assert ended_with({"state": "done", "outcome": {"replayed": 3}}) == 0
     assert ended_with({"state": "failed", "outcome": {"error": "no"}}) == 1
     assert ended_with({"state": "cancelled", "outcome": None}) == 1
     assert ended_with({"state": "waiting", "outcome": None}) == 0
+    all_of_it = {"verified": True, "not_compared": []}
+    assert ended_with({"state": "done", "outcome": all_of_it}) == 0
+    for said in ({"verified": None}, all_of_it | {"not_compared": ["orders"]}):
+        assert ended_with({"state": "done", "outcome": said}) == 6
+        assert ended_with({"state": "done", "outcome": said | {"verified": False}}) == 4
+
+
+def test_what_was_not_compared_is_told() -> None:
+    """By name, with why and what to do: panes, or the ledger, and what has lost only some."""
+    whole = {"metric": "whole", "panes": 40, "left_out": 0, "overtaken": 0}
+    some = [
+        {"metric": "large", "panes": 0, "left_out": 40, "overtaken": 0},
+        {"metric": "gone", "panes": 0, "left_out": 0, "overtaken": 9},
+        {"metric": "partly", "panes": 1, "left_out": 39, "overtaken": 0},
+    ]
+    outcome = {
+        "verified": True,
+        "bounded_by": "records",
+        "not_compared": ["large", "old", "older", "gone", "the ledger"],
+        "metrics": [whole, *some],
+        "ledger": {"verified": None, "minutes": 0, "left_out": 0, "overtaken": 0},
+    }
+    assert list(uncompared(outcome)) == [
+        f"nothing of large was compared: {WHY[Lack.LEFT_OUT]}",
+        f"nothing of old, older, the ledger was compared: {NOT_DRAWN[Bound.RECORDS]}",
+        f"nothing of gone was compared: {WHY[Lack.OVERTAKEN]}",
+        "only some panes of partly were compared: its `left_out` says for how many there"
+        " was no room, its `overtaken` how many retention took",
+    ]
+    nothing = {"verified": None, "not_compared": [], "metrics": [whole]}
+    assert next(iter(uncompared(nothing))).startswith("nothing was compared: there is no event")
+    for said in ({"replayed": 3}, {}, {"verified": True, "not_compared": [], "metrics": [whole]}):
+        assert list(uncompared(said)) == []

@@ -10,6 +10,7 @@ USAGE: Final = 2
 UNREACHED: Final = 3
 DIFFERENT: Final = 4
 NOT_YET: Final = 5
+NOT_COMPARED: Final = 6
 STOPPED: Final = 130
 
 MEANINGS: Final = {
@@ -20,6 +21,8 @@ MEANINGS: Final = {
     UNREACHED: "the dashboard did not answer in time; what was told as done is done",
     DIFFERENT: "`diff` found a difference, or `audit` a pane that is not what the log says",
     NOT_YET: "`--follow` ended before all metrics served by what was stored; they are counted on",
+    NOT_COMPARED: "`audit` compared nothing, or nothing of some of what it was asked for; what it"
+    " did compare is what the log says",
     STOPPED: "stopped by Ctrl-C; a job that was asked for goes on",
 }
 """Exit code -> when; in the help, and in the documentation."""

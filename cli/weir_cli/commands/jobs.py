@@ -18,6 +18,7 @@ from weir_cli.api import Answer, Api, quoted
 from weir_cli.following import Progress, follow
 from weir_cli.options import add_command, reached
 from weir_cli.telling import complain, instant, refuse, say, say_json, say_list
+from weir_cli.uncompared import uncompared
 
 
 def _add_job(commands: Any, name: str, says: str, about: str) -> Any:
@@ -34,7 +35,8 @@ def _add_audit(commands: Any) -> None:
     about = """`weir audit [METRIC…]`: recount panes from the log, compare them with what is served.
 
 Instants are drawn at random; the pane of each resolution that holds one is recounted, with
-all its series. A difference ends with exit code 4, and is named."""
+all its series. A difference ends with exit code 4, and is named. Where nothing was compared, of
+all or of one that was asked for, it ends with exit code 6, and says why."""
     command = _add_job(commands, "audit", "compare what is served with a recount of the log", about)
     command.add_argument("metrics", nargs="*", metavar="METRIC", help="by default every metric")
     command.add_argument("--last", metavar="LENGTH", help="how far back; by default 1h")
@@ -164,7 +166,12 @@ def ended_with(job: dict[str, Any]) -> int:
     if job["state"] in ("failed", "cancelled"):
         return exits.REFUSED
     outcome = job.get("outcome") or {}
-    return exits.DIFFERENT if outcome.get("verified") is False else exits.DONE
+    if "verified" not in outcome:
+        return exits.DONE
+    if outcome["verified"] is False:
+        return exits.DIFFERENT
+    is_all = outcome["verified"] and not outcome.get("not_compared")
+    return exits.DONE if is_all else exits.NOT_COMPARED
 
 
 def _row(job: dict[str, Any]) -> list[str]:
@@ -179,6 +186,8 @@ def _tell(job: dict[str, Any], *, as_json: bool) -> None:
     for name, value in (job.get("outcome") or {}).items():
         for line in _lines(name, value):
             say(f"  {line}")
+    for text in uncompared(job.get("outcome") or {}):
+        complain(text)
     if missing := (job.get("outcome") or {}).get("not_copied"):
         complain(
             f"{missing:,} more records that nobody could use have no copy, and a replay takes "
