@@ -14,7 +14,7 @@ from weir.audited import Bound, Lack
 from weir.definitions.kinds import KINDS
 from weir_cli.__main__ import main, parser
 from weir_cli.commands import COMMANDS
-from weir_cli.commands.jobs import ended_with
+from weir_cli.commands.jobs import asked_for, ended_with
 from weir_cli.commands.query import condition, how_old, lines_of
 from weir_cli.completing import SHELLS, WRITTEN, words_of
 from weir_cli.exits import MEANINGS, UsageError
@@ -206,3 +206,22 @@ def test_what_was_not_compared_is_told() -> None:
     assert next(iter(uncompared(nothing))).startswith("nothing was compared: there is no event")
     for said in ({"replayed": 3}, {}, {"verified": True, "not_compared": [], "metrics": [whole]}):
         assert list(uncompared(said)) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("audit", {}),
+        ("audit orders --ledger", {"metrics": ["orders"], "ledger": True}),
+        (
+            "audit --most-records 0 --sample 0 --seed 0",
+            {"most_records": 0, "sample": 0, "seed": 0},
+        ),
+        ("audit --last=", {"last": ""}),
+        ("replay --source= --dry-run", {"source": "", "dry_run": True}),
+    ],
+)
+def test_what_was_typed_is_asked_for(words: str, wanted: dict[str, object]) -> None:
+    """Also 0, and an empty text, as of a variable that is not set: the dashboard refuses these."""
+    asked = parser().parse_args(words.split())
+    assert asked_for(asked) == {"job": asked.job, **wanted}

@@ -70,6 +70,11 @@ def test_what_the_dashboard_refuses(weir: Command) -> None:
     """In its words, with exit code 1."""
     _, errors = weir.do("audit", "--last", "soon", code=1)
     assert "a duration" in errors
+    for option in ("--most-records", "--sample"):
+        _, errors = weir.do("audit", option, "0", "--detach", code=1)
+        assert "greater than or equal to 1" in errors
+    _, errors = weir.do("replay", "--source", "", "--detach", code=1)
+    assert "at least 1 character" in errors
     _, errors = weir.do("jobs", "nobody", code=1)
     assert 'there is no job "nobody"; see /api/v1/jobs' in errors
 

@@ -109,15 +109,26 @@ def run(asked: argparse.Namespace) -> int:
         UsageError: If address or key cannot be used.
         UnreachedError: If the dashboard did not answer in time.
     """
-    given = {name: getattr(asked, name) for name in ARGUMENTS[asked.job]}
-    body = {"job": asked.job} | {name: value for name, value in given.items() if value}
-    if given.get("seed") == 0:
-        body["seed"] = 0
     # With a key of its own a request whose answer was lost is sent again without harm.
     key = asked.idempotency_key or secrets.token_hex(16)
     api = reached(asked)
-    answer = api.call("POST", "/jobs", body, {"Idempotency-Key": key})
+    answer = api.call("POST", "/jobs", asked_for(asked), {"Idempotency-Key": key})
     return _followed(api, answer, asked)
+
+
+def asked_for(asked: argparse.Namespace) -> dict[str, Any]:
+    """Return the job that the options say.
+
+    What was typed is asked for, be it 0 or an empty text: it is for the dashboard to refuse that.
+    """
+    given = {name: getattr(asked, name) for name in ARGUMENTS[asked.job]}
+    # What was not typed is None, of a flag False, of a list of names empty.
+    typed = {
+        name: value
+        for name, value in given.items()
+        if value is not None and value is not False and value != []
+    }
+    return {"job": asked.job, **typed}
 
 
 def run_jobs(asked: argparse.Namespace) -> int:
