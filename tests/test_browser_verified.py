@@ -89,6 +89,33 @@ def test_what_was_verified_before_an_edit_or_a_rebuild_is_withdrawn(
     stack.await_whole(name, "10s")
 
 
+def test_that_audits_compare_nothing_is_told_on_its_page(stack: TestStack, name: str) -> None:
+    """What an earlier one has verified is told as what it is, without a color; and why."""
+    with signed_in(stack) as (page, complaints):
+        opened(page, f"/m/{name}")
+        badge = page.get_by_test_id("verified")
+        expect(page.get_by_role("heading", name=name)).to_be_visible()
+        expect(badge).to_have_count(0)
+
+        audit(stack, name, most_records=1)
+        page.reload()
+        expect(badge).to_have_text(re.compile(r"^audits compare nothing since \d"))
+        expect(badge).not_to_have_class(re.compile(r"\bgood\b"))
+
+        stack.wait_until(lambda: audited(stack, name), "panes of it to be audited", 60)
+        page.reload()
+        expect(badge).to_have_text(re.compile(r"^verified [^,]+$"))
+        expect(badge).to_have_class(re.compile(r"\bgood\b"))
+
+        audit(stack, name, most_records=1)
+        page.reload()
+        expect(badge).to_have_text(re.compile(r"^verified \d.+, audits compare nothing since \d"))
+        expect(badge).not_to_have_class(re.compile(r"\bgood\b"))
+        why = "compared nothing: no pane was drawn from as much of the log as an audit may read"
+        expect(badge).to_have_attribute("title", re.compile(rf" panes of version 1 .+{why}$"))
+        assert complaints.texts == []
+
+
 def edit(stack: TestStack, name: str) -> None:
     """Give a metric another text, and wait until that version serves."""
     text = METRIC.format(name=name) + "unit: ms\n"
@@ -103,12 +130,17 @@ def withdrawn(stack: TestStack, name: str) -> Any:
     return stack.api("GET", f"/metrics/{name}").body["verified"]["withdrawn_by"]
 
 
-def audited(stack: TestStack, name: str) -> dict[str, Any] | None:
-    """Have a metric audited, and return what is told of it, once panes of it were compared."""
-    asked = {"job": "audit", "metrics": [name], "last": "5m"}
+def audit(stack: TestStack, name: str, **more: Any) -> None:
+    """Have a metric audited, and wait until that has ended."""
+    asked = {"job": "audit", "metrics": [name], "last": "5m", **more}
     job = stack.api("POST", "/jobs", asked).body["id"]
     stack.wait_until(
         lambda: stack.api("GET", f"/jobs/{job}").body["state"] == "done", "the audit", 60
     )
+
+
+def audited(stack: TestStack, name: str) -> dict[str, Any] | None:
+    """Have a metric audited, and return what is told of it, once panes of it were compared."""
+    audit(stack, name)
     told: dict[str, Any] | None = stack.api("GET", f"/metrics/{name}").body["verified"]
     return told if told and told["panes"] and not told["withdrawn_by"] else None

@@ -102,6 +102,12 @@ def test_define_send_ask_watch_audit(stack: TestStack, tmp_path: Path) -> None:
     assert outcome["to_ms"] - outcome["from_ms"] == 5 * 60_000
     wanted = {key: outcome[key] for key in ("from_ms", "to_ms")} | {"version": 3, "ok": True}
     stack.wait_until(lambda: is_verified(stack, wanted), f"the metric to say {wanted}")
+    # The log has more records than one, and panes are drawn only where it need not go so far back.
+    code, written, errors = weir(stack, "audit", "typed", "--most-records", "1")
+    assert (code, "verified: null" in written) == (6, True), written + errors
+    assert "weir: nothing of typed was compared: no pane of it was drawn from as much" in errors
+    told = stack.api("GET", "/metrics/typed").body
+    assert (told["verified"]["ok"], told["not_compared"]["audits"]) == (True, 1)
     none = ("replay", "--reason", "nothing_like_it", "--dry-run")
     code, written, errors = weir(stack, *none)
     assert code == 0, written + errors

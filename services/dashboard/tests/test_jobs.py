@@ -31,11 +31,11 @@ class Driver:
         wait_until(lambda: fold.fence() != before, timeout_s=10, what="the driver's start")
         self._fence = fold.fence()
 
-    def say(self, job_id: str, state: JobState, **outcome: Any) -> None:
+    def say(self, job_id: str, state: JobState, at_ms: int = 7, **outcome: Any) -> None:
         """Record where a job stands, and wait until the dashboard has read it."""
         fold = self._running.dashboard.context.catalog.folded
         vid = fold.history("default", "job", job_id)[-1].vid
-        report = JobReport(vid, state, at_ms=7, outcome=outcome)
+        report = JobReport(vid, state, at_ms=at_ms, outcome=outcome)
         self._append(job_record(report, fence=self._fence))
         wait_until(lambda: fold.jobs.get(vid) == report, timeout_s=10, what="the report")
 
@@ -56,14 +56,22 @@ def driver(running: Any) -> Driver:
     return Driver(running)
 
 
-def audited(running: Any, driver: Driver, **found: Any) -> None:
-    """Have an audit end, which says something of a metric."""
+def asked(running: Any, *metrics: str) -> str:
+    """Ask for an audit, and return its id."""
+    with running.client() as http:
+        made = http.post("/jobs", json={"job": "audit", "metrics": metrics})
+        return str(made.json()["id"])
+
+
+def audited(running: Any, driver: Driver, bounded_by: str = "last", **found: Any) -> str:
+    """Have an audit end, which says something of a metric; return its id."""
     epoch = running.dashboard.context.batches.epoch
     told = {"version": 1, "verified": True, "panes": 40, "series": 9, "events": 500}
     told |= {"epoch": epoch, "rev": 3}
-    with running.client() as http:
-        made = http.post("/jobs", json={"job": "audit"}).json()
-    driver.say(made["id"], JobState.DONE, metrics=[told | found], from_ms=1, to_ms=2)
+    made = asked(running)
+    span: dict[str, Any] = {"from_ms": 1, "to_ms": 2, "bounded_by": bounded_by}
+    driver.say(made, JobState.DONE, metrics=[told | found], **span)
+    return made
 
 
 class TestJobs:
@@ -105,6 +113,58 @@ class TestJobs:
         assert (told["from_ms"], told["to_ms"], told["version"]) == (1, 2, 1)
         assert told["events"] == 500
         assert told["withdrawn_by"] is None
+
+    def test_a_metric_says_how_much_was_compared(
+        self, running: Any, driver: Driver, metric: tuple[str, int]
+    ) -> None:
+        """What there was no room for, what retention took, and why it reaches no further back."""
+        name, vid = metric
+        found: dict[str, Any] = {"metric": name, "vid": vid, "panes": 1}
+        of_sample = ("panes", "left_out", "overtaken", "bounded_by")
+        seen = []
+        with running.client() as http:
+            for bounded_by, more in (
+                ("records", {"left_out": 37, "overtaken": 2}),
+                ("of a later release", {}),
+            ):
+                audited(running, driver, bounded_by, **found, **more)
+                told = http.get(f"/metrics/{name}").json()
+                assert told["not_compared"] is None
+                seen.append([told["verified"][one] for one in of_sample])
+        assert seen == [[1, 37, 2, "records"], [1, 0, 0, None]]
+
+    def test_a_metric_says_since_when_audits_compare_nothing_of_it(
+        self, running: Any, driver: Driver, metric: tuple[str, int]
+    ) -> None:
+        """Those that failed among them; not one that found nothing to be there, as it should be."""
+        name, vid = metric
+        nothing: dict[str, Any] = {"metric": name, "vid": vid, "verified": None, "panes": 0}
+
+        with running.client() as http:
+
+            def told() -> Any:
+                return http.get(f"/metrics/{name}").json()["not_compared"]
+
+            assert told() is None
+            first = audited(running, driver, "records", **nothing)
+            since = {"since_ms": 7, "audits": 1}
+            why: dict[str, Any] = {"why": "not_drawn", "bounded_by": "records"}
+            assert told() == {"job": first, "at_ms": 7} | why | since
+            audited(running, driver, metric=name, vid=vid, verified=False)
+            assert told() is None
+            # Nothing happened in these, and nothing is served.
+            audited(running, driver, **nothing | {"panes": 3})
+            audited(running, driver, metric="another")
+            driver.say(asked(running, "another"), JobState.FAILED, error="no")
+            assert told() is None
+            audited(running, driver, **nothing, left_out=40)
+            failed = asked(running, name)
+            assert told()["why"] == "left_out"
+            driver.say(failed, JobState.FAILED, at_ms=9, error="no")
+            why = {"why": "failed", "bounded_by": None}
+            assert told() == {"job": failed, "at_ms": 9} | why | since | {"audits": 2}
+            audited(running, driver, metric=name, vid=vid)
+            assert told() is None
 
     def test_what_was_verified_of_other_numbers_is_withdrawn(
         self, running: Any, driver: Driver, metric: tuple[str, int]

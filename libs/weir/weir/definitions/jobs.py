@@ -8,13 +8,14 @@ after a crash stands in `facts` of the record that begins it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Literal, Protocol
 
+from weir.audited import Lack, lack_of
 from weir.definitions.history import Definition
-from weir.definitions.job import Erase, Job
+from weir.definitions.job import Audit, Erase, Job
 from weir.definitions.records import DRIVER_PREFIX, FORMAT, NewRecord
 
 RECORD: Final = "job"
@@ -188,15 +189,71 @@ def job_named(fold: Folded, tenant: str, name: str) -> JobAsked | None:
     return None if put is None else _asked(fold, put, cancelled=versions[0].deleted)
 
 
-def last_audit(fold: Folded, tenant: str, metric: str) -> tuple[JobAsked, dict[str, Any]] | None:
-    """Return the newest audit that compared a metric, with what it says of it; None without one."""
-    audits = (one for one in jobs_of(fold, tenant) if one.model.do.job == "audit")
+@dataclass(frozen=True)
+class Compared:
+    """What an audit says of a metric.
+
+    Attributes:
+        job: The audit.
+        report: How it ended.
+        told: What its outcome says of the metric.
+    """
+
+    job: JobAsked
+    report: JobReport
+    told: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ComparedNothing:
+    """An audit that was to compare a metric, and has ended without.
+
+    Attributes:
+        job: The audit.
+        report: How it ended.
+        why: What kept it from that.
+    """
+
+    job: JobAsked
+    report: JobReport
+    why: Lack
+
+
+def audits_of(
+    fold: Folded, tenant: str, metric: str
+) -> tuple[Compared | None, list[ComparedNothing]]:
+    """Return the newest audit that compared a metric, and those since that compared nothing of it.
+
+    The newest first. One that counted panes again in which nothing happened, and nothing is
+    served, is neither.
+    """
+    since: list[ComparedNothing] = []
+    audits = (one for one in jobs_of(fold, tenant) if isinstance(one.model.do, Audit))
     for one in sorted(audits, key=lambda one: -one.definition.vid):
-        outcome = one.report.outcome if one.report is not None else {}
-        for found in outcome.get("metrics", ()) if one.state is JobState.DONE else ():
-            if found["metric"] == metric and found["verified"] is not None:
-                return one, found
-    return None
+        report = one.report
+        if report is None or one.state not in (JobState.DONE, JobState.FAILED):
+            continue
+        found = _said_of(metric, report)
+        if found is not None and found["verified"] is not None:
+            return Compared(one, report, found), since
+        if found is not None and not found["panes"]:
+            why = lack_of(found) or Lack.NOT_DRAWN
+            since.append(ComparedNothing(one, report, why))
+        elif one.state is JobState.FAILED and metric in _audited(one, report):
+            since.append(ComparedNothing(one, report, Lack.FAILED))
+    return None, since
+
+
+def _said_of(metric: str, report: JobReport) -> Mapping[str, Any] | None:
+    told = report.outcome.get("metrics", ())
+    return next((one for one in told if one["metric"] == metric), None)
+
+
+def _audited(job: JobAsked, report: JobReport) -> Collection[str]:
+    """Return the metrics that an audit was to compare: before it began only what was named."""
+    named = job.model.do.metrics if isinstance(job.model.do, Audit) else ()
+    audited: Collection[str] = report.facts.get("metrics", named)
+    return audited
 
 
 def withdrawn_by(told: Mapping[str, Any], vid: int, epoch: int) -> Withdrawal | None:

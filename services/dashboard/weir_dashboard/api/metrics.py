@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from weir.audited import bound_of
 from weir.definitions.check import check
 from weir.definitions.history import Definition
 from weir.definitions.in_force import refusal
-from weir.definitions.jobs import last_audit, withdrawn_by
+from weir.definitions.jobs import Compared, ComparedNothing, audits_of, withdrawn_by
 from weir.definitions.metric import Metric as MetricModel
 from weir.problems import ProblemError, Reason, echo
 from weir.series import OTHER, decode_series, fit
@@ -22,6 +24,7 @@ from weir_dashboard.api.read_models import (
     Metric,
     MetricDetail,
     NamedSeries,
+    NotCompared,
     Verified,
     Waiting,
 )
@@ -53,7 +56,7 @@ async def get_metric(name: str, here: Here, caller: Who) -> MetricDetail:
             "lateness_ms": model.lateness_ms,
             "keep_ms": {str(res): kept for res, kept in model.keep_ms.items()},
             "versions": [change_of(edit) for edit in history],
-            "verified": _verified(here, version),
+            **_audits(here, version),
             "filling": _filling(here, caller, name, version),
             "waiting": _waiting(here, caller, name, version),
         }
@@ -91,25 +94,44 @@ async def list_boards(here: Here, caller: Who) -> Page[Board]:
     return Page(items=items)
 
 
-def _verified(here: Context, shown: Definition) -> Verified | None:
-    found = last_audit(here.catalog.folded, shown.tenant, shown.name)
-    report = found[0].report if found is not None else None
-    if found is None or report is None:
-        return None
-    asked, told = found
-    outcome = report.outcome
+def _audits(here: Context, shown: Definition) -> dict[str, Verified | NotCompared | None]:
+    """Return what the newest audit says that compared a metric, and those since that did not."""
+    compared, since = audits_of(here.catalog.folded, shown.tenant, shown.name)
+    return {
+        "verified": None if compared is None else _verified(here, shown, compared),
+        "not_compared": _not_compared(since) if since else None,
+    }
+
+
+def _verified(here: Context, shown: Definition, compared: Compared) -> Verified:
+    told, outcome = compared.told, compared.report.outcome
     return Verified(
-        job=asked.definition.name,
+        job=compared.job.definition.name,
         ok=told["verified"],
-        at_ms=report.at_ms,
+        at_ms=compared.report.at_ms,
         from_ms=outcome["from_ms"],
         to_ms=outcome["to_ms"],
+        bounded_by=bound_of(outcome),
         version=told["version"],
         panes=told["panes"],
+        left_out=told.get("left_out", 0),
+        overtaken=told.get("overtaken", 0),
         series=told["series"],
         events=told.get("events", 0),
         rev=told["rev"],
         withdrawn_by=withdrawn_by(told, shown.vid, here.batches.epoch),
+    )
+
+
+def _not_compared(audits: Sequence[ComparedNothing]) -> NotCompared:
+    newest = audits[0]
+    return NotCompared(
+        job=newest.job.definition.name,
+        at_ms=newest.report.at_ms,
+        why=newest.why,
+        bounded_by=bound_of(newest.report.outcome),
+        since_ms=min(one.report.at_ms for one in audits),
+        audits=len(audits),
     )
 
 

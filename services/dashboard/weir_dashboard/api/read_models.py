@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from weir.audited import Bound, Lack
 from weir.definitions.jobs import Withdrawal
 
 from weir_dashboard.api.definition_models import Change
@@ -87,9 +88,12 @@ class Verified(Told):
     """The newest audit that compared a metric: a sample of its panes, counted again.
 
     `ok` is whether everything was as the log says; `at_ms` is when it ended, `from_ms` and
-    `to_ms` the span of the sample, `events` how many the log has in it, `rev` the revision that
-    was compared. It says nothing of what is served now if `withdrawn_by` is told: `version` where
-    another version serves since, `epoch` where the numbers were counted anew since.
+    `to_ms` the span of the sample, `bounded_by` why it reaches no further back, `panes` how many
+    were compared, `left_out` for how many more there was no room, `overtaken` how many more
+    retention took before they were read, `events` how many the log has in those that were
+    compared, `rev` the revision of these. It says nothing of what is served now if
+    `withdrawn_by` is told: `version` where another version serves since, `epoch` where the
+    numbers were counted anew since.
     """
 
     job: str
@@ -97,12 +101,32 @@ class Verified(Told):
     at_ms: int
     from_ms: int
     to_ms: int
+    bounded_by: Bound | None
     version: int
     panes: int
+    left_out: int
+    overtaken: int
     series: int
     events: int
     rev: int
     withdrawn_by: Withdrawal | None
+
+
+class NotCompared(Told):
+    """Audits that compared nothing of a metric: all of them since the one in `verified`.
+
+    `job` is the newest, which ended at `at_ms`; `since_ms` is when the first of them ended,
+    `audits` how many they are. `why`: there was no room for its panes, retention took them
+    before they were read, none was drawn, or the audit failed; `bounded_by`: why its sample
+    reaches no further back.
+    """
+
+    job: str
+    at_ms: int
+    why: Lack
+    bounded_by: Bound | None
+    since_ms: int
+    audits: int
 
 
 class Filling(Told):
@@ -133,7 +157,8 @@ class Waiting(Told):
 class MetricDetail(Metric):
     """A metric as it is served, with its versions and what it keeps.
 
-    `verified` is null without an audit, `filling` once the newest version serves, `waiting` while
+    `verified` is null without an audit, `not_compared` while the newest one compared something or
+    found that nothing happened, `filling` once the newest version serves, `waiting` while
     nothing keeps it from that.
     """
 
@@ -141,6 +166,7 @@ class MetricDetail(Metric):
     keep_ms: dict[str, int]
     versions: list[Change]
     verified: Verified | None = None
+    not_compared: NotCompared | None = None
     filling: Filling | None = None
     waiting: Waiting | None = None
 

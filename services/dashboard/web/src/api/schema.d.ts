@@ -1564,6 +1564,12 @@ export interface components {
             version: number;
         };
         /**
+         * Bound
+         * @description Why an audit does not reach further back.
+         * @enum {string}
+         */
+        Bound: "last" | "retention" | "records";
+        /**
          * Change
          * @description One edit of a definition; `refused` says why readers pass it over, if they do.
          */
@@ -2018,6 +2024,12 @@ export interface components {
             source: string;
         };
         /**
+         * Lack
+         * @description Why an audit compared nothing of something, or not all of its sample.
+         * @enum {string}
+         */
+        Lack: "left_out" | "overtaken" | "not_drawn" | "failed";
+        /**
          * Lag
          * @description How far counting is behind: records that are not counted, and age of the numbers.
          *
@@ -2197,7 +2209,8 @@ export interface components {
          * MetricDetail
          * @description A metric as it is served, with its versions and what it keeps.
          *
-         *     `verified` is null without an audit, `filling` once the newest version serves, `waiting` while
+         *     `verified` is null without an audit, `not_compared` while the newest one compared something or
+         *     found that nothing happened, `filling` once the newest version serves, `waiting` while
          *     nothing keeps it from that.
          */
         MetricDetail: {
@@ -2218,6 +2231,7 @@ export interface components {
             lateness_ms: number;
             /** Name */
             name: string;
+            not_compared?: components["schemas"]["NotCompared"] | null;
             /** Resolution Ms */
             resolution_ms: number;
             /** Series */
@@ -2310,6 +2324,27 @@ export interface components {
              * @default http
              */
             source: string;
+        };
+        /**
+         * NotCompared
+         * @description Audits that compared nothing of a metric: all of them since the one in `verified`.
+         *
+         *     `job` is the newest, which ended at `at_ms`; `since_ms` is when the first of them ended,
+         *     `audits` how many they are. `why`: its panes were too large to be held, retention took them
+         *     before they were read, none was drawn, or the audit failed; `bounded_by`: why its sample
+         *     reaches no further back.
+         */
+        NotCompared: {
+            /** At Ms */
+            at_ms: number;
+            /** Audits */
+            audits: number;
+            bounded_by: components["schemas"]["Bound"] | null;
+            /** Job */
+            job: string;
+            /** Since Ms */
+            since_ms: number;
+            why: components["schemas"]["Lack"];
         };
         /**
          * Note
@@ -3328,21 +3363,28 @@ export interface components {
          * @description The newest audit that compared a metric: a sample of its panes, counted again.
          *
          *     `ok` is whether everything was as the log says; `at_ms` is when it ended, `from_ms` and
-         *     `to_ms` the span of the sample, `events` how many the log has in it, `rev` the revision that
-         *     was compared. It says nothing of what is served now if `withdrawn_by` is told: `version` where
+         *     `to_ms` the span of the sample, `bounded_by` why it reaches no further back, `panes` how many
+         *     were compared, `left_out` how many more were too large to be held, `overtaken` how many
+         *     retention took before they were read, `events` how many the log has in those that were
+         *     compared, `rev` the revision of these. It says nothing of what is served now if `withdrawn_by` is told: `version` where
          *     another version serves since, `epoch` where the numbers were counted anew since.
          */
         Verified: {
             /** At Ms */
             at_ms: number;
+            bounded_by: components["schemas"]["Bound"] | null;
             /** Events */
             events: number;
             /** From Ms */
             from_ms: number;
             /** Job */
             job: string;
+            /** Left Out */
+            left_out: number;
             /** Ok */
             ok: boolean;
+            /** Overtaken */
+            overtaken: number;
             /** Panes */
             panes: number;
             /** Rev */
@@ -3412,6 +3454,7 @@ export type BacktestSpan = components['schemas']['BacktestSpan'];
 export type BasedText = components['schemas']['BasedText'];
 export type BatchCheck = components['schemas']['BatchCheck'];
 export type Board = components['schemas']['Board'];
+export type Bound = components['schemas']['Bound'];
 export type Change = components['schemas']['Change'];
 export type Channel = components['schemas']['Channel'];
 export type ChannelTest = components['schemas']['ChannelTest'];
@@ -3436,6 +3479,7 @@ export type JobProgress = components['schemas']['JobProgress'];
 export type JobState = components['schemas']['JobState'];
 export type JobTold = components['schemas']['JobTold'];
 export type Key = components['schemas']['Key'];
+export type Lack = components['schemas']['Lack'];
 export type Lag = components['schemas']['Lag'];
 export type LateShare = components['schemas']['LateShare'];
 export type LatenessQuery = components['schemas']['LatenessQuery'];
@@ -3452,6 +3496,7 @@ export type MetricMinute = components['schemas']['MetricMinute'];
 export type NamedSeries = components['schemas']['NamedSeries'];
 export type NamedText = components['schemas']['NamedText'];
 export type NewKey = components['schemas']['NewKey'];
+export type NotCompared = components['schemas']['NotCompared'];
 export type Note = components['schemas']['Note'];
 export type Once = components['schemas']['Once'];
 export type PageAlert = components['schemas']['Page_Alert_'];
