@@ -18,7 +18,7 @@ from weir.changed import PaneSpan
 from weir.commit import Mark
 from weir.rows import Row
 from weir.series import OTHER, first_value, series_digest
-from weir_reading.accounts import TYPE_LATENESS_VID
+from weir_reading.accounts import LATENESS_VID, TYPE_LATENESS_VID
 
 PaneKey = tuple[int, int, int]
 
@@ -107,6 +107,6 @@ def short_id(redis: Any, vid: int, text: str) -> bytes:
     short: bytes = (redis.hlen(ids) + 1).to_bytes(2, "big")
     redis.hset(ids, series_digest(text), short)
     redis.hset(names.names_key(0, vid), short, text)
-    if vid == TYPE_LATENESS_VID:
+    if vid in (LATENESS_VID, TYPE_LATENESS_VID):
         redis.sadd(names.listed_key(0, vid, first_value(text)), short)
     return short

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from weir.definitions.selection import Selection
 from weir.lateness import Lateness
@@ -32,7 +32,27 @@ _VALUES: Final = 3
 _TYPE_VALUES: Final = 4
 
 MAX_LOOKED_FOR: Final = 1_000_000
-"""Most rows of types that are looked for at once: a tenant's series times the hours."""
+"""Most rows of lateness that are looked for at once: a tenant's series times the hours."""
+
+
+class _OwnRows(NamedTuple):
+    """What is read of a metric of which each tenant's rows can be found.
+
+    Attributes:
+        width: How many values a series has.
+        name: What a refusal calls its rows.
+        otherwise: What it says to do where not even one hour fits.
+    """
+
+    width: int
+    name: str
+    otherwise: str
+
+
+_OWN_ROWS: Final = {
+    LATENESS_VID: _OwnRows(_VALUES, "rows of sources", "let fewer sources send"),
+    TYPE_LATENESS_VID: _OwnRows(_TYPE_VALUES, "rows of types", "ask for all types together"),
+}
 
 
 @dataclass(frozen=True)
@@ -114,14 +134,17 @@ class LatenessFound:
 
 
 async def read_lateness(
-    panes: Panes, hours_s: Iterable[int], shards: int, tenant: str, pool: Executor | None = None
+    panes: Panes, hours_s: Collection[int], shards: int, tenant: str, pool: Executor | None = None
 ) -> dict[str, Lateness]:
-    """Return by source how late a tenant's counted events of some hours were."""
+    """Return by source how late a tenant's counted events of some hours were.
+
+    Raises:
+        ProblemError: 422 `query_too_large` for a tenant that has too many sources for the hours.
+    """
     counts: dict[str, dict[str, int]] = {}
-    place = (hours_s, shards, tenant, HOUR_S, pool)
-    for account in await read_accounts(panes, LATENESS_VID, *place):
-        _, source, bucket = account.values
-        _add(counts, source, bucket, account.n)
+    place = (hours_s, shards, tenant, pool)
+    for (_, source, bucket), n in await _read_own(panes, LATENESS_VID, *place):
+        _add(counts, source, bucket, n)
     return {source: Lateness(of_source) for source, of_source in sorted(counts.items())}
 
 
@@ -136,7 +159,8 @@ async def read_lateness_of(
     """Return by source how late the events were that a metric looks at: `where` is not asked.
 
     Raises:
-        ProblemError: 422 `query_too_large` for a tenant that has too many types for the hours.
+        ProblemError: 422 `query_too_large` for a tenant that has too many sources, or types, for
+            the hours.
     """
     found = await read_lateness(panes, hours_s, shards, tenant, pool)
     whole = {s: late for s, late in found.items() if not chosen.source or s in chosen.source}
@@ -144,7 +168,9 @@ async def read_lateness_of(
         return LatenessFound(whole)
     counts: dict[str, dict[str, int]] = {}
     known = 0
-    for (_, source, bucket, event_type), n in await _by_type(panes, hours_s, shards, tenant, pool):
+    place = (hours_s, shards, tenant, pool)
+    typed = await _read_own(panes, TYPE_LATENESS_VID, *place)
+    for (_, source, bucket, event_type), n in typed:
         # Of a text that was cut for its length, the last value that is left ends in a digest.
         if source not in whole or may_be_cut(bucket):
             continue
@@ -159,27 +185,29 @@ async def read_lateness_of(
     return LatenessFound(sources, max(0, untyped))
 
 
-async def _by_type(
-    panes: Panes, hours_s: Collection[int], shards: int, tenant: str, pool: Executor | None
+async def _read_own(
+    panes: Panes,
+    vid: int,
+    hours_s: Collection[int],
+    shards: int,
+    tenant: str,
+    pool: Executor | None,
 ) -> list[tuple[tuple[str, ...], int]]:
-    """Return (tenant, source, edge, type) of a tenant's rows, and how many events each counts.
+    """Return the values of a tenant's series, and how many events each counts in some hours.
 
-    Of the tenant's own rows alone: of types each other tenant may have thousands an hour.
+    Of the tenant's own rows alone: how many sources, and types, the others have is theirs.
     """
-    vid = TYPE_LATENESS_VID
-    _check_series(sum(await panes.listed_sizes(vid, shards, tenant)), len(hours_s))
+    _check_series(vid, sum(await panes.listed_sizes(vid, shards, tenant)), len(hours_s))
     wanted = [PaneId(vid, HOUR_S, start_s, shard) for start_s in hours_s for shard in range(shards)]
     found: list[tuple[tuple[str, ...], int]] = []
     for place, counts in (await panes.counted_of(tenant, wanted, pool)).items():
         texts = await panes.names(*place, counts)
-        # Names are those of all who asked: here only of what was counted.
-        own = {short: texts[short] for short in counts if short in texts}
-        values = await in_thread(pool, _own, own, tenant, _TYPE_VALUES)
+        values = await in_thread(pool, _own, texts, tenant, _OWN_ROWS[vid].width)
         found.extend((values[short], counts[short]) for short in values)
     return found
 
 
-def _check_series(series: int, hours: int) -> None:
+def _check_series(vid: int, series: int, hours: int) -> None:
     """Refuse to look for more rows than allowed.
 
     Raises:
@@ -187,10 +215,10 @@ def _check_series(series: int, hours: int) -> None:
     """
     if series * hours <= MAX_LOOKED_FOR:
         return
-    fitting = MAX_LOOKED_FOR // series
-    mend = f"ask for at most {fitting} h" if fitting else "ask for all types together"
+    own, fitting = _OWN_ROWS[vid], MAX_LOOKED_FOR // series
+    mend = f"ask for at most {fitting} h" if fitting else own.otherwise
     msg = (
-        f"rows of types to look for must be at most {MAX_LOOKED_FOR:,}, got {series * hours:,}:"
+        f"{own.name} to look for must be at most {MAX_LOOKED_FOR:,}, got {series * hours:,}:"
         f" {series:,} series of the last 8 days in each of {hours} h; {mend}"
     )
     raise ProblemError(422, Reason.QUERY_TOO_LARGE, msg)

@@ -88,8 +88,9 @@ class TestLateness:
             encode_series(("acme", "web", str(age), kind)): n for (kind, age), n in told.items()
         }
         with redis.Redis.from_url(redis_url) as client:
-            listed = client.smembers(names.listed_key(0, TYPE_LATENESS, "acme"))
-            assert listed == set(client.hkeys(names.names_key(0, TYPE_LATENESS)))
+            for vid in (LATENESS, TYPE_LATENESS):
+                listed = client.smembers(names.listed_key(0, vid, "acme"))
+                assert listed == set(client.hkeys(names.names_key(0, vid)))
 
 
 class TestSenders:

@@ -112,16 +112,17 @@ class TestLateness:
         assert (whole["all"]["events"], whole["untyped"]) == (4_500, 0)
         assert (unknown.status_code, rule.status_code) == (404, 422)
 
-    def test_of_a_metric_it_costs_what_the_tenants_own_rows_cost(
+    def test_it_costs_what_the_tenants_own_rows_cost(
         self, running: Running, engine: Engine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A flood of types is its sender's alone: who asks beside it reads none of its rows."""
+        """A flood of sources, or of types, is its sender's alone: nobody else reads its rows."""
         hour_s = int(time.time()) // 3600 * 3600
+        crowd = {encode_series(["crowd", f"s{n}", "0"]): Row(1) for n in range(3_000)}
         flood = {encode_series(["flood", "web", "0", f"t{n}"]): Row(1) for n in range(3_000)}
         mine = {encode_series(["beside", "web", "1000", "com.a"]): Row(7)}
         engine.commit(
             {
-                (-4, 3600, hour_s): {encode_series(["beside", "web", "1000"]): Row(7)},
+                (-4, 3600, hour_s): {encode_series(["beside", "web", "1000"]): Row(7)} | crowd,
                 (-5, 3600, hour_s): flood | mine,
             }
         )
@@ -131,21 +132,29 @@ class TestLateness:
         panes.clear()
         with running.client(running.key_for("beside", ["read"])) as http:
             found = http.post("/lateness", json={"text": text}).json()
+            every = http.get("/lateness").json()
             monkeypatch.setattr(accounts, "MAX_LOOKED_FOR", 24)
             assert http.post("/lateness", json={"text": text}).status_code == 200
             long = http.post("/lateness", json={"text": text, "hours": 25})
         with running.client(running.key_for("flood", ["read"])) as http:
             many = http.post("/lateness", json={"text": text, "hours": 24})
             whole = http.get("/lateness")
+        with running.client(running.key_for("crowd", ["read"])) as http:
+            crowded = http.get("/lateness")
 
         assert (found["all"]["events"], found["untyped"]) == (7, 0)
+        assert every["all"]["events"] == 7
         assert (long.status_code, long.json()["code"]) == (422, "query_too_large")
         assert long.json()["detail"] == (
-            "rows of types to look for must be at most 24, got 25: 1 series of the last 8 days in"
+            "rows of sources to look for must be at most 24, got 25: 1 series of the last 8 days in"
             " each of 25 h; ask for at most 24 h"
         )
-        assert many.json()["detail"].endswith("each of 24 h; ask for all types together")
+        assert many.json()["detail"] == (
+            "rows of types to look for must be at most 24, got 72,000: 3,000 series of the last 8"
+            " days in each of 24 h; ask for all types together"
+        )
         assert whole.status_code == 200
+        assert crowded.json()["detail"].endswith("each of 24 h; let fewer sources send")
 
     def test_it_takes_a_turn(self, running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
         """As whatever reads much does: nobody has more than six under way."""

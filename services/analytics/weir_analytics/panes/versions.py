@@ -199,7 +199,8 @@ SYSTEM = (
     Version(TYPES, "", "types", ((SYSTEM_RES_S, DAY_S),), max_series=MAX_TYPES, by_owner=True),
     Version(USE, "", "use", ((SYSTEM_RES_S, 8 * DAY_S),), max_series=UNCAPPED),
     # By the hour: who chooses an allowed lateness looks at days.
-    Version(LATENESS, "", "lateness", ((HOUR_S, 8 * DAY_S),), max_series=UNCAPPED),
+    # Both are listed: whoever writes a definition asks for them again and again, and of days.
+    Version(LATENESS, "", "lateness", ((HOUR_S, 8 * DAY_S),), max_series=UNCAPPED, listed=True),
     Version(
         TYPE_LATENESS,
         "",
@@ -207,7 +208,6 @@ SYSTEM = (
         ((HOUR_S, 8 * DAY_S),),
         max_series=MAX_TYPE_LATENESS,
         by_owner=True,
-        # Whoever writes a definition asks for it again and again, and of days.
         listed=True,
     ),
 )
