@@ -27,6 +27,7 @@ def offered() -> list[str]:
 
 
 MEASURED = "what is measured says the metric: value: "
+WHICH = "which events are counted says the metric: "
 REFUSED = [
     # What is told as the fault stands between the marks, and the mend behind them.
     ("count⟦(*)⟧", "write count; it is events that are counted"),
@@ -34,10 +35,7 @@ REFUSED = [
     ("count⟦()⟧", "write count; it is events that are counted"),
     ("rate⟦(*)⟧", "write rate; it is events that are counted"),
     ("⟦COUNT(*)⟧", "write count; it is events that are counted"),
-    (
-        "count⟦(data.user)⟧",
-        "write count; which events are counted says the metric: where: data.user is not null",
-    ),
+    ("count⟦(data.user)⟧", f"write count; {WHICH}where: data.user is not null"),
     ("⟦count(distinct data.user)⟧", "write distinct(data.user)"),
     ("⟦COUNT(DISTINCT (data.user))⟧", "write distinct(data.user)"),
     ("⟦count(distinct lower(data.a))⟧", "name one path: distinct(subject)"),
@@ -46,7 +44,37 @@ REFUSED = [
     ("avg⟦(coalesce(data.a, 0))⟧", f"write avg; {MEASURED}coalesce(data.a, 0)"),
     ("avg⟦(coalesce(data.a, 0)⟧", f"write avg; {MEASURED}coalesce(data.a, 0)"),
     ("avg⟦((data.a + 1) * 2)⟧", f"write avg; {MEASURED}(data.a + 1) * 2"),
-    ("sum⟦(distinct data.a)⟧", f"write sum; {MEASURED}data.a"),
+    (
+        "⟦sum(distinct data.order_total)⟧",
+        "there is no sum of distinct values: write sum for that of all, or"
+        " distinct(data.order_total) for how many there are",
+    ),
+    (
+        "⟦AVG(DISTINCT data.a + 1)⟧",
+        "there is no avg of distinct values: write avg for that of all",
+    ),
+    (
+        "⟦p95(distinct data.a)⟧",
+        "there is no p95 of distinct values: write p95 for that of all, or distinct(data.a) for"
+        " how many there are",
+    ),
+    (
+        "⟦rate(distinct data.a)⟧",
+        "there is no rate of distinct values: write rate for that of all, or distinct(data.a) for"
+        " how many there are",
+    ),
+    ("max⟦(distinct data.a)⟧", f"write max; {MEASURED}data.a"),
+    ("count⟦(data.status >= 500)⟧", f"write count; {WHICH}where: data.status >= 500"),
+    (
+        "rate⟦((data.a = 'x' or data.b) and not data.c)⟧",
+        f"write rate; {WHICH}where: (data.a = 'x' or data.b) and not data.c",
+    ),
+    ("count⟦(lower(data.a))⟧", f"write count; {WHICH}where: (lower(data.a)) is not null"),
+    ("count⟦(data.a + 1)⟧", f"write count; {WHICH}where: (data.a + 1) is not null"),
+    (
+        "count⟦(foo(data.a))⟧",
+        f"write count; {WHICH}by where, such as where: data.status >= 500",
+    ),
     ("p95⟦(data.a)⟧", f"write p95; {MEASURED}data.a"),
     ("avg⟦()⟧", f"write avg; {MEASURED}data.amount"),
     ("avg⟦(*)⟧", f"write avg; {MEASURED}data.amount"),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weir.definitions.sketch_sizes import MAX_KLL_K
-from weir.expressions import Path, parse_number, parse_path
+from weir.expressions import Path, parse_number, parse_path, parse_where
 from weir.expressions.errors import ExpressionError, moved, wrong
 from weir.expressions.parse import located
 from weir.problems import echo
@@ -43,6 +43,8 @@ _CARRIED: Final = re.compile(r"\d{1,2}(?:\.\d0{0,2})?")
 LEAST_PERCENTILE, GREATEST_PERCENTILE = 0.1, 99.9
 _OF_TEXTS: Final = re.compile(rf"({'|'.join(OF_TEXTS)})\((.*)\)", re.DOTALL)
 _TOP: Final = re.compile(r"(.*?)(?:,\s*(\d{1,9})\s*)?", re.DOTALL)
+# What SQL counts where it counts every event.
+_EVERY: Final = ("", "*", "1")
 _DISTINCT: Final = re.compile(r"distinct\b\s*", re.IGNORECASE)
 SUFFIXES: Final = "|".join(sorted({*PLAIN, "distinct"} - {"rate"}))
 """Words that the Prometheus API puts behind a metric's name, as a pattern: `avg|count|…`."""
@@ -170,19 +172,36 @@ def _with_operand(text: str, name: str, inside: str, at: int) -> ExpressionError
         inside = inside.removesuffix(")")
     distinct = _DISTINCT.match(inside)
     operand = inside[distinct.end() if distinct else 0 :].strip()
-    path = _taken(operand.strip("() "), parse_path)
-    if name == "count" and distinct:
-        mend = f"write distinct({path})" if path else "name one path: distinct(subject)"
-        return wrong(text, "an aggregate", mend, 0)
+    # The smallest of distinct values is the smallest of all.
+    if distinct and name not in ("min", "max"):
+        return wrong(text, "an aggregate", _of_distinct(name, operand), 0)
     if PLAIN.get(name, True):
         measured = _taken(operand, parse_number) or "data.amount"
         mend = f"write {name}; what is measured says the metric: value: {measured}"
-    elif path:
-        mend = f"write {name}; which events are counted says the metric: where: {path} is not null"
-    else:
+    elif operand in _EVERY:
         mend = f"write {name}; it is events that are counted"
+    else:
+        mend = f"write {name}; which events are counted says the metric: {_where(operand)}"
     at = at if text.startswith(name) else 0
     return wrong(text[at:], f"{name} alone", mend, at)
+
+
+def _of_distinct(name: str, operand: str) -> str:
+    """Return what to write for an aggregate of distinct values, of which there is only a count."""
+    path = _taken(operand.strip("() "), parse_path)
+    if name == "count":
+        return f"write distinct({path})" if path else "name one path: distinct(subject)"
+    how_many = f", or distinct({path}) for how many there are" if path else ""
+    return f"there is no {name} of distinct values: write {name} for that of all{how_many}"
+
+
+def _where(operand: str) -> str:
+    """Return the member that says what is counted: where it holds, or where it is there."""
+    path = _taken(operand.strip("() "), parse_path)
+    if path:
+        return f"where: {path} is not null"
+    found = _taken(operand, parse_where) or _taken(f"({operand}) is not null", parse_where)
+    return f"where: {found}" if found else "by where, such as where: data.status >= 500"
 
 
 def _taken(operand: str, parse: Callable[[str], object]) -> str | None:
