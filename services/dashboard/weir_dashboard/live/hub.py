@@ -37,8 +37,9 @@ from weir_dashboard.observer import Observer
 HEARTBEAT_S = 2.0
 PING_S = 25.0
 HELLO_S = 5.0
-# Longer than Redis is given for an answer; what is looked up for longer is not looked up at all.
-LOOKED_UP_S = 15.0
+# Longer than Redis is given for an answer, and shorter than a client waits for one: who is not
+# looked up by then is told that it is our fault, and does not take us for gone.
+LOOKED_UP_S = 5.5
 RECHECK_S = 20.0
 HISTORY_S = 300.0
 MAX_RESTART_MS = 3_000
