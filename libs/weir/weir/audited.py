@@ -22,7 +22,7 @@ class Bound(StrEnum):
     RETENTION = "retention"
     """The log, or what is served, has no older panes whole."""
     RECORDS = "records"
-    """More of the log would be read than may be."""
+    """More of the log would be read than may be, or it does not say how much."""
 
 
 class Lack(StrEnum):

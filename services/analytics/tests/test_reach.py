@@ -6,8 +6,9 @@ import random
 from collections.abc import Sequence
 
 import pytest
+from weir.audited import Bound
 from weir_analytics.jobs.log_records import Gap
-from weir_analytics.jobs.reach import Bound, Reach, Search, margins, overtaken, reach_of
+from weir_analytics.jobs.reach import Reach, Search, margins, overtaken, reach_of
 from weir_analytics.jobs.sample import PaneAt
 
 HOUR_MS = 3_600_000

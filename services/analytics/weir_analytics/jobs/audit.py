@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Final
 
 import structlog
 from weir import names
+from weir.audited import LEDGER
 from weir.commit import Offsets, furthest
 from weir.definitions.history import Definition
 from weir.definitions.job import Audit
@@ -314,8 +315,7 @@ class AuditTask:
         ]
         not_compared = [one["metric"] for one in metrics if not one["panes"]]
         if ledger and not ledger["minutes"]:
-            # No metric is called so.
-            not_compared.append("the ledger")
+            not_compared.append(LEDGER)
         if not_compared:
             LOG.warning("audit_compared_nothing", tenant=self._asked.tenant, of=not_compared)
         about_ledger = {"ledger": ledger, "ledger_differences": rows[:TOLD_DIFFERENCES]}

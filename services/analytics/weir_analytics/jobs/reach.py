@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final, NamedTuple
 
+from weir.audited import Bound
 from weir.event_time import LEAD_LIMIT_MS
 
 from weir_analytics.jobs.log_records import Gap
@@ -26,17 +26,6 @@ FIRST_BACK_MS: Final = 3_600_000
 # would be about old parts of the log, and each may take long.
 NEAR_PARTS: Final = 20
 NEAR_MS: Final = 60_000
-
-
-class Bound(StrEnum):
-    """Why an audit does not reach further back."""
-
-    LAST = "last"
-    """No more was asked for."""
-    RETENTION = "retention"
-    """The log, or what is served, has no older panes whole."""
-    RECORDS = "records"
-    """More of the log would be read than may be, or it does not say how much."""
 
 
 @dataclass(frozen=True)

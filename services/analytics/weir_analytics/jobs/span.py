@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from confluent_kafka import KafkaException
+from weir.audited import Bound
 from weir.definitions.history import Horizons
 from weir.definitions.job import Audit
 from weir.horizons import horizons_of, longest_ms
 
-from weir_analytics.jobs.reach import Bound, Margins, Search, margins, reach_of
+from weir_analytics.jobs.reach import Margins, Search, margins, reach_of
 from weir_analytics.jobs.sample import draw_places, shares
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.log_offsets import LogOffsets
