@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 import pytest
-from browser import Held, opened, signed_in
+from browser import Held, accessibility_faults, opened, signed_in
 from playwright.sync_api import Page, Route, expect
 from weir_local.testing import TestStack
 
@@ -70,6 +70,47 @@ def test_a_definition_is_saved_once_and_typed_on(waits: TestStack) -> None:
         expect(page.get_by_text("Saved as version 3")).to_be_visible()
         assert waits.api("GET", f"/definitions/rule/{name}").body["text"].endswith("# second\n")
         assert complaints.texts == []
+
+
+def test_a_definition_that_others_overtake_keeps_what_was_typed(waits: TestStack) -> None:
+    """A conflict leads to the other text; one's own stays until one has chosen theirs."""
+    name = named("overtaken")
+    first, path = RULE.format(name=name), f"/definitions/rule/{name}"
+    waits.define("rule", name, first)
+    with signed_in(waits) as (page, _complaints):
+        opened(page, f"/d/rule/{name}")
+        text, save = page.locator("textarea.editor"), page.get_by_role("button", name="Save as")
+        conflict, dialog = page.get_by_test_id("conflict"), page.get_by_role("dialog")
+        for version, choice in ((1, "Go on with mine"), (3, "Take theirs")):
+            mine, theirs = f"{first}# mine {version}\n", f"{first}# theirs {version}\n"
+            text.fill(mine)
+            overtaken = waits.api("PUT", path, {"text": theirs}, {"If-Match": f'"{version}"'})
+            assert overtaken.status == 200
+            save.click()
+            expect(conflict).to_be_visible()
+            expect(page.get_by_role("button", name="Try again")).to_have_count(0)
+            expect(text).to_have_value(mine)
+            page.get_by_role("button", name="Show theirs").click()
+            expect(dialog).to_contain_text(f"# theirs {version}")
+            assert accessibility_faults(page) == []
+            dialog.get_by_role("button", name=choice).click()
+            expect(conflict).to_have_count(0)
+            expect(page.get_by_text(f"version {version + 1}", exact=True)).to_be_visible()
+            expect(text).to_have_value(theirs if choice == "Take theirs" else mine)
+            if version == 1:
+                save.click()
+                expect(page.get_by_text("Saved as version 3")).to_be_visible()
+                assert waits.api("GET", path).body["text"] == mine
+
+        text.fill(f"{first}# after all\n")
+        assert waits.api("DELETE", path, None, {"If-Match": '"4"'}).status in (200, 204)
+        save.click()
+        expect(page.get_by_text("Somebody has deleted this rule")).to_be_visible()
+        page.get_by_role("button", name="Store mine as a new rule").click()
+        expect(text).to_have_value(f"{first}# after all\n")
+        save.click()
+        expect(page.get_by_text("Saved as version")).to_be_visible()
+        assert waits.api("GET", path).body["text"].endswith("# after all\n")
 
 
 def test_a_rule_is_saved_once_and_typed_on(waits: TestStack) -> None:

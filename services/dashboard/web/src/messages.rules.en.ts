@@ -123,18 +123,6 @@ export const ruleWords = {
     states: { firing: "would fire", pending: "pending", no_data: "no data", ok: "ok" },
     more: (n: number) => `and ${n} more ${plural(n, "group")}, which would not have fired`,
   },
-  conflict: {
-    title: "Somebody else has saved this rule",
-    text: (version: number, by: string) =>
-      `While you wrote, ${by} saved version ${version}. Yours is still here and not stored.`,
-    gone: "Somebody has deleted this rule while you wrote. Yours is still here and not stored.",
-    show: "Show theirs",
-    theirs: (version: number) => `Version ${version}, as it is stored`,
-    take: "Take theirs",
-    keep: "Go on with mine",
-    keepWhy: "The next save then replaces theirs.",
-    again: "Store mine as a new rule",
-  },
   remove: {
     button: "Delete",
     title: (name: string) => `Delete ${name}?`,

@@ -3,7 +3,7 @@ import { Seg } from "../../components/seg";
 import { MODES, type RuleForm } from "../../lib/rule-text";
 import { may } from "../../lib/session";
 import { ruleWords as words } from "../../messages.rules.en";
-import { Delete } from "./asked";
+import { Delete } from "./delete";
 import { toRules } from "./places";
 import type { Writing } from "./use-rule";
 

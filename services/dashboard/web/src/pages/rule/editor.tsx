@@ -1,6 +1,8 @@
 /** The editor of one rule: bar, sentence or text, chart, and what the last day says of it. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Metric } from "../../api/shapes";
+import type { Stored } from "../../api/stored";
+import { Conflicted } from "../../components/conflicted";
 import { lazy } from "../../components/lazy";
 import { Leaving } from "../../components/leaving";
 import { Note, Refused } from "../../components/notes";
@@ -14,13 +16,12 @@ import { isSick, LOOKS } from "../../lib/standing";
 import { alertWords } from "../../messages.alerts.en";
 import { ruleWords as words } from "../../messages.rules.en";
 import { useValidation } from "../definitions/verdict";
-import { Conflicted } from "./asked";
 import { Bar } from "./bar";
 import { Sentence } from "./sentence";
 import { TextView } from "./text-view";
 import { toldOf, whereOf } from "./told";
 import { useForm } from "./use-form";
-import { type Stored, useRule } from "./use-rule";
+import { useRule } from "./use-rule";
 
 // What a rule is written with comes first; not every rule has both.
 const Trial = lazy(() => import("./trial"));
@@ -82,7 +83,7 @@ export function Editor({ first, beginning, metrics, channels }: EditorProps) {
         onView={setAsText}
         onMode={(mode) => change({ mode })}
       />
-      <Conflicted rule={rule} />
+      <Conflicted kind="rule" conflict={rule.conflict} take={rule.take} keep={rule.keep} />
       {told.alert && <Refused problem={told.alert} />}
       {now && isSick(now.health) && (
         <Note tone={now.health === "error" ? "bad" : "warn"} icon={LOOKS[now.health][0]}>

@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { call, problemOf } from "../../api/client";
 import { useLoad } from "../../api/load";
 import type { Definition, Metric, Page } from "../../api/shapes";
+import { pathOf, type Stored } from "../../api/stored";
 import { type PageProps, useTitle } from "../../components/lazy";
 import { Empty, Refused } from "../../components/notes";
 import { current } from "../../lib/router";
@@ -13,7 +14,6 @@ import { ruleWords as words } from "../../messages.rules.en";
 import "../../styles/rule.css";
 import { Editor } from "./editor";
 import { beginningOf } from "./places";
-import { pathOf, type Stored } from "./use-rule";
 
 export default function RulePage({ names }: PageProps) {
   const name = names.get("name") ?? null;
@@ -63,8 +63,9 @@ function useStored(name: string | null) {
   const load = () => {
     if (name === null) return;
     setProblem(null);
-    call<Definition>({ method: "GET", path: pathOf(name) }).then(setStored, (error: unknown) =>
-      setProblem(problemOf(error)),
+    call<Definition>({ method: "GET", path: pathOf("rule", name) }).then(
+      setStored,
+      (error: unknown) => setProblem(problemOf(error)),
     );
   };
   useEffect(load, [name]);

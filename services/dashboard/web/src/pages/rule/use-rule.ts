@@ -1,23 +1,14 @@
 /** One rule while it is written: its text, what is stored of it, saving and deleting. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { call, problemOf, type Versioned } from "../../api/client";
+import { call, problemOf } from "../../api/client";
 import type { Definition } from "../../api/shapes";
+import { type Conflict, conflictOn, madeFrom, pathOf, type Stored } from "../../api/stored";
 import { nameIn } from "../../lib/rule-text";
 import { to } from "../../lib/view";
 import type { Problem } from "../../live/wire";
 import { words as allWords } from "../../messages.en";
 import { ruleWords as words } from "../../messages.rules.en";
 import { toRules } from "./places";
-
-/** What the server holds; null of a rule that is new. */
-export type Stored = Versioned<Definition>;
-
-/** Somebody else was faster: what is stored now, or null where the rule is gone. */
-export interface Conflict {
-  readonly theirs: Stored | null;
-}
-
-export const pathOf = (name: string): string => `/definitions/rule/${encodeURIComponent(name)}`;
 
 /** Answers a text that the server does not take. */
 const OF_TEXT = 422;
@@ -53,8 +44,11 @@ export function useRule(first: Stored | null, beginning: string) {
   const refused = async (error: unknown, name: string) => {
     const told = problemOf(error);
     const isOld = told.status === OF_TEXT && newest.current !== text;
-    if (told.code === "version_conflict" && stored !== null) setConflict(await newestOf(name));
-    else if (!isOld) setProblem(stored === null ? takenOf(told, name) : told);
+    if (told.code === "version_conflict" && stored !== null) {
+      await conflictOn(pathOf("rule", name)).then(setConflict, (unread: unknown) =>
+        setProblem(problemOf(unread)),
+      );
+    } else if (!isOld) setProblem(stored === null ? takenOf(told, name) : told);
     setBusy(false);
   };
   const send = async (what: () => Promise<void>, name: string) => {
@@ -69,12 +63,11 @@ export function useRule(first: Stored | null, beginning: string) {
     const name = stored?.body.name ?? nameIn(text);
     if (name === "") return setProblem(unnamed());
     return send(async () => {
-      const headers = stored ? { "if-match": stored.etag ?? "" } : { "if-none-match": "*" };
       const done = await call<Definition>({
         method: "PUT",
-        path: pathOf(name),
+        path: pathOf("rule", name),
         body: { text },
-        headers: headers as Record<string, string>,
+        headers: madeFrom(stored),
       });
       setBusy(false);
       setStored(done);
@@ -88,8 +81,7 @@ export function useRule(first: Stored | null, beginning: string) {
     if (stored === null) return;
     const { name } = stored.body;
     return send(async () => {
-      const headers = { "if-match": stored.etag ?? "" };
-      await call({ method: "DELETE", path: pathOf(name), headers });
+      await call({ method: "DELETE", path: pathOf("rule", name), headers: madeFrom(stored) });
       setBase(newest.current);
       setGone(true);
     }, name);
@@ -121,11 +113,6 @@ export function useRule(first: Stored | null, beginning: string) {
 }
 
 export type Writing = ReturnType<typeof useRule>;
-
-async function newestOf(name: string): Promise<Conflict> {
-  const found = call<Definition>({ method: "GET", path: pathOf(name) });
-  return { theirs: await found.catch(() => null) };
-}
 
 function unnamed(): Problem {
   return named({ required: words.missing, got: "", mend: "" });
