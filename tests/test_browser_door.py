@@ -4,12 +4,30 @@ from __future__ import annotations
 
 import pytest
 import weblog
-from browser import SETTLED, Held, blank_page, door, enter, opened, sign_in, sign_out, signed_in
+from browser import (
+    SETTLED,
+    Held,
+    accessibility_faults,
+    blank_page,
+    door,
+    enter,
+    opened,
+    sign_in,
+    sign_out,
+    signed_in,
+)
 from playwright.sync_api import APIResponse, Page, Route, WebSocketRoute, expect
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
 
 pytestmark = [pytest.mark.stack, pytest.mark.browser]
+
+# Where something is typed: an address, a field, and what.
+TYPED = [
+    ("/d/metric/door_typed", "textarea.editor", "{metric}# more\n"),
+    ("/metrics/new", "#metric-name", "typed_here"),
+    ("/rules/new?metric=door_typed&agg=count", "[data-testid=rule-limit-high]", "410"),
+]
 
 
 class HeldAnswer:
@@ -108,14 +126,7 @@ def metric(stack: TestStack) -> str:
     return text
 
 
-@pytest.mark.parametrize(
-    ("path", "place", "typed"),
-    [
-        ("/d/metric/door_typed", "textarea.editor", "{metric}# more\n"),
-        ("/metrics/new", "#metric-name", "typed_here"),
-        ("/rules/new?metric=door_typed&agg=count", "[data-testid=rule-limit-high]", "410"),
-    ],
-)
+@pytest.mark.parametrize(("path", "place", "typed"), TYPED)
 def test_what_is_typed_outlives_a_sign_out_that_is_refused(
     stack: TestStack, metric: str, path: str, place: str, typed: str
 ) -> None:
@@ -143,6 +154,73 @@ def test_what_is_typed_outlives_a_sign_out_that_is_refused(
         sign_out(page)
         page.get_by_test_id("question-yes").click()
         expect(page.get_by_test_id("login-key")).to_be_visible()
+
+
+@pytest.mark.parametrize(("path", "place", "typed"), TYPED)
+def test_what_is_typed_outlives_the_session(
+    stack: TestStack, metric: str, path: str, place: str, typed: str
+) -> None:
+    """Ended in another tab, its page has a door before it: who had it has it again, nobody else."""
+    typed = typed.format(metric=metric)
+    other_key = key_of(stack, "comes", "admin", "read", "define")
+    with signed_in(stack) as (page, _complaints):
+        opened(page, path)
+        field, note = page.locator(place), page.get_by_text("Your session has ended.")
+        field.fill(typed)
+        other = page.context.new_page()
+        other.goto(page.url)
+        sign_out(other)
+        expect(page.get_by_test_id("login-key")).to_be_visible()
+        expect(note).to_be_visible()
+        expect(field).to_be_hidden()
+        assert page.url.endswith(path)
+        assert page.get_by_role("dialog").count() == 0
+        assert accessibility_faults(page) == []
+
+        # It is asked about before it is left, and what is asked can be answered.
+        page.get_by_role("link", name="Ledger").first.click()
+        page.get_by_role("button", name="Stay").click()
+        enter(page, stack.key)
+        expect(field).to_be_visible()
+        expect(field).to_have_value(typed)
+        expect(note).to_have_count(0)
+        assert "Sign in" not in page.title()
+
+        sign_out(other)
+        expect(field).to_be_hidden()
+        enter(page, other_key)
+        expect(field).to_be_visible()
+        expect(field).not_to_have_value(typed)
+        assert page.url.endswith(path)
+
+
+def test_what_is_typed_outlives_a_session_that_expires(stack: TestStack) -> None:
+    """The socket is told so; asking the server who is signed in changes nothing of the page."""
+    with blank_page() as (page, _complaints):
+        sockets: list[WebSocketRoute] = []
+
+        def through(socket: WebSocketRoute) -> None:
+            socket.connect_to_server()
+            sockets.append(socket)
+
+        page.route_web_socket("**/api/v1/live", through)
+        sign_in(stack, page)
+        opened(page, "/metrics/new")
+        field = page.locator("#metric-name")
+        field.fill("typed_here")
+        expect(page.get_by_test_id("live-pill")).to_have_attribute("data-state", "live")
+        page.context.clear_cookies()
+        sockets[-1].close(code=4401, reason="the session has expired")
+        expect(page.get_by_test_id("login-key")).to_be_visible()
+        expect(field).to_be_hidden()
+        with page.expect_response("**/api/v1/session") as told:
+            page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        assert told.value.json()["signed_in"] is False
+        page.evaluate(SETTLED)
+        expect(field).to_be_hidden()
+        enter(page, stack.key)
+        expect(field).to_be_visible()
+        expect(field).to_have_value("typed_here")
 
 
 def test_the_key_of_a_command_is_of_whoever_made_it(stack: TestStack) -> None:

@@ -1,16 +1,15 @@
 /** The page of the address, and what every page has around it. */
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { Announcer } from "./components/announcer";
 import { Banner } from "./components/banner";
 import { Dialogs, openDialog } from "./components/dialogs";
 import { Header } from "./components/header";
-import { Empty } from "./components/notes";
+import { Empty, Note } from "./components/notes";
 import { onKey } from "./lib/keys";
 import { goOn, togglePause } from "./lib/pause";
-import { current, navigate } from "./lib/router";
-import { session, visit } from "./lib/session";
+import { current, guarded, navigate } from "./lib/router";
+import { away, session, visit } from "./lib/session";
 import { stepRange, to, toggleTable } from "./lib/view";
-import { live } from "./live/live";
 import { words } from "./messages.en";
 import { PAGES, pageAt } from "./pages";
 import { backTo } from "./pages/login/address";
@@ -20,6 +19,7 @@ const DOOR = "/login";
 /** The whole screen. */
 export function App() {
   const { path } = current.value;
+  const shut = path !== DOOR && away.value;
   useKeys();
   useSignIn(path);
   // another page starts with the present
@@ -28,8 +28,11 @@ export function App() {
     <>
       <Header />
       <main id="main" tabIndex={-1}>
-        {path !== DOOR && <Banner />}
-        <Routed path={path} />
+        {path !== DOOR && !shut && <Banner />}
+        {shut && guarded.value && <DoorOfPage />}
+        <div class={shut ? "page away" : "page"}>
+          <Routed path={path} />
+        </div>
       </main>
       <Announcer />
       <Dialogs />
@@ -54,14 +57,39 @@ function Routed({ path }: { path: string }) {
 }
 
 /**
+ * The door before a page on which something is typed. The page stays as it is, unseen: whoever has
+ * typed there finds it again, and nobody else.
+ */
+function DoorOfPage() {
+  const Door = pageAt(DOOR)?.page.Page;
+  useLayoutEffect(() => {
+    const { title } = document;
+    // Whatever was open over the page is as little to be seen as the page.
+    for (const dialog of document.querySelectorAll<HTMLDialogElement>("main dialog"))
+      dialog.close();
+    return () => {
+      document.title = title;
+    };
+  }, []);
+  return (
+    <>
+      <Note tone="warn" icon="alert">
+        <b>{words.login.ended}</b> {words.login.kept}
+      </Note>
+      {Door && <Door names={new Map()} />}
+    </>
+  );
+}
+
+/**
  * Sends who is nobody to the door, and keeps where they wanted to go: from there whoever was sent
  * is fetched back when somebody has signed in, in whichever tab.
  */
 function useSignIn(path: string): void {
   const sent = useRef(false);
-  const denied = live.link.value.phase === "denied";
-  const nobody = session.value !== null && !session.value.signed_in;
-  const somebody = session.value?.signed_in === true && !denied;
+  const gone = away.value;
+  const held = guarded.value;
+  const somebody = session.value?.signed_in === true && !gone;
   useEffect(() => {
     if (path === DOOR) {
       // Whoever has signed in here may be on their way by now.
@@ -69,11 +97,12 @@ function useSignIn(path: string): void {
       if (now === DOOR && sent.current && somebody) navigate(backTo(params));
       return;
     }
-    sent.current = denied || nobody;
+    // A page that is held has the door before it.
+    sent.current = gone && !held;
     if (!sent.current) return;
     const back = path + location.search;
     navigate(back === "/" ? DOOR : `${DOOR}?to=${encodeURIComponent(back)}`);
-  }, [path, denied, nobody, somebody]);
+  }, [path, gone, held, somebody]);
 }
 
 function useKeys(): void {

@@ -329,8 +329,6 @@ export const words = {
     save: "Save as a new version",
     saved: (version: number) => `Saved as version ${version}`,
     saving: "Saving",
-    conflict: "Somebody else has changed it since; reload to see theirs.",
-    reload: "Reload",
     text: "Text of the definition",
     check: "Check",
     checked: "The check has nothing to say against it.",
@@ -344,6 +342,8 @@ export const words = {
     entering: "Signing in",
     once: "Signing in with the link",
     onceFailed: "The link did not sign you in",
+    ended: "Your session has ended.",
+    kept: "What you wrote on this page is still here: it is shown again when the same key signs in, and to nobody else.",
     demo: "make up and make demo print a link that signs in.",
   },
   form: {

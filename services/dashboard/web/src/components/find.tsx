@@ -4,6 +4,7 @@ import { useLoad } from "../api/load";
 import type { Board, Metric, Page, SeenType } from "../api/shapes";
 import { chartRules, useReader } from "../lib/alerts";
 import { navigate } from "../lib/router";
+import { session } from "../lib/session";
 import { to } from "../lib/view";
 import { words } from "../messages.en";
 import { NAMED } from "../pages";
@@ -34,27 +35,26 @@ export function ranked(hits: readonly Hit[], text: string): readonly Hit[] {
 export function Find({ close }: { close: () => void }) {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
-  const boards = useLoad<Page<Board>>("/boards");
-  const metrics = useLoad<Page<Metric>>("/metrics");
+  const ready = session.value?.signed_in ?? false;
+  const boards = useListed<Board>(ready, "/boards");
+  const metrics = useListed<Metric>(ready, "/metrics");
   const rules = useReader(chartRules).items;
-  const types = useLoad<Page<SeenType>>("/discovery/types");
+  const types = useListed<SeenType>(ready, "/discovery/types");
   const hits = useMemo(
     () =>
       ranked(
         [
           ...PLACES,
-          ...(boards.body?.items ?? []).map((b) =>
-            hit(b.title || b.name, words.find.board, `/b/${b.name}`),
-          ),
-          ...(metrics.body?.items ?? []).map((m) => hit(m.name, words.find.metric, `/m/${m.name}`)),
+          ...boards.map((b) => hit(b.title || b.name, words.find.board, `/b/${b.name}`)),
+          ...metrics.map((m) => hit(m.name, words.find.metric, `/m/${m.name}`)),
           ...(rules ?? []).map((r) => hit(r.name, words.find.rule, `/rules/${r.name}`)),
-          ...(types.body?.items ?? []).map((t) =>
+          ...types.map((t) =>
             hit(t.type, words.nav.newMetric, `/metrics/new?type=${encodeURIComponent(t.type)}`),
           ),
         ],
         text,
       ),
-    [boards.body, metrics.body, rules, types.body, text],
+    [boards, metrics, rules, types, text],
   );
   const chosen = Math.min(at, hits.length - 1);
   const go = (one: Hit | undefined) => {
@@ -109,6 +109,14 @@ export function Find({ close }: { close: () => void }) {
       {hits.length === 0 && <p class="t3">{words.find.none(text)}</p>}
     </div>
   );
+}
+
+const NONE: readonly never[] = [];
+
+/** Reads a list as whoever is signed in; it is nobody's while nobody is. */
+function useListed<T>(ready: boolean, path: string): readonly T[] {
+  const { body } = useLoad<Page<T>>(ready ? path : null);
+  return ready && body ? body.items : NONE;
 }
 
 function hit(name: string, kind: string, path: string): Hit {

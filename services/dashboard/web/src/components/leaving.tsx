@@ -1,14 +1,19 @@
 /** What is asked before something that was typed is lost. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { guardLeaving } from "../lib/router";
+import { may, session } from "../lib/session";
 import { words } from "../messages.en";
 import { Modal } from "./modal";
 
 /** Asks before a page with unsaved changes is left: by a link, by Back, by signing out, by closing it. */
 export function Leaving({ changed }: { changed: boolean }) {
   const [asked, setAsked] = useState<{ leave(): void } | null>(null);
+  // Who may store nothing loses nothing; what somebody wrote is theirs still when their session ends.
+  const might = useRef(true);
+  if (session.value?.signed_in) might.current = may("define");
+  const held = changed && might.current;
   useEffect(() => {
-    if (!changed) return;
+    if (!held) return;
     const closing = (unload: BeforeUnloadEvent) => unload.preventDefault();
     addEventListener("beforeunload", closing);
     const undo = guardLeaving((leave) => {
@@ -19,7 +24,7 @@ export function Leaving({ changed }: { changed: boolean }) {
       removeEventListener("beforeunload", closing);
       undo();
     };
-  }, [changed]);
+  }, [held]);
   if (asked === null) return null;
   const leave = () => {
     setAsked(null);

@@ -1,5 +1,5 @@
 /** The address bar as state: a reload, Back and a pasted link give the same screen. */
-import { type ReadonlySignal, signal } from "@preact/signals";
+import { computed, type ReadonlySignal, signal } from "@preact/signals";
 
 export interface Place {
   readonly path: string;
@@ -21,17 +21,21 @@ export const current: ReadonlySignal<Place> = place;
 /** Tells whether the page may be left at once; else it calls what leaves it, if it is let to. */
 export type Guard = (leave: () => void) => boolean;
 
-let guard: Guard | null = null;
+const guard = signal<{ readonly ask: Guard } | null>(null);
+
+/** Whether something is on the page that is lost with it. */
+export const guarded: ReadonlySignal<boolean> = computed(() => guard.value !== null);
 
 /** Asks before the page is left. Returns how to ask no more. */
 export function guardLeaving(ask: Guard): () => void {
-  guard = ask;
+  const own = { ask };
+  guard.value = own;
   return () => {
-    if (guard === ask) guard = null;
+    if (guard.peek() === own) guard.value = null;
   };
 }
 
-const isHeld = (leave: () => void): boolean => guard !== null && !guard(leave);
+const isHeld = (leave: () => void): boolean => guard.peek()?.ask(leave) === false;
 
 /** Does what leaves the page, at once or once whoever guards it lets it. */
 export function leaving(leave: () => void): void {

@@ -4,7 +4,7 @@
  * Whoever it is may change without a word from this tab. The tabs tell each other; one that has
  * slept through that is told by the key of its next welcome, or asks when it is looked at.
  */
-import { batch, effect, signal, untracked } from "@preact/signals";
+import { batch, computed, effect, signal, untracked } from "@preact/signals";
 import { call, get, post } from "../api/client";
 import type { Session } from "../api/shapes";
 import { live } from "../live/live";
@@ -12,11 +12,23 @@ import { live } from "../live/live";
 /** The session; null until the server has told. */
 export const session = signal<Session | null>(null);
 
-/** Counts the changes of who is signed in: what one was shown is not the next one's. */
+/** Counts who has come: what one was shown, or has typed, is not the next one's. */
 export const visit = signal(0);
+
+const NOBODY: Session = { signed_in: false, tenant: null, scopes: [], key_id: null };
+
+const isDenied = () => live.link.value.phase === "denied";
+
+/** Whether nobody is signed in, as far as is known: what is on the screen is nobody's to see. */
+export const away = computed(
+  () => isDenied() || (session.value !== null && !session.value.signed_in),
+);
 
 /** Whose session was told last, by key, null of nobody; undefined while it is not known. */
 let known: string | null | undefined;
+
+/** Whose visit it is, by key: it outlasts their session. Undefined before anybody has come. */
+let visitor: string | undefined;
 
 /** How often somebody has signed in or out: what was asked before is true no more. */
 let turns = 0;
@@ -49,43 +61,47 @@ export function startSession(): void {
   });
   effect(() => {
     const key = live.welcomed.value;
-    if (key !== null && known !== undefined && key !== known) untracked(askAsNobody);
+    if (key !== null && known !== undefined && key !== known) untracked(() => askAbout(key));
   });
   askWho();
 }
-
-const isDenied = () => live.link.value.phase === "denied";
 
 function askAnew(): void {
   turns += 1;
   askWho();
 }
 
-/** Somebody else is signed in: until it is told who, nobody is. */
-function askAsNobody(): void {
-  leave();
-  askWho();
-}
-
-/** Ends the visit of whoever was signed in. */
-function leave(): void {
+/** Somebody is signed in who was not told: until that is told, nobody is. */
+function askAbout(key: string): void {
   turns += 1;
   known = undefined;
   batch(() => {
     session.value = null;
-    visit.value += 1;
+    receive(key);
   });
+  askWho();
 }
 
-/** Shows who is signed in; of whoever was before nothing stays, on the screen or followed. */
+/** Takes somebody in. Nothing of whoever was there before stays for them; what is theirs does. */
+function receive(key: string): void {
+  if (visitor !== undefined && visitor !== key) visit.value += 1;
+  visitor = key;
+}
+
+/** Ends the visit: nothing of it stays. */
+function leave(): void {
+  visitor = undefined;
+  visit.value += 1;
+}
+
+/** Shows who is signed in, and follows as they. */
 function show(told: Session): void {
   const key = told.signed_in ? (told.key_id ?? "") : null;
-  const isOther = known !== undefined && known !== key;
   known = key;
   if (!isLiveOf(key)) live.restart();
   batch(() => {
     session.value = told;
-    if (isOther) visit.value += 1;
+    if (key !== null) receive(key);
   });
 }
 
@@ -98,9 +114,10 @@ function isLiveOf(key: string | null): boolean {
 /** Signs in with a key or a link's token. */
 export async function signIn(credential: { key: string } | { once: string }): Promise<void> {
   // The session before ends: what lists ask meanwhile would be refused.
-  leave();
+  known = undefined;
+  session.value = NOBODY;
   try {
-    await turned(() => post<Session>("/session", credential));
+    await turned(() => post<Session>("/session", credential), show);
   } catch (error) {
     // The cookie may be there though its answer is not; the link of before is not theirs.
     live.restart();
@@ -110,18 +127,22 @@ export async function signIn(credential: { key: string } | { once: string }): Pr
 
 /** Ends the session on the server; until that has answered, whoever is signed in stays so. */
 export const signOut = (): Promise<void> =>
-  turned(async () => (await call<Session>({ method: "DELETE", path: "/session" })).body);
-
-/** Has the server change who is signed in. */
-async function turned(change: () => Promise<Session>): Promise<void> {
-  try {
-    const told = await change();
-    live.restart();
-    batch(() => {
-      // What was opened meanwhile has asked as whoever was there before.
+  turned(
+    async () => (await call<Session>({ method: "DELETE", path: "/session" })).body,
+    (told) => {
       leave();
       show(told);
-    });
+    },
+  );
+
+/** Has the server change who is signed in, and takes over who that is. */
+async function turned(change: () => Promise<Session>, take: (told: Session) => void) {
+  turns += 1;
+  try {
+    const told = await change();
+    turns += 1;
+    live.restart();
+    batch(() => take(told));
   } catch (error) {
     // It may have left the session before as it was, or have changed it and not said so.
     askAnew();

@@ -98,6 +98,13 @@ async function started(who: Session): Promise<void> {
   live.welcomed.value = who.key_id ?? null;
 }
 
+/** Signs somebody in. */
+async function entered(who: Session): Promise<void> {
+  const entering = tab.signIn({ key: "k" });
+  await server.say(server.asked.length - 1, 200, who);
+  await entering;
+}
+
 describe("who is signed in", () => {
   it.each([true, false])(
     "is not told by an answer of before (asked before: %s)",
@@ -123,7 +130,7 @@ describe("who is signed in", () => {
     await Promise.all([first, refused]);
     expect(server.methods).toEqual(["GET", "POST", "GET"]);
     // What it was before, nobody knows any more.
-    expect(tab.session.value).toBeNull();
+    expect(tab.session.value).toEqual(NOBODY);
     await server.say(2, 200, ANNE);
     expect(tab.session.value).toEqual(ANNE);
   });
@@ -134,7 +141,7 @@ describe("who is signed in", () => {
     const entering = tab.signIn({ key: "k" });
     await server.say(0, 200, BOB);
     await first;
-    expect(tab.session.value).toBeNull();
+    expect(tab.session.value).toEqual(NOBODY);
     await server.say(1, 200, ANNE);
     await entering;
     expect(tab.session.value).toEqual(ANNE);
@@ -195,14 +202,13 @@ describe("who is signed in", () => {
   it("is asked again where the answer to a sign-out is lost", async () => {
     // The session may have ended all the same.
     await started(ANNE);
-    const before = tab.visit.value;
     const leaving = expect(tab.signOut()).rejects.toThrow();
     await server.breakOff(1);
     await leaving;
     expect(tab.session.value).toEqual(ANNE);
     await server.say(2, 200, NOBODY);
     expect(tab.session.value).toEqual(NOBODY);
-    expect(tab.visit.value).toBe(before + 1);
+    expect(tab.away.value).toBe(true);
     expect(live.restarts).toBe(1);
   });
 
@@ -308,20 +314,85 @@ describe("a tab beside others", () => {
     expect(heard).toHaveBeenCalledTimes(2);
   });
 
-  it("begins another visit once somebody has signed in or out", async () => {
+  it("begins another visit once somebody has signed out, or somebody else has come", async () => {
     await started(ANNE);
     const before = tab.visit.value;
     const leaving = tab.signOut();
     await server.say(1, 200, NOBODY);
     await leaving;
     expect(tab.visit.value).toBe(before + 1);
-    const entering = tab.signIn({ key: "k" });
+    await entered(ANNE);
     const during = tab.visit.value;
-    expect(during).toBeGreaterThan(before + 1);
-    await server.say(2, 200, BOB);
-    await entering;
+    await entered(BOB);
     // What was opened while it was under way has asked with the cookie of before.
-    expect(tab.visit.value).toBeGreaterThan(during);
-    expect(live.restarts).toBe(2);
+    expect(tab.visit.value).toBe(during + 1);
+  });
+});
+
+describe("a session that has ended", () => {
+  const other = () => new TestChannel("weir.session");
+
+  it("leaves the visit to whoever had it", async () => {
+    // What they typed is on a page of this visit; it must not be lost for a session.
+    await started(ANNE);
+    const before = tab.visit.value;
+    other().postMessage();
+    await server.say(1, 200, NOBODY);
+    expect(tab.away.value).toBe(true);
+    expect(tab.visit.value).toBe(before);
+    await entered(ANNE);
+    expect(tab.away.value).toBe(false);
+    expect(tab.visit.value).toBe(before);
+  });
+
+  it("leaves nothing to anybody else", async () => {
+    await started(ANNE);
+    const before = tab.visit.value;
+    other().postMessage();
+    await server.say(1, 200, NOBODY);
+    await entered(BOB);
+    expect(tab.visit.value).toBe(before + 1);
+  });
+
+  it("is over for its visitor once their link is denied, until it is let in again", async () => {
+    await started(ANNE);
+    const before = tab.visit.value;
+    live.link.value = { phase: "denied" };
+    expect(tab.away.value).toBe(true);
+    page.dispatchEvent(new Event("visibilitychange"));
+    await server.say(1, 200, NOBODY);
+    expect(tab.away.value).toBe(true);
+    live.welcomed.value = null;
+    other().postMessage();
+    await server.say(2, 200, ANNE);
+    expect(tab.away.value).toBe(false);
+    expect(tab.visit.value).toBe(before);
+  });
+
+  it("goes on in a tab that slept, where its link welcomes the same", async () => {
+    await started(ANNE);
+    const before = tab.visit.value;
+    other().postMessage();
+    await server.say(1, 200, NOBODY);
+    live.welcomed.value = "anne";
+    await server.say(2, 200, ANNE);
+    expect(tab.session.value).toEqual(ANNE);
+    expect(tab.visit.value).toBe(before);
+  });
+
+  it.each([
+    ["somebody else", BOB, 1],
+    ["the same", ANNE, 0],
+  ])("is known to be of %s where the answer to a sign-in was lost", async (_, who, more) => {
+    // What was opened while it was under way has asked with the cookie of before.
+    await started(ANNE);
+    const lost = expect(tab.signIn({ key: "k" })).rejects.toThrow();
+    const during = tab.visit.value;
+    await server.breakOff(1);
+    await lost;
+    expect(tab.session.value).toEqual(NOBODY);
+    await server.say(2, 200, who);
+    expect(tab.session.value).toEqual(who);
+    expect(tab.visit.value).toBe(during + more);
   });
 });

@@ -64,7 +64,7 @@ export default function DefinitionPage({ names }: PageProps) {
           </section>
         </div>
       )}
-      <Leaving changed={changed && may("define")} />
+      <Leaving changed={changed} />
     </>
   );
 }

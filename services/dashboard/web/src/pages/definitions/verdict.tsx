@@ -6,6 +6,7 @@ import { Excerpt } from "../../components/excerpt";
 import { Icon } from "../../components/icon";
 import { saidIn, unsaidOf } from "../../components/notes";
 import type { Checked } from "../../lib/draft";
+import { session } from "../../lib/session";
 import { words } from "../../messages.en";
 
 const PAUSE_MS = 250;
@@ -19,7 +20,10 @@ interface Draft {
 /** Checks a draft a moment after the last change; null before the first answer. */
 export function useValidation({ kind, name, text }: Draft): Checked | null {
   const [found, setFound] = useState<{ text: string; validation: Validation } | null>(null);
+  const ready = session.value?.signed_in ?? false;
+  // what could not be asked while nobody was signed in is asked once somebody is
   useEffect(() => {
+    if (!ready) return;
     const abort = new AbortController();
     const timer = setTimeout(() => {
       const draft = { kind, ...(name && { name }), text };
@@ -32,7 +36,7 @@ export function useValidation({ kind, name, text }: Draft): Checked | null {
       clearTimeout(timer);
       abort.abort();
     };
-  }, [kind, name, text]);
+  }, [kind, name, text, ready]);
   if (found === null) return null;
   // While a change is being checked, what was wrong stays; what was right is no longer known.
   return found.text === text ? found.validation : { ...found.validation, ok: false, old: true };

@@ -135,7 +135,7 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
           wait={waitOf(tried.why, yaml === null ? faults : "text")}
         />
       </div>
-      <Leaving changed={isUnsaved && may("define")} />
+      <Leaving changed={isUnsaved} />
     </form>
   );
 }

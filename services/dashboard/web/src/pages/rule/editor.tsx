@@ -131,7 +131,7 @@ export function Editor({ first, beginning, metrics, channels }: EditorProps) {
         channels={(seen?.channels ?? []).filter((one) => channels?.includes(one))}
       />
       {now && <Standing rule={now} />}
-      <Leaving changed={rule.changed && !locked} />
+      <Leaving changed={rule.changed} />
     </form>
   );
 }

@@ -1,6 +1,7 @@
 /** What the server says of a text: asked anew a moment after each change, the newest alone. */
 import { useEffect, useState } from "preact/hooks";
 import { problemOf } from "../../api/client";
+import { session } from "../../lib/session";
 import type { Problem } from "../../live/wire";
 
 const PAUSE_MS = 150;
@@ -25,8 +26,9 @@ export function useAsked<T>(
   ask: (text: string, signal: AbortSignal) => Promise<T>,
 ): Asked<T> {
   const [found, setFound] = useState<Found<T>>({ text: null, answer: null, problem: null });
+  const ready = session.value?.signed_in ?? false;
   useEffect(() => {
-    if (text === null) return;
+    if (text === null || !ready) return;
     const abort = new AbortController();
     let timer = 0;
     const send = () => {
@@ -47,7 +49,7 @@ export function useAsked<T>(
       clearTimeout(timer);
       abort.abort();
     };
-  }, [text]);
+  }, [text, ready]);
   const { answer, problem } = found;
   return { answer, problem, old: text === null || found.text !== text || problem !== null };
 }
