@@ -357,6 +357,7 @@ def test_a_metric_that_is_made_late_fetches_nobody_back(hits: TestStack) -> None
         expect(create).to_have_attribute("aria-disabled", "true")
         expect(create).to_be_focused()
         page.get_by_role("link", name="Ledger").first.click()
+        page.get_by_test_id("question-yes").click()
         page.wait_for_url("**/ledger", timeout=20_000)
         with page.expect_response(f"**{made}"):
             held[0].continue_()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import pytest
-from browser import Held, accessibility_faults, opened, signed_in
+from browser import Followed, Held, accessibility_faults, opened, signed_in
 from playwright.sync_api import Page, Route, expect
 from weir_local.testing import TestStack
 
@@ -43,6 +44,22 @@ def writes(page: Page) -> list[str]:
         lambda one: found.append(one.url) if one.method == "PUT" else None,
     )
     return found
+
+
+def choose_type(page: Page, kind: str) -> None:
+    """Have the fields of a type shown, if the page offers several: as buttons, or as a list."""
+    several = page.get_by_label("Types")
+    if several.count() == 0:
+        return
+    if several.evaluate("one => one.tagName") == "SELECT":
+        several.select_option(kind)
+    else:
+        several.get_by_role("radio", name=kind).click()
+
+
+def press(page: Page, path: str) -> None:
+    """Press what makes a draft of a field."""
+    page.locator(f"[data-testid=field-row][data-field='{path}'] button").click()
 
 
 def test_a_definition_is_saved_once_and_typed_on(waits: TestStack) -> None:
@@ -159,6 +176,107 @@ def test_a_new_rule_goes_to_its_own_page_once_nothing_is_typed(waits: TestStack)
         page.wait_for_url(f"**/rules/{name}", timeout=20_000)
         expect(page.get_by_text("Saved as version 2.")).to_be_visible()
         assert "above: 420" in waits.api("GET", f"/definitions/rule/{name}").body["text"]
+        assert complaints.texts == []
+
+
+def test_a_new_metric_is_no_loss_only_once_it_is_stored(stack: TestStack) -> None:
+    """Left while it is being stored, it asks: it may be refused, and then its form is needed."""
+    name = named("made")
+    with signed_in(stack) as (page, _complaints):
+        held = Held(page, "PUT", f"**/definitions/metric/{name}")
+        opened(page, "/metrics/new")
+        field, create = page.get_by_test_id("metric-name"), page.get_by_test_id("metric-create")
+        field.fill(name)
+        page.get_by_test_id("metric-type").fill("saved.made")
+        create.click()
+        route = held.wait()
+        page.get_by_role("link", name="Ledger").first.click()
+        page.get_by_role("button", name="Stay").click()
+        refusal = {"status": 503, "code": "store_unavailable", "message": "no store"}
+        route.fulfill(status=503, json=refusal)
+        expect(page.get_by_test_id("problem")).to_contain_text("no store")
+        expect(field).to_have_value(name)
+        create.click()
+        page.wait_for_url(f"**/m/{name}", timeout=20_000)
+        assert page.get_by_role("dialog").count() == 0
+
+
+def test_who_types_on_while_a_metric_is_stored_is_asked(stack: TestStack) -> None:
+    """What was stored goes to its page, unless something else stands in the form by then."""
+    name = named("typed_on")
+    with signed_in(stack) as (page, complaints):
+        held = Held(page, "PUT", f"**/definitions/metric/{name}")
+        opened(page, "/metrics/new")
+        page.get_by_test_id("metric-name").fill(name)
+        page.get_by_test_id("metric-type").fill("saved.made")
+        page.get_by_test_id("metric-create").click()
+        held.wait()
+        page.get_by_test_id("metric-unit").fill("EUR")
+        held.let_go()
+        page.get_by_role("button", name="Stay").click()
+        expect(page.get_by_test_id("metric-unit")).to_have_value("EUR")
+        assert stack.api("GET", f"/definitions/metric/{name}").status == 200
+        assert complaints.texts == []
+
+
+def test_a_text_is_dropped_for_the_form_only_knowingly(stack: TestStack) -> None:
+    """What the form cannot hold is asked about; where nothing was typed, nothing is asked."""
+    with signed_in(stack) as (page, complaints):
+        opened(page, "/metrics/new?type=saved.text")
+        text, dialog = page.get_by_test_id("metric-yaml"), page.get_by_role("dialog")
+        as_form = page.get_by_test_id("metric-form").get_by_role("radio", name="Form")
+        as_text = page.get_by_test_id("metric-form").get_by_role("radio", name="YAML")
+        as_text.click()
+        as_form.click()
+        expect(page.get_by_test_id("metric-type")).to_have_value("saved.text")
+        as_text.click()
+        typed = text.input_value() + "keep: {10s: 2h}\n"
+        text.fill(typed)
+        as_form.click()
+        expect(dialog).to_contain_text("Go on without what you typed?")
+        assert accessibility_faults(page) == []
+        page.get_by_role("button", name="Keep it").click()
+        expect(text).to_have_value(typed)
+        as_form.click()
+        page.get_by_test_id("question-yes").click()
+        expect(page.get_by_test_id("metric-type")).to_have_value("saved.text")
+        as_text.click()
+        expect(text).not_to_have_value(typed)
+        assert complaints.texts == []
+
+
+def test_a_field_that_is_pressed_drops_nothing_unasked(stack: TestStack) -> None:
+    """A field beside the tail makes another draft: what was typed stays, or is asked about."""
+    kind = f"saved.{uuid.uuid4().hex[:6]}"
+    event: dict[str, Any] = {"specversion": "1.0", "source": "/saved", "type": kind, "id": kind}
+    event["data"] = {"total": 5, "shop": "a"}
+    with signed_in(stack) as (page, complaints):
+        followed = Followed(page)
+        opened(page, "/live")
+        followed.await_tail(stack)
+        stack.post([event])
+        page.get_by_test_id("tail-row").filter(has_text=kind).wait_for()
+        choose_type(page, kind)
+        where, text = page.get_by_test_id("metric-where"), page.get_by_test_id("metric-yaml")
+        press(page, "data.total")
+        expect(page.get_by_test_id("metric-value")).to_have_value("data.total")
+        where.fill("data.total > 1")
+        press(page, "data.shop")
+        expect(page.get_by_test_id("metric-by")).to_have_value("data.shop")
+        expect(where).to_have_value("data.total > 1")
+        page.get_by_role("link", name="Ledger").first.click()
+        page.get_by_role("button", name="Stay").click()
+
+        page.get_by_test_id("metric-form").get_by_role("radio", name="YAML").click()
+        typed = text.input_value() + "keep: {10s: 2h}\n"
+        text.fill(typed)
+        press(page, "data.total")
+        page.get_by_role("button", name="Keep it").click()
+        expect(text).to_have_value(typed)
+        press(page, "data.total")
+        page.get_by_test_id("question-yes").click()
+        expect(page.get_by_test_id("metric-value")).to_have_value("data.total")
+        expect(where).to_have_value("data.total > 1")
         assert complaints.texts == []
 
 

@@ -89,6 +89,25 @@ export function yamlOf(draft: Draft): string {
   return `${lines.filter(Boolean).join("\n")}\n`;
 }
 
+/** What of a draft is typed, or chosen for good; aggregates go with the value. */
+const FIELDS = [
+  ...(["name", "type", "where", "value", "unit", "by", "resolution"] as const),
+  "allowed_lateness",
+] as const;
+type Typed = (typeof FIELDS)[number];
+
+/** Returns the fields in which a draft is another than it was begun. */
+export function typedOf(begun: Draft, draft: Draft): readonly Typed[] {
+  return FIELDS.filter((field) => draft[field].trim() !== begun[field].trim());
+}
+
+/** Tells whether a field of a draft is in the next one; dimensions may have been joined by others. */
+export function isStillIn(next: Draft, draft: Draft, field: Typed): boolean {
+  if (field !== "by") return next[field] === draft[field];
+  const dimensions = dimensionsOf(next);
+  return dimensionsOf(draft).every((one) => dimensions.includes(one));
+}
+
 /** Returns a name made from a type and a field, within what names may be. */
 export function nameFor(type: string, field: string): string {
   const last = (text: string) => text.split(".").at(-1) ?? "";

@@ -6,9 +6,11 @@ import {
   faultsOf,
   fieldOf,
   fitting,
+  isStillIn,
   nameFor,
   scalar,
   triedOf,
+  typedOf,
   yamlOf,
 } from "../../src/lib/draft";
 
@@ -133,5 +135,29 @@ describe("triedOf", () => {
     // The reason is that of the first field that matters.
     const tried = triedOf(EMPTY_DRAFT, "text", refused(badName, missing));
     expect(tried).toEqual({ text: "text", valid: false, why: missing });
+  });
+});
+
+describe("what was typed", () => {
+  const begun = { ...EMPTY_DRAFT, type: "order.placed", name: "order_placed" };
+
+  it("is each field that is another than it was begun", () => {
+    // Spaces at the ends are none of it, and aggregates come with the value.
+    const draft = { ...begun, where: "data.a > 1", type: "order.placed ", aggregates: ["avg"] };
+    expect(typedOf(begun, begun)).toEqual([]);
+    expect(typedOf(begun, draft)).toEqual(["where"]);
+    expect(typedOf(begun, { ...draft, resolution: "1m", allowed_lateness: "5m" })).toEqual([
+      "where",
+      "resolution",
+      "allowed_lateness",
+    ]);
+  });
+
+  it("is in another draft as it is, and as a dimension beside others", () => {
+    const draft = { ...begun, where: "data.a > 1", by: "data.b" };
+    expect(isStillIn({ ...draft, by: "data.c, data.b" }, draft, "by")).toBe(true);
+    expect(isStillIn({ ...draft, by: "data.c" }, draft, "by")).toBe(false);
+    expect(isStillIn({ ...draft, value: "data.x" }, draft, "where")).toBe(true);
+    expect(isStillIn(begun, draft, "where")).toBe(false);
   });
 });

@@ -9,6 +9,7 @@ import { toPut } from "../../lib/view";
 import { EMPTY_TAIL } from "../../live/tail";
 import { words } from "../../messages.en";
 import { MetricForm } from "../make/form";
+import { useWriting } from "../make/use-writing";
 import { Checks } from "./checks";
 import { FieldsPanel } from "./fields-panel";
 import { isUnfinished } from "./filter";
@@ -38,17 +39,16 @@ export default function LivePage(_: PageProps) {
     [rows, type],
   );
   const fields = useMemo(() => fieldsOf(events), [events]);
-  const [draft, setDraft] = useState<Draft | null>(null);
-  const [opened, setOpened] = useState(0);
-  const make = (field: Field | null) => {
-    setDraft(draftOf(type ?? "", field, draft));
-    setOpened((n) => n + 1);
-  };
+  const offered = useMemo(() => draftOf(type ?? "", null, null), [type]);
+  const writing = useWriting(offered);
+  const { draft, hasOwn } = writing;
+  const make = (field: Field | null) =>
+    writing.take(draftOf(type ?? "", field, hasOwn ? draft : null));
   return (
     <>
       <div class="bar">
         <h1>{words.live.title}</h1>
-        <Steps at={draft ? 1 : all.newest === EMPTY_TAIL ? 0 : 1} />
+        <Steps at={hasOwn ? 1 : all.newest === EMPTY_TAIL ? 0 : 1} />
       </div>
       <div class="cols">
         <div class="stack">
@@ -58,7 +58,7 @@ export default function LivePage(_: PageProps) {
             type={type}
             fields={fields}
             events={events.length}
-            chosen={draft?.value || draft?.by || null}
+            chosen={draft.value || draft.by || null}
             onType={setChosen}
             onMake={make}
           />
@@ -73,13 +73,8 @@ export default function LivePage(_: PageProps) {
             onHold={setHeld}
             onFilter={setFilter}
           />
-          {(draft || type) && (
-            <MetricForm
-              key={opened}
-              draft={draft ?? { ...EMPTY_DRAFT, type: type ?? "", name: nameFor(type ?? "", "") }}
-              fields={fields.map((field) => field.path)}
-              onChange={setDraft}
-            />
+          {(hasOwn || type) && (
+            <MetricForm writing={writing} fields={fields.map((field) => field.path)} />
           )}
         </div>
       </div>

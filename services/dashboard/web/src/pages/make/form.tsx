@@ -4,10 +4,9 @@ import { call, problemOf } from "../../api/client";
 import type { Definition } from "../../api/shapes";
 import { AllowedLateness } from "../../components/allowed-lateness";
 import { Excerpt } from "../../components/excerpt";
-import { Leaving } from "../../components/leaving";
+import { Leaving, Question } from "../../components/leaving";
 import { Refused } from "../../components/notes";
 import { Seg, Toggles } from "../../components/seg";
-import { useOpen } from "../../components/use-open";
 import {
   choicesOf,
   type Draft,
@@ -16,32 +15,36 @@ import {
   fitting,
   RESOLUTIONS,
   triedOf,
-  yamlOf,
 } from "../../lib/draft";
 import { navigate } from "../../lib/router";
 import { may } from "../../lib/session";
 import { to } from "../../lib/view";
 import type { Problem, ProblemPlace } from "../../live/wire";
 import { words } from "../../messages.en";
-import { metricWords } from "../../messages.metrics.en";
+import { makeWords } from "../../messages.make.en";
 import { useValidation } from "../definitions/verdict";
 import { Preview } from "./preview";
 import { inField, isTold, refusalOf, unnamed, waitOf } from "./told";
-import { useUnsaved } from "./use-unsaved";
+import type { Writing } from "./use-writing";
 
 interface MetricFormProps {
-  readonly draft: Draft;
+  readonly writing: Writing;
   /** Paths to suggest. */
   readonly fields: readonly string[];
-  onChange(draft: Draft): void;
+}
+
+/** What was sent, and under which name. */
+interface Sent {
+  readonly name: string;
+  readonly text: string;
 }
 
 /** Form, preview and the button that makes the metric. */
-export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
-  const [yaml, setYaml] = useState<string | null>(null);
+export function MetricForm({ writing, fields }: MetricFormProps) {
+  const { draft, yaml, text } = writing;
   const [problem, setProblem] = useState<Problem | null>(null);
-  const text = yaml ?? yamlOf(draft);
-  const { isUnsaved, busy, setSent, typing } = useUnsaved(text);
+  const [busy, setBusy] = useState(false);
+  const [made, setMade] = useState<Sent | null>(null);
   const validation = useValidation({ kind: "metric", name: "", text });
   // A refusal is of the text that was sent; a changed one has not been refused.
   useEffect(() => setProblem(null), [text]);
@@ -54,33 +57,32 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
   useEffect(() => {
     if (problem) faultIn(form.current)?.focus();
   }, [problem]);
-  const open = useOpen();
-  const create = () => {
+  // What was made is no loss, and asks no more by now; whoever has typed on is asked first. Whoever
+  // has left meanwhile is not fetched back.
+  useEffect(() => {
+    if (made) navigate(to(`/m/${made.name}`));
+  }, [made]);
+  const create = async () => {
     if (busy) return;
     const name = (yaml === null ? null : nameIn(yaml)) ?? draft.name.trim();
     if (name === "") {
       setProblem(unnamed(validation?.old ? [] : (validation?.errors ?? [])));
       return;
     }
-    setSent(text);
+    setBusy(true);
     setProblem(null);
     const path = `/definitions/metric/${encodeURIComponent(name)}`;
-    call<Definition>({
+    const answered = call<Definition>({
       method: "PUT",
       path,
       body: { text },
       headers: { "if-none-match": "*" },
     }).then(
-      () => {
-        // Whoever has left meanwhile is not fetched back; who has typed on is asked first.
-        if (open.current) navigate(to(`/m/${name}`));
-        setSent(null);
-      },
-      (error: unknown) => {
-        setSent(null);
-        setProblem(refusalOf(problemOf(error), name));
-      },
+      () => setMade({ name, text }),
+      (error: unknown) => setProblem(refusalOf(problemOf(error), name)),
     );
+    await answered;
+    setBusy(false);
   };
   return (
     <form
@@ -93,17 +95,17 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
       }}
     >
       <header>
-        <h2>{metricWords.make.title}</h2>
-        {draft.value && <span class="sub">{metricWords.make.from(draft.value)}</span>}
+        <h2>{makeWords.title}</h2>
+        {draft.value && <span class="sub">{makeWords.from(draft.value)}</span>}
         <span class="grow" />
         <Seg
-          label={metricWords.make.yaml}
+          label={makeWords.yaml}
           value={yaml === null ? "form" : "yaml"}
           choices={[
-            { value: "form", text: metricWords.make.form },
-            { value: "yaml", text: metricWords.make.yaml },
+            { value: "form", text: makeWords.form },
+            { value: "yaml", text: makeWords.yaml },
           ]}
-          onPick={(view) => setYaml(view === "yaml" ? text : null)}
+          onPick={(view) => (view === "yaml" ? writing.asText() : writing.asFields())}
         />
         <button
           type="submit"
@@ -111,22 +113,22 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
           data-testid="metric-create"
           disabled={!may("define")}
           aria-disabled={busy}
-          title={may("define") ? undefined : metricWords.make.scope}
+          title={may("define") ? undefined : makeWords.scope}
         >
-          {busy ? metricWords.make.creating : metricWords.make.create}
+          {busy ? makeWords.creating : makeWords.create}
         </button>
       </header>
       <div class="body">
         {problem && !told && <Refused problem={problem} />}
         {yaml === null ? (
-          <Fields draft={draft} fields={fields} faults={faults} onChange={typing(onChange)} />
+          <Fields draft={draft} fields={fields} faults={faults} onChange={writing.write} />
         ) : (
-          <YamlField text={yaml} errors={errors} onChange={typing(setYaml)} />
+          <YamlField text={yaml} errors={errors} onChange={writing.writeText} />
         )}
         <AllowedLateness
           text={tried.valid ? tried.text : null}
           {...(yaml === null && {
-            onPick: (length: string) => typing(onChange)({ ...draft, allowed_lateness: length }),
+            onPick: (length: string) => writing.write({ ...draft, allowed_lateness: length }),
           })}
         />
         <Preview
@@ -135,7 +137,14 @@ export function MetricForm({ draft, fields, onChange }: MetricFormProps) {
           wait={waitOf(tried.why, yaml === null ? faults : "text")}
         />
       </div>
-      <Leaving changed={isUnsaved} />
+      {writing.asked && (
+        <Question
+          {...makeWords.drop}
+          close={() => writing.decide(false)}
+          act={() => writing.decide(true)}
+        />
+      )}
+      <Leaving changed={writing.isUnsaved && text !== made?.text} />
     </form>
   );
 }
@@ -160,12 +169,12 @@ interface FieldsProps {
 }
 
 const TEXTS = [
-  ["name", metricWords.make.nameHint],
-  ["type", metricWords.make.typeHint],
-  ["unit", metricWords.make.unitHint],
-  ["value", metricWords.make.valueHint],
-  ["by", metricWords.make.byHint],
-  ["where", metricWords.make.whereHint],
+  ["name", makeWords.nameHint],
+  ["type", makeWords.typeHint],
+  ["unit", makeWords.unitHint],
+  ["value", makeWords.valueHint],
+  ["by", makeWords.byHint],
+  ["where", makeWords.whereHint],
 ] as const;
 
 /** Fields that need more than a third of the form. */
@@ -192,9 +201,9 @@ function Fields({ draft, fields, faults, onChange }: FieldsProps) {
         />
       ))}
       <div class="form-row wide">
-        <span id="label-aggregates">{metricWords.make.aggregates}</span>
+        <span id="label-aggregates">{makeWords.aggregates}</span>
         <Toggles
-          label={metricWords.make.aggregates}
+          label={makeWords.aggregates}
           testid="metric-aggregates"
           choices={choicesOf(draft)}
           chosen={draft.aggregates}
@@ -203,9 +212,9 @@ function Fields({ draft, fields, faults, onChange }: FieldsProps) {
         <Fault place={faults.get("aggregates")} />
       </div>
       <div class="form-row">
-        <span>{metricWords.make.resolution}</span>
+        <span>{makeWords.resolution}</span>
         <Seg
-          label={metricWords.make.resolution}
+          label={makeWords.resolution}
           value={draft.resolution}
           choices={RESOLUTIONS.map((value) => ({ value: value as string, text: value }))}
           onPick={(resolution) => set({ resolution })}
@@ -214,7 +223,7 @@ function Fields({ draft, fields, faults, onChange }: FieldsProps) {
       </div>
       <TextField
         name="allowed_lateness"
-        hint={metricWords.make.latenessHint}
+        hint={makeWords.latenessHint}
         value={draft.allowed_lateness}
         fault={faults.get("allowed_lateness")}
         suggest={false}
@@ -237,7 +246,7 @@ function TextField({ name, hint, value, fault, suggest, onInput }: TextFieldProp
   const id = `metric-${name}`;
   return (
     <div class={`form-row ${WIDTHS[name] ?? ""}`}>
-      <label for={id}>{metricWords.make[name]}</label>
+      <label for={id}>{makeWords[name]}</label>
       <input
         id={id}
         class={fault ? "field mono wrong" : "field mono"}
@@ -280,7 +289,7 @@ function YamlField({ text, errors, onChange }: YamlFieldProps) {
         class="editor small"
         rows={11}
         spellcheck={false}
-        aria-label={metricWords.make.yamlLabel}
+        aria-label={makeWords.yamlLabel}
         data-testid="metric-yaml"
         aria-invalid={errors.length > 0}
         aria-describedby="metric-yaml-faults"

@@ -1,10 +1,11 @@
 /** A new metric, on a page of its own. */
-import { useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { useTitle } from "../../components/lazy";
 import { type Draft, EMPTY_DRAFT, nameFor } from "../../lib/draft";
 import { current } from "../../lib/router";
-import { metricWords } from "../../messages.metrics.en";
+import { makeWords } from "../../messages.make.en";
 import { MetricForm } from "./form";
+import { useWriting } from "./use-writing";
 
 /** Returns the draft that an address asks for: a type, maybe a field of it. */
 export function draftFrom(params: URLSearchParams): Draft {
@@ -22,15 +23,16 @@ export function draftFrom(params: URLSearchParams): Draft {
 }
 
 export default function Make() {
-  useTitle(metricWords.make.title);
-  const [draft, setDraft] = useState(() => draftFrom(current.value.params));
+  useTitle(makeWords.title);
+  const offered = useMemo(() => draftFrom(current.peek().params), []);
+  const writing = useWriting(offered);
   return (
     <>
       <div class="bar">
-        <h1>{metricWords.make.title}</h1>
-        <span class="sub hide-s">{metricWords.make.starts}</span>
+        <h1>{makeWords.title}</h1>
+        <span class="sub hide-s">{makeWords.starts}</span>
       </div>
-      <MetricForm draft={draft} onChange={setDraft} fields={[]} />
+      <MetricForm writing={writing} fields={[]} />
     </>
   );
 }

@@ -10,7 +10,7 @@ import { may } from "../../lib/session";
 import { clock } from "../../lib/time";
 import { zone } from "../../lib/view";
 import { words } from "../../messages.en";
-import { metricWords } from "../../messages.metrics.en";
+import { makeWords } from "../../messages.make.en";
 
 const PAUSE_MS = 250;
 const AGAIN_MS = 3_000;
@@ -47,10 +47,10 @@ export function Preview({ text, valid, wait }: PreviewProps) {
   }, [text, allowed, valid]);
   if (!allowed) return <p class="t3 s">{words.live.tailScope}</p>;
   return (
-    <section class="preview" aria-label={metricWords.make.preview}>
+    <section class="preview" aria-label={makeWords.preview}>
       <div class="row wrap preview-head">
-        <h3>{metricWords.make.preview}</h3>
-        {tried && <span class="t3 s">{metricWords.make.previewSub(tried.seen)}</span>}
+        <h3>{makeWords.preview}</h3>
+        {tried && <span class="t3 s">{makeWords.previewSub(tried.seen)}</span>}
         <span class="grow" />
         {tried && tried.seen > 0 && !wait && <Sums tried={tried} />}
       </div>
@@ -59,7 +59,7 @@ export function Preview({ text, valid, wait }: PreviewProps) {
           {wait}
         </p>
       )}
-      {tried?.seen === 0 && <p class="t3 s">{metricWords.make.previewNone}</p>}
+      {tried?.seen === 0 && <p class="t3 s">{makeWords.previewNone}</p>}
       {tried && tried.seen > 0 && (
         <div class={wait ? "dimmed" : undefined}>
           <Rows events={sorted(tried.events)} />
@@ -77,17 +77,17 @@ function sorted(events: readonly PreviewEvent[]): readonly PreviewEvent[] {
 function Sums({ tried }: { tried: Tried }) {
   return (
     <span class="s" data-testid="preview-sums" data-matched={tried.matched} data-seen={tried.seen}>
-      <b>{metricWords.make.matched(tried.matched, tried.seen)}</b>
-      {tried.refused > 0 && <span class="warn"> · {metricWords.make.refused(tried.refused)}</span>}
+      <b>{makeWords.matched(tried.matched, tried.seen)}</b>
+      {tried.refused > 0 && <span class="warn"> · {makeWords.refused(tried.refused)}</span>}
     </span>
   );
 }
 
 function Rows({ events }: { events: readonly PreviewEvent[] }) {
-  const head = metricWords.make.head;
+  const head = makeWords.head;
   return (
     <VirtualTable
-      label={metricWords.make.previewRows}
+      label={makeWords.previewRows}
       rows={events}
       head={
         <tr>
@@ -127,7 +127,7 @@ function Row({ event }: { event: PreviewEvent }) {
         ) : (
           <span class={event.matched ? "row good" : "row"}>
             {event.matched && <Icon name="check" small />}
-            {event.matched ? metricWords.make.yes : metricWords.make.no}
+            {event.matched ? makeWords.yes : makeWords.no}
           </span>
         )}
       </td>
@@ -142,5 +142,5 @@ function Row({ event }: { event: PreviewEvent }) {
 function seriesText({ matched, series, reason }: PreviewEvent): string {
   if (!matched || reason || !series) return NONE;
   const parts = Object.entries(series).map(([name, value]) => `${name}=${value ?? NONE}`);
-  return parts.join(" ") || metricWords.make.whole;
+  return parts.join(" ") || makeWords.whole;
 }

@@ -2,7 +2,7 @@
 import { type Draft, type Faults, fieldOf, type Tried } from "../../lib/draft";
 import type { Problem, ProblemPlace } from "../../live/wire";
 import { words } from "../../messages.en";
-import { metricWords } from "../../messages.metrics.en";
+import { makeWords } from "../../messages.make.en";
 
 const GIVEN = "given";
 
@@ -48,5 +48,5 @@ export function waitOf(why: Tried["why"], faults: Faults | "text"): string | nul
 
 /** Returns what a field is called in the form. */
 function labelOf(field: keyof Draft): string {
-  return metricWords.make[field];
+  return makeWords[field];
 }
