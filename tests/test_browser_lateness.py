@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 from browser import SIZES, Held, accessibility_faults, opened, signed_in
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from weir_local.testing import TestStack
 
 TYPE = "browser.tardy"
@@ -77,31 +77,104 @@ def test_the_text_of_a_metric_is_told_as_it_is_changed(tardy: TestStack) -> None
         assert complaints.texts == []
 
 
-def test_a_refusal_is_told_and_figures_of_another_draft_are_dimmed(tardy: TestStack) -> None:
+def test_a_refusal_is_told_and_figures_of_another_draft_say_so(tardy: TestStack) -> None:
     """Of a text that is not the one at hand nothing can be taken; the next answer is as before."""
     with signed_in(tardy) as (page, complaints):
         opened(page, f"/metrics/new?type={TYPE}")
         told, use = page.get_by_test_id("lateness-said"), page.get_by_test_id("lateness-use")
         section = page.get_by_role("region", name="What would have been late")
+        refused, where = section.get_by_test_id("problem"), page.get_by_test_id("metric-where")
         expect(told).to_have_attribute("data-old", "false")
         expect(use).to_be_enabled()
         held = Held(page, "POST", "**/api/v1/lateness")
-        page.get_by_test_id("metric-where").fill("data.x > 1")
+        where.fill("data.x > 1")
         route = held.wait()
         expect(told).to_have_attribute("data-old", "true")
+        expect(told).to_contain_text("Of the text before the last change:")
         expect(use).to_be_disabled()
         assert accessibility_faults(page) == []
-        refusal = {"status": 422, "code": "query_too_large", "message": "too many types"}
-        route.fulfill(status=422, json=refusal)
-        expect(section.get_by_test_id("problem")).to_contain_text("too many types")
+        route.fulfill(status=503, json={"status": 503, "code": "any", "message": "no store"})
+        expect(refused).to_contain_text("no store")
+        # Beside what one types: it breaks in neither now nor with each letter.
+        expect(refused).to_have_attribute("role", "status")
         expect(told).to_have_attribute("data-old", "true")
         assert not page.evaluate(WIDE)
-        page.get_by_test_id("metric-where").fill("data.x > 2")
+        refused.evaluate("one => { one.dataset.first = 'yes' }")
+        held = Held(page, "POST", "**/api/v1/lateness")
+        where.fill("data.x > 2")
+        held.wait()
+        expect(refused).to_have_attribute("data-first", "yes")
+        held.let_go()
         expect(told).to_have_attribute("data-old", "false")
-        expect(section.get_by_test_id("problem")).to_have_count(0)
+        expect(refused).to_have_count(0)
         expect(use).to_be_enabled()
         [complaint] = complaints.texts
-        assert "422" in complaint
+        assert "503" in complaint
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        (f"/metrics/new?type={TYPE}", "lateness-said"),
+        ("/m/browser_tardy?tab=corrections", "lateness-said"),
+        ("/status", "lateness"),
+    ],
+)
+def test_fewer_hours_are_asked_for_where_a_day_is_too_much(
+    tardy: TestStack, path: str, shown: str
+) -> None:
+    """That is what the refusal says to do, and no field does; what is told says of how long."""
+    with signed_in(tardy) as (page, _complaints):
+        asked: list[int] = []
+
+        def answer(route: Route) -> None:
+            body = route.request.post_data_json or {"hours": route.request.url.rpartition("=")[2]}
+            asked.append(int(body["hours"]))
+            if asked[-1] > 6:
+                refusal = {"status": 422, "code": "query_too_large", "message": "ask for less"}
+                route.fulfill(status=422, json=refusal)
+            else:
+                route.continue_()
+
+        page.route("**/api/v1/lateness*", answer)
+        opened(page, path)
+        expect(page.get_by_test_id(shown)).to_contain_text("the last 6 hours")
+        assert asked == [24, 6]
+        assert page.get_by_test_id("problem").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [("/m/browser_tardy?tab=corrections", "lateness-said"), ("/status", "lateness")],
+)
+def test_a_refusal_is_told_wherever_lateness_is(tardy: TestStack, path: str, shown: str) -> None:
+    """The first and a later one, which leaves figures that say that they are not of now."""
+    with signed_in(tardy) as (page, _complaints):
+        refusing = [True]
+
+        def answer(route: Route) -> None:
+            if refusing:
+                refusal = {"status": 429, "code": "rate_limited", "message": "wait for one"}
+                route.fulfill(status=429, json=refusal)
+            else:
+                route.continue_()
+
+        page.route("**/api/v1/lateness*", answer)
+        opened(page, path)
+        refused, told = page.get_by_test_id("problem"), page.get_by_test_id(shown)
+        expect(refused).to_contain_text("wait for one")
+        assert not page.evaluate(WIDE)
+        refusing.clear()
+        page.get_by_role("button", name="Try again").click()
+        expect(told).to_contain_text("the last day")
+        expect(told).to_have_attribute("data-old", "false")
+        refusing.append(True)
+        # It is read again by itself, once a minute.
+        expect(refused).to_contain_text("wait for one", timeout=75_000)
+        expect(told).to_have_attribute("data-old", "true")
+        expect(told).to_contain_text("As it was told last")
+        assert accessibility_faults(page) == []
+        assert not page.evaluate(WIDE)
 
 
 def test_no_length_is_suggested_that_the_draft_may_not_allow(tardy: TestStack) -> None:
@@ -115,7 +188,7 @@ def test_no_length_is_suggested_that_the_draft_may_not_allow(tardy: TestStack) -
         expect(suggested).to_contain_text("Less than 0.1 % would have been with 12 h")
         page.get_by_test_id("metric-form").get_by_role("radio", name="1s", exact=True).click()
         expect(suggested).to_contain_text("With 6 h, the longest of the usual lengths")
-        expect(suggested).to_contain_text("keep them longer to allow more")
+        expect(suggested).to_contain_text("with a longer keep, in the text, more may be allowed")
         expect(page.get_by_test_id("lateness-use")).to_have_count(0)
         assert complaints.texts == []
 

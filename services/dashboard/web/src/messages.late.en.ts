@@ -25,17 +25,22 @@ export const lateWords = {
   lateWhy: (received: string, final: string) => `came until ${received}; final at ${final}`,
   between: (value: string, low: string, high: string) => `${value}, between ${low} and ${high}`,
   ends: (low: string, high: string) => `${low} – ${high}`,
+  last: (hours: number) =>
+    hours === 24 ? "the last day" : hours === 1 ? "the last hour" : `the last ${hours} hours`,
   allowed: {
     title: "What would have been late",
-    would: (length: string, share: string, events: string) =>
-      `With ${length} at most ${share} of ${events} events of the last day would have been late.`,
+    would: (length: string, share: string, events: string, last: string) =>
+      `With ${length} at most ${share} of ${events} events of ${last} would have been late.`,
     between: (length: string) => ` That many came more than ${length} after they happened.`,
-    none: "No event that this counts came in the last day.",
+    none: (last: string) => `No event that this counts came in ${last}.`,
+    ofBefore: "Of the text before the last change:",
+    ofEarlier: "As it was told last:",
     suggested: (length: string) =>
       `Less than 0.1 % would have been with ${length}, the shortest of the usual lengths.`,
     unsuggested: (longest: string) =>
       `With ${longest}, the longest of the usual lengths that may be allowed, it would have been 0.1 % or more.`,
-    bounded: " Its panes must be kept until they are final: keep them longer to allow more.",
+    bounded:
+      " Its panes must be kept until they are final: with a longer keep, in the text, more may be allowed.",
     use: (length: string) => `Use ${length}`,
     untyped: (events: string) =>
       `Not among these: ${events} of the events of these sources, of whose type nothing is kept.`,
@@ -52,7 +57,8 @@ export const lateWords = {
   },
   sources: {
     title: "How late events are",
-    sub: "received less event time, the last day",
+    sub: (last: string) => `received less event time, ${last}`,
+    earlier: "As it was told last.",
     head: {
       source: "source",
       events: "events",
@@ -63,7 +69,7 @@ export const lateWords = {
     later: (length: string) => `> ${length}`,
     all: "all sources",
     over: "> 100 d",
-    none: "Nothing was counted in the last day.",
+    none: (last: string) => `Nothing was counted in ${last}.`,
     why: "the most that would have been late with that allowed lateness",
   },
   ledger: {

@@ -1,9 +1,10 @@
 /** How much would have been late by an allowed lateness, beside where it is written. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { post, problemOf } from "../api/client";
 import type { LatenessTold, SourceLateness } from "../api/shapes";
-import { shareBeyond } from "../lib/lateness";
+import { DAY_HOURS, fewerHours, hoursOf, shareBeyond } from "../lib/lateness";
 import { integer, NONE, percent } from "../lib/numbers";
+import { session } from "../lib/session";
 import { lengthText, lengthWords } from "../lib/time";
 import type { Problem } from "../live/wire";
 import { lateWords } from "../messages.late.en";
@@ -12,6 +13,9 @@ import { VirtualTable } from "./virtual-table";
 
 const PAUSE_MS = 250;
 const AGAIN_MS = 60_000;
+/** Too many at once: there is a turn as soon as one of them is answered. */
+const BUSY = 429;
+const BUSY_MS = 2_000;
 const DAY_MS = 86_400_000;
 const words = lateWords.allowed;
 
@@ -24,78 +28,90 @@ interface AllowedLatenessProps {
 
 /** Tells it of a definition that is being written, a moment after each change. */
 export function AllowedLateness({ text, onPick }: AllowedLatenessProps) {
-  const { told, problem, old } = useLateness(text);
+  const { told, problem, old } = useLatenessOf(text);
   if (told === null && problem === null) return null;
   return (
     <section class="would-be-late" aria-label={words.title}>
       <h3>{words.title}</h3>
-      {problem && <Refused problem={problem} />}
+      {problem && <Refused problem={problem} aside />}
       {told && <LatenessSaid told={told} old={old} {...(onPick && { onPick })} />}
     </section>
   );
 }
 
 /** Asks; figures are old once they are of another text, or could not be asked for again. */
-function useLateness(text: string | null) {
+function useLatenessOf(text: string | null) {
   const [found, setFound] = useState<{ text: string; told: LatenessTold } | null>(null);
+  // It stays until the next answer: told anew with each letter it would say nothing else.
   const [problem, setProblem] = useState<Problem | null>(null);
+  const hours = useRef(DAY_HOURS);
+  const ready = session.value?.signed_in ?? false;
   useEffect(() => {
-    setProblem(null);
-    if (text === null) return;
+    if (text === null || !ready) return;
     const abort = new AbortController();
     let timer = 0;
     const ask = () =>
-      post<LatenessTold>("/lateness", { text }, abort.signal)
+      post<LatenessTold>("/lateness", { text, hours: hours.current }, abort.signal)
         .then(
           (told) => {
             setFound({ text, told });
             setProblem(null);
+            return AGAIN_MS;
           },
-          (error: unknown) => !abort.signal.aborted && setProblem(problemOf(error)),
+          (error: unknown) => {
+            const refused = problemOf(error);
+            const fewer = fewerHours(hours.current, refused);
+            if (fewer === null && !abort.signal.aborted) setProblem(refused);
+            hours.current = fewer ?? hours.current;
+            return fewer !== null ? 0 : refused.status === BUSY ? BUSY_MS : AGAIN_MS;
+          },
         )
-        .finally(() => {
-          if (!abort.signal.aborted) timer = window.setTimeout(ask, AGAIN_MS);
+        .then((waitMs) => {
+          if (!abort.signal.aborted) timer = window.setTimeout(ask, waitMs);
         });
     timer = window.setTimeout(ask, PAUSE_MS);
     return () => {
       clearTimeout(timer);
       abort.abort();
     };
-  }, [text]);
-  const old = found !== null && (found.text !== text || problem !== null);
+  }, [text, ready]);
+  const isOther = found !== null && found.text !== text;
+  const old = isOther ? words.ofBefore : problem && words.ofEarlier;
   return { told: found?.told ?? null, problem, old };
 }
 
 interface LatenessSaidProps extends Pick<AllowedLatenessProps, "onPick"> {
   readonly told: LatenessTold;
-  /** What is told is of another definition than the one at hand, or of before. */
-  readonly old?: boolean;
+  /** Of what it is told, where that is not the definition at hand, or not now. */
+  readonly old?: string | null;
 }
 
 /** The share that would have been late, of all and by source, and which length is suggested. */
-export function LatenessSaid({ told, old = false, onPick }: LatenessSaidProps) {
+export function LatenessSaid({ told, old = null, onPick }: LatenessSaidProps) {
   const { all, sources, untyped } = told;
   const allowedMs = told.allowed_ms ?? 0;
   const found = shareBeyond(all, allowedMs);
+  const last = lateWords.last(hoursOf(told));
   return (
     <div
-      class={old ? "lateness-said dimmed" : "lateness-said"}
+      class={old === null ? "lateness-said" : "lateness-said dimmed"}
       data-testid="lateness-said"
-      data-old={old}
+      data-old={old !== null}
       data-events={all.events}
       data-late={found?.events}
     >
       <p class="t2 s">
+        {old && <b>{old} </b>}
         {found === null
-          ? words.none
-          : words.would(lengthWords(allowedMs), percent(found.share), integer(all.events))}
+          ? words.none(last)
+          : words.would(lengthWords(allowedMs), percent(found.share), integer(all.events), last)}
         {found && found.than_ms !== allowedMs && words.between(lengthWords(found.than_ms))}
       </p>
       {found && (
         <p class="row wrap t3 s" data-testid="lateness-suggested">
           {suggestionOf(told)}
           {onPick && all.suggested_ms !== null && all.suggested_ms !== allowedMs && (
-            <Pick lengthMs={all.suggested_ms} old={old} onPick={onPick} />
+            <Pick lengthMs={all.suggested_ms} old={old !== null} onPick={onPick} />
           )}
         </p>
       )}

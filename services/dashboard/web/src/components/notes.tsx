@@ -9,12 +9,14 @@ import { Icon, type IconName } from "./icon";
 interface RefusedProps {
   readonly problem: Problem;
   readonly retry?: () => void;
+  /** Of something beside what one does: it is told without breaking in. */
+  readonly aside?: boolean;
 }
 
 /** A refusal, in the server's words: what was required, what came, what to do. */
-export function Refused({ problem, retry }: RefusedProps) {
+export function Refused({ problem, retry, aside = false }: RefusedProps) {
   return (
-    <div class="note bad-b" role="alert" tabIndex={-1} data-testid="problem">
+    <div class="note bad-b" role={aside ? "status" : "alert"} tabIndex={-1} data-testid="problem">
       <span class="bad">
         <Icon name="alert" />
       </span>

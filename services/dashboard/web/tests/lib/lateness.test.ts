@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { lengthsSeen, shareBeyond } from "../../src/lib/lateness";
+import { fewerHours, hoursOf, lengthsSeen, shareBeyond } from "../../src/lib/lateness";
 
 const LATE = [
   { than_ms: 0, events: 90, share: 0.9 },
@@ -23,4 +23,19 @@ test("lengths are shown up to the first that nothing came later than", () => {
     0, 60_000, 600_000, 3_600_000,
   ]);
   expect(lengthsSeen({ late: LATE })).toEqual([0, 60_000, 600_000]);
+});
+
+test("where so many hours are too much, fewer are asked for, and at last none", () => {
+  const tooMuch = { code: "query_too_large" };
+  expect([24, 6, 1].map((hours) => fewerHours(hours, tooMuch))).toEqual([6, 1, null]);
+  expect(fewerHours(24, { code: "query_timeout" })).toBe(6);
+  expect(fewerHours(24, { code: "rate_limited" })).toBeNull();
+  expect(fewerHours(24, { code: "definition_invalid" })).toBeNull();
+});
+
+test("of how many hours it is told holds on an hour's edge, too", () => {
+  const [from_ms, hour] = [1_795_176_000_000, 3_600_000];
+  expect(hoursOf({ from_ms, to_ms: from_ms + 23 * hour })).toBe(24);
+  expect(hoursOf({ from_ms, to_ms: from_ms + 24 * hour - 1 })).toBe(24);
+  expect(hoursOf({ from_ms, to_ms: from_ms })).toBe(1);
 });

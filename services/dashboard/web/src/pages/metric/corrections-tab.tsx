@@ -1,6 +1,7 @@
 /** What late events changed in a metric's final panes, the newest first. */
+import { useLateness } from "../../api/lateness";
 import { useLoad } from "../../api/load";
-import type { Correction, LatenessTold, MetricDetail, Page } from "../../api/shapes";
+import type { Correction, MetricDetail, Page } from "../../api/shapes";
 import { LatenessSaid } from "../../components/allowed-lateness";
 import { Empty, Refused } from "../../components/notes";
 import { VirtualTable } from "../../components/virtual-table";
@@ -40,9 +41,13 @@ export default function CorrectionsTab({ metric }: { metric: MetricDetail }) {
 
 /** How much of what came would be late with what the metric allows. */
 function Allowed({ metric }: { metric: MetricDetail }) {
-  const path = `/lateness?metric=${encodeURIComponent(metric.name)}`;
-  const { body } = useLoad<LatenessTold>(path, LATENESS_MS);
-  return body && <LatenessSaid told={body} />;
+  const { body, problem, reload } = useLateness(metric.name, LATENESS_MS);
+  return (
+    <>
+      {problem && <Refused problem={problem} retry={reload} aside />}
+      {body && <LatenessSaid told={body} old={problem && lateWords.allowed.ofEarlier} />}
+    </>
+  );
 }
 
 function Rows({ metric, items }: { metric: MetricDetail; items: readonly Correction[] }) {

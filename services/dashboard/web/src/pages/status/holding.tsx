@@ -1,15 +1,16 @@
 /** What holds the numbers back, what the log is about to lose, and how late sources are. */
-import { useLoad } from "../../api/load";
+import { useLateness } from "../../api/lateness";
 import type { LatenessTold, SourceLateness, Status } from "../../api/shapes";
-import { Note } from "../../components/notes";
+import { Note, Refused } from "../../components/notes";
 import { VirtualTable } from "../../components/virtual-table";
-import { lengthsSeen, shareBeyond } from "../../lib/lateness";
+import { DAY_HOURS, hoursOf, lengthsSeen, shareBeyond } from "../../lib/lateness";
 import { integer, NONE, percent } from "../../lib/numbers";
 import { lengthWords, span } from "../../lib/time";
 import { lateWords } from "../../messages.late.en";
 
 const RELOAD_MS = 30_000;
 const words = lateWords.status;
+const said = lateWords.sources;
 
 /** The reason in words, and how long the log still holds. */
 export function Holding({ status }: { status: Status }) {
@@ -60,42 +61,59 @@ export function Holding({ status }: { status: Status }) {
 
 /** How late each source's events were in the last day. */
 export function Sources() {
-  const { body } = useLoad<LatenessTold>("/lateness", RELOAD_MS);
-  if (body === null) return null;
-  const said = lateWords.sources;
-  const lengths = lengthsSeen(body.all);
+  const { body, problem, reload } = useLateness(null, RELOAD_MS);
+  if (body === null && problem === null) return null;
+  const last = lateWords.last(body ? hoursOf(body) : DAY_HOURS);
   return (
-    <section class="panel" data-testid="lateness">
+    <section class="panel" data-testid="lateness" data-old={body !== null && problem !== null}>
       <header>
         <h2>{said.title}</h2>
-        <span class="sub">{said.sub}</span>
+        <span class="sub">{said.sub(last)}</span>
       </header>
-      {body.all.events === 0 ? (
+      {problem && (
         <div class="body">
-          <p class="t3">{said.none}</p>
+          <Refused problem={problem} retry={reload} aside />
+          {body && <b class="s">{said.earlier}</b>}
         </div>
-      ) : (
-        <VirtualTable
-          label={said.title}
-          rows={[...body.sources, body.all]}
-          head={
-            <tr>
-              <th>{said.head.source}</th>
-              <th class="num">{said.head.events}</th>
-              <th class="num">{said.head.p50}</th>
-              <th class="num">{said.head.p99}</th>
-              <th class="num">{said.head.max}</th>
-              {lengths.map((ms) => (
-                <th key={ms} class="num" title={said.why}>
-                  {said.later(lengthWords(ms))}
-                </th>
-              ))}
-            </tr>
-          }
-          row={(one) => <Source key={one.source ?? ""} one={one} lengths={lengths} />}
-        />
+      )}
+      {body && (
+        <div class={problem ? "dimmed" : undefined}>
+          <BySource told={body} last={last} />
+        </div>
       )}
     </section>
+  );
+}
+
+function BySource({ told, last }: { told: LatenessTold; last: string }) {
+  if (told.all.events === 0) {
+    return (
+      <div class="body">
+        <p class="t3">{said.none(last)}</p>
+      </div>
+    );
+  }
+  const lengths = lengthsSeen(told.all);
+  return (
+    <VirtualTable
+      label={said.title}
+      rows={[...told.sources, told.all]}
+      head={
+        <tr>
+          <th>{said.head.source}</th>
+          <th class="num">{said.head.events}</th>
+          <th class="num">{said.head.p50}</th>
+          <th class="num">{said.head.p99}</th>
+          <th class="num">{said.head.max}</th>
+          {lengths.map((ms) => (
+            <th key={ms} class="num" title={said.why}>
+              {said.later(lengthWords(ms))}
+            </th>
+          ))}
+        </tr>
+      }
+      row={(one) => <Source key={one.source ?? ""} one={one} lengths={lengths} />}
+    />
   );
 }
 
@@ -108,11 +126,11 @@ interface SourceProps {
 function Source({ one, lengths }: SourceProps) {
   const within = (ms: number | null) => {
     if (one.events === 0) return NONE;
-    return ms === null ? lateWords.sources.over : lengthWords(ms);
+    return ms === null ? said.over : lengthWords(ms);
   };
   return (
     <tr data-testid="lateness-row">
-      <td class={one.source === null ? "b" : "mono"}>{one.source ?? lateWords.sources.all}</td>
+      <td class={one.source === null ? "b" : "mono"}>{one.source ?? said.all}</td>
       <td class="num">{integer(one.events)}</td>
       <td class="num">{within(one.p50_ms)}</td>
       <td class="num">{within(one.p99_ms)}</td>
