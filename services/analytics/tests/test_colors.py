@@ -8,10 +8,12 @@ from collections.abc import Iterator
 import pytest
 from structlog.testing import capture_logs
 from weir import names
+from weir.clock import ManualClock
 from weir.definitions.jobs import JobReport, JobState, job_record
-from weir.definitions.records import Edit, put_record
+from weir.definitions.records import Edit, NewRecord, put_record
 from weir_analytics.panes import redaction
-from weir_analytics.panes.colors import AGAIN_S
+from weir_analytics.panes.between import Step
+from weir_analytics.panes.colors import AGAIN_S, READERS_S
 from weir_analytics.panes.recovery import Shards
 from weir_analytics.panes.redaction import Redaction
 
@@ -59,6 +61,21 @@ def uncolored(shard: Shard, of: int = 0) -> set[int]:
     return set(map(int, shard.redis.smembers(names.uncolored_key(of))))
 
 
+def say(shard: Shard, record: NewRecord) -> None:
+    """Append a record to the definitions."""
+    fold = shard.cycle.stores.definitions.fold
+    fold.apply(fold.next_offset, record.key, record.value)
+
+
+def erase(shard: Shard, tenant: str, known_by: str) -> None:
+    """Have somebody of a tenant erased; it holds at once."""
+    asked = {"do": {"job": "erase", "subject_hash": known_by}}
+    vid = shard.cycle.stores.definitions.fold.next_offset
+    say(shard, put_record(Edit(tenant, "job", "j", None, "t", 0), json.dumps(asked)))
+    facts = {"topic_id": "e", "offsets": {"0": 1}}
+    say(shard, job_record(JobReport(vid, JobState.RUNNING, facts=facts), fence=0))
+
+
 def let(shard: Shard, *keys: str) -> None:
     """Let the user `engine` have some keys, and no others."""
     shard.redis.acl_setuser(
@@ -83,6 +100,52 @@ def test_they_go_with_the_names(shard: Shard, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Redaction, "_forget_colors", None)
     shard.redact()
     assert (shard.done(), uncolored(shard), slots(shard)) == ({3}, {3}, {"#data.k", JOE})
+
+
+class TestWhatPagesDraw:
+    def test_a_page_that_has_not_heard_of_it_gives_no_slot_for_good(self, shard: Shard) -> None:
+        """It draws what it has read, until a record tells it, and for a moment after that."""
+        clock = ManualClock()
+        shard.work = Redaction(clock, KEY)
+
+        def draws() -> None:
+            assert shard.work.step(shard.cycle) is Step.IDLE
+            assert (shard.done(), uncolored(shard)) == (set(), set())
+            shard.redis.hset(SLOTS, JANE, 2)
+
+        draws()
+        assert shard.named() == {"=joe"}
+        for _ in range(2):
+            clock.advance(60_000)
+            draws()
+            shard.trimmed()  # the first is the record that tells of it
+        draws_until_ms = round(READERS_S * 1000)
+        clock.advance(draws_until_ms - 1_000)
+        draws()
+        clock.advance(1_000)
+        assert shard.work.step(shard.cycle) is Step.DONE
+        assert (slots(shard), shard.done(), uncolored(shard)) == ({"#data.k", JOE}, {3}, {3})
+
+    def test_nor_once_another_life_walks_again(self, shard: Shard) -> None:
+        """Which finds no name in panes any more, and the same page."""
+        shard.work = Redaction(ManualClock(), KEY)
+        assert shard.work.step(shard.cycle) is Step.IDLE
+        clock = ManualClock()
+        shard.work = Redaction(clock, KEY)
+        assert shard.work.step(shard.cycle) is Step.IDLE
+        shard.redis.hset(SLOTS, JANE, 2)
+        shard.trimmed()
+        shard.trimmed()
+        clock.advance(round(READERS_S * 1000))
+        assert shard.work.step(shard.cycle) is Step.DONE
+        assert (slots(shard), uncolored(shard)) == ({"#data.k", JOE}, {3})
+
+    def test_where_no_series_was_taken_away_nobody_is_waited_for(self, shard: Shard) -> None:
+        """Of whom no pane has a name, no page draws one."""
+        shard.redis.delete(names.pane_key(0, *PANES[0]))
+        shard.work = Redaction(ManualClock(), KEY)
+        assert shard.work.step(shard.cycle) is Step.DONE
+        assert (shard.done(), uncolored(shard)) == ({3}, {3})
 
 
 class TestOfAnEarlierRelease:
@@ -145,11 +208,7 @@ class TestWhatRedisRefuses:
         shard.redact()
         shard.commit((PANES[1], "=joe"))
         assert shard.redact() == 0
-        told = {"do": {"job": "erase", "subject_hash": hash_of("joe")}}
-        report = JobReport(7, JobState.RUNNING, facts={"topic_id": "e", "offsets": {"0": 1}})
-        asked = put_record(Edit("zeta", "job", "j", None, "t", 0), json.dumps(told))
-        for offset, record in enumerate((asked, job_record(report, fence=0)), 7):
-            shard.cycle.stores.definitions.fold.apply(offset, record.key, record.value)
+        erase(shard, "zeta", hash_of("joe"))
         shard.redact()
         assert (shard.done(), uncolored(shard)) == ({3, 7}, set())
 

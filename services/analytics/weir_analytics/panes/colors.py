@@ -27,6 +27,8 @@ LOG = structlog.get_logger()
 FIELDS_AT_ONCE: Final = 1_000
 AGAIN_S: Final = 3_600.0
 """After so long a Redis is asked again that did not let the engine at them."""
+READERS_S: Final = 10.0
+"""After so long an answer is drawn that was begun before its reader heard of a change."""
 
 
 @dataclass
@@ -41,6 +43,17 @@ class Colors:
     clock: Clock
     hash_key: bytes
     _again_s: float | None = None
+    # Until when a page may draw a series that is in no pane any more, and give it a slot.
+    _drawn_until_s: float = 0.0
+
+    def note_drawn(self) -> None:
+        """Take note that readers may not have heard yet that a series is gone from panes."""
+        self._drawn_until_s = self.clock.monotonic_s() + READERS_S
+
+    @property
+    def are_drawn(self) -> bool:
+        """Whether pages may still draw such a series; what they draw has a slot again."""
+        return self.clock.monotonic_s() < self._drawn_until_s
 
     @property
     def is_refused(self) -> bool:

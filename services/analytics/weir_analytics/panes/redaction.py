@@ -287,6 +287,8 @@ class Walk:
         self._changed: set[Pane] = set()
         # Entries of the outbox: the walk's own, and those whose panes were looked at since.
         self._looked_at: set[int] = set()
+        # The newest entry that readers are to hear of before colors are deleted.
+        self._told_up_to: int | None = None
         self._rows = 0
 
     def note(self, entries: Iterable[OutboxEntry]) -> None:
@@ -368,6 +370,8 @@ class Walk:
             writes.append(("HSET", key, *fresh))
         if change.gone:
             writes.append(("HDEL", key, *change.gone))
+            self._told_up_to = None
+            self._colors.note_drawn()
         if left_ms >= 0:
             # One that expired since it was read must not be made again without an end.
             writes.append(("PEXPIRE", key, max(1, left_ms)))
@@ -384,6 +388,9 @@ class Walk:
         while True:
             yield from self._look_again()
             if not self._stands_at_end():
+                yield False
+                continue
+            if not left and self._is_drawn():
                 yield False
                 continue
             if not left:
@@ -406,6 +413,21 @@ class Walk:
             late, self._changed = sorted(self._changed), set()
             self._looked_at.update(entry.n for entry in entries)
             yield from self._redact(late)
+
+    def _is_drawn(self) -> bool:
+        """Tell whether pages may still draw a series that was taken out of panes here.
+
+        Readers hear of that by the next batch record, and the commit after it trims what the record
+        holds. Entries of a walk before this one, of a life before this one too, are waited for.
+        """
+        packed = self._shards.ask([("HVALS", names.outbox_key(self.shard))])[0]
+        entries = list(map(decode_entry, packed))
+        if self._told_up_to is None:
+            self._told_up_to = max((entry.n for entry in entries), default=0)
+        untold = (one for one in entries if one.batch < 0 and one.n <= self._told_up_to)
+        if any(pane.vid in self._versions for entry in untold for pane in entry.changed):
+            self._colors.note_drawn()
+        return self._colors.are_drawn
 
     def _stands_at_end(self) -> bool:
         mark = self._shards.ask([("GET", names.mark_key(self.shard))])[0]
