@@ -11,6 +11,7 @@ from weir import names
 from weir.clock import ManualClock
 from weir.definitions.jobs import JobReport, JobState, job_record
 from weir.definitions.records import Edit, NewRecord, put_record
+from weir.erasure import subject_hash
 from weir_analytics.panes import redaction
 from weir_analytics.panes.between import Step
 from weir_analytics.panes.colors import AGAIN_S, READERS_S
@@ -18,7 +19,7 @@ from weir_analytics.panes.recovery import Shards
 from weir_analytics.panes.redaction import Redaction
 
 from .shard_scene import FENCE
-from .test_redaction import KEY, PANES, Shard, StepClock, folded, hash_of
+from .test_redaction import KEY, PANES, TEXT, Shard, StepClock, folded, hash_of
 
 pytestmark = pytest.mark.redis
 
@@ -220,3 +221,31 @@ class TestWhatRedisRefuses:
             shard.redact()
         assert [line["event"] for line in said].count("colors_not_deleted") == 1
         assert (shard.done(), uncolored(shard)) == ({3}, set())
+
+    def test_nor_any_color_beside_it(self, shard: Shard) -> None:
+        """Not of other metrics, nor of other tenants; its own erasures wait until it is gone."""
+        clock = HourClock()
+        shard.work = Redaction(clock, KEY)
+        erase(shard, "zeta", subject_hash(KEY, "zeta", "joe"))
+        for tenant, metric in (("acme", "n"), ("zeta", "m")):
+            text = TEXT.replace("name: m", f"name: {metric}")
+            say(shard, put_record(Edit(tenant, "metric", metric, None, "t", 0), text))
+        beside = {names.slots_key("acme", "n"): JANE, names.slots_key("zeta", "m"): JOE}
+        for key, field in beside.items():
+            shard.redis.hset(key, field, 0)
+        shard.redis.delete(SLOTS)
+        shard.redis.set(SLOTS, "mine")
+        with capture_logs() as said:
+            shard.redact()
+            assert shard.redis.exists(*beside) == 0
+            assert (shard.done(), uncolored(shard)) == ({3, 7}, {7})
+            shard.commit((PANES[1], "=joe"))
+            assert shard.redact() == 0, "not again each time"
+            clock.later_s += AGAIN_S
+            assert shard.redact() > 0
+        told = [line for line in said if line["event"] == "colors_not_deleted"]
+        assert [(line["key"], line["keys"]) for line in told] == [(SLOTS, 1)]
+        shard.redis.delete(SLOTS)
+        clock.later_s += AGAIN_S
+        assert shard.redact() > 0
+        assert uncolored(shard) == {3, 7}

@@ -11,7 +11,7 @@ panes do not wait for that: it is told, and tried again.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import structlog
@@ -42,7 +42,9 @@ class Colors:
 
     clock: Clock
     hash_key: bytes
-    _again_s: float | None = None
+    # When to ask again for a tenant one of whose keys holds something else, and for all of them
+    # (None) where Redis did not let.
+    _again_s: dict[str | None, float] = field(default_factory=dict)
     # Until when a page may draw a series that is in no pane any more, and give it a slot.
     _drawn_until_s: float = 0.0
 
@@ -56,66 +58,92 @@ class Colors:
         return self.clock.monotonic_s() < self._drawn_until_s
 
     @property
-    def is_refused(self) -> bool:
-        """Whether Redis has lately not let the engine at them."""
-        return self._again_s is not None and self.clock.monotonic_s() < self._again_s
-
-    @property
     def is_due(self) -> bool:
-        """Whether Redis did not let the engine at them, and is to be asked again."""
-        return self._again_s is not None and not self.is_refused
+        """Whether some that could not be deleted are to be tried again."""
+        return any(self._may_go(of) for of in self._again_s)
 
-    def forget(self, cycle: Cycle, gone: Iterable[Erasure]) -> Generator[bool, None, bool]:
+    def that_may_go(self, gone: Iterable[Erasure]) -> list[Erasure]:
+        """Return those whose slots were not lately found to stay."""
+        return [one for one in gone if self._may_go(one.tenant)]
+
+    def forget(self, cycle: Cycle, gone: Iterable[Erasure]) -> Generator[bool, None, set[int]]:
         """Delete the slots of who was erased, where Redis lets; a step takes some milliseconds.
 
         Yields:
             That there may be more to do.
 
         Returns:
-            Whether none of them is left.
+            The jobs of those of whom none is left.
         """
-        if self.is_refused:
-            return False
-        fold, subjects = cycle.stores.definitions.fold, _by_tenant(gone, self.hash_key)
-        try:
-            yield from forget_colors(cycle.stores.shards.ask, fold, subjects)
-        except (NotPermittedError, WrongCommandError) as error:
-            if self._again_s is None:
-                LOG.warning("colors_not_deleted", error=str(error))
-            self._again_s = self.clock.monotonic_s() + AGAIN_S
-            return False
-        self._again_s = None
-        return True
+        fold, ask, done = cycle.stores.definitions.fold, cycle.stores.shards.ask, set[int]()
+        for tenant, erased in _by_tenant(self.that_may_go(gone)).items():
+            hashes = frozenset(one.hash for one in erased)
+            subjects = Subjects(tenant, hashes, self.hash_key)
+            try:
+                foreign = yield from forget_colors(ask, fold, subjects)
+            except NotPermittedError as error:
+                self._try_again(None, error=str(error))
+                break
+            self._again_s.pop(None, None)
+            if foreign:
+                key, why = next(iter(foreign.items()))
+                self._try_again(tenant, error=why, key=key, keys=len(foreign))
+                continue
+            self._again_s.pop(tenant, None)
+            done.update(one.vid for one in erased)
+        return done
+
+    def _may_go(self, tenant: str | None) -> bool:
+        now_s = self.clock.monotonic_s()
+        return all(self._again_s.get(of, now_s) <= now_s for of in (None, tenant))
+
+    def _try_again(self, tenant: str | None, **why: str | int) -> None:
+        """Leave a tenant's for a while, or everybody's; told once, and again once it was mended."""
+        if tenant not in self._again_s:
+            LOG.warning("colors_not_deleted", **why)
+        self._again_s[tenant] = self.clock.monotonic_s() + AGAIN_S
 
 
-def _by_tenant(gone: Iterable[Erasure], hash_key: bytes) -> list[Subjects]:
+def _by_tenant(gone: Iterable[Erasure]) -> dict[str, list[Erasure]]:
     """Return who was erased, together by tenant."""
-    hashes: dict[str, set[str]] = {}
-    for one in gone:
-        hashes.setdefault(one.tenant, set()).add(one.hash)
-    return [Subjects(of, frozenset(hashes[of]), hash_key) for of in sorted(hashes)]
+    found: dict[str, list[Erasure]] = {}
+    for one in sorted(gone, key=lambda one: one.tenant):
+        found.setdefault(one.tenant, []).append(one)
+    return found
 
 
 Ask = Callable[[Sequence[Command]], list[Any]]
 """Sends commands to Redis and returns their replies."""
 
 
-def forget_colors(ask: Ask, fold: Definitions, gone: Iterable[Subjects]) -> Iterator[bool]:
+def forget_colors(
+    ask: Ask, fold: Definitions, subjects: Subjects
+) -> Generator[bool, None, dict[str, str]]:
     """Delete the slots of series that name somebody; a step takes some milliseconds.
 
     Args:
         ask: Asks the Redis where they are.
         fold: The metrics that there are, and those that there were.
-        gone: Who was erased, by tenant.
+        subjects: Who was erased of a tenant.
 
     Yields:
         That there may be more to do.
+
+    Returns:
+        By key that somebody else has written there, what Redis said of it.
+
+    Raises:
+        NotPermittedError: If Redis does not let this user at them.
     """
-    for subjects in gone:
-        tenant = subjects.tenant
-        known = (*fold.current(tenant, "metric"), *fold.deleted(tenant, "metric"))
-        for metric in sorted({one.name for one in known}):
-            yield from _forget(ask, names.slots_key(tenant, metric), subjects)
+    tenant, foreign = subjects.tenant, dict[str, str]()
+    known = (*fold.current(tenant, "metric"), *fold.deleted(tenant, "metric"))
+    for metric in sorted({one.name for one in known}):
+        key = names.slots_key(tenant, metric)
+        try:
+            yield from _forget(ask, key, subjects)
+        except WrongCommandError as error:
+            foreign[key] = str(error)
+    return foreign
 
 
 def _forget(ask: Ask, key: str, subjects: Subjects) -> Iterator[bool]:

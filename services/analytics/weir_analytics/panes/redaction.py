@@ -203,8 +203,9 @@ class Redaction:
             if wanted:
                 self._walk = Walk(cycle, shard, wanted, self._colors)
                 return self._walk.steps()
-        colored = _missing(cycle, names.uncolored_key, due)
-        if any(colored) and not self._colors.is_refused:
+        uncolored = _missing(cycle, names.uncolored_key, due)
+        colored = [self._colors.that_may_go(wanted) for wanted in uncolored]
+        if any(colored):
             return self._forget_colors(cycle, colored)
         if cycle.commits > self._walked_at:
             # A Redis that fails over may lose the end of a walk, and nobody else would find out.
@@ -221,12 +222,12 @@ class Redaction:
             colored: By shard, those of whom that is not said there.
         """
         every = {one.vid: one for wanted in colored for one in wanted}
-        if not (yield from self._colors.forget(cycle, every.values())):
-            return
+        done = yield from self._colors.forget(cycle, every.values())
         for shard, wanted in enumerate(colored):
-            if wanted:
+            vids = [one.vid for one in wanted if one.vid in done]
+            if vids:
                 # Where names are back meanwhile, as after a failover, a walk takes colors as well.
-                _say_uncolored(cycle, shard, [one.vid for one in wanted])
+                _say_uncolored(cycle, shard, vids)
                 yield True
 
 
@@ -396,7 +397,7 @@ class Walk:
             if not left:
                 # Only now no page draws a named series of this shard, and gives it a slot again.
                 uncolored = yield from self._colors.forget(self._cycle, self._wanted)
-                self._say_done(uncolored=uncolored)
+                self._say_done(uncolored)
                 return
             some, left = left[:NAMES_AT_ONCE], left[NAMES_AT_ONCE:]
             self._forget(some)
@@ -451,12 +452,12 @@ class Walk:
                 writes.append(("HDEL", names.ids_key(self.shard, vid), digest))
         self._shards.change(self.shard, self._cycle.footing.fence, _text(token), writes)
 
-    def _say_done(self, *, uncolored: bool) -> None:
+    def _say_done(self, uncolored: Collection[int]) -> None:
         (token,) = self._shards.ask([("GET", names.token_key(self.shard))])
         vids = [one.vid for one in self._wanted]
         done: list[Command] = [("SADD", names.redacted_key(self.shard), *vids)]
         if uncolored:
-            done.append(("SADD", names.uncolored_key(self.shard), *vids))
+            done.append(("SADD", names.uncolored_key(self.shard), *uncolored))
         self._shards.change(self.shard, self._cycle.footing.fence, _text(token), done)
 
 
