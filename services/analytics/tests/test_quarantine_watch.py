@@ -166,6 +166,25 @@ class TestQuarantineWatch:
         vitals.replays = [DoneReplay(9, "acme", Replay(), {0: 5})]
         self.looked(watch, vitals, waits=False)
 
+    def test_an_emptied_topic_is_warned_of_no_more(
+        self, kafka: str, kept_an_hour: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Also where there was no room for all that waited: nothing does any more."""
+        monkeypatch.setattr(quarantine_watch, "Copies", partial(Copies, 2))
+        now_ms = time.time_ns() // 1_000_000
+        append(kafka, kept_an_hour, *((copy(n), now_ms - 3_000_000) for n in range(5)))
+        watch = QuarantineWatch(Kafka(kafka), ManualClock(now_ms), kept_an_hour)
+        vitals = Vitals(replays=())
+        assert self.looked(watch, vitals, waits=True).is_short
+        admin = AdminClient({"bootstrap.servers": kafka})
+        (deleted,) = admin.delete_records([TopicPartition(kept_an_hour, 0, 5)]).values()
+        deleted.result(10)
+        with capture_logs() as said:
+            wait_until(lambda: not watch.look(vitals).is_short, timeout_s=20, what="no warning")
+            left = self.looked(watch, vitals, waits=False)
+        assert (left.ms, left.is_gone) == (None, False)
+        assert [(line["event"], line["copies"]) for line in said] == [("quarantine_lost", 3)]
+
     def test_a_topic_that_is_made_anew_is_read_from_its_start(
         self, kafka_broker: Broker, kept_an_hour: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -194,7 +213,7 @@ class TestQuarantineWatch:
             monkeypatch.setattr(quarantine_watch, "READ_S", 0.5)
             wait_until(lambda: self.is_through(watch, vitals), timeout_s=20, what="all of it")
         lost = [line["copies"] for line in said if line["event"] == "quarantine_lost"]
-        assert lost == [2]
+        assert lost == [3], "at least: what was not held is known by its first one"
         assert watch.look(vitals).ms == 2_700_000
         here = topic_id(Kafka(kafka), kept_an_hour)
         vitals.replays = [*vitals.replays, DoneReplay(10, "acme", Replay(), {0: 1}, here)]

@@ -156,6 +156,28 @@ def test_what_is_not_held_yet_is_told_of_by_its_first_one() -> None:
     assert copies.oldest() == {}
 
 
+def test_what_there_was_no_room_for_is_deleted_as_well() -> None:
+    """It is counted, once, and stands for nothing: what is there now was not read yet."""
+    copies = taken(*(copy(n) for n in range(6)), most=4)
+    assert copies.drop([], {0: 9}) == 5
+    assert copies.drop([], {0: 9}) == 0
+    assert copies.oldest() == {0: LogPlace(9)}
+    assert copies.again() == {0: 4}
+    assert copies.oldest() == {0: LogPlace(9)}
+    copies.all_read()
+    assert copies.oldest() == {}
+
+    copies = taken(*(copy(n) for n in range(6)), most=4)
+    done = DoneReplay(8, "acme", Replay(), {0: 6})
+    copies.drop([done], {0: 0})
+    assert copies.drop([done], {0: 9}) == 0, "a replay has looked into it"
+    copies = taken(*(copy(n) for n in range(6)), most=4)
+    copies.drop([DoneReplay(8, "acme", Replay(), {0: 4})], {0: 0})
+    assert copies.again() == {0: 4}
+    assert copies.drop([], {0: 5}) == 1, "also while it is read again"
+    assert copies.oldest() == {0: LogPlace(5)}
+
+
 def test_a_copy_is_compared_with_a_replay_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """However often it is looked, and however many were ever done: not of what is deleted."""
     compared: list[tuple[str | None, int]] = []

@@ -98,6 +98,8 @@ class QuarantineWatch:
             again = self._copies.again()
             begin = {p: max(n, again.get(p, self._read.get(p, 0))) for p, n in start.items()}
             if begin == end:
+                # Also of what was to be read again, and is deleted meanwhile.
+                self._copies.all_read()
                 self.is_through = True
                 return
             self._walk = Walk(self._kafka, self._topic, begin, end, CHUNK)

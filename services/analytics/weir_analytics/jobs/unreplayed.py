@@ -99,8 +99,10 @@ class Copies:
         self._noted: dict[str, None] = {}
         # By partition, the first copy that is not held for want of room; the same where what
         # follows it is being read again.
-        self._next: dict[int, LogPlace] = {}
-        self._again: dict[int, LogPlace] = {}
+        self._next: dict[int, Unreplayed] = {}
+        self._again: dict[int, Unreplayed] = {}
+        # By partition, the first offset that was still there when it was looked last.
+        self._start: dict[int, int] = {}
         # Those that may have looked into something that is still there. What is held was compared
         # with each of them once.
         self._replays: dict[int, DoneReplay] = {}
@@ -120,16 +122,18 @@ class Copies:
             return
         if partition in self._next:
             return
-        if self._held_in[partition] >= self._share:
-            self._next[partition] = LogPlace(offset, at_ms)
-            return
         one = Unreplayed(partition, offset, at_ms, copy)
+        if self._held_in[partition] >= self._share:
+            self._next[partition] = one
+            return
         if not _is_looked_into(one, self._replays_of):
             self._held[copy.origin] = one
             self._held_in[partition] += 1
 
     def drop(self, replays: Sequence[DoneReplay], start: Mapping[int, int]) -> int:
         """Let go of what was looked into, or is deleted; return how many were deleted unseen.
+
+        At least so many: of what is not held only the first one of a partition is known.
 
         Args:
             replays: All that are done.
@@ -139,11 +143,19 @@ class Copies:
         new = _by_tenant(one for vid, one in known.items() if vid not in self._replays)
         self._replays, self._replays_of = known, _by_tenant(known.values())
         kept = {o: one for o, one in self._held.items() if not _is_looked_into(one, new)}
-        self._held = {
-            o: one for o, one in kept.items() if one.offset >= start.get(one.partition, 0)
-        }
+        self._held = {o: one for o, one in kept.items() if not _is_deleted(one, start)}
         self._held_in = Counter(one.partition for one in self._held.values())
-        return len(kept) - len(self._held)
+        passed = self._passed(start)
+        ended = _by_tenant(replays) if passed else {}
+        self._start = dict(start)
+        unseen = sum(not _is_looked_into(one, ended) for one in passed)
+        return len(kept) - len(self._held) + unseen
+
+    def _passed(self, start: Mapping[int, int]) -> list[Unreplayed]:
+        """Return what stood for what is not held, and is deleted since it was looked last."""
+        first = (*self._next.values(), *self._again.values())
+        there = [one for one in first if not _is_deleted(one, self._start)]
+        return [one for one in there if _is_deleted(one, start)]
 
     def again(self) -> dict[int, int]:
         """Return from where on to read again, by partition; nothing while there is no need.
@@ -151,11 +163,11 @@ class Copies:
         There is once no more than half of its share is held, and copies follow that were not.
         """
         half = self._share // 2
-        found = {p: place for p, place in self._next.items() if self._held_in[p] <= half}
+        found = {p: one for p, one in self._next.items() if self._held_in[p] <= half}
         for partition in found:
             del self._next[partition]
         self._again |= found
-        return {p: place.counted for p, place in found.items()}
+        return {p: one.offset for p, one in found.items()}
 
     def all_read(self) -> None:
         """Take in that all was read that was to be read again."""
@@ -164,13 +176,19 @@ class Copies:
     def oldest(self) -> dict[int, LogPlace]:
         """Return where the oldest copy of each partition is that has one, and since when.
 
-        Where none is held it is the first one that was not: none before that waits.
+        Where none is held it is the first one that was not: none before that waits. Once that is
+        deleted it is what is there first: it was not read yet.
         """
         found: dict[int, LogPlace] = {}
         for one in self._held.values():
             if one.partition not in found or one.offset < found[one.partition].counted:
                 found[one.partition] = LogPlace(one.offset, one.at_ms)
-        return {**self._next, **self._again, **found}
+        return {p: self._place(one) for p, one in (self._next | self._again).items()} | found
+
+    def _place(self, one: Unreplayed) -> LogPlace:
+        if _is_deleted(one, self._start):
+            return LogPlace(self._start[one.partition])
+        return LogPlace(one.offset, one.at_ms)
 
     def _note(self, origin: str) -> None:
         held = self._held.pop(origin, None)
@@ -179,6 +197,10 @@ class Copies:
         self._noted[origin] = None
         if len(self._noted) > self._most:
             del self._noted[next(iter(self._noted))]
+
+
+def _is_deleted(one: Unreplayed, start: Mapping[int, int]) -> bool:
+    return one.offset < start.get(one.partition, 0)
 
 
 def _by_tenant(replays: Iterable[DoneReplay]) -> dict[str, list[DoneReplay]]:
