@@ -219,6 +219,17 @@ class TestQuarantineWatch:
         vitals.replays = [*vitals.replays, DoneReplay(10, "acme", Replay(), {0: 1}, here)]
         assert watch.look(vitals).ms is None
 
+    def test_what_was_replayed_before_the_topic_was_made_anew_hides_nothing(
+        self, kafka: str, kept_an_hour: str
+    ) -> None:
+        """Though an earlier release did not say of which topic that was, and nobody saw it go."""
+        now_ms = time.time_ns() // 1_000_000
+        append(kafka, kept_an_hour, (copy(1), now_ms - 3_000_000), (copy(2), now_ms - 600_000))
+        watch = QuarantineWatch(Kafka(kafka), ManualClock(now_ms), kept_an_hour)
+        done = DoneReplay(8, "acme", Replay(), {0: 5_000}, done_ms=now_ms - 1_000_000)
+        left = self.looked(watch, Vitals(replays=[done]), waits=True)
+        assert left.ms == HOUR_MS - 600_000
+
     def is_through(self, watch: QuarantineWatch, vitals: Vitals) -> bool:
         """Look, whatever the broker says just then; tell whether all was read."""
         with suppress(KafkaException):

@@ -99,6 +99,16 @@ def test_a_replay_that_asked_for_it_has_looked_into_it(
     assert first(copies) == oldest, "also if it is read when the replay is done"
 
 
+@pytest.mark.parametrize(("topic_id", "oldest"), [(None, 1), ("q", None)])
+def test_a_replay_has_looked_into_nothing_that_came_after_it(
+    topic_id: str | None, oldest: int | None
+) -> None:
+    """One that does not say its topic may be of another one, with copies at the same places."""
+    copies = taken(copy(1), copy(2))
+    copies.drop([DoneReplay(8, "acme", Replay(), {0: 5_000}, topic_id, NOW_MS)], {0: 0})
+    assert first(copies) == oldest
+
+
 def test_what_is_deleted_waits_no_more_and_is_counted() -> None:
     """But for what a replay has looked into before."""
     copies = taken(copy(1), copy(2), copy(3))
@@ -230,7 +240,8 @@ def test_only_a_replay_that_is_done_has_looked_into_anything(
     fold.apply(0, *start_record(DriverStart("a", 1, "start"), at_ms=0))
     fold.apply(1, *put_record(Edit("acme", "job", "r", None, "t", 0), json.dumps({"do": do})))
     facts = {"low": {"0": 3}, "high": {"0": 40}} | said
-    report = JobReport(1, state, facts=facts)
+    report = JobReport(1, state, NOW_MS, facts)
     fold.apply(2, *job_record(report, fence=0))
-    done = DoneReplay(1, "acme", Replay(reason="too_deep"), {0: 40}, said.get("quarantine_id"))
+    wanted, topic_id = Replay(reason="too_deep"), said.get("quarantine_id")
+    done = DoneReplay(1, "acme", wanted, {0: 40}, topic_id, NOW_MS)
     assert done_replays(fold) == ((done,) if is_done else ())

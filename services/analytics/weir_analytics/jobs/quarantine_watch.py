@@ -126,7 +126,7 @@ class QuarantineWatch:
             )
 
     def _drop(self, replays: Sequence[DoneReplay], start: Mapping[int, int]) -> None:
-        # What an earlier release has replayed was of the topic that was found first.
+        # What an earlier release has replayed was of the topic that was found first, or before it.
         here = [one for one in replays if (one.topic_id or self._first_id) == self._topic_id]
         deleted = self._copies.drop(here, start)
         if deleted:

@@ -37,6 +37,7 @@ class DoneReplay:
         wanted: What it asked for.
         high: By partition of `weir.quarantine`, where it ended when the replay began.
         topic_id: Kafka's id of that topic; None: an earlier release did not say it.
+        done_ms: When it had ended, by the driver's clock; None: that is not known.
     """
 
     vid: int
@@ -44,6 +45,7 @@ class DoneReplay:
     wanted: Replay
     high: Mapping[int, int]
     topic_id: str | None = None
+    done_ms: int | None = None
 
     def is_through(self, start: Mapping[int, int]) -> bool:
         """Tell whether all that it has looked into is deleted, by where partitions start."""
@@ -51,8 +53,11 @@ class DoneReplay:
 
     def has_looked_into(self, one: Unreplayed) -> bool:
         """Tell whether a copy was there, and asked for."""
-        is_before = one.offset < self.high.get(one.partition, 0)
-        return is_before and is_wanted(self.wanted, self.tenant, one.copy)
+        if one.offset >= self.high.get(one.partition, 0):
+            return False
+        if self.topic_id is None and self.done_ms is not None and one.at_ms > self.done_ms:
+            return False  # its topic was made anew since: this one has others at the same places
+        return is_wanted(self.wanted, self.tenant, one.copy)
 
 
 def done_replays(fold: Definitions) -> tuple[DoneReplay, ...]:
@@ -66,7 +71,8 @@ def done_replays(fold: Definitions) -> tuple[DoneReplay, ...]:
         if isinstance(model.do, Replay) and not model.do.dry_run:
             high = {int(p): int(n) for p, n in report.facts.get("high", {}).items()}
             topic_id = report.facts.get("quarantine_id")
-            found.append(DoneReplay(vid, asked.tenant, model.do, high, topic_id))
+            done = DoneReplay(vid, asked.tenant, model.do, high, topic_id, report.at_ms)
+            found.append(done)
     return tuple(found)
 
 
