@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -206,10 +207,10 @@ class TestRaces:
 
 
 class Proxy:
-    """A TCP proxy to Redis that can swallow the reply to one EXEC."""
+    """A TCP proxy to Redis that can swallow the reply to one EXEC, or break before it."""
 
     def __init__(self, target: tuple[str, int]) -> None:
-        self.lose_next_exec = False
+        self.lose_next_exec = self.cut_next_exec = False
         self.lost = 0
         self._target = target
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -233,6 +234,9 @@ class Proxy:
         """Carry one request and its replies at a time."""
         with front, back:
             while request := front.recv(1 << 20):
+                if self.cut_next_exec and b"EXEC" in request:
+                    self.cut_next_exec, self.lost = False, self.lost + 1
+                    return
                 back.sendall(request)
                 reply = back.recv(1 << 20)
                 if self.lose_next_exec and b"EXEC" in request:
@@ -341,6 +345,7 @@ class TestIds:
 
 class TestLists:
     LISTING = {"limits": {VID: Limits({60: 86_400}, by_owner=True, listed=True)}}  # noqa: RUF012
+    CAPPED = {"limits": {VID: Limits({60: 86_400}, 1, by_owner=True, listed=True)}}  # noqa: RUF012
 
     def test_each_owner_has_a_list_of_its_own_series(
         self, client: redis.Redis, shard: ShardStore
@@ -366,17 +371,76 @@ class TestLists:
 
         assert client.smembers(names.listed_key(0, VID, "acme")) == {b"\x00\x01"}
 
-    def test_what_was_looked_up_and_not_written_is_listed_nowhere(
+    def test_a_series_beyond_the_cap_is_listed_nowhere(
         self, client: redis.Redis, shard: ShardStore
     ) -> None:
-        """A series beyond the cap has no id; one of a commit that was refused has none yet."""
-        limits = {VID: Limits({60: 86_400}, max_series=1, by_owner=True, listed=True)}
-        everyone = [part(f"=acme|={n}") for n in range(5)]
-        assert shard.commit(job(5, 10, limits=limits), everyone).verdict is not Verdict.OK
-        assert not client.exists(names.listed_key(0, VID, "acme"))
-        shard.commit(job(0, 10, limits=limits), everyone)
+        """It was looked up and has no id."""
+        shard.commit(job(0, 10, **self.CAPPED), [part(f"=acme|={n}") for n in range(5)])
 
         assert client.smembers(names.listed_key(0, VID, "acme")) == {b"\x00\x01"}
+
+    @pytest.mark.parametrize("is_cut", [False, True], ids=["refused", "cut"])
+    def test_what_a_try_gave_and_did_not_store_is_listed_nowhere(
+        self,
+        client: redis.Redis,
+        redis_url: str,
+        proxy: Proxy,
+        monkeypatch: pytest.MonkeyPatch,
+        is_cut: bool,
+    ) -> None:
+        """Another writer had the id meanwhile, and the series no row: the list would name another.
+
+        Redis refuses the transaction, or the connection breaks before it has it.
+        """
+        low, high = sorted(("=acme|=a", "=acme|=b"), key=series_digest)
+        moves = iter([[part("=globex|=a"), part(low)]])
+        merge = pane_merge.merge_pane
+
+        def merge_late(*arguments: object) -> object:
+            for parts in moves:
+                lane = job(0, 4, lane="3", **self.CAPPED)
+                assert ShardStore(redis_url, 0).commit(lane, parts).verdict is Verdict.OK
+                proxy.cut_next_exec = is_cut
+            return merge(*arguments)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(store, "merge_pane", merge_late)
+        done = ShardStore(proxy.url, 0).commit(job(0, 10, **self.CAPPED), [part(high)])
+
+        assert (done.verdict, done.work.tries, proxy.lost) == (Verdict.OK, 2, is_cut)
+        assert set(stored(client)) == {"=globex|=a", low, OTHER}
+        assert self.listed(client) == {"acme": {low}, "globex": {"=globex|=a"}}
+
+    def test_a_list_is_there_though_the_answer_was_lost(
+        self, client: redis.Redis, proxy: Proxy
+    ) -> None:
+        """With the rows, and what the same process counts later."""
+        behind = ShardStore(proxy.url, 0, timeout_s=5)
+        proxy.lose_next_exec = True
+        assert behind.commit(job(0, 10, **self.LISTING), [part("=acme|=a")]).verdict == "done"
+        behind.commit(job(10, 20, **self.LISTING), [part("=acme|=a"), part("=acme|=b")])
+
+        assert self.listed(client) == {"acme": {"=acme|=a", "=acme|=b"}}
+
+    def test_what_a_trial_has_looked_up_is_listed_by_the_commit_behind_it(
+        self, client: redis.Redis, redis_url: str, shard: ShardStore
+    ) -> None:
+        """Which need not look it up again; the trial itself lists nothing."""
+        shard.commit(job(0, 10), [part("=acme|=a"), part("=acme|=b")])
+        again, both = ShardStore(redis_url, 0), [part("=acme|=a"), part("=acme|=b")]
+        assert again.commit(job(10, 20, dry=True, **self.LISTING), both).verdict is Verdict.OK
+        assert self.listed(client) == {}
+        again.commit(job(10, 20, **self.LISTING), both[:1])
+
+        assert self.listed(client)["acme"] >= {"=acme|=a"}
+
+    def listed(self, client: redis.Redis) -> dict[str, set[str]]:
+        """Return the series that each owner's list names, as a reader finds them."""
+        texts: dict[Any, Any] = client.hgetall(names.names_key(0, VID))
+        lists: dict[str, Any] = {
+            owner: client.smembers(names.listed_key(0, VID, owner)) for owner in ("acme", "globex")
+        }
+        found = {owner: {texts[n].decode() for n in ids} for owner, ids in lists.items()}
+        return {owner: series for owner, series in found.items() if series}
 
 
 class TestKeep:
