@@ -433,6 +433,28 @@ class TestLists:
 
         assert self.listed(client)["acme"] >= {"=acme|=a"}
 
+    @pytest.mark.parametrize("later_s", [0, 60], ids=["there", "in a later pane"])
+    def test_what_is_known_from_a_full_pane_is_listed_once_it_is_counted(
+        self, client: redis.Redis, redis_url: str, later_s: int
+    ) -> None:
+        """As where a release without lists gave the ids: nobody looks these series up."""
+        before = {"limits": {VID: Limits({60: 86_400}, 1, by_owner=True)}}
+        ShardStore(redis_url, 0).commit(job(0, 10, **before), [part("=acme|=a"), part("=old|=a")])
+        again = ShardStore(redis_url, 0)
+        again.commit(job(10, 20, **self.CAPPED), [part("=globex|=a")])
+        assert self.listed(client) == {"globex": {"=globex|=a"}}
+
+        counted = part("=acme|=a", start_s=START_S + later_s)
+        again.commit(job(20, 30, dry=True, **self.CAPPED), [counted])
+        again.commit(job(20, 30, **self.CAPPED), [counted])
+        assert self.listed(client) == {"acme": {"=acme|=a"}, "globex": {"=globex|=a"}}
+        assert not client.exists(names.listed_key(0, VID, "old"))
+
+    def test_what_was_listed_is_not_listed_again(self, shard: ShardStore) -> None:
+        """The next commit of this process writes what it counts, and no list."""
+        shard.commit(job(0, 10, **self.LISTING), [part("=acme|=a")])
+        assert shard._ids.writes() == []
+
     def listed(self, client: redis.Redis) -> dict[str, set[str]]:
         """Return the series that each owner's list names, as a reader finds them."""
         texts: dict[Any, Any] = client.hgetall(names.names_key(0, VID))

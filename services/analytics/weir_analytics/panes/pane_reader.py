@@ -86,10 +86,12 @@ class PaneReader:
             self._unknown = ids.unknown(series_by_version(grouped))
             guessed = self._wire.ask(ids.lookups(self._unknown)) if self._unknown else None
         if self._unknown:
-            listed = {vid for vid, limits in job.limits.items() if limits.listed}
-            ids.learn(self._unknown, guessed or (), listed)
+            ids.learn(self._unknown, guessed or (), _listed(job))
             guessed = None
         ids.hold(head.state.token)
+        if ids.has_met:
+            for pane, arriving in grouped.items():
+                ids.note_counted(pane.vid, arriving)
         if guessed is None:
             guessed = self._wire.ask(self._rows(grouped)) if grouped else ()
         reads = self._parse(grouped, guessed)
@@ -129,7 +131,7 @@ class PaneReader:
             reads[pane].own = frozenset()
         if not stored:
             return
-        for pane, own in zip(stored, self._series_of(stored), strict=True):
+        for pane, own in zip(stored, self._series_of(stored, job), strict=True):
             reads[pane].own = own
         leaving = [
             (pane, series)
@@ -143,7 +145,7 @@ class PaneReader:
     def _row(self, pane: Pane, series: str) -> Command:
         return ("HGET", names.pane_key(self._shard, *pane), self._ids.of(pane.vid)[series])
 
-    def _series_of(self, panes: Sequence[Pane]) -> list[frozenset[str]]:
+    def _series_of(self, panes: Sequence[Pane], job: CommitJob) -> list[frozenset[str]]:
         """Return the series that have a row of their own in each pane."""
         keys = [("HKEYS", names.pane_key(self._shard, *pane)) for pane in panes]
         fields = [
@@ -157,9 +159,15 @@ class PaneReader:
         texts = self._wire.ask(
             [("HMGET", names.names_key(self._shard, vid), *ids) for vid, ids in wanted.items()]
         )
+        listed = _listed(job) if wanted else set()
         for (vid, numbers), found in zip(wanted.items(), texts, strict=True):
-            self._ids.learn_names(vid, numbers, found)
+            self._ids.learn_names(vid, numbers, found, listed)
         return [
             frozenset(self._ids.series(pane.vid, number) for number in numbers)
             for pane, numbers in zip(panes, fields, strict=True)
         ]
+
+
+def _listed(job: CommitJob) -> set[int]:
+    """Return the versions that list their series."""
+    return {vid for vid, limits in job.limits.items() if limits.listed}

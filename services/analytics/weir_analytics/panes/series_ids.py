@@ -6,7 +6,8 @@ Ids are given inside the commit that first needs them. `other` has an id of its 
 name only where some pane has such a row: by that readers know that a metric is capped.
 
 Of a version that lists them, `listed:<vid>:<owner>` has the ids of one owner's series. A series is
-put there by each process that looks it up, so that a list that lacks some is made whole again.
+put there by each process that looks it up, so that a list that lacks some is made whole again; one
+that it knows from a capped pane alone, when the process first counts it.
 
 What a process has looked up stays true as long as nobody else has committed to the
 shard, which the shard's token tells: another token empties the cache.
@@ -43,6 +44,8 @@ class SeriesIds:
         self._last: dict[int, int] = {}
         self._new: dict[int, list[str]] = {}
         self._unlisted: dict[int, set[str]] = {}
+        # Of versions that list series, those that are known from capped panes alone.
+        self._met: dict[int, set[str]] = {}
         self._others: set[int] = set()
         self._new_others: set[int] = set()
 
@@ -50,7 +53,7 @@ class SeriesIds:
         """Forget everything."""
         self._token = None
         self._ids, self._series, self._last, self._new = {}, {}, {}, {}
-        self._unlisted = {}
+        self._unlisted, self._met = {}, {}
         self._others, self._new_others = set(), set()
 
     def hold(self, token: str | None) -> None:
@@ -109,6 +112,20 @@ class SeriesIds:
             if vid in listed:
                 self._unlisted.setdefault(vid, set()).update(texts)
 
+    @property
+    def has_met(self) -> bool:
+        """Whether there are series to be listed that are known from capped panes alone."""
+        return bool(self._met)
+
+    def note_counted(self, vid: int, texts: Iterable[str]) -> None:
+        """Take in that series are counted, so that those of them that were only met are listed."""
+        if met := self._met.get(vid):
+            counted = met.intersection(texts)
+            self._unlisted.setdefault(vid, set()).update(counted)
+            met -= counted
+            if not met:
+                del self._met[vid]
+
     # ── giving ──────────────────────────────────────────────────────────────
     def give(self, vid: int, series: str) -> bytes:
         """Return the id of a series that was looked up, a new one if it has none."""
@@ -157,12 +174,16 @@ class SeriesIds:
         back = self._series.setdefault(vid, {})
         return [number for number in ids if number not in back]
 
-    def learn_names(self, vid: int, ids: Sequence[bytes], texts: Sequence[bytes]) -> None:
-        """Take in the series of ids."""
-        known = self._ids.setdefault(vid, {})
+    def learn_names(
+        self, vid: int, ids: Sequence[bytes], texts: Sequence[bytes], listed: Container[int] = ()
+    ) -> None:
+        """Take in the series of ids; of versions that list series, to be listed once counted."""
+        known, back = self._ids.setdefault(vid, {}), self._series[vid]
         for number, text in zip(ids, texts, strict=True):
-            self._series[vid][number] = text.decode()
-            known[text.decode()] = number
+            series = back[number] = text.decode()
+            if vid in listed and series not in known:
+                self._met.setdefault(vid, set()).add(series)
+            known[series] = number
 
     def series(self, vid: int, number: bytes) -> str:
         """Return the series of an id that is known."""
