@@ -13,8 +13,9 @@ import pytest
 from confluent_kafka import KafkaException
 from weir.clock import ManualClock
 from weir.kafka import Kafka
-from weir.log_left import PartitionLog, Retention
+from weir.log_left import PartitionLog
 from weir.log_place import LogPlace
+from weir.retention import Retention
 from weir_local.kafka import Broker
 from weir_local.topics import TOPICS
 from weir_local.waiting import wait_until
@@ -49,7 +50,9 @@ def test_a_clock_that_is_set_anew_hides_no_lane_and_tells_no_other(
     clock = ManualClock(NOW_MS)
     look = LogLook(Kafka("127.0.0.1:1"), clock)
 
-    def logs(positions: dict[int, tuple[int, int | None]], _now_ms: int) -> list[PartitionLog]:
+    def logs(
+        positions: dict[int, tuple[int, int | None]], _now_ms: int, _retention: Retention
+    ) -> list[PartitionLog]:
         return [PartitionLog(p, 0, NOW_MS, 99, n, ms, 0.0) for p, (n, ms) in positions.items()]
 
     monkeypatch.setattr(look, "_retention", lambda: Retention(24 * HOUR_MS, None))

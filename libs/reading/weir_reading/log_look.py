@@ -17,15 +17,17 @@ from confluent_kafka.admin._resource import ResourceType
 from weir import log_place, names
 from weir.clock import Clock
 from weir.kafka import Kafka
-from weir.log_left import LogLeft, PartitionLog, Retention, log_left, with_lane
+from weir.log_left import LogLeft, PartitionLog, log_left, with_lane
 from weir.log_place import LogPlace
 from weir.log_race import Race, pursuits
 from weir.log_start import LogStarts
+from weir.retention import Retention
 
 from weir_reading.offsets import EARLIEST, LATEST, Found, first_since, offsets_of
 
 TIMEOUT_S: Final = 5.0
 DAY_MS: Final = 86_400_000
+_BOUNDS: Final = ("retention.ms", "retention.bytes", "segment.bytes", "max.message.bytes")
 
 
 class GroupPlaces:
@@ -98,16 +100,16 @@ class LogLook:
         """
         now_ms, retention = self._clock.now_ms(), self._retention()
         counted = {p: (one.counted, one.received_ms) for p, one in places.items()}
-        live = log_left(self._logs(counted, now_ms), retention, now_ms)
+        live = log_left(self._logs(counted, now_ms, retention), retention, now_ms)
         lanes = {p: (n, one.lane_ms) for p, one in places.items() if (n := one.lane) is not None}
-        near = pursuits(self._logs(lanes, now_ms), retention, now_ms)
+        near = pursuits(self._logs(lanes, now_ms, retention), retention, now_ms)
         lost = self._race.overtaken(near, places, self._at_ms())
         if lost is None:
             return live
         return with_lane(live, lost, is_needed=any(places[p].again for p in lanes))
 
     def _logs(
-        self, positions: Mapping[int, tuple[int, int | None]], now_ms: int
+        self, positions: Mapping[int, tuple[int, int | None]], now_ms: int, retention: Retention
     ) -> list[PartitionLog]:
         """Return what a reader has before it: by partition (first uncounted offset, since when)."""
         partitions = sorted(positions)
@@ -128,7 +130,7 @@ class LogLook:
                     position=position,
                     position_ms=position_ms,
                     per_s=_per_s(of_today.get(p), end, now_ms),
-                    start=self._starts.see(p, start, end, self._at_ms()),
+                    start=self._starts.see(p, start, end, self._at_ms(), retention),
                 )
             )
         return logs
@@ -158,8 +160,12 @@ class LogLook:
         asked = ConfigResource(ResourceType.TOPIC, self._topic)
         answers = self._admin.describe_configs([asked], request_timeout=TIMEOUT_S)
         config: dict[str, ConfigEntry] = answers[asked].result(TIMEOUT_S)
-        ms, size = (int(config[name].value or -1) for name in ("retention.ms", "retention.bytes"))
-        return Retention(ms if ms >= 0 else None, size if size >= 0 else None)
+        return Retention(*(_bound(config[name]) for name in _BOUNDS))
+
+
+def _bound(entry: ConfigEntry) -> int | None:
+    number = int(entry.value or -1)
+    return number if number >= 0 else None
 
 
 def _per_s(since: Found | None, end: int, now_ms: int) -> float:

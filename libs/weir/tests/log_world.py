@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from weir.log_left import LogLeft, PartitionLog, Retention, log_left, with_lane
+from weir.log_left import LogLeft, PartitionLog, log_left, with_lane
 from weir.log_place import LogPlace
 from weir.log_race import Race, pursuits
 from weir.log_start import LogStarts
+from weir.retention import Retention
 
 PER_S = 1_000
 SEGMENT = 100_000
@@ -100,7 +101,7 @@ class World:
         def came_ms(offset: int) -> int:
             return now_ms - (end - offset) * 1000 // PER_S
 
-        start = self._starts.see(0, oldest, end, at_ms)
+        start = self._starts.see(0, oldest, end, at_ms, self.retention)
         log = PartitionLog(0, oldest, came_ms(oldest), end, position, None, float(PER_S), start)
         reader = [replace(log, position_ms=came_ms(position))]
         if self.is_live:

@@ -13,7 +13,6 @@ from weir.log_left import (
     FirstLost,
     LogLeft,
     PartitionLog,
-    Retention,
     first_lost,
     left_after,
     log_left,
@@ -23,6 +22,7 @@ from weir.log_left import (
     with_lane,
 )
 from weir.log_place import LogPlace
+from weir.retention import Retention
 
 NOW_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -58,6 +58,16 @@ class TestLogLeft:
         assert log_left([log()], size, NOW_MS).kept_ms == pytest.approx(10 * HOUR_MS, abs=1)
         # Nothing has been deleted yet, so how much fits is not known.
         assert log_left([log(oldest=0)], size, NOW_MS).ms == 20 * HOUR_MS
+
+    def test_by_size_nothing_goes_of_fewer_than_could_fill_it(self) -> None:
+        """A record takes no more than a batch may: whoever looks first knows that much."""
+        few, fill = (Retention(None, 10**9, batch_bytes=n) for n in (9_999, 10_000))
+        first = log(position=1_000_000)
+        assert (log_left([first], few, NOW_MS).ms, log_left([first], few, NOW_MS).kept_ms) == (
+            None,
+            None,
+        )
+        assert log_left([first], fill, NOW_MS).ms == 0
 
     @pytest.mark.parametrize(("age_ms", "kept_ms"), [(None, None), (HOUR_MS, HOUR_MS)])
     def test_by_size_nothing_of_an_empty_partition_is_deleted(

@@ -19,22 +19,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from weir.log_start import LogStart
+from weir.retention import Retention
 
 SHORT_SHARE: Final = 0.25
 """Of the time that the log keeps events: with less left, what is not counted is soon lost."""
-
-
-@dataclass(frozen=True)
-class Retention:
-    """How long a topic keeps its records.
-
-    Attributes:
-        ms: Their age; None: any.
-        bytes: The size of a partition; None: any.
-    """
-
-    ms: int | None
-    bytes: int | None
 
 
 @dataclass(frozen=True)
@@ -305,9 +293,11 @@ def kept_ms(log: PartitionLog, retention: Retention) -> int | None:
 
 
 def _is_full(log: PartitionLog, retention: Retention) -> bool:
-    # What holds nothing was emptied: by hand, or since all was too old.
+    # What holds nothing, or too little, was emptied: by hand, or since all was too old.
+    if log.start is not None and log.start.is_emptied:
+        return False
     is_cut = 0 < log.oldest < log.end
-    return retention.bytes is not None and is_cut and log.per_s > 0
+    return is_cut and log.per_s > 0 and retention.may_be_full(log.end - log.oldest)
 
 
 def _passed_ms(log: PartitionLog, records: float | None) -> int | None:

@@ -17,13 +17,13 @@ from typing import Final
 from weir.log_left import (
     FirstLost,
     PartitionLog,
-    Retention,
     age_left_ms,
     ahead_of_deletion,
     is_gone,
     soonest,
 )
 from weir.log_place import LogPlace
+from weir.retention import Retention
 
 STILL_MS: Final = 60_000
 """For so long a lane is looked at before anything is told of it; so long it has to stand still."""

@@ -23,6 +23,7 @@ from weir.lanes import Need
 from weir.log_left import FirstLost, LogLeft
 from weir.log_place import LogPlace
 from weir.log_race import Pursuit, Race
+from weir.retention import Retention
 from weir_analytics.panes import log_watch
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.log_watch import GroupOffsets, LogWatch, lanes_left
@@ -384,6 +385,15 @@ class TestLogWatch:
         found = looks()
         assert found is not None
         assert found.waiting == 40
+
+    def test_what_bounds_a_log_is_asked_of_the_broker(
+        self, kafka: str, new_topic: Callable[..., str]
+    ) -> None:
+        """How long, how much, how large a segment is and what is stored as one."""
+        settings = {"retention.ms": "7000", "retention.bytes": "3000000"}
+        settings |= {"segment.bytes": "2097152", "max.message.bytes": "500000"}
+        look = LogLook(Kafka(kafka), SystemClock(), new_topic("bounded", 1, settings))
+        assert look._retention() == Retention(7_000, 3_000_000, 2_097_152, 500_000)
 
     def test_what_is_deleted_by_size_goes_at_todays_rate(
         self, kafka: str, new_topic: Callable[..., str]
