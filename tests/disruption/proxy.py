@@ -35,7 +35,8 @@ class Conditions:
         bytes_per_s: Most bytes a second in each direction; 0: no bound.
         silent: Directions in which nothing passes: "up" (to the server), "down".
         swallowed: Directions in which what is sent vanishes. A connection that has lost
-            bytes carries none in that direction any more, also when the link is healed.
+            bytes carries none in that direction any more, also when the link is healed; nor
+            does a client learn that the server has ended it.
         lose_reply_to: The reply to the next request that holds these bytes is lost, and
             the connection with it; once.
         lose_share: Share of the replies that are lost so.
@@ -199,6 +200,10 @@ class Proxy:
                 return
             to.front.write(piece)
             await to.front.drain()
+        if "down" in to.dead | self.now.swallowed:
+            # That the server has ended is lost as well, until whoever waits for it ends.
+            to.dead.add("down")
+            await asyncio.Event().wait()
 
     def _vanishes(self, direction: str, of: _Connection) -> bool:
         if direction in self.now.swallowed and direction not in of.dead:

@@ -358,6 +358,27 @@ class TestProxy:
         with connect(proxy) as connection:
             assert ask(connection, b"x") == b"x"
 
+    def test_an_end_is_swallowed_as_well(self, free_port: int) -> None:
+        """Who answers and hangs up is not heard of either; where nothing is lost both arrive."""
+        with socket.create_server(("127.0.0.1", free_port)) as listener:
+            proxy = Proxy(("127.0.0.1", free_port))
+            for swallowed in (frozenset({"down"}), frozenset[str]()):
+                proxy.now.swallowed = swallowed
+                with connect(proxy) as connection:
+                    connection.sendall(b"x")
+                    served, _ = listener.accept()
+                    with served:
+                        assert served.recv(1) == b"x"
+                        served.sendall(b"answer")
+                    if swallowed:
+                        connection.settimeout(0.3)
+                        with pytest.raises(TimeoutError):
+                            connection.recv(10)
+                    else:
+                        assert [connection.recv(10), connection.recv(10)] == [b"answer", b""]
+            proxy.close()
+        assert proxy.swallowed == 1
+
     def test_one_reply_is_lost(self, proxy: Proxy) -> None:
         """The request arrives; its answer does not, and the connection ends. The next lives."""
         proxy.now.lose_reply_to = b"EXEC"
