@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import socket
 from pathlib import Path
 
 import msgspec
@@ -138,24 +136,3 @@ def test_processes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     assert {one.why for one in found} == {"the secret holds no URL that Apprise reads"}
     assert STEADY <= most <= STEADY + FAILING
-
-
-@pytest.mark.thorough
-def test_a_service_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When its time is up its process is gone, and it is told so."""
-    monkeypatch.setattr(by_apprise, "TIMEOUT_S", 3.0)
-    before = children()
-    # It is connected to, and never says anything.
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        # Apprise itself would give up sooner.
-        url = f"json://127.0.0.1:{silent.getsockname()[1]}/?rto=30&cto=30"
-        answer = asyncio.run(by_apprise.call(url, NOTE, ["127.0.0.1"]))
-
-    assert (answer.why, answer.final) == ("no answer within 3 s", False)
-    assert children() == before
-
-
-def children() -> set[str]:
-    """Return the processes that this one has started."""
-    listed = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-    return {pid for one in listed for pid in one.read_text().split()}

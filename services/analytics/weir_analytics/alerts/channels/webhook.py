@@ -14,7 +14,8 @@ import hashlib
 import hmac
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import httpx
 
@@ -56,15 +57,17 @@ def signed(message_id: str, at_s: int, body: bytes, secrets: Sequence[str]) -> d
 class Caller:
     """Calls receivers."""
 
-    def __init__(self, allowed: Sequence[str]) -> None:
+    def __init__(self, allowed: Sequence[str], *, timeout_s: float = TIMEOUT_S) -> None:
         """Begin.
 
         Args:
             allowed: Hosts, addresses and networks that may be called although not public.
+            timeout_s: How long a call may take, from the look-up of its name to its end.
         """
         self._addresses, self._names = Addresses(allowed), Names()
+        self._timeout_s = timeout_s
         self._client = httpx.AsyncClient(
-            timeout=TIMEOUT_S, follow_redirects=False, trust_env=False, limits=_LIMITS
+            timeout=timeout_s, follow_redirects=False, trust_env=False, limits=_LIMITS
         )
 
     async def call(self, url: str, body: bytes, headers: dict[str, str]) -> Answer:
@@ -72,12 +75,12 @@ class Caller:
         begun_s = time.monotonic()
         status, why, barred = None, "", False
         try:
-            async with asyncio.timeout(TIMEOUT_S):
+            async with asyncio.timeout(self._timeout_s):
                 status = await self._post(url, body, headers)
         except NotAllowedError:
             why, barred = NOT_ALLOWED, True
         except (TimeoutError, httpx.TimeoutException):
-            why = f"no answer within {TIMEOUT_S:g} s"
+            why = f"no answer within {self._timeout_s:g} s"
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             why = _said(error)
         took_ms = int((time.monotonic() - begun_s) * 1000)
@@ -108,13 +111,29 @@ class Caller:
 
     async def _post(self, url: str, body: bytes, headers: dict[str, str]) -> int:
         target, host = await self.check(url)
+        opened: list[Any] = []
+
+        async def note(event: str, told: Mapping[str, Any]) -> None:
+            if event == "connection.connect_tcp.complete":
+                opened.append(told["return_value"])
+
         request = self._client.build_request(
             "POST",
             target,
             content=body,
             headers={**headers, "host": host, "content-type": "application/json"},
-            extensions={"sni_hostname": httpx.URL(url).host},
+            extensions={"sni_hostname": httpx.URL(url).host, "trace": note},
         )
+        try:
+            return await self._status(request)
+        finally:
+            # Broken off within a handshake of TLS, httpcore leaves the connection to whoever
+            # collects garbage.
+            for stream in opened:
+                await stream.aclose()
+
+    async def _status(self, request: httpx.Request) -> int:
+        """Send, and read so much of the answer as one may have; return its status."""
         response = await self._client.send(request, stream=True)
         try:
             size = 0
