@@ -25,6 +25,7 @@ from disruption.network import (
     sockets,
 )
 from disruption.proxy import Conditions
+from disruption.receivers import begin_pair, lose_replies, silence, tear, two_receivers
 from disruption.rig import INTERRUPTED, PACE, Rig
 from disruption.scene import PATIENCE_S, Scene, await_new_result
 from disruption.soak_load import MOST_OF_A_BATCH
@@ -278,3 +279,27 @@ def test_every_fifth_packet_is_lost(tmp_path: Path, seed: int) -> None:
         rig.revive()
         await_new_result(rig)
         await_sockets(rig, before)
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    ["", "message_without_timeout", "channels_in_turn"],
+    ids=["weir", "message_without_timeout", "channels_in_turn"],
+)
+def test_a_receiver_of_messages_is_cut_off(tmp_path: Path, seed: int, mutant: str) -> None:
+    """D17: silence, both ways and one way, lost replies, resets: no other channel waits.
+
+    Rules go on, what is wrong is told, every message is delivered in the end, and the sockets
+    of the alerts job come back.
+    """
+    silence_s = OF_A_MUTANT_S if mutant else SILENCE_S
+    told: dict[str, Any] = {"part": "alerts", "settings": QUIET}
+    with two_receivers() as both, broken(tmp_path, seed, mutant, **told) as here:
+        pair = begin_pair(here, *both)
+        before = {"alerts": sockets(here.rig)["alerts"]}
+        silence(pair, frozenset({"up", "down"}), silence_s)
+        for way in ("up", "down"):
+            silence(pair, frozenset({way}), min(silence_s, ONE_WAY_S))
+        lose_replies(pair, SHARE)
+        tear(pair)
+        await_sockets(here.rig, before)
