@@ -13,6 +13,7 @@ import pytest
 from alerts_job import SECRET, Receiver
 from browser import SIZES, accessibility_faults, opened, signed_in
 from playwright.sync_api import Page, expect
+from slow_receivers import HANGS, SlowReceiver
 from weir.clock import SystemClock
 from weir_local.client import ApiClient
 from weir_local.testing import TestStack
@@ -121,6 +122,24 @@ def test_a_channel_is_made_and_tested(stack: TestStack, receiver: Receiver) -> N
         assert accessibility_faults(page) == []
         assert complaints.texts == []
     assert [body["title"] for body in receiver.bodies] == [f"Test of channel {name}"] * 2
+
+
+def test_a_receiver_that_says_nothing_is_told(stack: TestStack) -> None:
+    """Its row says that it failed, after how long and why, and since when nothing arrives."""
+    name = f"mute_{uuid.uuid4().hex[:6]}"
+    (stack.home.secrets / "test_hook").write_text(SECRET)
+    with SlowReceiver(HANGS["says nothing"]) as receiver, signed_in(stack) as (page, complaints):
+        hook = f'{{url: "{receiver.url}", secret: "secret://test_hook"}}'
+        stack.define("channel", name, f"kind: channel\nname: {name}\nwebhook: {hook}\n")
+        opened(page, "/alerts?tab=channels")
+        row = page.locator(f"[data-channel={name}]")
+        row.get_by_test_id("test-channel").click()
+        answer, last = row.get_by_test_id("test-answer"), row.locator("td").nth(2)
+        told = re.compile(r"Failed ?1\d{4} ms.*no answer within 10 s")
+        expect(answer).to_have_text(told, timeout=30_000)
+        expect(last).to_contain_text(told)
+        expect(last).to_contain_text(re.compile(r"nothing delivered since \d"))
+        assert complaints.texts == []
 
 
 def test_an_alert_is_taken_on_with_two_taps(stack: TestStack, name: str) -> None:
