@@ -6,7 +6,7 @@ Second by second, by what every quarter of a minute shows of the log: see `log_w
 from __future__ import annotations
 
 import pytest
-from weir.log_left import Retention
+from weir.retention import Retention
 
 from .log_world import BOTH, BY_AGE, BY_SIZE, HELD, PER_S, SEGMENT, World
 
