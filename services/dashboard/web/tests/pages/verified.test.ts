@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { MetricDetail } from "../../src/api/shapes";
-import { Verified } from "../../src/pages/metric/verified";
+import Verified from "../../src/pages/metric/verified";
 
 const HOUR_MS = 3_600_000;
 const compared = {

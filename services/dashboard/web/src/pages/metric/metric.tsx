@@ -23,9 +23,9 @@ import { Filling } from "./filling";
 import { PutOnBoard } from "./put-on-board";
 import { SeriesPanel } from "./series-panel";
 import { TopTexts } from "./top-texts";
-import { Verified } from "./verified";
 import { Waiting } from "./waiting";
 
+const Verified = lazy(() => import("./verified"));
 const CorrectionsTab = lazy(() => import("./corrections-tab"));
 const LedgerTab = lazy(() => import("./ledger-tab"));
 const DefinitionTab = lazy(() => import("./definition-tab"));
@@ -64,7 +64,7 @@ export default function MetricPage({ names }: PageProps) {
             {metricWords.metric.capped}
           </span>
         )}
-        {metric && <Verified metric={metric} />}
+        {(metric?.verified || metric?.not_compared) && <Verified metric={metric} />}
         <span class="grow" />
         {metric && !listed && <PutOnBoard metric={metric} />}
         {metric && !listed && may("define") && (

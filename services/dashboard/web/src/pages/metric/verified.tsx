@@ -5,21 +5,19 @@ import { integer } from "../../lib/numbers";
 import { clockOn } from "../../lib/time";
 import { zone } from "../../lib/view";
 import { nowMs } from "../../live/live";
-import { metricWords } from "../../messages.metrics.en";
+import { auditWords as words } from "../../messages.audits.en";
 
 type Audited = NonNullable<MetricDetail["verified"]>;
 type NotCompared = NonNullable<MetricDetail["not_compared"]>;
 /** Returns an instant as it is told. */
 type When = (ms: number) => string;
 
-const words = metricWords.metric;
-
 /**
  * Draws nothing for a metric that no audit was to compare. What an audit said of other numbers than
  * those that are served now, or before later ones compared nothing, is told without a color: of
  * what is served now nobody has compared anything.
  */
-export function Verified({ metric }: { metric: MetricDetail }) {
+export default function Verified({ metric }: { metric: MetricDetail }) {
   const { verified, not_compared: nothing } = metric;
   if (!verified && !nothing) return null;
   const when: When = (ms) => clockOn(ms, nowMs.value, zone.value);
