@@ -70,6 +70,7 @@ class Load:
         odd: Events in each batch, besides, of each kind that is in no pane of the load's metric.
         sent: Events that were sent at least once.
         batches: First event, how many, and the time of all of them as written, in order.
+        answered_ms: When each of them was answered 2xx, by the clock; the newest may not be yet.
         history: The file that has one line per request and what became of it; None: none.
     """
 
@@ -86,6 +87,7 @@ class Load:
     odd: int = 0
     sent: int = 0
     batches: list[tuple[int, int, str]] = field(default_factory=list)
+    answered_ms: list[int] = field(default_factory=list)
     history: Path | None = None
 
     def __post_init__(self) -> None:
@@ -176,6 +178,7 @@ class Load:
             self.batches.append((self.acknowledged, len(batch), batch[0]["time"]))
             self.sent = max(self.sent, self.acknowledged + len(batch))
             if self._until_stored(batch + self._bad_items() + self._odd_items()):
+                self.answered_ms.append(SystemClock().now_ms())
                 self.acknowledged += len(batch)
             else:
                 self.unknown += len(batch)

@@ -27,6 +27,7 @@ from disruption.judge import (
     where_it_stopped,
 )
 from disruption.mixed_recount import compare_uses
+from disruption.overdue import Overdue, Tally
 from disruption.rig import PACE, Rig, promised_s
 from disruption.sketched import assert_sketches
 from disruption.traces import trace_of, where_one_stopped
@@ -49,12 +50,13 @@ class Reader:
     """A thread that reads the served counts during a fault and keeps what must not be (I6).
 
     A pane's count never falls within an epoch, and is never more than what was sent of its
-    group with a time in it. Where Redis itself goes back, nobody knows until the driver has
-    found out and begun an epoch: then counts may fall. Numbers that are old say so (I10), and those
-    that are live do not vanish.
+    group with a time in it, nor less than what was acknowledged before processed-through (I11).
+    Where Redis itself goes back, nobody knows until the driver has found out and begun an epoch:
+    then counts may fall. Numbers that are old say so (I10), and those that are live do not vanish.
 
     Attributes:
         may_fall: Whether the fault takes Redis back in time.
+        ahead_ms: By how much the fault puts a broker's clock ahead at most.
         looks: How often it has read.
         wrong: What must not be.
     """
@@ -62,6 +64,7 @@ class Reader:
     rig: Rig
     load: Load
     may_fall: bool = False
+    ahead_ms: int = 0
     looks: int = 0
     wrong: list[str] = field(default_factory=list)
 
@@ -70,9 +73,9 @@ class Reader:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._watch = Watch()
         self._from_ms = epoch_ms(self.load.events(0)[0]["time"]) // PANE_MS * PANE_MS
-        # What was sent, by group and end of the pane; and how many batches of it are in there.
-        self._sent: Counter[tuple[str, int]] = Counter()
-        self._batches = 0
+        load = self.load
+        self._sent = Tally(load.batches)
+        self._overdue = Overdue(load.batches, load.answered_ms, ahead_ms=self.ahead_ms)
 
     def __enter__(self) -> Reader:
         self._thread.start()
@@ -98,7 +101,7 @@ class Reader:
         body = pane_counts(span)
         asked_ms = SystemClock().now_ms()
         answer = api.call("POST", "/query", body)
-        sent = self._most()
+        sent = self._sent.of_first(len(self.load.batches))
         found = {
             (series["by"]["group"], end_ms): count
             for series in answer["series"]
@@ -107,6 +110,7 @@ class Reader:
         }
         self.looks += 1
         self.wrong += age_untold(answer["fresh"], asked_ms)
+        self.wrong += self._overdue.take(answer, found, may_fall=self.may_fall)
         self.wrong += self._watch.take(
             answer["epoch"],
             found,
@@ -114,17 +118,6 @@ class Reader:
             may_fall=self.may_fall,
             live=answer["fresh"]["status"] == "live",
         )
-
-    def _most(self) -> Counter[tuple[str, int]]:
-        """Return how many events were sent up to now, by group and end of their pane."""
-        batches = self.load.batches
-        while self._batches < len(batches):
-            first, count, time_text = batches[self._batches]
-            end_ms = epoch_ms(time_text) // PANE_MS * PANE_MS + PANE_MS
-            for number in range(first, first + count):
-                self._sent[f"g{number % GROUPS}", end_ms] += 1
-            self._batches += 1
-        return self._sent
 
 
 def pane_counts(span: tuple[int, int]) -> dict[str, Any]:
@@ -143,7 +136,7 @@ def assert_holds(
     recovery_s: float = RECOVERY_S,
     sketched: bool = False,
 ) -> None:
-    """Assert I1 to I6, I10, I16, and that nothing was logged as an error but what is listed.
+    """Assert I1 to I6, I10, I11, I16, and that nothing was logged as an error but what is listed.
 
     Args:
         rig: The stack, healed; the load has ended.
@@ -253,7 +246,7 @@ def assert_read(
     errors: Iterable[str],
     before: Counter[tuple[str, str]],
 ) -> None:
-    """Assert I6 and I10 of what was read, and that nothing was logged as an error but what may.
+    """Assert I6, I10 and I11 of what was read, and that no error was logged but what may.
 
     Args:
         rig: The stack.

@@ -20,6 +20,7 @@ from weir_local.process import Part
 
 # By mutant, what its test must find wrong: red for another reason proves nothing. A mutant has as
 # long as Weir: a copy that is right and slower than usual must not look like one that is wrong.
+_EARLY = r"not counted that were acknowledged before processed-through"
 _COUNTS = r"ledger and log must agree|panes must equal the recount"
 # An old driver meets three lines of defence: in a shard, before it records, before it begins anew.
 UNFENCED = "no_fence_no_token+fence_not_asked+start_not_asked"
@@ -43,7 +44,7 @@ RED = {
     "missing_mark_starts_here": _COUNTS,
     "new_partitions_not_ticked": r"could not see a new result",
     "new_partitions_start_late": rf"could not see a new result|{_COUNTS}",
-    "newest_time_serves": r"no alert may change with the clock of a broker|old numbers",
+    "newest_time_serves": rf"no alert may change with the clock of a broker|old numbers|{_EARLY}",
     "no_bound_of_a_batch": r"a batch must be bounded",
     UNFENCED: r"must end, fenced",
     "one_quota_for_all": r"no other tenant may be refused",

@@ -101,6 +101,7 @@ class Scene:
         errors: Iterable[str] = (),
         *,
         redis_goes_back: bool = False,
+        brokers_ahead_s: int = 0,
         recovery_s: float = RECOVERY_S,
     ) -> Iterator[Reader]:
         """Read during a fault; afterwards heal, drain, and check everything.
@@ -108,12 +109,13 @@ class Scene:
         Args:
             errors: Events that this fault may log as errors.
             redis_goes_back: Whether the fault takes Redis back in time.
+            brokers_ahead_s: By how much the fault puts a broker's clock ahead at most.
             recovery_s: How long a new result, and equal numbers, may take from healing on; what
                 was wiped is counted again besides.
         """
         self.wiped = False
         logged, until_s = self.rig.errors(), SystemClock().monotonic_s() + self.impact_s
-        with Reader(self.rig, self.load, redis_goes_back) as reader:
+        with Reader(self.rig, self.load, redis_goes_back, 1000 * brokers_ahead_s) as reader:
             yield reader
             self.pass_time(until_s)
             healed = self.heal()

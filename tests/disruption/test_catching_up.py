@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import redis
 from account import records_of
+from disruption.brokers import log_ends
 from disruption.checker import RECOVERY_S
 from disruption.faults import bites, broken, with_mutant
 from disruption.judge import lead_of_one
@@ -21,7 +22,7 @@ from disruption.mixed_recount import PANE_MS, SPEC, compare_totals, recount
 from disruption.rig import PACE, Rig, promised_s
 from disruption.scene import PATIENCE_S, Scene, await_new_result, time_left_s
 from disruption.tenants import define_mixed, key_for
-from load import TYPE
+from load import TYPE, Load
 from recount import Api, compare_ledger
 from weir import names
 from weir.batches import FIELD, BatchRecord, decode
@@ -63,6 +64,53 @@ def test_a_burst_after_an_outage(tmp_path: Path, seed: int, mutant: str) -> None
         assert max(sizes) <= MOST + 4, "a batch must be bounded"
         if not mutant:
             assert_totals_of_flood(here)
+
+
+class Keyed(Load):
+    """A load whose events all have one key while there is one, and so lie in one partition."""
+
+    partition_key = ""
+
+    def event(self, n: int, time_text: str) -> dict[str, Any]:
+        """Return event n."""
+        event = super().event(n, time_text)
+        return {**event, "partitionkey": self.partition_key} if self.partition_key else event
+
+
+@with_mutant("newest_time_serves")
+def test_one_partition_lags(tmp_path: Path, seed: int, mutant: str) -> None:
+    """D20, I11: what waits in one partition holds processed-through, however far the others are.
+
+    A batch has of each partition the same part of what waits there: most of one, from the first
+    seconds of an outage, and of the others what came later.
+    """
+    with broken(tmp_path, seed, mutant, settings={"panes": BOUNDED}, kind=Keyed) as here:
+        rig = here.rig
+        here.more(200)
+        await_new_result(rig)
+        rig.kill("panes")
+        revision = newest_revision(rig)
+        lagging, ends = flood_one_partition(here)
+        here.more(2_000)
+        rig.restart("panes")
+        await_new_result(rig, PATIENCE_S)
+        apart = [
+            record.rev
+            for record in records_since(rig, revision)
+            if all((to < ends[p]) == (p == lagging) for p, to in record.to_offsets.items())
+        ]
+        bites(len(apart) > 2, "batches that end in the flood of one partition, behind it in others")
+
+
+def flood_one_partition(here: Scene) -> tuple[int, dict[int, int]]:
+    """Have what waits be in one partition; return which, and where each ended then."""
+    load, before = here.load, log_ends(here.rig)
+    assert isinstance(load, Keyed)
+    load.partition_key, load.batch, usual = "one", 500, load.batch
+    here.more(WAITING)
+    load.partition_key, load.batch = "", usual
+    ends = log_ends(here.rig)
+    return max(ends, key=lambda p: ends[p] - before[p]), ends
 
 
 # Of what waited for each tenant, by which part one may be ahead of another after any batch.

@@ -142,7 +142,7 @@ def test_the_clock_of_one_broker_is_wrong(tmp_path: Path, seed: int, mutant: str
         ) as here,
         second_broker(here.rig, moved_by(library, second)),
         judged(mutant),
-        here.watched([INTERRUPTED]),
+        here.watched([INTERRUPTED], brokers_ahead_s=max(BROKER_SHIFTS_S)),
     ):
         before = spread_over_two_brokers(here)
         by_s = 0

@@ -51,6 +51,10 @@ def test_each_request_has_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (2, 3, 200, "ok"),
     ]
     assert all(line["at_ms"] > 0 and line["took_ms"] >= 0 for line in found)
+    # A batch is acknowledged by the answer to its last request, and not before that was sent.
+    asked_ms = [line["at_ms"] for line in found if line["outcome"] == "ok"]
+    assert len(load.answered_ms) == len(load.batches) == 2
+    assert all(sent <= at for sent, at in zip(asked_ms, load.answered_ms, strict=True))
 
 
 def _refused(status: int) -> urllib.error.HTTPError:

@@ -1,4 +1,4 @@
-"""D16: processed-through is the newest time of any partition: of a broker that is ahead."""
+"""D16, D20: processed-through is the newest time of any partition: of one that is ahead."""
 
 from __future__ import annotations
 
