@@ -166,6 +166,7 @@ def test_a_refusal_is_told_wherever_lateness_is(tardy: TestStack, path: str, sho
         assert not page.evaluate(WIDE)
         refusing.clear()
         page.get_by_role("button", name="Try again").click()
+        expect(refused).to_have_count(0)
         expect(told).to_contain_text("the last day")
         expect(told).to_have_attribute("data-old", "false")
         refusing.append(True)

@@ -10,6 +10,6 @@ export const conflictWords = {
   theirs: (version: number) => `Version ${version}, as it is stored`,
   take: "Take theirs",
   keep: "Go on with mine",
-  keepWhy: "The next save then replaces theirs.",
+  keepWhy: "With yours, the next save replaces theirs.",
   again: (kind: string) => `Store mine as a new ${kind}`,
 } as const;

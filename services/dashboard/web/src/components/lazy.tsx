@@ -17,7 +17,8 @@ export function lazy<P extends object>(load: () => Promise<Module<P>>): Componen
   return function Lazy(props: P) {
     const [state, setState] = useState<"waiting" | "there" | "failed">(found ? "there" : "waiting");
     useEffect(() => {
-      if (found) return;
+      // It may have come since it was drawn, fetched by another place on the screen.
+      if (found) return setState("there");
       load().then(
         (module) => {
           found = module.default;

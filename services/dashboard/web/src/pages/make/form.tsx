@@ -1,7 +1,5 @@
 /** The form of a new metric: fields or YAML, checked and tried as one types. */
-import { useEffect, useRef, useState } from "preact/hooks";
-import { call, problemOf } from "../../api/client";
-import type { Definition } from "../../api/shapes";
+import { useEffect, useRef } from "preact/hooks";
 import { AllowedLateness } from "../../components/allowed-lateness";
 import { Excerpt } from "../../components/excerpt";
 import { Leaving, Question } from "../../components/leaving";
@@ -16,15 +14,14 @@ import {
   RESOLUTIONS,
   triedOf,
 } from "../../lib/draft";
-import { navigate } from "../../lib/router";
 import { may } from "../../lib/session";
-import { to } from "../../lib/view";
-import type { Problem, ProblemPlace } from "../../live/wire";
+import type { ProblemPlace } from "../../live/wire";
 import { words } from "../../messages.en";
 import { makeWords } from "../../messages.make.en";
 import { useValidation } from "../definitions/verdict";
 import { Preview } from "./preview";
-import { inField, isTold, refusalOf, unnamed, waitOf } from "./told";
+import { inField, isTold, waitOf } from "./told";
+import { useMaking } from "./use-making";
 import type { Writing } from "./use-writing";
 
 interface MetricFormProps {
@@ -33,21 +30,11 @@ interface MetricFormProps {
   readonly fields: readonly string[];
 }
 
-/** What was sent, and under which name. */
-interface Sent {
-  readonly name: string;
-  readonly text: string;
-}
-
 /** Form, preview and the button that makes the metric. */
 export function MetricForm({ writing, fields }: MetricFormProps) {
   const { draft, yaml, text } = writing;
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const [busy, setBusy] = useState(false);
-  const [made, setMade] = useState<Sent | null>(null);
   const validation = useValidation({ kind: "metric", name: "", text });
-  // A refusal is of the text that was sent; a changed one has not been refused.
-  useEffect(() => setProblem(null), [text]);
+  const { problem, busy, isMade, make } = useMaking(text, validation);
   const errors = problem?.errors ?? validation?.errors ?? [];
   const faults = faultsOf(errors, draft, problem !== null);
   const told = isTold(problem, yaml !== null);
@@ -57,33 +44,6 @@ export function MetricForm({ writing, fields }: MetricFormProps) {
   useEffect(() => {
     if (problem) faultIn(form.current)?.focus();
   }, [problem]);
-  // What was made is no loss, and asks no more by now; whoever has typed on is asked first. Whoever
-  // has left meanwhile is not fetched back.
-  useEffect(() => {
-    if (made) navigate(to(`/m/${made.name}`));
-  }, [made]);
-  const create = async () => {
-    if (busy) return;
-    const name = (yaml === null ? null : nameIn(yaml)) ?? draft.name.trim();
-    if (name === "") {
-      setProblem(unnamed(validation?.old ? [] : (validation?.errors ?? [])));
-      return;
-    }
-    setBusy(true);
-    setProblem(null);
-    const path = `/definitions/metric/${encodeURIComponent(name)}`;
-    const answered = call<Definition>({
-      method: "PUT",
-      path,
-      body: { text },
-      headers: { "if-none-match": "*" },
-    }).then(
-      () => setMade({ name, text }),
-      (error: unknown) => setProblem(refusalOf(problemOf(error), name)),
-    );
-    await answered;
-    setBusy(false);
-  };
   return (
     <form
       ref={form}
@@ -91,7 +51,7 @@ export function MetricForm({ writing, fields }: MetricFormProps) {
       data-testid="metric-form"
       onSubmit={(submit) => {
         submit.preventDefault();
-        create();
+        make((yaml === null ? null : nameIn(yaml)) ?? draft.name.trim());
       }}
     >
       <header>
@@ -144,7 +104,7 @@ export function MetricForm({ writing, fields }: MetricFormProps) {
           act={() => writing.decide(true)}
         />
       )}
-      <Leaving changed={writing.isUnsaved && text !== made?.text} />
+      <Leaving changed={writing.isUnsaved && !isMade} />
     </form>
   );
 }

@@ -8,7 +8,7 @@ import { Leaving } from "../../components/leaving";
 import { Note, Refused } from "../../components/notes";
 import { rules, useReader } from "../../lib/alerts";
 import { unitOf } from "../../lib/numbers";
-import { navigate } from "../../lib/router";
+import { guarded, navigate } from "../../lib/router";
 import { readRule, testedText } from "../../lib/rule-text";
 import { may } from "../../lib/session";
 import { isSignal } from "../../lib/signals";
@@ -55,10 +55,11 @@ export function Editor({ first, beginning, metrics, channels }: EditorProps) {
   useEffect(() => {
     if (rule.problem) faultIn(page.current)?.focus();
   }, [rule.problem]);
-  // The guard of unsaved changes is gone by now.
+  // As soon as the guard of unsaved changes is gone.
+  const onward = guarded.value ? null : rule.onward;
   useEffect(() => {
-    if (rule.onward !== null) navigate(rule.onward);
-  }, [rule.onward]);
+    if (onward !== null) navigate(onward);
+  }, [onward]);
   const locked = !may("define");
   const now = useReader(rules).items?.find((one) => one.name === name) ?? null;
   const metric = metrics.find((one) => one.name === seen?.metric);
