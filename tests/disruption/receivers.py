@@ -49,7 +49,7 @@ recover: 1
 message: "the load flows"
 route: {{channels: [{NEAR}, {FAR}]}}
 """
-# RELIABILITY 6: by so much a channel that hangs may delay another.
+# By so much a channel that hangs may delay another.
 DELAY_S = promised_s(5.0)
 # A call is given up after ten seconds, which is then recorded and read.
 SAID_S = 30.0 * PACE

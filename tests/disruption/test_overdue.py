@@ -115,7 +115,7 @@ class TestOverdue:
     @pytest.mark.parametrize(("states", "missing"), [("fp", 4), ("pp", 4), ("rp", 1), ("ff", 4)])
     def test_a_pane_that_says_that_it_is_not_whole(self, states: str, missing: int) -> None:
         """Rebuilding, incomplete, not kept: of the others all is due."""
-        for letter in "rin" if "r" in states else "r":
+        for letter in ("r", "i", "n") if "r" in states else ("r",):
             found = answer(ANSWERED_MS[2] + 1, states.replace("r", letter))
             (wrong,) = Overdue(BATCHES, ANSWERED_MS).take(found, {})
             assert wrong.startswith(f"{missing * GROUPS} {WAITS}")

@@ -15,6 +15,7 @@ from weir_analytics.panes.store import ShardStore
 from weir_analytics.settings import Settings
 from weir_local.repository import SPARK_JARS
 
+from .exec_proxy import Proxy
 from .installation import Installation
 from .shard_scene import FENCE, raise_fence, set_mark
 
@@ -93,3 +94,12 @@ def installation(
     client = redis.Redis.from_url(redis_url)
     yield Installation(settings, client, new_log)
     client.close()
+
+
+@pytest.fixture
+def proxy(client: redis.Redis) -> Iterator[Proxy]:
+    """Return a proxy before the test's Redis."""
+    address = client.connection_pool.connection_kwargs
+    opened = Proxy((address["host"], address["port"]))
+    yield opened
+    opened.close()

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
-import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -23,6 +19,7 @@ from weir_analytics.panes.store import ShardStore, StoreError
 from weir_local.redis import find_server
 from weir_local.waiting import wait_until
 
+from .exec_proxy import Proxy
 from .shard_scene import FENCE, PANE, START_S, VID, job, part, raise_fence, set_mark, stored
 
 pytestmark = pytest.mark.redis
@@ -206,54 +203,6 @@ class TestRaces:
         assert verdicts == [Verdict.DONE, Verdict.OK]
 
 
-class Proxy:
-    """A TCP proxy to Redis that can swallow the reply to one EXEC, or break before it."""
-
-    def __init__(self, target: tuple[str, int]) -> None:
-        self.lose_next_exec = self.cut_next_exec = False
-        self.lost = 0
-        self._target = target
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.url = f"redis://127.0.0.1:{self._server.getsockname()[1]}/0"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def close(self) -> None:
-        """Stop taking connections."""
-        self._server.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                front, _ = self._server.accept()
-            except OSError:
-                return
-            back = socket.create_connection(self._target)
-            threading.Thread(target=self._pump, args=(front, back), daemon=True).start()
-
-    def _pump(self, front: socket.socket, back: socket.socket) -> None:
-        """Carry one request and its replies at a time."""
-        with front, back:
-            while request := front.recv(1 << 20):
-                if self.cut_next_exec and b"EXEC" in request:
-                    self.cut_next_exec, self.lost = False, self.lost + 1
-                    return
-                back.sendall(request)
-                reply = back.recv(1 << 20)
-                if self.lose_next_exec and b"EXEC" in request:
-                    self.lose_next_exec, self.lost = False, self.lost + 1
-                    return
-                front.sendall(reply)
-
-
-@pytest.fixture
-def proxy(client: redis.Redis) -> Iterator[Proxy]:
-    """Return a proxy before the test's Redis."""
-    address = client.connection_pool.connection_kwargs
-    opened = Proxy((address["host"], address["port"]))
-    yield opened
-    opened.close()
-
-
 class TestNoAnswer:
     def test_an_applied_commit_whose_answer_is_lost_counts_once(
         self, client: redis.Redis, proxy: Proxy
@@ -341,128 +290,6 @@ class TestIds:
         assert set(client.hkeys(names.names_key(0, VID))) == {b"\xff\xff", b"\x00\x01\x00\x00"}
         assert shard.commit(job(10, 20), [part("=b")]).verdict is Verdict.OK
         assert stored(client)["=b"].n == 2
-
-
-class TestLists:
-    LISTING = {"limits": {VID: Limits({60: 86_400}, by_owner=True, listed=True)}}  # noqa: RUF012
-    CAPPED = {"limits": {VID: Limits({60: 86_400}, 1, by_owner=True, listed=True)}}  # noqa: RUF012
-
-    def test_each_owner_has_a_list_of_its_own_series(
-        self, client: redis.Redis, shard: ShardStore
-    ) -> None:
-        """Whoever reads one tenant's rows need not look at those of the others."""
-        both = [part("=acme|=a"), part("=acme|=b"), part("=globex|=a"), part(OTHER)]
-        shard.commit(job(0, 10, **self.LISTING), both)
-        shard.commit(job(10, 20, **self.LISTING), [part("=acme|=c")])
-
-        texts = client.hgetall(names.names_key(0, VID))
-        for owner, series in (("acme", "abc"), ("globex", "a")):
-            listed = client.smembers(names.listed_key(0, VID, owner))
-            assert {texts[short] for short in listed} == {f"={owner}|={s}".encode() for s in series}
-
-    def test_a_list_that_lacks_some_is_made_whole(
-        self, client: redis.Redis, redis_url: str
-    ) -> None:
-        """Of series that a release without lists gave ids to, once another process counts them."""
-        ShardStore(redis_url, 0).commit(job(0, 10), [part("=acme|=a")])
-        assert not client.exists(names.listed_key(0, VID, "acme"))
-        again = ShardStore(redis_url, 0)
-        again.commit(job(10, 20, **self.LISTING), [part("=acme|=a")])
-
-        assert client.smembers(names.listed_key(0, VID, "acme")) == {b"\x00\x01"}
-
-    def test_a_series_beyond_the_cap_is_listed_nowhere(
-        self, client: redis.Redis, shard: ShardStore
-    ) -> None:
-        """It was looked up and has no id."""
-        shard.commit(job(0, 10, **self.CAPPED), [part(f"=acme|={n}") for n in range(5)])
-
-        assert client.smembers(names.listed_key(0, VID, "acme")) == {b"\x00\x01"}
-
-    @pytest.mark.parametrize("is_cut", [False, True], ids=["refused", "cut"])
-    def test_what_a_try_gave_and_did_not_store_is_listed_nowhere(
-        self,
-        client: redis.Redis,
-        redis_url: str,
-        proxy: Proxy,
-        monkeypatch: pytest.MonkeyPatch,
-        is_cut: bool,
-    ) -> None:
-        """Another writer had the id meanwhile, and the series no row: the list would name another.
-
-        Redis refuses the transaction, or the connection breaks before it has it.
-        """
-        low, high = sorted(("=acme|=a", "=acme|=b"), key=series_digest)
-        moves = iter([[part("=globex|=a"), part(low)]])
-        merge = pane_merge.merge_pane
-
-        def merge_late(*arguments: object) -> object:
-            for parts in moves:
-                lane = job(0, 4, lane="3", **self.CAPPED)
-                assert ShardStore(redis_url, 0).commit(lane, parts).verdict is Verdict.OK
-                proxy.cut_next_exec = is_cut
-            return merge(*arguments)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(store, "merge_pane", merge_late)
-        done = ShardStore(proxy.url, 0).commit(job(0, 10, **self.CAPPED), [part(high)])
-
-        assert (done.verdict, done.work.tries, proxy.lost) == (Verdict.OK, 2, is_cut)
-        assert set(stored(client)) == {"=globex|=a", low, OTHER}
-        assert self.listed(client) == {"acme": {low}, "globex": {"=globex|=a"}}
-
-    def test_a_list_is_there_though_the_answer_was_lost(
-        self, client: redis.Redis, proxy: Proxy
-    ) -> None:
-        """With the rows, and what the same process counts later."""
-        behind = ShardStore(proxy.url, 0, timeout_s=5)
-        proxy.lose_next_exec = True
-        assert behind.commit(job(0, 10, **self.LISTING), [part("=acme|=a")]).verdict == "done"
-        behind.commit(job(10, 20, **self.LISTING), [part("=acme|=a"), part("=acme|=b")])
-
-        assert self.listed(client) == {"acme": {"=acme|=a", "=acme|=b"}}
-
-    def test_what_a_trial_has_looked_up_is_listed_by_the_commit_behind_it(
-        self, client: redis.Redis, redis_url: str, shard: ShardStore
-    ) -> None:
-        """Which need not look it up again; the trial itself lists nothing."""
-        shard.commit(job(0, 10), [part("=acme|=a"), part("=acme|=b")])
-        again, both = ShardStore(redis_url, 0), [part("=acme|=a"), part("=acme|=b")]
-        assert again.commit(job(10, 20, dry=True, **self.LISTING), both).verdict is Verdict.OK
-        assert self.listed(client) == {}
-        again.commit(job(10, 20, **self.LISTING), both[:1])
-
-        assert self.listed(client)["acme"] >= {"=acme|=a"}
-
-    @pytest.mark.parametrize("later_s", [0, 60], ids=["there", "in a later pane"])
-    def test_what_is_known_from_a_full_pane_is_listed_once_it_is_counted(
-        self, client: redis.Redis, redis_url: str, later_s: int
-    ) -> None:
-        """As where a release without lists gave the ids: nobody looks these series up."""
-        before = {"limits": {VID: Limits({60: 86_400}, 1, by_owner=True)}}
-        ShardStore(redis_url, 0).commit(job(0, 10, **before), [part("=acme|=a"), part("=old|=a")])
-        again = ShardStore(redis_url, 0)
-        again.commit(job(10, 20, **self.CAPPED), [part("=globex|=a")])
-        assert self.listed(client) == {"globex": {"=globex|=a"}}
-
-        counted = part("=acme|=a", start_s=START_S + later_s)
-        again.commit(job(20, 30, dry=True, **self.CAPPED), [counted])
-        again.commit(job(20, 30, **self.CAPPED), [counted])
-        assert self.listed(client) == {"acme": {"=acme|=a"}, "globex": {"=globex|=a"}}
-        assert not client.exists(names.listed_key(0, VID, "old"))
-
-    def test_what_was_listed_is_not_listed_again(self, shard: ShardStore) -> None:
-        """The next commit of this process writes what it counts, and no list."""
-        shard.commit(job(0, 10, **self.LISTING), [part("=acme|=a")])
-        assert shard._ids.writes() == []
-
-    def listed(self, client: redis.Redis) -> dict[str, set[str]]:
-        """Return the series that each owner's list names, as a reader finds them."""
-        texts: dict[Any, Any] = client.hgetall(names.names_key(0, VID))
-        lists: dict[str, Any] = {
-            owner: client.smembers(names.listed_key(0, VID, owner)) for owner in ("acme", "globex")
-        }
-        found = {owner: {texts[n].decode() for n in ids} for owner, ids in lists.items()}
-        return {owner: series for owner, series in found.items() if series}
 
 
 class TestKeep:
